@@ -1,0 +1,2 @@
+//! The `nearpm` command-line program.
+fn main() {}

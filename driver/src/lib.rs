@@ -1,0 +1,1 @@
+//! PCIe function trait, registers, command posting and completions of a NearPM card

@@ -1,0 +1,1 @@
+//! Microprograms of the NearPM units, their assembler and their image

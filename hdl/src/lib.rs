@@ -1,0 +1,1 @@
+//! The NearPM card in rust-hdl

@@ -1,0 +1,1 @@
+//! The one definition of NearPM's commands, registers, status codes, saved state and media formats

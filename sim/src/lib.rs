@@ -1,0 +1,1 @@
+//! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host timing

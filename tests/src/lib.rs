@@ -1,0 +1,1 @@
+//! What crosses crates: co-simulation, crash cuts, dependency direction

@@ -1,0 +1,1 @@
+//! Crash-consistent workloads, generic over mechanism and memory

@@ -1,1 +1,36 @@
-//! The one definition of NearPM's commands, registers, status codes, saved state and media formats
+//! The one definition of what hardware, firmware, driver and library agree on.
+//!
+//! Every number that two parts of the system must share is written here and nowhere else:
+//!
+//! | module | defines |
+//! |---|---|
+//! | [`geometry`] | sizes of the card: lines, pages, queue depths, BARs, reserved PM |
+//! | [`command`] | the 64-byte command, its opcodes and flags |
+//! | [`status`] | what a command may answer, and whether it had side effects |
+//! | [`completion`] | the records and status lines that the card writes for the host |
+//! | [`registers`] | the AXI4-Lite register block |
+//! | [`firmware`] | microinstructions, operand descriptors and the firmware image |
+//! | [`save`] | what the power-fail save keeps, and where |
+//! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
+//! | [`seal`] | the checksum convention that all of them share |
+//!
+//! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
+//! page; a test compares the checked-in files with what it makes.
+
+pub mod command;
+pub mod completion;
+pub mod firmware;
+pub mod generate;
+pub mod geometry;
+mod layout;
+pub mod media;
+pub mod registers;
+pub mod save;
+pub mod seal;
+pub mod status;
+
+pub use layout::{Field, Layout};
+
+/// Version of everything in this crate. A card whose `VERSION` register differs is refused by
+/// the driver; media carry versions of their own.
+pub const INTERFACE_VERSION: u32 = 1;

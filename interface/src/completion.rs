@@ -1,0 +1,51 @@
+//! What the card writes for the host: completion records and page status lines.
+
+use crate::layout::layout;
+
+layout! {
+    /// Completion record, written by the card into the ring of the command's page in host memory.
+    ///
+    /// Record `n` of a page lies at index `n mod ring size`; its `lap` is `n / ring size + 1`,
+    /// so that the reader knows a new record from an old one without clearing the ring.
+    Completion, 16 {
+        /// Tag of the command.
+        0 tag: u32,
+        /// Code of [`crate::status::Status`].
+        4 status: u8,
+        /// Page that the command came from.
+        5 page: u8,
+        /// Lap of the ring, low 16 bits.
+        6 lap: u16,
+        /// Order number of the command, from 1.
+        8 order: u64,
+    }
+}
+
+layout! {
+    /// Status line of a command page: what a read anywhere in the page answers.
+    ///
+    /// The answer is given only when everything that the link delivered before the read stands
+    /// in the persistence domain, so that a rise of `accepted` makes a command durable.
+    PageStatus, 64 {
+        /// Commands of this page that were accepted, modulo 2^32.
+        0 accepted: u32,
+        /// Commands of this page that have retired with success, modulo 2^32.
+        4 retired: u32,
+        /// Commands of this page that were refused without effect.
+        8 refused: u32,
+        /// Commands of this page that began and failed.
+        12 failed: u32,
+        /// Slots that were filled with a wrong checksum: dropped, never executed.
+        16 dropped: u32,
+        /// Tag of the last refused or failed command.
+        20 last_bad_tag: u32,
+        /// Status code of the last refused or failed command.
+        24 last_bad_status: u8,
+        /// Reserved zeros.
+        25 reserved: [u8; 7],
+        /// Order number of the last accepted item of the card.
+        32 order: u64,
+        /// Reserved zeros.
+        40 reserved_tail: [u8; 24],
+    }
+}

@@ -1,1 +1,2 @@
 //! PCIe function trait, registers, command posting and completions of a NearPM card
+pub mod pci;

@@ -1,0 +1,116 @@
+//! The PCI function seam: what the driver needs of a card, whatever reaches it.
+//!
+//! A transport implements [`PciFunction`]; the rest of the driver is written against the trait.
+//! Accesses go through [`Mapping`] calls instead of references into device memory, because the
+//! same code must run where every access traps (an in-process simulated card) and where the BAR
+//! is mapped into the address space (a real card).
+
+use std::ops::Range;
+
+/// How the processor may treat the lines of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// Each access goes to the link as it is, in program order.
+    Uncached,
+    /// Stores gather in write-combining buffers, which drain late, in pieces and in any order
+    /// until a fence; loads are uncached.
+    WriteCombining,
+    /// Lines are cached and written back at any time. The link is not coherent: the card does
+    /// not see a dirty line, and the processor does not see what the card writes.
+    WriteBack,
+}
+
+/// A window on a BAR. Offsets count from the start of the window.
+///
+/// An access to a card that has gone (surprise removal, power cut) reads all ones and writes
+/// nothing; it never blocks.
+pub trait Mapping: Send + Sync {
+    /// Bytes of the window.
+    fn bytes(&self) -> u64;
+    /// Loads; any alignment, any size inside the window.
+    fn load(&self, offset: u64, data: &mut [u8]);
+    /// Stores in program order of this thread, at the granularity of aligned 8-byte words.
+    fn store(&self, offset: u64, data: &[u8]);
+    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned.
+    fn store_line(&self, offset: u64, line: &[u8; 64]);
+    /// Starts the write-back of the lines in the range (`clwb`); complete after [`Mapping::fence`].
+    fn write_back(&self, offset: u64, bytes: u64);
+    /// Writes the lines in the range back and drops them from the cache (`clflush`), so that the
+    /// next load sees the card's memory; complete after [`Mapping::fence`].
+    fn invalidate(&self, offset: u64, bytes: u64);
+    /// Earlier stores and write-backs of this thread enter the link before later ones (`sfence`).
+    /// Posted writes may still be on their way to the card: a fence gives order, not durability.
+    fn fence(&self);
+}
+
+/// Host memory that the card may write by DMA.
+pub trait DmaBuffer: Send + Sync {
+    /// Address by which the card reaches the buffer.
+    fn bus_address(&self) -> u64;
+    /// Bytes of the buffer.
+    fn bytes(&self) -> usize;
+    /// Reads what the card wrote, `data.len()` bytes at `offset`; aligned 8-byte words are read whole.
+    fn load(&self, offset: usize, data: &mut [u8]);
+}
+
+/// What went wrong below the driver.
+#[derive(Debug, thiserror::Error)]
+pub enum PciError {
+    /// The function has no such BAR.
+    #[error("BAR {bar} does not exist")]
+    NoBar {
+        /// Number of the BAR.
+        bar: usize,
+    },
+    /// A range leaves its BAR.
+    #[error("range {range:#x?} leaves BAR {bar} of {bytes:#x} bytes")]
+    OutOfBar {
+        /// Number of the BAR.
+        bar: usize,
+        /// The range that was asked for.
+        range: Range<u64>,
+        /// Bytes of the BAR.
+        bytes: u64,
+    },
+    /// The transport cannot do this.
+    #[error("{what} is not supported by this transport")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The card does not answer any more.
+    #[error("the card has gone (all ones read): it lost power or was removed")]
+    Gone,
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// A PCI function: configuration space, BARs, interrupts, DMA and reset.
+pub trait PciFunction: Send + Sync {
+    /// Reads configuration space; 1, 2 or 4 bytes, aligned.
+    fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError>;
+    /// Writes configuration space; 1, 2 or 4 bytes, aligned.
+    fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError>;
+    /// Bytes of a BAR, or `None` where there is none.
+    fn bar_bytes(&self, bar: usize) -> Option<u64>;
+    /// Maps part of a BAR.
+    fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError>;
+    /// Number of MSI-X vectors; 0 where the transport has none.
+    fn interrupt_vectors(&self) -> usize;
+    /// Waits for a vector, at most `timeout_ns` (simulated time on a simulated card); false on timeout.
+    fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError>;
+    /// Allocates host memory, zeroed and 64-byte aligned, that the card may write.
+    fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError>;
+    /// Function-level reset. The card drains accepted work first and never drops it.
+    fn reset(&self) -> Result<(), PciError>;
+    /// Nanoseconds since an arbitrary start: wall-clock time, or simulated time on a simulated card.
+    fn now_ns(&self) -> u64;
+    /// Lets about this much time pass while the caller polls (`pause`; simulated time on a simulated card).
+    fn relax(&self, ns: u64);
+}

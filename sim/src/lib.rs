@@ -1,1 +1,3 @@
-//! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host timing
+//! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host timing.
+
+pub mod core;

@@ -1,0 +1,215 @@
+//! From Verilog text to a loaded shared library.
+
+use crate::error::IoContext;
+use crate::instance::{Api, Instance};
+use crate::tool::{Verilator, run};
+use crate::{Error, Source, cache, shim};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// How the C++ is compiled. `-fno-gnu-unique` keeps the runtimes of several loaded models apart, and
+/// hidden visibility lets the optimiser see that nothing but the shim is called from outside.
+const CXX_FLAGS: &str = "-std=gnu++17 -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -faligned-new -w \
+     -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TIMING=0";
+
+/// Generated C++ up to this size, in bytes, is compiled as one unit: most of the time of a small
+/// file goes into the headers. Larger designs are compiled file by file, two at a time.
+const ONE_UNIT_LIMIT: u64 = 600_000;
+
+/// A built design, loaded and ready to be instantiated. Clones share it.
+#[derive(Clone)]
+pub struct Library {
+    api: Arc<Api>,
+}
+
+impl Library {
+    /// Builds `source`, or takes it from the cache, and loads it.
+    ///
+    /// A first build takes about two seconds for a leaf cell and minutes for a whole card; a cached
+    /// one takes milliseconds.
+    pub fn build(source: &Source) -> Result<Self, Error> {
+        let verilator = Verilator::find()?;
+        let flags = source.flags();
+        let deny = source.deny_warnings.to_string();
+        let fixed = [
+            shim::HEAD,
+            CXX_FLAGS,
+            verilator.version(),
+            &deny,
+            &source.verilog,
+        ];
+        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)));
+        let folder = cache::entry(&key, |scratch| {
+            let runtime = runtime(&verilator, source.trace)?;
+            translate(&verilator, source, scratch)?;
+            compile(&verilator, source, &runtime, scratch)
+        })?;
+        let api = Api::load(&folder.join("model.so"), source.trace)?;
+        Ok(Self { api: Arc::new(api) })
+    }
+
+    /// Makes one model in its initial state, settled with all inputs 0.
+    pub fn instance(&self) -> Result<Instance, Error> {
+        Ok(Instance::new(Arc::clone(&self.api)))
+    }
+}
+
+/// Runs Verilator in `scratch` and judges its warnings.
+fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(), Error> {
+    let input = scratch.join("top.v");
+    fs::write(&input, &source.verilog).context("write", &input)?;
+    let mut command = verilator.command();
+    command
+        .args(source.flags())
+        .arg("--Mdir")
+        .arg(scratch)
+        .arg(&input);
+    let log = run(&source.top, &mut command)?;
+    let log_path = scratch.join("warnings.log");
+    fs::write(&log_path, &log).context("write", &log_path)?;
+    if source.deny_warnings {
+        let denied = denied(&log);
+        if !denied.is_empty() {
+            return Err(Error::DeniedWarnings {
+                top: source.top.clone(),
+                log: denied,
+            });
+        }
+    }
+    shim::write(scratch)
+}
+
+/// The denied warnings of a log, each with the lines that explain it.
+fn denied(log: &str) -> String {
+    let mut keep = false;
+    let mut out = String::new();
+    for line in log.lines() {
+        if let Some(rest) = line.strip_prefix("%Warning-") {
+            keep = Source::DENIED.iter().any(|w| {
+                rest.strip_prefix(w)
+                    .is_some_and(|rest| rest.starts_with(':'))
+            });
+        } else if line.starts_with('%') {
+            keep = false;
+        }
+        if keep {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Compiles Verilator's own runtime once for all designs, and gives its folder of objects.
+fn runtime(verilator: &Verilator, trace: bool) -> Result<PathBuf, Error> {
+    let traced = trace.to_string();
+    let key = cache::key([CXX_FLAGS, verilator.version(), &traced]);
+    cache::entry(&format!("runtime-{key}"), |scratch| {
+        let mut names = vec!["verilated", "verilated_threads"];
+        if trace {
+            names.push("verilated_vcd_c");
+        }
+        let files = names
+            .iter()
+            .map(|n| verilator.include().join(format!("{n}.cpp")))
+            .collect();
+        compile_all("verilated", verilator, trace, files, scratch)
+    })
+}
+
+/// Compiles and links what [`translate`] wrote.
+fn compile(
+    verilator: &Verilator,
+    source: &Source,
+    runtime: &Path,
+    scratch: &Path,
+) -> Result<(), Error> {
+    let mut files = with_extension(scratch, "cpp")?;
+    let size: u64 = files
+        .iter()
+        .filter_map(|f| f.metadata().ok())
+        .map(|m| m.len())
+        .sum();
+    if size <= ONE_UNIT_LIMIT {
+        let all = scratch.join("all.cc");
+        let text: String = files.iter().map(|f| format!("#include {f:?}\n")).collect();
+        fs::write(&all, text).context("write", &all)?;
+        files = vec![all];
+    }
+    compile_all(&source.top, verilator, source.trace, files, scratch)?;
+    let mut link = Command::new("g++");
+    link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"])
+        .arg(scratch.join("model.so"));
+    link.args(with_extension(scratch, "o")?)
+        .args(with_extension(runtime, "o")?);
+    run(&source.top, &mut link).map(|_| ())
+}
+
+/// Compiles each file to an object in `folder`, two at a time.
+fn compile_all(
+    top: &str,
+    verilator: &Verilator,
+    trace: bool,
+    files: Vec<PathBuf>,
+    folder: &Path,
+) -> Result<(), Error> {
+    let include = verilator.include();
+    let job = |file: &Path| {
+        let object = folder
+            .join(file.file_stem().unwrap_or(OsStr::new("unit")))
+            .with_extension("o");
+        let mut command = Command::new("g++");
+        command.args(CXX_FLAGS.split_whitespace());
+        command.arg(format!("-DVM_TRACE={}", u8::from(trace)));
+        command.arg(format!("-DVM_TRACE_VCD={}", u8::from(trace)));
+        command
+            .arg("-I")
+            .arg(&include)
+            .arg("-I")
+            .arg(include.join("vltstd"))
+            .arg("-I")
+            .arg(folder);
+        command.arg("-c").arg(file).arg("-o").arg(object);
+        run(top, &mut command).map(|_| ())
+    };
+    let (first, second): (Vec<_>, Vec<_>) = files
+        .iter()
+        .enumerate()
+        .partition(|(index, _)| index % 2 == 0);
+    let all = |half: Vec<(usize, &PathBuf)>| half.into_iter().try_for_each(|(_, file)| job(file));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| all(second));
+        let mine = all(first);
+        mine.and(other.join().expect("the compile thread does not panic"))
+    })
+}
+
+/// The files of a folder with that extension, in the order of their names.
+fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).context("list", folder)?;
+    let mut files: Vec<_> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.extension() == Some(OsStr::new(extension)))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::denied;
+
+    #[test]
+    fn only_denied_warnings_are_kept() {
+        let log = "%Warning-LATCH: top.v:3:1: Latch inferred\n   3 | always\n\
+                   %Warning-UNUSEDSIGNAL: top.v:4:1: Not used\n   4 | wire\n";
+        assert_eq!(
+            denied(log),
+            "%Warning-LATCH: top.v:3:1: Latch inferred\n   3 | always\n"
+        );
+    }
+}

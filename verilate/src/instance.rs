@@ -1,0 +1,321 @@
+//! One running model and its ports.
+
+use crate::Error;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulonglong};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The C++ object; only the shim looks inside.
+#[repr(C)]
+struct Model {
+    _opaque: [u8; 0],
+}
+
+/// A row of the port table, laid out as in the shim.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawPort {
+    name: *const c_char,
+    output: c_uint,
+    bits: c_uint,
+    data: *mut u8,
+}
+
+/// The functions of a loaded model.
+pub(crate) struct Api {
+    new: unsafe extern "C" fn() -> *mut Model,
+    delete: unsafe extern "C" fn(*mut Model),
+    eval: unsafe extern "C" fn(*mut Model),
+    cycle: unsafe extern "C" fn(*mut Model, *mut u8),
+    ports: unsafe extern "C" fn(*mut Model, *mut RawPort, c_uint) -> c_uint,
+    open_trace: unsafe extern "C" fn(*mut Model, *const c_char) -> c_int,
+    dump: unsafe extern "C" fn(*mut Model, c_ulonglong),
+    traced: bool,
+    /// Keeps the code that the pointers above point to; dropped last.
+    _library: libloading::Library,
+}
+
+impl Api {
+    pub(crate) fn load(path: &Path, traced: bool) -> Result<Self, Error> {
+        let fail = |source| Error::Load {
+            path: path.to_owned(),
+            source,
+        };
+        // SAFETY: the file was made by this crate's build; its initialisers are those of the C++
+        // runtime, and its functions have the types that the shim's text gives them. The library
+        // lives in the same struct as the function pointers taken from it.
+        unsafe {
+            let library = libloading::Library::new(path).map_err(fail)?;
+            Ok(Self {
+                new: *library.get(b"nearpm_new\0").map_err(fail)?,
+                delete: *library.get(b"nearpm_delete\0").map_err(fail)?,
+                eval: *library.get(b"nearpm_eval\0").map_err(fail)?,
+                cycle: *library.get(b"nearpm_cycle\0").map_err(fail)?,
+                ports: *library.get(b"nearpm_ports\0").map_err(fail)?,
+                open_trace: *library.get(b"nearpm_open_trace\0").map_err(fail)?,
+                dump: *library.get(b"nearpm_dump\0").map_err(fail)?,
+                traced,
+                _library: library,
+            })
+        }
+    }
+}
+
+/// Which way a port of the top module points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Driven by the user of the model.
+    Input,
+    /// Driven by the model.
+    Output,
+}
+
+/// A resolved port: an index that is valid for every instance of the same library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(u32);
+
+/// What is known of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortInfo {
+    /// Name as in the Verilog text (`m$araddr`).
+    pub name: String,
+    /// Direction as the top module sees it.
+    pub direction: Direction,
+    /// Width, 1 bit or more.
+    pub bits: u32,
+}
+
+/// Where a port's value lies in one instance.
+#[derive(Clone, Copy)]
+struct Slot {
+    data: *mut u8,
+    bits: u32,
+}
+
+/// One model in one state. Independent of all others; may move between threads.
+pub struct Instance {
+    model: *mut Model,
+    slots: Vec<Slot>,
+    infos: Vec<PortInfo>,
+    names: HashMap<String, Port>,
+    api: Arc<Api>,
+}
+
+// SAFETY: a model is one heap object that no other thread knows; Verilator's runtime keeps no state
+// that is tied to the thread that made a model (each call sets the thread's context itself).
+unsafe impl Send for Instance {}
+
+impl Instance {
+    pub(crate) fn new(api: Arc<Api>) -> Self {
+        // SAFETY: the functions match their declarations (see `Api::load`); `room` is the length of
+        // the array, and the names are string literals of the library, which `api` keeps loaded.
+        let (model, raw) = unsafe {
+            let model = (api.new)();
+            let room = (api.ports)(model, std::ptr::null_mut(), 0);
+            let empty = RawPort {
+                name: c"".as_ptr(),
+                output: 0,
+                bits: 0,
+                data: std::ptr::null_mut(),
+            };
+            let mut raw = vec![empty; room as usize];
+            (api.ports)(model, raw.as_mut_ptr(), room);
+            (model, raw)
+        };
+        let info = |port: &RawPort| PortInfo {
+            // SAFETY: as above: a string literal of the loaded library.
+            name: unsafe { CStr::from_ptr(port.name) }
+                .to_string_lossy()
+                .into_owned(),
+            direction: if port.output == 0 {
+                Direction::Input
+            } else {
+                Direction::Output
+            },
+            bits: port.bits,
+        };
+        let infos: Vec<_> = raw.iter().map(info).collect();
+        let names = infos
+            .iter()
+            .zip(0..)
+            .map(|(i, n)| (i.name.clone(), Port(n)))
+            .collect();
+        let slots = raw
+            .iter()
+            .map(|p| Slot {
+                data: p.data,
+                bits: p.bits,
+            })
+            .collect();
+        Self {
+            model,
+            slots,
+            infos,
+            names,
+            api,
+        }
+    }
+
+    /// Resolves a port by its Verilog name.
+    pub fn port(&self, name: &str) -> Result<Port, Error> {
+        self.names.get(name).copied().ok_or_else(|| {
+            let ports: Vec<_> = self.infos.iter().map(|i| i.name.as_str()).collect();
+            Error::NoSuchPort {
+                name: name.to_owned(),
+                ports: ports.join(", "),
+            }
+        })
+    }
+
+    /// All ports, in the order of the Verilog text. The position of a row is not a [`Port`]; use
+    /// [`Instance::port`] with its name.
+    pub fn ports(&self) -> &[PortInfo] {
+        &self.infos
+    }
+
+    /// What is known of one port.
+    pub fn info(&self, port: Port) -> &PortInfo {
+        &self.infos[port.0 as usize]
+    }
+
+    /// Lets the model settle after inputs changed.
+    #[inline]
+    pub fn eval(&mut self) {
+        // SAFETY: `model` is alive until `drop`.
+        unsafe { (self.api.eval)(self.model) }
+    }
+
+    /// One full cycle of a clock that is low: rise, settle, fall, settle.
+    ///
+    /// Inputs that were set before take part in the edge, as if they had settled first. Afterwards
+    /// the outputs show the state after the edge. To see outputs that depend on the new inputs
+    /// *before* the edge, call [`Instance::eval`] first.
+    #[inline]
+    pub fn cycle(&mut self, clock: Port) {
+        let slot = self.slots[clock.0 as usize];
+        assert_eq!(slot.bits, 1, "a clock is one bit wide");
+        // SAFETY: `model` is alive; a one-bit port is stored in one byte.
+        unsafe { (self.api.cycle)(self.model, slot.data) }
+    }
+
+    /// The low 64 bits of a port.
+    #[inline]
+    pub fn get_u64(&self, port: Port) -> u64 {
+        let Slot { data, bits } = self.slots[port.0 as usize];
+        // SAFETY: Verilator stores a port of 1..=8, ..=16, ..=32, ..=64 bits as an aligned unsigned
+        // integer of that size and wider ones as an array of u32, lowest word first. The model that
+        // holds them is alive, and `&self` keeps others from writing.
+        unsafe {
+            match bits {
+                0..=8 => u64::from(*data),
+                9..=16 => u64::from(*data.cast::<u16>()),
+                17..=32 => u64::from(*data.cast::<u32>()),
+                33..=64 => *data.cast::<u64>(),
+                _ => {
+                    let words = data.cast::<u32>();
+                    u64::from(*words) | u64::from(*words.add(1)) << 32
+                }
+            }
+        }
+    }
+
+    /// Sets a port. Bits above its width must be 0, and are cut off otherwise; the upper words of a
+    /// port wider than 64 bits become 0.
+    #[inline]
+    pub fn set_u64(&mut self, port: Port, value: u64) {
+        let Slot { data, bits } = self.slots[port.0 as usize];
+        debug_assert!(
+            bits >= 64 || value >> bits == 0,
+            "{value:#x} does not fit {bits} bits"
+        );
+        let value = if bits < 64 {
+            value & ((1 << bits) - 1)
+        } else {
+            value
+        };
+        // SAFETY: as in `get_u64`, with `&mut self`; the casts keep all bits that the port has.
+        unsafe {
+            match bits {
+                0..=8 => *data = value as u8,
+                9..=16 => *data.cast::<u16>() = value as u16,
+                17..=32 => *data.cast::<u32>() = value as u32,
+                33..=64 => *data.cast::<u64>() = value,
+                _ => self.set_words(port, &[value as u32, (value >> 32) as u32]),
+            }
+        }
+    }
+
+    /// Copies a port into `words`, lowest word first. Words that the port does not have become 0;
+    /// words of the port beyond the slice are left out.
+    pub fn get_words(&self, port: Port, words: &mut [u32]) {
+        let Slot { data, bits } = self.slots[port.0 as usize];
+        words.fill(0);
+        if bits > 64 {
+            let count = words.len().min(bits.div_ceil(32) as usize);
+            // SAFETY: as in `get_u64`: a wide port is `bits.div_ceil(32)` words.
+            let stored = unsafe { std::slice::from_raw_parts(data.cast::<u32>(), count) };
+            words[..count].copy_from_slice(stored);
+        } else {
+            let value = self.get_u64(port);
+            for (word, shift) in words.iter_mut().zip([0, 32]) {
+                *word = (value >> shift) as u32;
+            }
+        }
+    }
+
+    /// Sets a port from `words`, lowest word first; missing words count as 0.
+    ///
+    /// # Panics
+    /// When a bit beyond the width of the port is set.
+    pub fn set_words(&mut self, port: Port, words: &[u32]) {
+        let Slot { data, bits } = self.slots[port.0 as usize];
+        let count = bits.div_ceil(32) as usize;
+        let word = |i: usize| words.get(i).copied().unwrap_or(0);
+        let spare = count as u32 * 32 - bits;
+        let fits = words.iter().skip(count).all(|w| *w == 0)
+            && (spare == 0 || word(count - 1) >> (32 - spare) == 0);
+        assert!(
+            fits,
+            "the value does not fit port `{}` of {bits} bits",
+            self.info(port).name
+        );
+        if bits > 64 {
+            // SAFETY: as in `get_u64`, with `&mut self`: a wide port is `count` words.
+            let stored = unsafe { std::slice::from_raw_parts_mut(data.cast::<u32>(), count) };
+            for (i, slot) in stored.iter_mut().enumerate() {
+                *slot = word(i);
+            }
+        } else {
+            self.set_u64(port, u64::from(word(0)) | u64::from(word(1)) << 32);
+        }
+    }
+
+    /// Starts a VCD trace of all nets into `path`, replacing one that is open.
+    pub fn open_trace(&mut self, path: &Path) -> Result<(), Error> {
+        if !self.api.traced {
+            return Err(Error::NotTraced);
+        }
+        let fail = || Error::TraceFile {
+            path: path.to_owned(),
+        };
+        let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| fail())?;
+        // SAFETY: `model` is alive and `name` ends in 0.
+        let open = unsafe { (self.api.open_trace)(self.model, name.as_ptr()) };
+        if open != 0 { Ok(()) } else { Err(fail()) }
+    }
+
+    /// Writes the present values into the open trace at `time` (any unit; it must grow from call to
+    /// call). Does nothing while no trace is open.
+    pub fn dump(&mut self, time: u64) {
+        // SAFETY: `model` is alive.
+        unsafe { (self.api.dump)(self.model, time) }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, deleted once; closes an open trace.
+        unsafe { (self.api.delete)(self.model) }
+    }
+}

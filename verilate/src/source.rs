@@ -1,0 +1,67 @@
+//! What is built: Verilog text and the options that change the result.
+
+/// One Verilog design and how it is to be built. Everything here is part of the cache key.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Name of the top module in `verilog`.
+    pub top: String,
+    /// The whole design as text, top module and all that it instantiates.
+    pub verilog: String,
+    /// Whether [`Instance::open_trace`](crate::Instance::open_trace) works. Tracing costs about half
+    /// of the speed even while no file is open, so it is off unless asked for.
+    pub trace: bool,
+    /// Whether the warnings of [`Source::DENIED`] fail the build. On unless turned off.
+    pub deny_warnings: bool,
+    /// Further flags for Verilator, after the standard ones.
+    pub verilator_flags: Vec<String>,
+}
+
+impl Source {
+    /// Warnings that mean that the Verilog does something else than its author wrote.
+    pub const DENIED: [&str; 3] = ["WIDTHEXPAND", "LATCH", "UNDRIVEN"];
+
+    /// Warnings that generated Verilog causes by design and that change no behaviour.
+    pub(crate) const ALLOWED: [&str; 2] = ["WIDTHTRUNC", "UNOPTFLAT"];
+
+    /// The design `verilog` with module `top` at its root: no trace, warnings denied.
+    pub fn new(top: impl Into<String>, verilog: impl Into<String>) -> Self {
+        Self {
+            top: top.into(),
+            verilog: verilog.into(),
+            trace: false,
+            deny_warnings: true,
+            verilator_flags: Vec::new(),
+        }
+    }
+
+    /// The same design, with waveform tracing compiled in or not.
+    #[must_use]
+    pub fn with_trace(mut self, trace: bool) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// The same design, with denied warnings as errors or not.
+    #[must_use]
+    pub fn with_deny_warnings(mut self, deny: bool) -> Self {
+        self.deny_warnings = deny;
+        self
+    }
+
+    /// The flags for Verilator that do not depend on where it runs.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let mut flags: Vec<String> = "--cc -O3 --x-assign fast --x-initial fast --noassert \
+             --prefix Vtop -Wno-fatal -Wwarn-UNDRIVEN"
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        flags.push("--top-module".into());
+        flags.push(self.top.clone());
+        flags.extend(Self::ALLOWED.map(|w| format!("-Wno-{w}")));
+        if self.trace {
+            flags.push("--trace".into());
+        }
+        flags.extend(self.verilator_flags.iter().cloned());
+        flags
+    }
+}

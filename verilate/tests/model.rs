@@ -1,0 +1,132 @@
+//! Small hand-written modules through the whole path: translate, compile, load, run.
+
+use nearpm_verilate::{Direction, Error, Library, Source};
+
+/// A counter with ports of every storage class and a `$` in a name.
+const PORTS: &str = "module top(clock, a, b, c, d, w, m$sum, count);
+input wire clock; input wire [2:0] a; input wire [15:0] b; input wire [31:0] c;
+input wire [63:0] d; input wire [99:0] w; output wire [99:0] m$sum; output reg [7:0] count;
+initial count = 0;
+assign m$sum = w + {97'd0, a} + {84'd0, b} + {68'd0, c} + {36'd0, d};
+always @(posedge clock) count <= count + {5'd0, a};
+endmodule\n";
+
+#[test]
+fn ports_of_every_width_hold_their_values() {
+    let library = Library::build(&Source::new("top", PORTS)).unwrap();
+    let mut model = library.instance().unwrap();
+    for (name, value) in [("a", 5), ("b", 0x1234), ("c", 0x8000_0001), ("d", u64::MAX)] {
+        let port = model.port(name).unwrap();
+        model.set_u64(port, value);
+        assert_eq!(model.get_u64(port), value);
+    }
+    let (w, sum) = (model.port("w").unwrap(), model.port("m$sum").unwrap());
+    model.set_words(w, &[1, 0, 0, 0xf]);
+    model.eval();
+    let mut words = [0; 4];
+    model.get_words(sum, &mut words);
+    let expect = (0xfu128 << 96) + 1 + 5 + 0x1234 + 0x8000_0001 + u128::from(u64::MAX);
+    assert_eq!(
+        words,
+        [
+            expect as u32,
+            (expect >> 32) as u32,
+            (expect >> 64) as u32,
+            0xf
+        ]
+    );
+    assert_eq!(
+        (model.info(w).bits, model.info(w).direction),
+        (100, Direction::Input)
+    );
+    assert_eq!(model.info(sum).direction, Direction::Output);
+    assert!(matches!(
+        model.port("nothing"),
+        Err(Error::NoSuchPort { .. })
+    ));
+}
+
+#[test]
+fn instances_are_independent_and_cycle_uses_the_new_inputs() {
+    let library = Library::build(&Source::new("top", PORTS)).unwrap();
+    let (mut one, mut two) = (library.instance().unwrap(), library.instance().unwrap());
+    let [clock, a, count] = ["clock", "a", "count"].map(|n| one.port(n).unwrap());
+    for step in [1, 2, 3] {
+        one.set_u64(a, step);
+        one.cycle(clock);
+        two.cycle(clock);
+    }
+    let (mut one, two) = std::thread::spawn(move || (one, two)).join().unwrap();
+    assert_eq!((one.get_u64(count), two.get_u64(count)), (6, 0));
+    one.cycle(clock);
+    assert_eq!(one.get_u64(count), 9);
+}
+
+#[test]
+#[should_panic(expected = "does not fit port `w` of 100 bits")]
+fn values_that_do_not_fit_are_refused() {
+    let mut model = Library::build(&Source::new("top", PORTS))
+        .unwrap()
+        .instance()
+        .unwrap();
+    let w = model.port("w").unwrap();
+    model.set_words(w, &[0, 0, 0, 0x10]);
+}
+
+#[test]
+fn warnings_that_change_behaviour_are_errors() {
+    let cases = [
+        (
+            "WIDTHEXPAND",
+            "module top(input [3:0] a, output [7:0] q); assign q = a; endmodule\n",
+        ),
+        (
+            "LATCH",
+            "module top(input e, a, output reg q); always @(*) if (e) q = a; endmodule\n",
+        ),
+        (
+            "UNDRIVEN",
+            "module top(output q); wire x; assign q = x; endmodule\n",
+        ),
+    ];
+    for (warning, verilog) in cases {
+        let source = Source::new("top", verilog);
+        match Library::build(&source) {
+            Err(Error::DeniedWarnings { log, .. }) => assert!(log.contains(warning), "{log}"),
+            Err(other) => panic!("{warning}: {other}"),
+            Ok(_) => panic!("{warning} was not reported"),
+        }
+        Library::build(&source.with_deny_warnings(false)).unwrap();
+    }
+}
+
+#[test]
+fn broken_verilog_says_where() {
+    let error = Library::build(&Source::new("top", "module top(; endmodule\n"))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("syntax error"), "{error}");
+}
+
+#[test]
+fn a_trace_shows_the_nets() {
+    let source = Source::new("top", PORTS).with_trace(true);
+    let mut model = Library::build(&source).unwrap().instance().unwrap();
+    let path = std::env::temp_dir().join(format!("nearpm-verilate-{}.vcd", std::process::id()));
+    let clock = model.port("clock").unwrap();
+    model.open_trace(&path).unwrap();
+    for time in 0..4 {
+        model.cycle(clock);
+        model.dump(time);
+    }
+    drop(model);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(text.contains("count"), "{text}");
+
+    let mut plain = Library::build(&Source::new("top", PORTS))
+        .unwrap()
+        .instance()
+        .unwrap();
+    assert!(matches!(plain.open_trace(&path), Err(Error::NotTraced)));
+}

@@ -1,1 +1,3 @@
-//! The NearPM card in rust-hdl
+//! The NearPM card in rust-hdl.
+
+pub mod bundles;

@@ -1,0 +1,9 @@
+//! Groups of signals that several units speak, and records that travel between them.
+
+mod axi;
+mod memory;
+mod work;
+
+pub use axi::*;
+pub use memory::*;
+pub use work::*;

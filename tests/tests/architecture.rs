@@ -1,0 +1,102 @@
+//! The shape of the workspace, held by tests: dependencies point one way, and the library stays
+//! free of the hardware's tool chain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// What each crate may use of the workspace, directly. A crate that is not listed is an error.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("nearpm-interface", &[]),
+    ("nearpm-verilate", &[]),
+    ("nearpm-firmware", &["nearpm-interface"]),
+    ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
+    ("nearpm-driver", &["nearpm-interface"]),
+    ("nearpm", &["nearpm-interface", "nearpm-driver"]),
+    (
+        "nearpm-sim",
+        &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"],
+    ),
+    ("nearpm-workloads", &["nearpm"]),
+    (
+        "nearpm-cli",
+        &[
+            "nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm", "nearpm-hdl", "nearpm-sim",
+            "nearpm-workloads",
+        ],
+    ),
+    (
+        "nearpm-tests",
+        &[
+            "nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm", "nearpm-hdl", "nearpm-sim",
+            "nearpm-workloads", "nearpm-verilate",
+        ],
+    ),
+];
+
+/// Crates of the workspace with their direct workspace dependencies (not those for tests).
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    let names: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    packages
+        .iter()
+        .map(|p| {
+            let used = p["dependencies"]
+                .as_array()
+                .expect("a list of dependencies")
+                .iter()
+                .filter(|d| d["kind"].as_str() != Some("dev"))
+                .filter_map(|d| d["name"].as_str())
+                .filter(|n| names.contains(n))
+                .map(str::to_string)
+                .collect();
+            (p["name"].as_str().expect("a name").to_string(), used)
+        })
+        .collect()
+}
+
+/// Breaches of [`MAY_USE`] in a dependency table.
+fn breaches(table: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let allowed: BTreeMap<_, _> = MAY_USE.iter().copied().collect();
+    let mut found = Vec::new();
+    for (name, used) in table {
+        let Some(may) = allowed.get(name.as_str()) else {
+            found.push(format!("{name} has no place in the table of dependencies"));
+            continue;
+        };
+        found.extend(used.iter().filter(|u| !may.contains(&u.as_str())).map(|u| format!("{name} must not use {u}")));
+    }
+    found
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    assert_eq!(breaches(&dependencies()), Vec::<String>::new());
+}
+
+#[test]
+fn a_planted_breach_is_found() {
+    let mut table = dependencies();
+    table.get_mut("nearpm").expect("the library").insert("nearpm-sim".into());
+    assert_eq!(breaches(&table), ["nearpm must not use nearpm-sim"]);
+}
+
+#[test]
+fn nothing_lies_in_the_tree_that_a_build_makes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+    let output = Command::new("git").args(["ls-files"]).current_dir(root).output().expect("git runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let made = |f: &&str| {
+        let suffix = Path::new(f).extension().and_then(|e| e.to_str()).unwrap_or_default();
+        ["vcd", "fst", "bak", "orig", "swp", "log", "o", "so", "bit"].contains(&suffix) || f.starts_with("target/")
+    };
+    assert_eq!(text.lines().filter(made).collect::<Vec<_>>(), Vec::<&str>::new());
+}

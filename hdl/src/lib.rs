@@ -1,3 +1,8 @@
 //! The NearPM card in rust-hdl.
+//!
+//! [`bundles`] are the interfaces between units, [`cells`] the leaf cells that all units are made
+//! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog.
 
 pub mod bundles;
+pub mod cells;
+pub mod dut;

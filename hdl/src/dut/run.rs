@@ -22,10 +22,7 @@ pub fn on_both_back_ends<U: Block + Ports + Default>(test: impl Fn(&mut dyn Dut)
 }
 
 /// As [`on_both_back_ends`], for units that are made with parameters.
-pub fn on_both_back_ends_with<U: Block + Ports>(
-    make: impl Fn() -> Box<U> + Sync,
-    test: impl Fn(&mut dyn Dut) + Sync,
-) {
+pub fn on_both_back_ends_with<U: Block + Ports>(make: impl Fn() -> Box<U> + Sync, test: impl Fn(&mut dyn Dut) + Sync) {
     on_big_stack("rust-hdl", || test(&mut ModelDut::new(make())));
     let trace = trace_file();
     on_big_stack("verilator", || {

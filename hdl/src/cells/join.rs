@@ -1,0 +1,78 @@
+//! Wiring that kernels cannot write: widening and concatenation.
+//!
+//! A cast to a wider type in a kernel is emitted without one, so that Verilog widens the operands
+//! first and carries out of the narrow sum appear. Through these cells the widths are exact.
+
+use rust_hdl::prelude::*;
+
+/// Zero-extends A bits to B bits, B >= A.
+#[derive(LogicBlock)]
+pub struct Widen<const A: usize, const B: usize> {
+    /// The narrow value.
+    pub i: Signal<In, Bits<A>>,
+    /// The same number, wide; combinational.
+    pub o: Signal<Out, Bits<B>>,
+}
+
+impl<const A: usize, const B: usize> Default for Widen<A, B> {
+    fn default() -> Self {
+        assert!(B >= A && A > 0, "{A} bits do not widen to {B}");
+        Self { i: Default::default(), o: Default::default() }
+    }
+}
+
+impl<const A: usize, const B: usize> Logic for Widen<A, B> {
+    fn update(&mut self) {
+        self.o.next = bit_cast::<B, A>(self.i.val());
+    }
+
+    fn connect(&mut self) {
+        self.o.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom(match B - A {
+            0 => "always @(*) o = i;\n".into(),
+            spare => format!("always @(*) o = {{{spare}'d0, i}};\n"),
+        })
+    }
+}
+
+crate::dut_ports!([const A: usize, const B: usize] Widen<A, B> { i, o });
+
+/// Puts `high` (H bits) above `low` (L bits): W = H + L bits.
+#[derive(LogicBlock)]
+pub struct Concat<const H: usize, const L: usize, const W: usize> {
+    /// The upper bits.
+    pub high: Signal<In, Bits<H>>,
+    /// The lower bits.
+    pub low: Signal<In, Bits<L>>,
+    /// Both; combinational.
+    pub o: Signal<Out, Bits<W>>,
+}
+
+impl<const H: usize, const L: usize, const W: usize> Default for Concat<H, L, W> {
+    fn default() -> Self {
+        assert!(H + L == W && H > 0 && L > 0, "{H} + {L} bits are not {W}");
+        Self { high: Default::default(), low: Default::default(), o: Default::default() }
+    }
+}
+
+impl<const H: usize, const L: usize, const W: usize> Logic for Concat<H, L, W> {
+    fn update(&mut self) {
+        let high = bit_cast::<W, H>(self.high.val()) << (L as LiteralType);
+        self.o.next = high | bit_cast::<W, L>(self.low.val());
+    }
+
+    fn connect(&mut self) {
+        self.o.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom("always @(*) o = {high, low};\n".into())
+    }
+}
+
+crate::dut_ports!([const H: usize, const L: usize, const W: usize] Concat<H, L, W> {
+    high, low, o
+});

@@ -1,0 +1,52 @@
+//! Leaf cells: what rust-hdl lacks or does too slowly.
+//!
+//! | cell | guarantees | bound |
+//! |---|---|---|
+//! | [`Register`] | flip-flops with synchronous reset and enable | 1 to 1024 bits |
+//! | [`ByteRam`] | block RAM with byte enables, read latency 1, old data on a clash | 1 write, 1 read port |
+//! | [`AsyncRam`] | distributed RAM, read in the same cycle | 1 write, R read ports |
+//! | [`Widen`], [`Concat`] | widths that add up | checked when the cell is made |
+//! | [`PriorityPick`] | the lowest set bit | 2 to 64 requests |
+//! | [`RoundRobin`] | the next set bit in turn, nobody starves | 2 to 64 requests |
+//! | [`Fifo`] | show-ahead queue with a count | 2^K entries |
+//! | [`Crc32cBlock`] | CRC-32C of 64 bytes a cycle | latency 3 |
+//!
+//! Each is one Verilog module with a model of it in Rust beside it. Memories and queues keep their
+//! state inside the module on purpose: rust-hdl's generator slows down faster than linearly with the
+//! number of module instances. All memories start as 0 in both, as FPGA memories do.
+
+mod async_ram;
+mod byte_ram;
+mod crc32c_block;
+mod fifo;
+mod join;
+mod pick;
+mod register;
+
+pub use async_ram::AsyncRam;
+pub use byte_ram::ByteRam;
+pub use crc32c_block::Crc32cBlock;
+pub use fifo::Fifo;
+pub use join::{Concat, Widen};
+pub use pick::{PriorityPick, RoundRobin};
+pub use register::Register;
+
+use rust_hdl::core::timing::TimingInfo;
+
+/// The timing entry of a cell whose clock is `clock`.
+fn clocked(name: &str, inputs: &[&str], outputs: &[&str]) -> Vec<TimingInfo> {
+    let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+    vec![TimingInfo { name: name.into(), clock: "clock".into(), inputs: list(inputs), outputs: list(outputs) }]
+}
+
+/// A memory declaration `mem` of `entries` words that start as 0. Verilog's `initial` is what FPGA
+/// tools turn into the memory's start value.
+fn memory(style: &str, width: usize, entries: usize) -> String {
+    format!(
+        "(* ram_style = \"{style}\" *) reg [{top}:0] mem [0:{last}];\n\
+         integer start;\n\
+         initial for (start = 0; start < {entries}; start = start + 1) mem[start] = {width}'d0;\n",
+        top = width - 1,
+        last = entries - 1,
+    )
+}

@@ -1,0 +1,192 @@
+//! The test bench itself: nested ports, complete lists, warnings, names of back ends.
+
+use nearpm_hdl::cells::{Concat, Fifo, Register};
+use nearpm_hdl::dut::{Dut, ModelDut, VerilatedDut, on_both_back_ends, verilog_of};
+use nearpm_hdl::dut_ports;
+use rust_hdl::prelude::*;
+
+/// A bundle that the unit drives.
+#[derive(Clone, Debug, Default, LogicInterface)]
+struct Source {
+    pub data: Signal<Out, Bits<8>>,
+    pub ready: Signal<In, Bit>,
+}
+
+dut_ports!(Source { data, ready });
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    Busy,
+    Last,
+}
+
+/// A kernel as units have it: a state machine, cells, an array of bundles.
+#[derive(LogicBlock)]
+struct Unit {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub go: Signal<In, Bit>,
+    pub out: [Source; 2],
+    pub busy: Signal<Out, Bit>,
+    pub pair: Signal<Out, Bits<16>>,
+    state: DFF<State>,
+    last: Register<Bits<8>>,
+    queue: Fifo<Bits<8>, 2, 3>,
+    joined: Concat<8, 8, 16>,
+    one: Constant<Bits<8>>,
+}
+
+impl Default for Unit {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            go: Default::default(),
+            out: Default::default(),
+            busy: Default::default(),
+            pair: Default::default(),
+            state: Default::default(),
+            last: Default::default(),
+            queue: Default::default(),
+            joined: Default::default(),
+            one: Constant::new(1.into()),
+        }
+    }
+}
+
+impl Logic for Unit {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, last);
+        clock!(self, clock, queue);
+        self.queue.reset.next = self.reset.val();
+        self.last.reset.next = self.reset.val();
+        self.last.enable.next = self.go.val();
+        self.last.d.next = self.last.q.val() + self.one.val();
+        self.queue.write.next = self.go.val();
+        self.queue.data_in.next = self.last.q.val();
+        self.queue.read.next = self.out[1].ready.val();
+        self.joined.high.next = self.last.q.val();
+        self.joined.low.next = self.queue.data_out.val();
+        self.pair.next = self.joined.o.val();
+        for i in 0..2 {
+            self.out[i].data.next = 0.into();
+            if self.queue.count.val().index() == i {
+                self.out[i].data.next = self.queue.data_out.val();
+            }
+        }
+        self.busy.next = false;
+        match self.state.q.val() {
+            State::Idle => {
+                if self.go.val() {
+                    self.state.d.next = State::Busy;
+                }
+            }
+            State::Busy => {
+                self.busy.next = true;
+                self.state.d.next = State::Last;
+            }
+            State::Last => {
+                self.state.d.next = State::Idle;
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}
+
+dut_ports!(Unit { clock, reset, go, out, busy, pair });
+
+#[test]
+fn a_unit_runs_with_nested_ports() {
+    on_both_back_ends::<Unit>(|dut| {
+        dut.reset();
+        dut.set("go", true);
+        assert!(!dut.get_bool("busy"));
+        dut.cycle();
+        assert!(dut.get_bool("busy"));
+        dut.cycle();
+        assert!(!dut.get_bool("busy"));
+        assert_eq!(dut.cycles(), 4, "two of reset, two of work");
+        dut.set("go", false);
+        assert_eq!(dut.get("out$1$data"), 0u64, "the first of two entries");
+        assert_eq!(dut.get("pair"), 2u64 << 8);
+        dut.set("out$1$ready", true);
+        dut.cycle();
+        assert_eq!(dut.get("out$1$data"), 1u64, "the one entry left");
+        dut.set("go", true);
+        assert_eq!(dut.run_until("busy", 10), 1);
+    });
+}
+
+/// A kernel with a width error that rust-hdl does not see: Verilog widens before it adds.
+#[derive(LogicBlock, Default)]
+struct WrongWidth {
+    pub a: Signal<In, Bits<8>>,
+    pub sum: Signal<Out, Bits<16>>,
+}
+
+impl Logic for WrongWidth {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.sum.next = bit_cast::<16, 8>(self.a.val() + self.a.val());
+    }
+}
+
+dut_ports!(WrongWidth { a, sum });
+
+#[test]
+#[should_panic(expected = "WIDTHEXPAND")]
+fn widths_that_verilog_would_change_are_errors() {
+    VerilatedDut::new(verilog_of(Box::<WrongWidth>::default()), None);
+}
+
+/// A kernel that forgets a default, so that a latch is inferred.
+#[derive(LogicBlock, Default)]
+struct Forgetful {
+    pub a: Signal<In, Bit>,
+    pub enable: Signal<In, Bit>,
+    pub q: Signal<Out, Bit>,
+}
+
+impl Logic for Forgetful {
+    #[hdl_gen]
+    fn update(&mut self) {
+        if self.enable.val() {
+            self.q.next = self.a.val();
+        }
+    }
+}
+
+dut_ports!(Forgetful { a, q });
+
+#[test]
+#[should_panic(expected = "LATCH")]
+fn latches_are_errors() {
+    VerilatedDut::new(verilog_of(Box::<Forgetful>::default()), None);
+}
+
+#[test]
+#[should_panic(expected = "is not the unit's ports")]
+fn a_forgotten_port_is_an_error() {
+    ModelDut::new(Box::<Forgetful>::default());
+}
+
+#[test]
+#[should_panic(expected = "on the rust-hdl back end: no port `nothing`")]
+fn failures_name_the_back_end() {
+    on_both_back_ends::<Register<Bit>>(|dut| assert!(dut.get_bool("nothing")));
+}
+
+#[test]
+#[should_panic(expected = "does not fit `d`")]
+fn values_that_do_not_fit_are_errors() {
+    let mut dut = ModelDut::new(Box::<Register<Bits<4>>>::default());
+    let port = dut.port("d");
+    dut.write(port, 16u64.into());
+}

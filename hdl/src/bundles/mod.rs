@@ -1,9 +1,11 @@
 //! Groups of signals that several units speak, and records that travel between them.
 
 mod axi;
+mod mapping;
 mod memory;
 mod work;
 
 pub use axi::*;
+pub use mapping::*;
 pub use memory::*;
 pub use work::*;

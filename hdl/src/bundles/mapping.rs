@@ -22,3 +22,7 @@ pub struct MapEntry {
     /// Last committed transaction.
     pub committed: Bits<64>,
 }
+
+crate::port_record!(MapEntry {
+    flags, thread, pool, base, bytes, ring, ring_bytes, committed
+});

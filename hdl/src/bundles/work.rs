@@ -34,3 +34,8 @@ pub struct Work {
     /// Devices that take part.
     pub participants: Bits<32>,
 }
+
+crate::port_record!(Work {
+    slot, pc, source, destination, auxiliary, value, source_offset, destination_offset, length,
+    thread, pool, txid, sequence, participants,
+});

@@ -184,3 +184,47 @@ macro_rules! dut_ports {
         $crate::dut_ports!([] $unit { $($field),+ });
     };
 }
+
+/// Lets ports carry a `LogicStruct`: as one vector, the first field lowest, as in the Verilog.
+///
+/// ```ignore
+/// port_record!(Work { slot, pc, source });
+/// ```
+#[macro_export]
+macro_rules! port_record {
+    ($record:ty { $($field:ident),+ $(,)? }) => {
+        impl $crate::dut::PortValue for $record {
+            fn to_value(self) -> $crate::dut::Value {
+                let mut value = $crate::dut::Value::ZERO;
+                let mut low = 0;
+                $(
+                    let (part, bits) = $crate::dut::field_value(self.$field);
+                    value = value.with_slice(low, bits, part);
+                    low += bits;
+                )+
+                let _ = low;
+                value
+            }
+            fn from_value(value: $crate::dut::Value) -> Self {
+                let mut record = Self::default();
+                let mut low = 0;
+                $(low += $crate::dut::set_field(&mut record.$field, value, low);)+
+                let _ = low;
+                record
+            }
+        }
+    };
+}
+
+/// The value of a field and its width.
+#[doc(hidden)]
+pub fn field_value<T: PortValue>(field: T) -> (Value, usize) {
+    (field.to_value(), T::BITS)
+}
+
+/// Sets a field to the bits of `value` from bit `low` up, and gives its width.
+#[doc(hidden)]
+pub fn set_field<T: PortValue>(field: &mut T, value: Value, low: usize) -> usize {
+    *field = T::from_value(value.slice(low, T::BITS));
+    T::BITS
+}

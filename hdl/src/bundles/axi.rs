@@ -288,3 +288,35 @@ pub struct AxiLiteSlave<const A: usize, const D: usize, const S: usize> {
     /// The read data is taken.
     pub rready: Signal<In, Bit>,
 }
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiMaster<A, D, S, I> {
+    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
+    bid, bresp, bvalid, bready, arid, araddr, arlen, arsize, arburst, arvalid, arready, rid,
+    rdata, rresp, rlast, rvalid, rready,
+});
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiSlave<A, D, S, I> {
+    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
+    bid, bresp, bvalid, bready, arid, araddr, arlen, arsize, arburst, arvalid, arready, rid,
+    rdata, rresp, rlast, rvalid, rready,
+});
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiWriteMaster<A, D, S, I> {
+    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
+    bid, bresp, bvalid, bready,
+});
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiWriteSlave<A, D, S, I> {
+    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
+    bid, bresp, bvalid, bready,
+});
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize] AxiLiteMaster<A, D, S> {
+    awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready, araddr,
+    arvalid, arready, rdata, rresp, rvalid, rready,
+});
+
+crate::dut_ports!([const A: usize, const D: usize, const S: usize] AxiLiteSlave<A, D, S> {
+    awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready, araddr,
+    arvalid, arready, rdata, rresp, rvalid, rready,
+});

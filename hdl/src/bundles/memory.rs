@@ -107,3 +107,15 @@ pub struct MemoryResponder {
     /// See [`MemoryRequester::b_error`].
     pub b_error: Signal<Out, Bit>,
 }
+
+crate::dut_ports!(MemoryRequester {
+    rd_valid, rd_ready, rd_line, rd_beats, rd_tag, rdata_valid, rdata, rdata_tag, rdata_last,
+    rdata_error, wr_valid, wr_ready, wr_line, wr_beats, wr_tag, wdata, wstrb, wdata_ready,
+    b_valid, b_tag, b_error,
+});
+
+crate::dut_ports!(MemoryResponder {
+    rd_valid, rd_ready, rd_line, rd_beats, rd_tag, rdata_valid, rdata, rdata_tag, rdata_last,
+    rdata_error, wr_valid, wr_ready, wr_line, wr_beats, wr_tag, wdata, wstrb, wdata_ready,
+    b_valid, b_tag, b_error,
+});

@@ -1,5 +1,6 @@
 //! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host timing.
 
+pub mod bench;
 pub mod core;
 pub mod ddr4;
 pub mod rng;

@@ -1,1 +1,11 @@
-//! What crosses crates: co-simulation, crash cuts, dependency direction. The tests themselves lie in `tests/`.
+//! What crosses crates: co-simulation, crash cuts, dependency direction.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`trace`] | random card traffic, at least half of it in conflict |
+//! | [`oracle`] | what that traffic must do: every access executed at once, in order |
+//! | [`drive`] | runs a trace on any simulated card and notes what came back |
+
+pub mod drive;
+pub mod oracle;
+pub mod trace;

@@ -49,7 +49,7 @@ pub struct Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controller {
     /// Read address handshake to the scheduler: AXI shim, address decode and group queue. PG150 has no table of these;
-    /// 9 + 9 makes an idle read of a closed row 28 cycles, in the middle of what simulations of the MIG give (25 to 30).
+    /// 8 + 8 makes an idle read of a closed row 27 cycles, in the middle of what simulations of the MIG give (25 to 30).
     pub read_front: u64,
     /// Last read data on the DRAM pins to the AXI port: PHY capture, read FIFO, reorder buffer, AXI shim.
     pub read_back: u64,
@@ -116,17 +116,17 @@ impl Config {
             rfc: 420,
         },
         controller: Controller {
-            read_front: 9,
-            read_back: 9,
+            read_front: 8,
+            read_back: 8,
             write_front: 4,
             write_answer: 8,
             read_lines: 64,
             write_lines: 64,
             bursts: 8,
-            write_high: 40,
-            write_low: 8,
+            write_high: 48,
+            write_low: 16,
             batch: 64,
-            idle_before_writes: 8,
+            idle_before_writes: 2,
             age_limit: 256,
             crossing: 3,
         },

@@ -24,6 +24,7 @@ mod bank;
 mod channel;
 mod config;
 mod map;
+pub mod measure;
 mod port;
 mod queue;
 mod stats;

@@ -147,9 +147,8 @@ impl Ceilings {
     /// Measures them.
     pub fn measure(config: Config, card_mhz: u64) -> Self {
         let ns = |cycles: u64| cycles as f64 * 1000.0 / card_mhz as f64;
-        let copy = |batch| {
-            [Banks::Apart, Banks::Shared].map(|banks| copy_rate(config, card_mhz, banks, batch, 2 * batch))
-        };
+        let copy =
+            |batch| [Banks::Apart, Banks::Shared].map(|banks| copy_rate(config, card_mhz, banks, batch, 2 * batch));
         Ceilings {
             card_mhz,
             read_ns: [Row::Closed, Row::Hit, Row::Conflict].map(|row| ns(idle_read_cycles(config, card_mhz, row))),

@@ -6,3 +6,4 @@
 pub mod bundles;
 pub mod cells;
 pub mod dut;
+pub mod units;

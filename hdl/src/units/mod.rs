@@ -1,0 +1,3 @@
+//! The units of the card, as `docs/hardware.md` names them.
+
+pub mod persistence;

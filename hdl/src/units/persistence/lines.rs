@@ -1,0 +1,485 @@
+//! The lines of the save area as wires: every position comes from `nearpm_interface::save`.
+
+use crate::bundles::MapEntry;
+use crate::dut::{PortValue, Value};
+use nearpm_interface::Layout;
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::save::{
+    ARM_CLEAN, ARM_RUNNING, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, ITEM_COMMAND,
+    ITEM_STORE, ProgressWord, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, SavedMapping,
+    firmware_word,
+};
+use rust_hdl::prelude::*;
+
+/// Lowest bit of a field in its line.
+fn bit_of(layout: Layout, field: &str) -> usize {
+    let found = layout.fields.iter().find(|f| f.name == field);
+    found.unwrap_or_else(|| panic!("{} has no field {field}", layout.name)).offset * 8
+}
+
+/// Lowest bit in which two words differ: where a field lies in a word that has no layout table.
+fn lowest_difference(a: u64, b: u64) -> usize {
+    (a ^ b).trailing_zeros() as usize
+}
+
+/// Lowest bit of the generation in an arm word.
+fn arm_generation_bit() -> usize {
+    lowest_difference(ArmWord::Running(0).encode(), ArmWord::Running(1).encode())
+}
+
+/// Lowest bit of the tag in an arm word: above the generation of 48 bits.
+fn arm_tag_bit() -> usize {
+    (ArmWord::Running(0).encode() / u64::from(ARM_RUNNING)).trailing_zeros() as usize
+}
+
+/// Lowest bits of generation, items, resume and tag in a progress word.
+fn progress_bits() -> [usize; 4] {
+    let zero = ProgressWord { generation: 0, items: 0, resume: 0 };
+    [
+        lowest_difference(zero.encode(), ProgressWord { generation: 1, ..zero }.encode()),
+        lowest_difference(zero.encode(), ProgressWord { items: 1, ..zero }.encode()),
+        lowest_difference(zero.encode(), ProgressWord { resume: 1, ..zero }.encode()),
+        (zero.encode() / u64::from(ProgressWord::TAG)).trailing_zeros() as usize,
+    ]
+}
+
+/// Lowest bits of checksum, slot and tag of the firmware word in the arm line.
+fn firmware_bits() -> [usize; 3] {
+    let base = FIRMWARE_WORD_OFFSET as usize * 8;
+    [
+        base + lowest_difference(firmware_word(0, 0), firmware_word(0, 1)),
+        base + lowest_difference(firmware_word(0, 0), firmware_word(1, 0)),
+        base + (firmware_word(0, 0) / u64::from(FIRMWARE_WORD_TAG)).trailing_zeros() as usize,
+    ]
+}
+
+/// Bits of a device address below the line address.
+fn line_shift() -> usize {
+    LINE_U64.trailing_zeros() as usize
+}
+
+/// Takes a line of the save area apart, combinationally. What the line is, the reader knows.
+#[derive(LogicBlock)]
+pub struct SaveFields {
+    /// The line.
+    pub line: Signal<In, Bits<512>>,
+    /// Arm line: the arm word is zero.
+    pub arm_blank: Signal<Out, Bit>,
+    /// Arm line: the tag says running.
+    pub arm_running: Signal<Out, Bit>,
+    /// Arm line: the tag says clean.
+    pub arm_clean: Signal<Out, Bit>,
+    /// Arm line: the generation.
+    pub arm_generation: Signal<Out, Bits<48>>,
+    /// Arm line: there is a firmware word.
+    pub firmware_tagged: Signal<Out, Bit>,
+    /// Arm line: slot of the firmware in force.
+    pub firmware_slot: Signal<Out, Bits<8>>,
+    /// Arm line: checksum of the firmware in force.
+    pub firmware_crc: Signal<Out, Bits<32>>,
+    /// Progress line: there is a progress word.
+    pub progress_tagged: Signal<Out, Bit>,
+    /// Progress line: low half of the generation.
+    pub progress_generation: Signal<Out, Bits<32>>,
+    /// Progress line: items that are durable.
+    pub progress_items: Signal<Out, Bits<16>>,
+    /// Progress line: where the next item resumes.
+    pub progress_resume: Signal<Out, Bits<8>>,
+    /// Head: magic and version are right.
+    pub head_ours: Signal<Out, Bit>,
+    /// Head: items that follow.
+    pub head_items: Signal<Out, Bits<16>>,
+    /// Head: generation.
+    pub head_generation: Signal<Out, Bits<48>>,
+    /// Head: checksum of the firmware that accepted the items.
+    pub head_firmware: Signal<Out, Bits<32>>,
+    /// Item: its place in the order.
+    pub item_order: Signal<Out, Bits<64>>,
+    /// Item: a command; else a store.
+    pub item_command: Signal<Out, Bit>,
+    /// Item: page of a command.
+    pub item_page: Signal<Out, Bits<2>>,
+    /// Item: where a command resumes.
+    pub item_resume: Signal<Out, Bits<8>>,
+    /// Item: line address of a store.
+    pub item_line: Signal<Out, Bits<34>>,
+    /// Item: strobes of a store.
+    pub item_strobes: Signal<Out, Bits<64>>,
+    /// Mapping: the entry is in use.
+    pub mapping_used: Signal<Out, Bit>,
+    /// Mapping: the entry, with no other flag than *in use*.
+    pub mapping: Signal<Out, MapEntry>,
+}
+
+/// Fields of a saved mapping, lowest first in a `MapEntry` above its flags, with their bits.
+const MAPPING_FIELDS: [(&str, usize); 7] = [
+    ("thread", 16),
+    ("pool", 32),
+    ("base", 40),
+    ("bytes", 40),
+    ("ring", 40),
+    ("ring_bytes", 40),
+    ("committed", 64),
+];
+
+impl Default for SaveFields {
+    fn default() -> Self {
+        Self {
+            line: Default::default(),
+            arm_blank: Default::default(),
+            arm_running: Default::default(),
+            arm_clean: Default::default(),
+            arm_generation: Default::default(),
+            firmware_tagged: Default::default(),
+            firmware_slot: Default::default(),
+            firmware_crc: Default::default(),
+            progress_tagged: Default::default(),
+            progress_generation: Default::default(),
+            progress_items: Default::default(),
+            progress_resume: Default::default(),
+            head_ours: Default::default(),
+            head_items: Default::default(),
+            head_generation: Default::default(),
+            head_firmware: Default::default(),
+            item_order: Default::default(),
+            item_command: Default::default(),
+            item_page: Default::default(),
+            item_resume: Default::default(),
+            item_line: Default::default(),
+            item_strobes: Default::default(),
+            mapping_used: Default::default(),
+            mapping: Default::default(),
+        }
+    }
+}
+
+/// A field of `N` bits from bit `low` of a line.
+fn part<const N: usize>(line: &Bits<512>, low: usize) -> Bits<N> {
+    line.get_bits::<N>(low)
+}
+
+impl Logic for SaveFields {
+    fn update(&mut self) {
+        let line = self.line.val();
+        let tag = part::<16>(&line, arm_tag_bit()).to_u64();
+        self.arm_blank.next = !part::<64>(&line, 0).any();
+        self.arm_running.next = tag == u64::from(ARM_RUNNING);
+        self.arm_clean.next = tag == u64::from(ARM_CLEAN);
+        self.arm_generation.next = part(&line, arm_generation_bit());
+        let [crc, slot, tag] = firmware_bits();
+        self.firmware_crc.next = part(&line, crc);
+        self.firmware_slot.next = part(&line, slot);
+        self.firmware_tagged.next =
+            part::<8>(&line, tag).to_u64() == u64::from(FIRMWARE_WORD_TAG);
+        let [generation, items, resume, tag] = progress_bits();
+        self.progress_generation.next = part(&line, generation);
+        self.progress_items.next = part(&line, items);
+        self.progress_resume.next = part(&line, resume);
+        self.progress_tagged.next = part::<8>(&line, tag).to_u64() == u64::from(ProgressWord::TAG);
+        let head = SaveHead::LAYOUT;
+        self.head_ours.next = part::<32>(&line, bit_of(head, "magic")).to_u64()
+            == u64::from(SAVE_MAGIC)
+            && part::<16>(&line, bit_of(head, "version")).to_u64() == u64::from(SAVE_VERSION);
+        self.head_items.next = part(&line, bit_of(head, "items"));
+        self.head_generation.next = part(&line, bit_of(head, "generation"));
+        self.head_firmware.next = part(&line, bit_of(head, "firmware_crc"));
+        let item = SavedItem::LAYOUT;
+        self.item_order.next = part(&line, bit_of(item, "order"));
+        self.item_command.next =
+            part::<8>(&line, bit_of(item, "kind")).to_u64() == u64::from(ITEM_COMMAND);
+        self.item_page.next = part(&line, bit_of(item, "page"));
+        self.item_resume.next = part(&line, bit_of(item, "resume"));
+        self.item_line.next = part(&line, bit_of(item, "address") + line_shift());
+        self.item_strobes.next = part(&line, bit_of(item, "strobes"));
+        let at = |field| bit_of(SavedMapping::LAYOUT, field);
+        self.mapping_used.next = line.get_bit(at("flags"));
+        self.mapping.next = MapEntry {
+            flags: u64::from(line.get_bit(at("flags"))).into(),
+            thread: part(&line, at("thread")),
+            pool: part(&line, at("pool")),
+            base: part(&line, at("base")),
+            bytes: part(&line, at("bytes")),
+            ring: part(&line, at("ring")),
+            ring_bytes: part(&line, at("ring_bytes")),
+            committed: part(&line, at("committed")),
+        };
+    }
+
+    fn connect(&mut self) {
+        self.arm_blank.connect();
+        self.arm_running.connect();
+        self.arm_clean.connect();
+        self.arm_generation.connect();
+        self.firmware_tagged.connect();
+        self.firmware_slot.connect();
+        self.firmware_crc.connect();
+        self.progress_tagged.connect();
+        self.progress_generation.connect();
+        self.progress_items.connect();
+        self.progress_resume.connect();
+        self.head_ours.connect();
+        self.head_items.connect();
+        self.head_generation.connect();
+        self.head_firmware.connect();
+        self.item_order.connect();
+        self.item_command.connect();
+        self.item_page.connect();
+        self.item_resume.connect();
+        self.item_line.connect();
+        self.item_strobes.connect();
+        self.mapping_used.connect();
+        self.mapping.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let cut = |low: usize, bits: usize| format!("line[{}:{low}]", low + bits - 1);
+        let mut code = String::from("always @(*) begin\n");
+        let mut set = |name: &str, value: String| code += &format!("    {name} = {value};\n");
+        set("arm_blank", format!("~|{}", cut(0, 64)));
+        for (name, tag) in [("arm_running", ARM_RUNNING), ("arm_clean", ARM_CLEAN)] {
+            set(name, format!("{} == 16'h{tag:x}", cut(arm_tag_bit(), 16)));
+        }
+        set("arm_generation", cut(arm_generation_bit(), 48));
+        let [crc, slot, tag] = firmware_bits();
+        set("firmware_crc", cut(crc, 32));
+        set("firmware_slot", cut(slot, 8));
+        set("firmware_tagged", format!("{} == 8'h{FIRMWARE_WORD_TAG:x}", cut(tag, 8)));
+        let [generation, items, resume, tag] = progress_bits();
+        set("progress_generation", cut(generation, 32));
+        set("progress_items", cut(items, 16));
+        set("progress_resume", cut(resume, 8));
+        set("progress_tagged", format!("{} == 8'h{:x}", cut(tag, 8), ProgressWord::TAG));
+        let head = |field| bit_of(SaveHead::LAYOUT, field);
+        set(
+            "head_ours",
+            format!(
+                "({} == 32'h{SAVE_MAGIC:x}) & ({} == 16'h{SAVE_VERSION:x})",
+                cut(head("magic"), 32),
+                cut(head("version"), 16)
+            ),
+        );
+        set("head_items", cut(head("items"), 16));
+        set("head_generation", cut(head("generation"), 48));
+        set("head_firmware", cut(head("firmware_crc"), 32));
+        let item = |field| bit_of(SavedItem::LAYOUT, field);
+        set("item_order", cut(item("order"), 64));
+        set("item_command", format!("{} == 8'd{ITEM_COMMAND}", cut(item("kind"), 8)));
+        set("item_page", cut(item("page"), 2));
+        set("item_resume", cut(item("resume"), 8));
+        set("item_line", cut(item("address") + line_shift(), 34));
+        set("item_strobes", cut(item("strobes"), 64));
+        let at = |field| bit_of(SavedMapping::LAYOUT, field);
+        let fields = MAPPING_FIELDS.iter().rev().map(|&(name, bits)| cut(at(name), bits));
+        let fields: Vec<_> = fields.collect();
+        set("mapping_used", format!("line[{}]", at("flags")));
+        set("mapping", format!("{{{}, 2'd0, line[{}]}}", fields.join(", "), at("flags")));
+        Verilog::Custom(code + "end\n")
+    }
+}
+
+/// What [`SaveLine`] makes.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Form {
+    /// The arm word `Running(generation)`.
+    Running,
+    /// The arm word `Clean(generation)`.
+    Clean,
+    /// The progress word.
+    Progress,
+    /// A mapping line.
+    Mapping,
+    /// `SavedItem` of a command.
+    Command,
+    /// `SavedItem` of a store.
+    Store,
+    /// `SaveHead` with the checksum.
+    Head,
+}
+
+/// Puts a line of the save area together, combinationally. Words stand in the lowest 8 bytes.
+#[derive(LogicBlock)]
+pub struct SaveLine {
+    /// Which line.
+    pub form: Signal<In, Form>,
+    /// Words and head.
+    pub generation: Signal<In, Bits<48>>,
+    /// Progress and head: items.
+    pub items: Signal<In, Bits<16>>,
+    /// Progress and command: where to resume.
+    pub resume: Signal<In, Bits<8>>,
+    /// Mapping: the entry.
+    pub mapping: Signal<In, MapEntry>,
+    /// Item: its order; head: the last order.
+    pub order: Signal<In, Bits<64>>,
+    /// Command: its page.
+    pub page: Signal<In, Bits<2>>,
+    /// Store: its line address.
+    pub address: Signal<In, Bits<34>>,
+    /// Store: its strobes.
+    pub strobes: Signal<In, Bits<64>>,
+    /// Head: checksum of the firmware.
+    pub firmware: Signal<In, Bits<32>>,
+    /// Head: its checksum.
+    pub crc: Signal<In, Bits<32>>,
+    /// The line.
+    pub line: Signal<Out, Bits<512>>,
+}
+
+impl Default for SaveLine {
+    fn default() -> Self {
+        Self {
+            form: Default::default(),
+            generation: Default::default(),
+            items: Default::default(),
+            resume: Default::default(),
+            mapping: Default::default(),
+            order: Default::default(),
+            page: Default::default(),
+            address: Default::default(),
+            strobes: Default::default(),
+            firmware: Default::default(),
+            crc: Default::default(),
+            line: Default::default(),
+        }
+    }
+}
+
+impl Logic for SaveLine {
+    fn update(&mut self) {
+        let generation = self.generation.val().to_u64();
+        let order = self.order.val().to_u64();
+        let word = |word: u64| word.to_le_bytes().to_vec();
+        let bytes = match self.form.val() {
+            Form::Running => word(ArmWord::Running(generation).encode()),
+            Form::Clean => word(ArmWord::Clean(generation).encode()),
+            Form::Progress => word(
+                ProgressWord {
+                    generation: generation as u32,
+                    items: self.items.val().to_u64() as u16,
+                    resume: self.resume.val().to_u64() as u8,
+                }
+                .encode(),
+            ),
+            Form::Mapping => {
+                let entry = self.mapping.val();
+                let saved = SavedMapping {
+                    flags: entry.flags.to_u64() as u8,
+                    thread: entry.thread.to_u64() as u16,
+                    pool: entry.pool.to_u64() as u32,
+                    base: entry.base.to_u64(),
+                    bytes: entry.bytes.to_u64(),
+                    ring: entry.ring.to_u64(),
+                    ring_bytes: entry.ring_bytes.to_u64(),
+                    committed: entry.committed.to_u64(),
+                    ..SavedMapping::default()
+                };
+                saved.to_bytes().to_vec()
+            }
+            Form::Command => {
+                let (page, resume) = (self.page.val().to_u64(), self.resume.val().to_u64());
+                let kind = ITEM_COMMAND;
+                let (page, resume) = (page as u8, resume as u8);
+                SavedItem { order, kind, page, resume, ..SavedItem::default() }.to_bytes().to_vec()
+            }
+            Form::Store => {
+                let address = self.address.val().to_u64() << line_shift();
+                let (strobes, kind) = (self.strobes.val().to_u64(), ITEM_STORE);
+                SavedItem { order, address, strobes, kind, ..SavedItem::default() }
+                    .to_bytes()
+                    .to_vec()
+            }
+            Form::Head => {
+                let head = SaveHead {
+                    magic: SAVE_MAGIC,
+                    version: SAVE_VERSION,
+                    items: self.items.val().to_u64() as u16,
+                    generation,
+                    order,
+                    firmware_crc: self.firmware.val().to_u64() as u32,
+                    crc: self.crc.val().to_u64() as u32,
+                    ..SaveHead::default()
+                };
+                head.to_bytes().to_vec()
+            }
+        };
+        self.line.next = PortValue::from_value(Value::from_bytes(&bytes));
+    }
+
+    fn connect(&mut self) {
+        self.line.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let mut code = String::from("always @(*) begin\n    line = 512'd0;\n    case (form)\n");
+        let mut form = |form: Form, fields: &[(usize, usize, &str)]| {
+            code += &format!("        3'd{}: begin\n", form as usize);
+            for (low, bits, value) in fields {
+                code += &format!("            line[{}:{low}] = {value};\n", low + bits - 1);
+            }
+            code += "        end\n";
+        };
+        let tag = |tag: u16| format!("16'h{tag:x}");
+        for (name, value) in [(Form::Running, ARM_RUNNING), (Form::Clean, ARM_CLEAN)] {
+            form(
+                name,
+                &[
+                    (arm_generation_bit(), 48, "generation"),
+                    (arm_tag_bit(), 16, &tag(value)),
+                ],
+            );
+        }
+        let [generation, items, resume, at] = progress_bits();
+        form(
+            Form::Progress,
+            &[
+                (generation, 32, "generation[31:0]"),
+                (items, 16, "items"),
+                (resume, 8, "resume"),
+                (at, 8, &format!("8'h{:x}", ProgressWord::TAG)),
+            ],
+        );
+        let at = |field| bit_of(SavedMapping::LAYOUT, field);
+        let mut fields = vec![(at("flags"), 3, "mapping[2:0]".to_owned())];
+        let mut low = 3;
+        for (name, bits) in MAPPING_FIELDS {
+            fields.push((at(name), bits, format!("mapping[{}:{low}]", low + bits - 1)));
+            low += bits;
+        }
+        let fields: Vec<_> = fields.iter().map(|(at, bits, s)| (*at, *bits, s.as_str())).collect();
+        form(Form::Mapping, &fields);
+        let at = |field| bit_of(SavedItem::LAYOUT, field);
+        form(
+            Form::Command,
+            &[
+                (at("order"), 64, "order"),
+                (at("kind"), 8, &format!("8'd{ITEM_COMMAND}")),
+                (at("page"), 2, "page"),
+                (at("resume"), 8, "resume"),
+            ],
+        );
+        form(
+            Form::Store,
+            &[
+                (at("order"), 64, "order"),
+                (at("address") + line_shift(), 34, "address"),
+                (at("strobes"), 64, "strobes"),
+                (at("kind"), 8, &format!("8'd{ITEM_STORE}")),
+            ],
+        );
+        let at = |field| bit_of(SaveHead::LAYOUT, field);
+        form(
+            Form::Head,
+            &[
+                (at("magic"), 32, &format!("32'h{SAVE_MAGIC:x}")),
+                (at("version"), 16, &format!("16'h{SAVE_VERSION:x}")),
+                (at("items"), 16, "items"),
+                (at("generation"), 48, "generation"),
+                (at("order"), 64, "order"),
+                (at("firmware_crc"), 32, "firmware"),
+                (at("crc"), 32, "crc"),
+            ],
+        );
+        code += "        default: line = 512'd0;\n    endcase\nend\n";
+        Verilog::Custom(code)
+    }
+}

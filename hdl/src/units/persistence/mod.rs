@@ -1,0 +1,1310 @@
+//! What survives a power cut: boot, replay, save.
+//!
+//! The rules are those of `nearpm_interface::save`; `docs/hardware.md` has the signals. Invariants:
+//!
+//! - The window opens only after the arm word of this generation is durable.
+//! - Nothing is replayed before the checksum of the whole image was found right.
+//! - An image counts only for the generation that the arm word names, and each armed generation is above
+//!   every generation that stands anywhere in the save area: a stale head can never match.
+//! - The head is requested when the memory has answered every other line of the image.
+//! - An item is counted in the progress word when nothing is outstanding any more; a counted item is
+//!   never injected again.
+//!
+//! At most one access to memory is under way, except during a save, where writes follow each other.
+
+mod lines;
+mod seal;
+
+pub use lines::{Form, SaveFields, SaveLine};
+pub use seal::SealOfState;
+
+use crate::bundles::{MapEntry, MemoryRequester};
+use crate::cells::{AsyncRam, Concat, Crc32cBlock};
+use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE_U64, MAP_ENTRIES, REQUEST_SLOTS, SAVE_BASE};
+use nearpm_interface::registers::state;
+use nearpm_interface::save::{
+    ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE,
+};
+use nearpm_interface::seal::RESIDUE;
+use rust_hdl::prelude::*;
+
+/// Where Persistence is. `Read`, `Write` and `Post` return to the phase in `after`.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Phase {
+    Reset,
+    Read,
+    ReadWait,
+    Write,
+    WriteWait,
+    Post,
+    GotArm,
+    GotProgress,
+    GotHead,
+    Successor,
+    BootFirmware,
+    Decide,
+    Verify,
+    VerifyLine,
+    VerifyHead,
+    VerifyEnd,
+    Restore,
+    RestoreLine,
+    NextItem,
+    Scan,
+    ScanTail,
+    ScanEnd,
+    ItemData,
+    ItemRecord,
+    Inject,
+    Settle,
+    GateTake,
+    ItemDone,
+    Arm,
+    ArmLine,
+    Open,
+    Load,
+    LoadWait,
+    ShutDown,
+    CleanDone,
+    FunctionReset,
+    Loss,
+    Missing,
+    Drain,
+    SaveIndex,
+    SaveLook,
+    SaveSecond,
+    SaveNext,
+    SaveWait,
+    SaveSeal,
+    SaveHead,
+    SaveFailed,
+    Halt,
+    Saved,
+}
+
+/// Which table the save reads.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Section {
+    Mappings,
+    Slots,
+    Lines,
+}
+
+/// Owns the state of the card, replays what the last power cut left, and saves what stands at the next.
+///
+/// Guarantees: see the module. Bound: from `power_fail` to `save_done` the drain of outstanding bursts, then
+/// at most 900 cycles and the memory's time for 209 single-line writes and one head (the page has the sum).
+#[derive(LogicBlock)]
+pub struct Persistence {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high.
+    pub reset: Signal<In, Bit>,
+
+    /// Power is about to go: save. Synchronous to the clock; stays high.
+    pub power_fail: Signal<In, Bit>,
+    /// Everything that has to survive is durable: power may go.
+    pub save_done: Signal<Out, Bit>,
+    /// One of `registers::state`.
+    pub state: Signal<Out, Bits<3>>,
+    /// The armed generation.
+    pub generation: Signal<Out, Bits<48>>,
+    /// Items that this power-up replayed.
+    pub replayed: Signal<Out, Bits<32>>,
+    /// Cycles of the last save, from `power_fail` to `save_done`.
+    pub save_cycles: Signal<Out, Bits<32>>,
+
+    /// Pulse: `control::SHUT_DOWN`.
+    pub shut_down: Signal<In, Bit>,
+    /// Pulse: `control::ACKNOWLEDGE_LOSS`; only in LOSS and FIRMWARE_MISSING.
+    pub acknowledge_loss: Signal<In, Bit>,
+    /// Pulse: `control::FUNCTION_RESET`.
+    pub function_reset: Signal<In, Bit>,
+    /// Pulse: `FIRMWARE_LOAD` was written.
+    pub load_request: Signal<In, Bit>,
+    /// The slot that was written, with `load_request`.
+    pub load_slot: Signal<In, Bits<8>>,
+    /// The last request to load was refused: NOT_IDLE.
+    pub load_refused: Signal<Out, Bit>,
+
+    /// Pulse: the firmware store loads `firmware_slot`.
+    pub firmware_load: Signal<Out, Bit>,
+    /// The slot to load.
+    pub firmware_slot: Signal<Out, Bits<8>>,
+    /// The image must have the checksum `firmware_expect`, and the firmware word stands already.
+    pub firmware_boot: Signal<Out, Bit>,
+    /// Checksum that the image must have at boot.
+    pub firmware_expect: Signal<Out, Bits<32>>,
+    /// The firmware store is loading, from the cycle after the pulse on.
+    pub firmware_busy: Signal<In, Bit>,
+    /// An image is in force.
+    pub firmware_ok: Signal<In, Bit>,
+    /// Checksum of the image in force; 0 if there is none.
+    pub firmware_crc: Signal<In, Bits<32>>,
+
+    /// Commands and host accesses are taken; else refused.
+    pub window_open: Signal<Out, Bit>,
+    /// The ports take no new work; they keep it waiting.
+    pub stop: Signal<Out, Bit>,
+    /// Nothing is issued and no burst is requested.
+    pub quiesce: Signal<Out, Bit>,
+    /// Nothing is under way: no burst, numbering, issue, `done` or retirement.
+    pub quiet: Signal<In, Bit>,
+    /// Every request slot and every host line is empty.
+    pub idle: Signal<In, Bit>,
+    /// A command failed after it had begun.
+    pub failed: Signal<In, Bit>,
+    /// Some mapping entry is latched.
+    pub latched_any: Signal<In, Bit>,
+    /// Pulse: forget mappings, failed commands with what they hold, and completion rings.
+    pub clear: Signal<Out, Bit>,
+    /// Order number of the last item.
+    pub order: Signal<In, Bits<64>>,
+
+    /// Entry to read out; the tables answer in the next cycle.
+    pub save_index: Signal<Out, Bits<7>>,
+    /// The mapping entry.
+    pub saved_map: Signal<In, MapEntry>,
+    /// The request slot holds a live command.
+    pub saved_slot_valid: Signal<In, Bit>,
+    /// The command.
+    pub saved_slot_command: Signal<In, Bits<512>>,
+    /// Its order number.
+    pub saved_slot_order: Signal<In, Bits<64>>,
+    /// Its page.
+    pub saved_slot_page: Signal<In, Bits<2>>,
+    /// Instruction at which it resumes.
+    pub saved_slot_resume: Signal<In, Bits<8>>,
+    /// The host line holds a write.
+    pub saved_line_valid: Signal<In, Bit>,
+    /// Its data.
+    pub saved_line_data: Signal<In, Bits<512>>,
+    /// Its line address.
+    pub saved_line_line: Signal<In, Bits<34>>,
+    /// Its strobes.
+    pub saved_line_strobes: Signal<In, Bits<64>>,
+    /// Its order number.
+    pub saved_line_order: Signal<In, Bits<64>>,
+
+    /// Write an entry of the mapping table at the next edge.
+    pub map_restore_valid: Signal<Out, Bit>,
+    /// Which entry.
+    pub map_restore_index: Signal<Out, Bits<4>>,
+    /// Its contents.
+    pub map_restore: Signal<Out, MapEntry>,
+    /// A command to number.
+    pub inject_command_valid: Signal<Out, Bit>,
+    /// The command has been numbered or refused.
+    pub inject_command_ready: Signal<In, Bit>,
+    /// The command as it was posted.
+    pub inject_command: Signal<Out, Bits<512>>,
+    /// The page that it came from.
+    pub inject_page: Signal<Out, Bits<2>>,
+    /// Instruction at which it resumes; 0 starts it from its entry.
+    pub inject_resume: Signal<Out, Bits<8>>,
+    /// A host write to number.
+    pub inject_store_valid: Signal<Out, Bit>,
+    /// The write has been numbered.
+    pub inject_store_ready: Signal<In, Bit>,
+    /// Its line address.
+    pub inject_store_line: Signal<Out, Bits<34>>,
+    /// Its data.
+    pub inject_store_data: Signal<Out, Bits<512>>,
+    /// Its strobes.
+    pub inject_store_strobes: Signal<Out, Bits<64>>,
+
+    /// A unit offers progress.
+    pub gate_valid: Signal<In, Bit>,
+    /// Instruction at which the command would resume.
+    pub gate_pc: Signal<In, Bits<8>>,
+    /// The progress may be taken.
+    pub gate_ready: Signal<Out, Bit>,
+
+    /// The save area.
+    pub mem: MemoryRequester,
+
+    phase: DFF<Phase>,
+    after: DFF<Phase>,
+    section: DFF<Section>,
+    public_state: DFF<Bits<3>>,
+    open: DFF<Bit>,
+    stopped: DFF<Bit>,
+    quiesced: DFF<Bit>,
+    gating: DFF<Bit>,
+    saving: DFF<Bit>,
+    saved: DFF<Bit>,
+    clean: DFF<Bit>,
+    shut_pending: DFF<Bit>,
+    reset_pending: DFF<Bit>,
+    load_pending: DFF<Bit>,
+    refused: DFF<Bit>,
+    failure: DFF<Bit>,
+
+    /// The line that was read, or that is written.
+    line: DFF<Bits<512>>,
+    line_error: DFF<Bit>,
+    /// The head while its image is verified; then the first line of the item that is replayed.
+    held: DFF<Bits<512>>,
+    /// Line of the save area that is accessed.
+    target: DFF<Bits<8>>,
+    /// Write only the lowest 8 bytes (else the whole line).
+    word_only: DFF<Bit>,
+    /// The request, or the data, of the write under way is taken.
+    address_done: DFF<Bit>,
+    data_done: DFF<Bit>,
+    unanswered: DFF<Bits<8>>,
+    write_error: DFF<Bit>,
+    /// `line` enters the checksum in this cycle.
+    feed: DFF<Bit>,
+    feed_first: DFF<Bit>,
+
+    armed: DFF<Bits<48>>,
+    successor: DFF<Bits<48>>,
+    arm_running: DFF<Bit>,
+    arm_fresh: DFF<Bit>,
+    boot_slot: DFF<Bits<8>>,
+    boot_crc: DFF<Bits<32>>,
+    boot_tagged: DFF<Bit>,
+    loading_boot: DFF<Bit>,
+    head_ok: DFF<Bit>,
+    head_firmware: DFF<Bits<32>>,
+    items: DFF<Bits<16>>,
+    skip: DFF<Bits<16>>,
+    resume: DFF<Bits<8>>,
+    item_resume: DFF<Bits<8>>,
+    done: DFF<Bits<16>>,
+    second: DFF<Bit>,
+    index: DFF<Bits<7>>,
+    pause: DFF<Bits<3>>,
+    run: DFF<Bits<9>>,
+    cycles: DFF<Bits<32>>,
+    replayed_count: DFF<Bits<32>>,
+
+    /// Order numbers of the image's items.
+    orders: AsyncRam<Bits<64>, 7, 1>,
+    candidate: DFF<Bits<64>>,
+    candidate_index: DFF<Bits<7>>,
+    candidate_valid: DFF<Bit>,
+    best: DFF<Bits<64>>,
+    best_index: DFF<Bits<7>>,
+    found: DFF<Bit>,
+    floor: DFF<Bits<64>>,
+
+    fields: SaveFields,
+    lines: SaveLine,
+    crc: Crc32cBlock,
+    seal: SealOfState,
+    place: Concat<26, 8, 34>,
+    twice: Concat<7, 1, 8>,
+    calm: Signal<Local, Bit>,
+
+    zero1: Constant<Bits<1>>,
+    zero3: Constant<Bits<3>>,
+    one7: Constant<Bits<7>>,
+    one8: Constant<Bits<8>>,
+    one9: Constant<Bits<9>>,
+    one3: Constant<Bits<3>>,
+    one16: Constant<Bits<16>>,
+    one32: Constant<Bits<32>>,
+    one48: Constant<Bits<48>>,
+    base: Constant<Bits<26>>,
+    all_strobes: Constant<Bits<64>>,
+    word_strobes: Constant<Bits<64>>,
+    residue: Constant<Bits<32>>,
+    max_items: Constant<Bits<16>>,
+    last_map: Constant<Bits<7>>,
+    last_slot: Constant<Bits<7>>,
+    last_line: Constant<Bits<7>>,
+    crc_latency: Constant<Bits<3>>,
+    arm_line: Constant<Bits<8>>,
+    progress_line: Constant<Bits<8>>,
+    head_line: Constant<Bits<8>>,
+    mapping_line: Constant<Bits<8>>,
+    item_line: Constant<Bits<8>>,
+    is_booting: Constant<Bits<3>>,
+    is_replaying: Constant<Bits<3>>,
+    is_open: Constant<Bits<3>>,
+    is_loss: Constant<Bits<3>>,
+    is_no_firmware: Constant<Bits<3>>,
+    is_missing: Constant<Bits<3>>,
+    is_saving: Constant<Bits<3>>,
+    is_saved: Constant<Bits<3>>,
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        assert!(
+            (SAVE_BASE / LINE_U64).is_multiple_of(256),
+            "the save area starts at a multiple of 256 lines"
+        );
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            power_fail: Default::default(),
+            save_done: Default::default(),
+            state: Default::default(),
+            generation: Default::default(),
+            replayed: Default::default(),
+            save_cycles: Default::default(),
+            shut_down: Default::default(),
+            acknowledge_loss: Default::default(),
+            function_reset: Default::default(),
+            load_request: Default::default(),
+            load_slot: Default::default(),
+            load_refused: Default::default(),
+            firmware_load: Default::default(),
+            firmware_slot: Default::default(),
+            firmware_boot: Default::default(),
+            firmware_expect: Default::default(),
+            firmware_busy: Default::default(),
+            firmware_ok: Default::default(),
+            firmware_crc: Default::default(),
+            window_open: Default::default(),
+            stop: Default::default(),
+            quiesce: Default::default(),
+            quiet: Default::default(),
+            idle: Default::default(),
+            failed: Default::default(),
+            latched_any: Default::default(),
+            clear: Default::default(),
+            order: Default::default(),
+            save_index: Default::default(),
+            saved_map: Default::default(),
+            saved_slot_valid: Default::default(),
+            saved_slot_command: Default::default(),
+            saved_slot_order: Default::default(),
+            saved_slot_page: Default::default(),
+            saved_slot_resume: Default::default(),
+            saved_line_valid: Default::default(),
+            saved_line_data: Default::default(),
+            saved_line_line: Default::default(),
+            saved_line_strobes: Default::default(),
+            saved_line_order: Default::default(),
+            map_restore_valid: Default::default(),
+            map_restore_index: Default::default(),
+            map_restore: Default::default(),
+            inject_command_valid: Default::default(),
+            inject_command_ready: Default::default(),
+            inject_command: Default::default(),
+            inject_page: Default::default(),
+            inject_resume: Default::default(),
+            inject_store_valid: Default::default(),
+            inject_store_ready: Default::default(),
+            inject_store_line: Default::default(),
+            inject_store_data: Default::default(),
+            inject_store_strobes: Default::default(),
+            gate_valid: Default::default(),
+            gate_pc: Default::default(),
+            gate_ready: Default::default(),
+            mem: Default::default(),
+            phase: Default::default(),
+            after: Default::default(),
+            section: Default::default(),
+            public_state: Default::default(),
+            open: Default::default(),
+            stopped: Default::default(),
+            quiesced: Default::default(),
+            gating: Default::default(),
+            saving: Default::default(),
+            saved: Default::default(),
+            clean: Default::default(),
+            shut_pending: Default::default(),
+            reset_pending: Default::default(),
+            load_pending: Default::default(),
+            refused: Default::default(),
+            failure: Default::default(),
+            line: Default::default(),
+            line_error: Default::default(),
+            held: Default::default(),
+            target: Default::default(),
+            word_only: Default::default(),
+            address_done: Default::default(),
+            data_done: Default::default(),
+            unanswered: Default::default(),
+            write_error: Default::default(),
+            feed: Default::default(),
+            feed_first: Default::default(),
+            armed: Default::default(),
+            successor: Default::default(),
+            arm_running: Default::default(),
+            arm_fresh: Default::default(),
+            boot_slot: Default::default(),
+            boot_crc: Default::default(),
+            boot_tagged: Default::default(),
+            loading_boot: Default::default(),
+            head_ok: Default::default(),
+            head_firmware: Default::default(),
+            items: Default::default(),
+            skip: Default::default(),
+            resume: Default::default(),
+            item_resume: Default::default(),
+            done: Default::default(),
+            second: Default::default(),
+            index: Default::default(),
+            pause: Default::default(),
+            run: Default::default(),
+            cycles: Default::default(),
+            replayed_count: Default::default(),
+            orders: Default::default(),
+            candidate: Default::default(),
+            candidate_index: Default::default(),
+            candidate_valid: Default::default(),
+            best: Default::default(),
+            best_index: Default::default(),
+            found: Default::default(),
+            floor: Default::default(),
+            fields: Default::default(),
+            lines: Default::default(),
+            crc: Default::default(),
+            seal: Default::default(),
+            place: Default::default(),
+            twice: Default::default(),
+            calm: Default::default(),
+            zero1: Constant::new(0.into()),
+            zero3: Constant::new(0.into()),
+            one7: Constant::new(1.into()),
+            one8: Constant::new(1.into()),
+            one9: Constant::new(1.into()),
+            one3: Constant::new(1.into()),
+            one16: Constant::new(1.into()),
+            one32: Constant::new(1.into()),
+            one48: Constant::new(1.into()),
+            base: Constant::new((SAVE_BASE / LINE_U64 >> 8).into()),
+            all_strobes: Constant::new(Bits::<64>::mask()),
+            word_strobes: Constant::new(0xff.into()),
+            residue: Constant::new(u64::from(RESIDUE).into()),
+            max_items: Constant::new((MAX_ITEMS as u64).into()),
+            last_map: Constant::new((MAP_ENTRIES as u64 - 1).into()),
+            last_slot: Constant::new((REQUEST_SLOTS as u64 - 1).into()),
+            last_line: Constant::new((HOST_QUEUE_LINES as u64 - 1).into()),
+            crc_latency: Constant::new(5.into()),
+            arm_line: Constant::new((ARM_LINE as u64).into()),
+            progress_line: Constant::new((PROGRESS_LINE as u64).into()),
+            head_line: Constant::new((HEAD_LINE as u64).into()),
+            mapping_line: Constant::new((MAPPING_LINE as u64).into()),
+            item_line: Constant::new((ITEM_LINE as u64).into()),
+            is_booting: Constant::new(u64::from(state::BOOTING).into()),
+            is_replaying: Constant::new(u64::from(state::REPLAYING).into()),
+            is_open: Constant::new(u64::from(state::OPEN).into()),
+            is_loss: Constant::new(u64::from(state::LOSS).into()),
+            is_no_firmware: Constant::new(u64::from(state::NO_FIRMWARE).into()),
+            is_missing: Constant::new(u64::from(state::FIRMWARE_MISSING).into()),
+            is_saving: Constant::new(u64::from(state::SAVING).into()),
+            is_saved: Constant::new(u64::from(state::SAVED).into()),
+        }
+    }
+}
+
+impl Logic for Persistence {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock,
+            phase, after, section, public_state, open, stopped, quiesced, gating,
+            saving, saved, clean, shut_pending, reset_pending, load_pending,
+            refused, failure, line, line_error, held, target, word_only,
+            address_done, data_done, unanswered, write_error, feed, feed_first,
+            armed, successor, arm_running, arm_fresh, boot_slot, boot_crc,
+            boot_tagged, loading_boot, head_ok, head_firmware, items, skip, resume,
+            item_resume, done, second, index, pause, run, cycles, replayed_count,
+            candidate, candidate_index, candidate_valid, best, best_index, found,
+            floor
+        );
+        clock!(self, clock, orders, crc);
+
+        // Outputs that are registers.
+        self.save_done.next = self.saved.q.val();
+        self.state.next = self.public_state.q.val();
+        self.generation.next = self.armed.q.val();
+        self.replayed.next = self.replayed_count.q.val();
+        self.save_cycles.next = self.cycles.q.val();
+        self.load_refused.next = self.refused.q.val();
+        self.window_open.next = self.open.q.val();
+        self.stop.next = self.stopped.q.val();
+        self.quiesce.next = self.quiesced.q.val();
+        self.save_index.next = self.index.q.val();
+        self.map_restore_index.next = self.index.q.val().get_bits::<4>(0);
+        self.inject_command.next = self.held.q.val();
+        self.inject_resume.next = self.item_resume.q.val();
+        self.inject_store_data.next = self.held.q.val();
+        self.firmware_slot.next = self.boot_slot.q.val();
+        self.firmware_expect.next = self.boot_crc.q.val();
+        self.firmware_boot.next = self.loading_boot.q.val();
+
+        // What a line says.
+        self.fields.line.next = self.line.q.val();
+        self.map_restore.next = self.fields.mapping.val();
+        self.inject_page.next = self.fields.item_page.val();
+        self.inject_store_line.next = self.fields.item_line.val();
+        self.inject_store_strobes.next = self.fields.item_strobes.val();
+
+        // Pulses and handshakes, unless a phase says otherwise.
+        self.firmware_load.next = false;
+        self.clear.next = false;
+        self.map_restore_valid.next = false;
+        self.inject_command_valid.next = false;
+        self.inject_store_valid.next = false;
+        self.gate_ready.next = !self.gating.q.val();
+
+        // How a line is made.
+        self.lines.form.next = Form::Running;
+        self.lines.generation.next = self.armed.q.val();
+        self.lines.items.next = self.done.q.val();
+        self.lines.resume.next = 0.into();
+        self.lines.mapping.next = self.saved_map.val();
+        self.lines.order.next = self.order.val();
+        self.lines.page.next = self.saved_slot_page.val();
+        self.lines.address.next = self.saved_line_line.val();
+        self.lines.strobes.next = self.saved_line_strobes.val();
+        self.lines.firmware.next = self.firmware_crc.val();
+        self.lines.crc.next = 0.into();
+
+        // The checksum runs over every line that is fed.
+        self.crc.reset.next = self.reset.val();
+        self.crc.valid.next = self.feed.q.val();
+        self.crc.first.next = self.feed_first.q.val();
+        self.crc.block.next = self.line.q.val();
+        self.seal.state.next = self.crc.state.val();
+        self.feed.d.next = false;
+        self.feed_first.d.next = false;
+
+        // Memory.
+        self.place.high.next = self.base.val();
+        self.place.low.next = self.target.q.val();
+        self.mem.rd_valid.next = false;
+        self.mem.rd_line.next = self.place.o.val();
+        self.mem.rd_beats.next = 0.into();
+        self.mem.rd_tag.next = 0.into();
+        self.mem.wr_valid.next = false;
+        self.mem.wr_line.next = self.place.o.val();
+        self.mem.wr_beats.next = 0.into();
+        self.mem.wr_tag.next = 0.into();
+        self.mem.wdata.next = self.line.q.val();
+        self.mem.wstrb.next = self.all_strobes.val();
+        if self.word_only.q.val() {
+            self.mem.wstrb.next = self.word_strobes.val();
+        }
+        if self.mem.b_valid.val() & self.mem.b_error.val() {
+            self.write_error.d.next = true;
+        }
+
+        // Requests of the registers wait until they can be served.
+        if self.shut_down.val() {
+            self.shut_pending.d.next = true;
+        }
+        if self.function_reset.val() {
+            self.reset_pending.d.next = true;
+        }
+        if self.load_request.val() {
+            self.load_pending.d.next = true;
+            self.boot_slot.d.next = self.load_slot.val();
+        }
+        if self.failed.val() & self.gating.q.val() {
+            self.failure.d.next = true;
+        }
+        if self.saving.q.val() {
+            self.cycles.d.next = self.cycles.q.val() + self.one32.val();
+        }
+
+        // The order table, and the search for the next item: the lowest order above the last.
+        self.twice.high.next = self.best_index.q.val();
+        self.twice.low.next = self.zero1.val();
+        self.orders.write_address.next = self.done.q.val().get_bits::<7>(0);
+        self.orders.write_data.next = self.fields.item_order.val();
+        self.orders.write_enable.next = false;
+        self.orders.read_address[0].next = self.index.q.val();
+        self.candidate.d.next = self.orders.read_data[0].val();
+        self.candidate_index.d.next = self.index.q.val();
+        self.candidate_valid.d.next = false;
+        if self.candidate_valid.q.val()
+            & (self.candidate.q.val() > self.floor.q.val())
+            & (!self.found.q.val() | (self.candidate.q.val() < self.best.q.val()))
+        {
+            self.best.d.next = self.candidate.q.val();
+            self.best_index.d.next = self.candidate_index.q.val();
+            self.found.d.next = true;
+        }
+
+        self.calm.next = self.quiet.val();
+        self.run.d.next = 0.into();
+        self.pause.d.next = self.zero3.val();
+
+        match self.phase.q.val() {
+            // One line to or from the save area.
+            Phase::Read => {
+                self.mem.rd_valid.next = true;
+                if self.mem.rd_ready.val() {
+                    self.phase.d.next = Phase::ReadWait;
+                }
+            }
+            Phase::ReadWait => {
+                if self.mem.rdata_valid.val() {
+                    self.line.d.next = self.mem.rdata.val();
+                    self.line_error.d.next = self.mem.rdata_error.val();
+                    self.phase.d.next = self.after.q.val();
+                }
+            }
+            Phase::Write => {
+                self.write_error.d.next = false;
+                self.mem.wr_valid.next = !self.address_done.q.val();
+                if self.mem.wr_ready.val() {
+                    self.address_done.d.next = true;
+                }
+                if self.mem.wdata_ready.val() {
+                    self.data_done.d.next = true;
+                }
+                if (self.address_done.q.val() | self.mem.wr_ready.val())
+                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
+                {
+                    self.address_done.d.next = false;
+                    self.data_done.d.next = false;
+                    self.phase.d.next = Phase::WriteWait;
+                }
+            }
+            Phase::WriteWait => {
+                if self.mem.b_valid.val() {
+                    self.phase.d.next = self.after.q.val();
+                    if self.mem.b_error.val() {
+                        self.phase.d.next = Phase::Loss;
+                        if self.saving.q.val() {
+                            self.phase.d.next = Phase::SaveFailed;
+                        }
+                    }
+                }
+            }
+            // As Write, but the answer is only counted.
+            Phase::Post => {
+                self.mem.wr_valid.next = !self.address_done.q.val();
+                if self.mem.wr_ready.val() {
+                    self.address_done.d.next = true;
+                }
+                if self.mem.wdata_ready.val() {
+                    self.data_done.d.next = true;
+                }
+                if (self.address_done.q.val() | self.mem.wr_ready.val())
+                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
+                {
+                    self.address_done.d.next = false;
+                    self.data_done.d.next = false;
+                    self.target.d.next = self.target.q.val() + self.one8.val();
+                    self.phase.d.next = self.after.q.val();
+                }
+            }
+
+            // Boot: what does the medium say?
+            Phase::Reset => {
+                self.open.d.next = false;
+                self.saved.d.next = false;
+                self.clean.d.next = false;
+                self.stopped.d.next = false;
+                self.quiesced.d.next = false;
+                self.public_state.d.next = self.is_booting.val();
+                self.target.d.next = self.arm_line.val();
+                self.after.d.next = Phase::GotArm;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::GotArm => {
+                self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
+                self.arm_fresh.d.next = (self.fields.arm_clean.val() | self.fields.arm_blank.val())
+                    & !self.line_error.q.val();
+                self.armed.d.next = 0.into();
+                if self.fields.arm_running.val() | self.fields.arm_clean.val() {
+                    self.armed.d.next = self.fields.arm_generation.val();
+                }
+                self.boot_tagged.d.next = self.fields.firmware_tagged.val()
+                    & !self.line_error.q.val()
+                    & !self.fields.firmware_slot.val().get_bits::<7>(1).any();
+                self.boot_slot.d.next = self.fields.firmware_slot.val();
+                self.boot_crc.d.next = self.fields.firmware_crc.val();
+                self.target.d.next = self.progress_line.val();
+                self.after.d.next = Phase::GotProgress;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::GotProgress => {
+                self.skip.d.next = 0.into();
+                self.resume.d.next = 0.into();
+                if self.fields.progress_tagged.val()
+                    & !self.line_error.q.val()
+                    & (self.fields.progress_generation.val()
+                        == self.armed.q.val().get_bits::<32>(0))
+                {
+                    self.skip.d.next = self.fields.progress_items.val();
+                    self.resume.d.next = self.fields.progress_resume.val();
+                }
+                self.target.d.next = self.head_line.val();
+                self.after.d.next = Phase::GotHead;
+                self.phase.d.next = Phase::Read;
+                // A progress word that cannot be read leaves unknown what was replayed.
+                if self.line_error.q.val() {
+                    self.arm_running.d.next = false;
+                }
+            }
+            Phase::GotHead => {
+                self.held.d.next = self.line.q.val();
+                self.items.d.next = self.fields.head_items.val();
+                self.head_firmware.d.next = self.fields.head_firmware.val();
+                self.head_ok.d.next = self.fields.head_ours.val()
+                    & !self.line_error.q.val()
+                    & (self.fields.head_generation.val() == self.armed.q.val())
+                    & (self.fields.head_items.val() <= self.max_items.val());
+                self.successor.d.next = self.armed.q.val();
+                if self.fields.head_ours.val()
+                    & (self.fields.head_generation.val() > self.armed.q.val())
+                {
+                    self.successor.d.next = self.fields.head_generation.val();
+                }
+                self.phase.d.next = Phase::Successor;
+            }
+            Phase::Successor => {
+                self.successor.d.next = self.successor.q.val() + self.one48.val();
+                self.phase.d.next = Phase::Decide;
+                if self.boot_tagged.q.val() {
+                    self.loading_boot.d.next = true;
+                    self.phase.d.next = Phase::BootFirmware;
+                }
+            }
+            Phase::BootFirmware => {
+                self.firmware_load.next = !self.run.q.val().any();
+                self.run.d.next = self.one9.val();
+                if self.run.q.val().any() & !self.firmware_busy.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                    if self.run.q.val().get_bit(4) {
+                        self.loading_boot.d.next = false;
+                        self.phase.d.next = Phase::Decide;
+                    }
+                }
+            }
+            Phase::Decide => {
+                self.target.d.next = self.mapping_line.val();
+                self.done.d.next = 0.into();
+                self.second.d.next = false;
+                self.phase.d.next = Phase::Loss;
+                if self.arm_running.q.val() & self.head_ok.q.val() {
+                    self.phase.d.next = Phase::Verify;
+                }
+                if self.arm_fresh.q.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+
+            // The whole image, before anything of it is used. `done` counts items.
+            Phase::Verify => {
+                self.after.d.next = Phase::VerifyLine;
+                self.phase.d.next = Phase::Read;
+                if (self.target.q.val() >= self.item_line.val())
+                    & (self.done.q.val() == self.items.q.val())
+                {
+                    self.phase.d.next = Phase::VerifyHead;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::VerifyLine => {
+                self.crc.valid.next = true;
+                self.crc.first.next = self.target.q.val() == self.mapping_line.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                if self.target.q.val() >= self.item_line.val() {
+                    self.second.d.next = !self.second.q.val();
+                    if self.second.q.val() {
+                        self.orders.write_enable.next = true;
+                        self.done.d.next = self.done.q.val() + self.one16.val();
+                    }
+                }
+                self.phase.d.next = Phase::Verify;
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::VerifyHead => {
+                self.crc.valid.next = true;
+                self.crc.first.next = false;
+                self.crc.block.next = self.held.q.val();
+                self.phase.d.next = Phase::VerifyEnd;
+            }
+            Phase::VerifyEnd => {
+                self.pause.d.next = self.pause.q.val() + self.one3.val();
+                if self.pause.q.val() == self.crc_latency.val() {
+                    self.target.d.next = self.mapping_line.val();
+                    self.index.d.next = 0.into();
+                    self.phase.d.next = Phase::Restore;
+                    if self.items.q.val().any()
+                        & (self.head_firmware.q.val() != self.firmware_crc.val())
+                    {
+                        self.phase.d.next = Phase::Missing;
+                    }
+                    if self.crc.crc.val() != self.residue.val() {
+                        self.phase.d.next = Phase::Loss;
+                    }
+                }
+            }
+
+            // Mappings, then one item after the other.
+            Phase::Restore => {
+                self.public_state.d.next = self.is_replaying.val();
+                self.gating.d.next = true;
+                self.failure.d.next = false;
+                self.after.d.next = Phase::RestoreLine;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::RestoreLine => {
+                self.map_restore_valid.next = self.fields.mapping_used.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                self.phase.d.next = Phase::Restore;
+                if self.index.q.val() == self.last_map.val() {
+                    self.done.d.next = 0.into();
+                    self.floor.d.next = 0.into();
+                    self.phase.d.next = Phase::NextItem;
+                }
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::NextItem => {
+                self.index.d.next = 0.into();
+                self.found.d.next = false;
+                self.phase.d.next = Phase::Scan;
+                if self.done.q.val() == self.items.q.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::Scan => {
+                self.candidate_valid.d.next = true;
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                if (self.index.q.val() + self.one7.val())
+                    == self.items.q.val().get_bits::<7>(0)
+                {
+                    self.phase.d.next = Phase::ScanTail;
+                }
+            }
+            Phase::ScanTail => {
+                self.phase.d.next = Phase::ScanEnd;
+            }
+            Phase::ScanEnd => {
+                self.floor.d.next = self.best.q.val();
+                self.target.d.next = self.item_line.val() + self.twice.o.val();
+                self.after.d.next = Phase::ItemData;
+                self.phase.d.next = Phase::Read;
+                if self.done.q.val() < self.skip.q.val() {
+                    self.done.d.next = self.done.q.val() + self.one16.val();
+                    self.phase.d.next = Phase::NextItem;
+                }
+                // Two items of one order: no card writes that.
+                if !self.found.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::ItemData => {
+                self.held.d.next = self.line.q.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.after.d.next = Phase::ItemRecord;
+                self.phase.d.next = Phase::Read;
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::ItemRecord => {
+                self.item_resume.d.next = self.fields.item_resume.val();
+                if self.resume.q.val().any() {
+                    self.item_resume.d.next = self.resume.q.val();
+                }
+                self.resume.d.next = 0.into();
+                self.phase.d.next = Phase::Inject;
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::Inject => {
+                self.inject_command_valid.next = self.fields.item_command.val();
+                self.inject_store_valid.next = !self.fields.item_command.val();
+                if (self.fields.item_command.val() & self.inject_command_ready.val())
+                    | (!self.fields.item_command.val() & self.inject_store_ready.val())
+                {
+                    self.phase.d.next = Phase::Settle;
+                }
+            }
+            Phase::Settle => {
+                if self.idle.val() & self.quiet.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                self.lines.form.next = Form::Progress;
+                self.lines.resume.next = self.gate_pc.val();
+                self.word_only.d.next = true;
+                self.target.d.next = self.progress_line.val();
+                if self.gate_valid.val() {
+                    self.line.d.next = self.lines.line.val();
+                    self.after.d.next = Phase::GateTake;
+                    self.phase.d.next = Phase::Write;
+                }
+                if self.run.q.val().get_bit(4) & self.idle.val() {
+                    self.done.d.next = self.done.q.val() + self.one16.val();
+                    self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
+                    self.phase.d.next = Phase::ItemDone;
+                }
+                if self.failure.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::GateTake => {
+                self.gate_ready.next = true;
+                self.phase.d.next = Phase::Settle;
+            }
+            Phase::ItemDone => {
+                self.lines.form.next = Form::Progress;
+                self.line.d.next = self.lines.line.val();
+                self.after.d.next = Phase::NextItem;
+                self.phase.d.next = Phase::Write;
+            }
+
+            // One store consumes the image and arms the next generation.
+            Phase::Arm => {
+                self.armed.d.next = self.successor.q.val();
+                self.successor.d.next = self.successor.q.val() + self.one48.val();
+                self.phase.d.next = Phase::ArmLine;
+            }
+            Phase::ArmLine => {
+                self.lines.form.next = Form::Running;
+                self.line.d.next = self.lines.line.val();
+                self.word_only.d.next = true;
+                self.target.d.next = self.arm_line.val();
+                self.after.d.next = Phase::Open;
+                self.phase.d.next = Phase::Write;
+            }
+
+            Phase::Open => {
+                self.gating.d.next = false;
+                self.open.d.next = true;
+                self.stopped.d.next = false;
+                self.public_state.d.next = self.is_no_firmware.val();
+                if self.firmware_ok.val() {
+                    self.public_state.d.next = self.is_open.val();
+                }
+                if self.load_pending.q.val() {
+                    self.load_pending.d.next = false;
+                    self.refused.d.next = !self.idle.val();
+                    if self.idle.val() {
+                        self.phase.d.next = Phase::Load;
+                    }
+                }
+                if self.reset_pending.q.val() {
+                    self.phase.d.next = Phase::FunctionReset;
+                }
+                if self.shut_pending.q.val() {
+                    self.phase.d.next = Phase::ShutDown;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+            // The ports wait while an image is loaded, so that no command meets half of two.
+            Phase::Load => {
+                self.stopped.d.next = true;
+                if self.stopped.q.val() & self.calm.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                if self.run.q.val().get_bit(4) {
+                    self.refused.d.next = !self.idle.val();
+                    self.firmware_load.next = self.idle.val();
+                    self.run.d.next = 0.into();
+                    self.phase.d.next = Phase::Open;
+                    if self.idle.val() {
+                        self.phase.d.next = Phase::LoadWait;
+                    }
+                }
+            }
+            Phase::LoadWait => {
+                if !self.firmware_busy.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                if self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::Open;
+                }
+            }
+            // Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
+            Phase::ShutDown => {
+                self.shut_pending.d.next = false;
+                self.stopped.d.next = true;
+                if self.stopped.q.val() & self.calm.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                if self.run.q.val().get_bit(4) & self.idle.val() {
+                    self.lines.form.next = Form::Clean;
+                    self.line.d.next = self.lines.line.val();
+                    self.word_only.d.next = true;
+                    self.target.d.next = self.arm_line.val();
+                    self.after.d.next = Phase::CleanDone;
+                    self.phase.d.next = Phase::Write;
+                }
+                if self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
+                    self.run.d.next = 0.into();
+                    self.phase.d.next = Phase::Drain;
+                }
+                if self.power_fail.val() {
+                    self.run.d.next = 0.into();
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+            Phase::CleanDone => {
+                self.clean.d.next = true;
+                self.phase.d.next = Phase::Saved;
+            }
+            Phase::FunctionReset => {
+                self.stopped.d.next = true;
+                if self.stopped.q.val() & self.calm.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                if (self.run.q.val().get_bit(4) & self.idle.val())
+                    | (self.run.q.val().get_bit(8) & self.latched_any.val())
+                {
+                    self.run.d.next = 0.into();
+                    self.reset_pending.d.next = false;
+                    self.clear.next = true;
+                    self.phase.d.next = Phase::Open;
+                }
+                if self.power_fail.val() {
+                    self.run.d.next = 0.into();
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+
+            // Closed until somebody says that what is lost is lost.
+            Phase::Loss => {
+                self.public_state.d.next = self.is_loss.val();
+                self.gating.d.next = false;
+                if self.acknowledge_loss.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::Missing => {
+                self.public_state.d.next = self.is_missing.val();
+                if self.acknowledge_loss.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+
+            // Save: mappings, commands, stores, head.
+            Phase::Drain => {
+                self.public_state.d.next = self.is_saving.val();
+                self.stopped.d.next = true;
+                self.quiesced.d.next = true;
+                self.saving.d.next = true;
+                if !self.saving.q.val() {
+                    self.cycles.d.next = 0.into();
+                }
+                if self.quiesced.q.val() & self.calm.val() & !self.firmware_busy.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                self.write_error.d.next = false;
+                self.unanswered.d.next = 0.into();
+                self.word_only.d.next = false;
+                self.target.d.next = self.mapping_line.val();
+                self.items.d.next = 0.into();
+                self.index.d.next = 0.into();
+                self.section.d.next = Section::Mappings;
+                if self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::SaveIndex;
+                }
+            }
+            Phase::SaveIndex => {
+                self.phase.d.next = Phase::SaveLook;
+            }
+            Phase::SaveLook => {
+                self.phase.d.next = Phase::SaveNext;
+                self.lines.form.next = Form::Mapping;
+                match self.section.q.val() {
+                    Section::Mappings => {
+                        self.line.d.next = self.lines.line.val();
+                        self.feed.d.next = true;
+                        self.feed_first.d.next = !self.index.q.val().any();
+                        self.after.d.next = Phase::SaveNext;
+                        self.phase.d.next = Phase::Post;
+                    }
+                    Section::Slots => {
+                        if self.saved_slot_valid.val() {
+                            self.line.d.next = self.saved_slot_command.val();
+                            self.feed.d.next = true;
+                            self.items.d.next = self.items.q.val() + self.one16.val();
+                            self.after.d.next = Phase::SaveSecond;
+                            self.phase.d.next = Phase::Post;
+                        }
+                    }
+                    Section::Lines => {
+                        if self.saved_line_valid.val() {
+                            self.line.d.next = self.saved_line_data.val();
+                            self.feed.d.next = true;
+                            self.items.d.next = self.items.q.val() + self.one16.val();
+                            self.after.d.next = Phase::SaveSecond;
+                            self.phase.d.next = Phase::Post;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Phase::SaveSecond => {
+                self.lines.form.next = Form::Store;
+                self.lines.order.next = self.saved_line_order.val();
+                if self.section.q.val() == Section::Slots {
+                    self.lines.form.next = Form::Command;
+                    self.lines.order.next = self.saved_slot_order.val();
+                    self.lines.resume.next = self.saved_slot_resume.val();
+                }
+                self.line.d.next = self.lines.line.val();
+                self.feed.d.next = true;
+                self.after.d.next = Phase::SaveNext;
+                self.phase.d.next = Phase::Post;
+            }
+            Phase::SaveNext => {
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                self.phase.d.next = Phase::SaveIndex;
+                match self.section.q.val() {
+                    Section::Mappings => {
+                        if self.index.q.val() == self.last_map.val() {
+                            self.index.d.next = 0.into();
+                            self.section.d.next = Section::Slots;
+                        }
+                    }
+                    Section::Slots => {
+                        if self.index.q.val() == self.last_slot.val() {
+                            self.index.d.next = 0.into();
+                            self.section.d.next = Section::Lines;
+                        }
+                    }
+                    _ => {
+                        if self.index.q.val() == self.last_line.val() {
+                            self.phase.d.next = Phase::SaveWait;
+                        }
+                    }
+                }
+            }
+            Phase::SaveWait => {
+                self.lines.form.next = Form::Head;
+                self.lines.items.next = self.items.q.val();
+                self.line.d.next = self.lines.line.val();
+                if !self.unanswered.q.val().any() {
+                    self.feed.d.next = true;
+                    self.phase.d.next = Phase::SaveSeal;
+                    if self.write_error.q.val() {
+                        self.feed.d.next = false;
+                        self.phase.d.next = Phase::SaveFailed;
+                    }
+                }
+            }
+            Phase::SaveSeal => {
+                self.pause.d.next = self.pause.q.val() + self.one3.val();
+                if self.pause.q.val() == self.crc_latency.val() {
+                    self.phase.d.next = Phase::SaveHead;
+                }
+            }
+            Phase::SaveHead => {
+                self.lines.form.next = Form::Head;
+                self.lines.items.next = self.items.q.val();
+                self.lines.crc.next = self.seal.crc.val();
+                self.line.d.next = self.lines.line.val();
+                self.target.d.next = self.head_line.val();
+                self.after.d.next = Phase::Saved;
+                self.phase.d.next = Phase::Write;
+            }
+            // Without its head the save is a loss, and is reported as such at the next boot.
+            Phase::SaveFailed => {
+                self.saving.d.next = false;
+            }
+
+            // Power goes before the card was open: the image and the progress word are the save.
+            Phase::Halt => {
+                self.public_state.d.next = self.is_saving.val();
+                self.stopped.d.next = true;
+                self.quiesced.d.next = true;
+                if self.quiesced.q.val() & self.calm.val() & !self.firmware_busy.val() {
+                    self.run.d.next = self.run.q.val() + self.one9.val();
+                }
+                if self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::Saved;
+                }
+            }
+            Phase::Saved => {
+                self.saving.d.next = false;
+                self.saved.d.next = true;
+                self.open.d.next = false;
+                self.stopped.d.next = self.quiesced.q.val();
+                self.public_state.d.next = self.is_saved.val();
+                if self.clean.q.val() & self.reset_pending.q.val() & !self.power_fail.val() {
+                    self.reset_pending.d.next = false;
+                    self.clear.next = true;
+                    self.phase.d.next = Phase::Reset;
+                }
+            }
+            _ => {
+                self.phase.d.next = Phase::Reset;
+            }
+        }
+
+        // Requests that this state does not serve.
+        if self.load_pending.q.val() & !self.open.q.val() {
+            self.load_pending.d.next = false;
+            self.refused.d.next = true;
+        }
+        if !self.open.q.val() & !self.clean.q.val() {
+            self.shut_pending.d.next = false;
+        }
+
+        // Writes of a save that the memory has not answered.
+        if self.saving.q.val() & self.mem.wr_valid.val() & self.mem.wr_ready.val() & !self.mem.b_valid.val() {
+            self.unanswered.d.next = self.unanswered.q.val() + self.one8.val();
+        }
+        if self.saving.q.val() & self.mem.b_valid.val() & !(self.mem.wr_valid.val() & self.mem.wr_ready.val()) {
+            self.unanswered.d.next = self.unanswered.q.val() - self.one8.val();
+        }
+
+        if self.reset.val() {
+            self.phase.d.next = Phase::Reset;
+            self.saved.d.next = false;
+            self.saving.d.next = false;
+            self.clean.d.next = false;
+            self.open.d.next = false;
+            self.stopped.d.next = false;
+            self.quiesced.d.next = false;
+            self.gating.d.next = false;
+            self.refused.d.next = false;
+            self.loading_boot.d.next = false;
+            self.shut_pending.d.next = false;
+            self.reset_pending.d.next = false;
+            self.load_pending.d.next = false;
+            self.address_done.d.next = false;
+            self.data_done.d.next = false;
+            self.unanswered.d.next = 0.into();
+            self.cycles.d.next = 0.into();
+            self.replayed_count.d.next = 0.into();
+            self.public_state.d.next = self.is_booting.val();
+        }
+    }
+}
+
+crate::dut_ports!(Persistence {
+    clock, reset, power_fail, save_done, state, generation, replayed, save_cycles,
+    shut_down, acknowledge_loss, function_reset, load_request, load_slot, load_refused,
+    firmware_load, firmware_slot, firmware_boot, firmware_expect, firmware_busy,
+    firmware_ok, firmware_crc, window_open, stop, quiesce, quiet, idle, failed, latched_any,
+    clear, order, save_index, saved_map, saved_slot_valid, saved_slot_command,
+    saved_slot_order, saved_slot_page, saved_slot_resume, saved_line_valid, saved_line_data,
+    saved_line_line, saved_line_strobes, saved_line_order, map_restore_valid,
+    map_restore_index, map_restore, inject_command_valid, inject_command_ready,
+    inject_command, inject_page, inject_resume, inject_store_valid, inject_store_ready,
+    inject_store_line, inject_store_data, inject_store_strobes, gate_valid, gate_pc,
+    gate_ready, mem,
+});

@@ -1,2 +1,23 @@
-//! PCIe function trait, registers, command posting and completions of a NearPM card
+//! Driver of a NearPM card: what stands between a PCI function and the library.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`pci`] | the seam: configuration space, BARs, DMA, interrupts, reset |
+//! | [`registers`] | the register block, typed |
+//! | [`page`] | a command page: posting, credits, completions |
+//! | [`card`] | a card that was opened: state machine, firmware, PM window |
+//! | [`error`] | what can go wrong, and whether it had side effects |
+//!
+//! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process.
+
+pub mod card;
+pub mod error;
+#[cfg(any(test, feature = "mock"))]
+pub mod mock;
+pub mod page;
 pub mod pci;
+pub mod registers;
+
+pub use card::{Card, CardOptions};
+pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
+pub use page::{Posting, Ticket};

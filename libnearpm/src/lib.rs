@@ -1,1 +1,44 @@
-//! Crash-consistent pools and transactions for persistent memory, with or without a NearPM card
+//! Crash-consistent pools and transactions for persistent memory, with or without a NearPM card.
+//!
+//! ```
+//! use nearpm::{Error, Mechanism, PoolOptions};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("example.pool");
+//! # let path = path.to_str().unwrap();
+//! let pool = PoolOptions::new().mechanism(Mechanism::Undo).create(path, 1 << 20)?;
+//! let object = pool.tx(|tx| {
+//!     let object = tx.alloc(64)?;
+//!     tx.write_u64(object, 42)?;
+//!     tx.set_root(object)?;
+//!     Ok(object)
+//! })?;
+//! pool.close()?;
+//!
+//! let pool = PoolOptions::new().open(path)?;
+//! assert_eq!(pool.root()?, object);
+//! assert_eq!(pool.tx(|tx| tx.read_u64(object))?, 42);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`memory`] | the trait through which persistent memory is reached, and its implementations |
+//! | [`cards`] | cards by name, for `card:NAME/POOL` |
+//!
+//! One transaction runs at a time on a pool: a second thread waits. Several pools are independent.
+
+pub mod cards;
+pub mod error;
+pub mod memory;
+mod options;
+mod pool;
+mod statistics;
+mod transaction;
+
+pub use error::{Error, Problem};
+pub use memory::Survives;
+pub use nearpm_driver::pci::Caching;
+pub use options::{Durability, Engine, Mechanism, PoolOptions};
+pub use pool::{Location, Pool, Recovery, remove};
+pub use statistics::Statistics;
+pub use transaction::Tx;

@@ -1,0 +1,353 @@
+//! A card that was opened.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_interface::INTERFACE_VERSION;
+use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::firmware::IMAGE_BYTES;
+use nearpm_interface::geometry::{
+    COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, FIRMWARE_SLOTS, PCI_DEVICE, PCI_VENDOR, PM_BAR,
+};
+use nearpm_interface::registers::{self as reg, firmware_status};
+
+use crate::error::{CardError, CommandFailure, FirmwareError};
+use crate::page::{CommandPage, Posting, Ticket};
+use crate::pci::{Caching, Mapping, PciError, PciFunction};
+use crate::registers::{Capabilities, Control, Registers, State};
+
+/// Configuration space: vendor and device (PCI Express base specification, 7.5.1.1).
+const CONFIG_IDENTITY: u16 = 0x00;
+/// Configuration space: command register.
+const CONFIG_COMMAND: u16 = 0x04;
+/// Command register: memory space and bus master enable.
+const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
+/// Nanoseconds between two looks at a register.
+const POLL_NS: u64 = 1000;
+
+/// How to open a card.
+#[derive(Clone, Debug)]
+pub struct CardOptions {
+    /// How commands are posted.
+    pub posting: Posting,
+    /// Image to load when the card has no firmware in force.
+    pub firmware: Option<Vec<u8>>,
+    /// Longest wait for the card, in nanoseconds of its transport's clock.
+    pub timeout_ns: u64,
+}
+
+impl Default for CardOptions {
+    fn default() -> Self {
+        CardOptions { posting: Posting::default(), firmware: None, timeout_ns: 50_000_000 }
+    }
+}
+
+/// Where the pool of a (pool, thread) lies on the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolMapping {
+    /// Pool identifier.
+    pub pool: u32,
+    /// Thread.
+    pub thread: u16,
+    /// Device address of the pool, a multiple of 64.
+    pub base: u64,
+    /// Bytes of the pool.
+    pub bytes: u64,
+    /// Offset of the log ring in the pool, a multiple of 64.
+    pub ring: u64,
+    /// Bytes of the log ring.
+    pub ring_bytes: u32,
+    /// Last transaction identifier that was used: logs at or below it are refused.
+    pub committed: u64,
+}
+
+/// An open card: its state is [`State::Open`], its version is this driver's, and nothing was in
+/// flight when it was opened.
+pub struct Card {
+    function: Arc<dyn PciFunction>,
+    registers: Registers,
+    capabilities: Capabilities,
+    pm_bytes: u64,
+    pages: Vec<Mutex<CommandPage>>,
+    timeout_ns: u64,
+}
+
+impl std::fmt::Debug for Card {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Card").field("capabilities", &self.capabilities).field("pm_bytes", &self.pm_bytes).finish()
+    }
+}
+
+impl Card {
+    /// Opens a card: checks who it is, waits for its boot and replay, resets the function (which drains
+    /// and forgets mappings), loads firmware where there is none, and opens the command pages.
+    ///
+    /// # Errors
+    /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until [`Card::acknowledge_loss`].
+    pub fn open(function: Arc<dyn PciFunction>, options: CardOptions) -> Result<Card, CardError> {
+        check_identity(&*function)?;
+        enable(&*function)?;
+        let registers = Registers::map(&*function)?;
+        check_version(&registers)?;
+        match settled_state(&*function, &registers, options.timeout_ns)? {
+            State::Loss => return Err(CardError::Loss),
+            State::FirmwareMissing => return Err(CardError::FirmwareMissing),
+            _ => {}
+        }
+        match function.reset() {
+            Err(PciError::Unsupported { .. }) => registers.control(Control::FUNCTION_RESET),
+            other => other?,
+        }
+        enable(&*function)?;
+        match settled_state(&*function, &registers, options.timeout_ns)? {
+            State::Open => {}
+            State::NoFirmware => {
+                let image = options.firmware.as_deref().ok_or(CardError::NoFirmware)?;
+                load_firmware(&*function, &registers, image, options.timeout_ns)?;
+            }
+            State::Loss => return Err(CardError::Loss),
+            State::FirmwareMissing => return Err(CardError::FirmwareMissing),
+            _ => return Err(CardError::ShutDown { state: registers.read(reg::STATE) }),
+        }
+        let capabilities = registers.capabilities();
+        let records = capabilities.contains(Capabilities::COMPLETION_RECORDS);
+        let pages = (0..COMMAND_PAGES)
+            .map(|n| CommandPage::open(&*function, &registers, n, options.posting, records, options.timeout_ns))
+            .map(|page| page.map(Mutex::new))
+            .collect::<Result<_, _>>()?;
+        let pm_bytes = registers.pm_bytes();
+        Ok(Card { function, registers, capabilities, pm_bytes, pages, timeout_ns: options.timeout_ns })
+    }
+
+    /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
+    /// checked by their owners: what was accepted and not yet written is gone.
+    pub fn acknowledge_loss(function: &dyn PciFunction) -> Result<(), CardError> {
+        check_identity(function)?;
+        enable(function)?;
+        let registers = Registers::map(function)?;
+        check_version(&registers)?;
+        registers.control(Control::ACKNOWLEDGE_LOSS);
+        Ok(())
+    }
+
+    /// What the card can do.
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// Bytes of persistent memory.
+    pub fn pm_bytes(&self) -> u64 {
+        self.pm_bytes
+    }
+
+    /// The register block, for counters.
+    pub fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
+    /// The function below.
+    pub fn function(&self) -> &dyn PciFunction {
+        &*self.function
+    }
+
+    /// A window on persistent memory; `range` are device addresses.
+    pub fn window(&self, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, CardError> {
+        if range.end > self.pm_bytes {
+            return Err(CardError::BeyondCard { what: "address", value: range.end, limit: self.pm_bytes });
+        }
+        Ok(self.function.map(PM_BAR, range, caching)?)
+    }
+
+    /// Posts a command on a page; see [`CommandPage::post`].
+    pub fn post(&self, page: usize, command: Command, notify: bool) -> Result<Ticket, CardError> {
+        self.page(page)?.post(&*self.function, command, notify)
+    }
+
+    /// Waits until a command has retired; see [`CommandPage::wait`].
+    pub fn wait(&self, ticket: Ticket) -> Result<(), CardError> {
+        self.page(ticket.page)?.wait(&*self.function, ticket)
+    }
+
+    /// Waits until a command is durable; see [`CommandPage::read_back`].
+    pub fn read_back(&self, ticket: Ticket) -> Result<(), CardError> {
+        self.page(ticket.page)?.read_back(&*self.function, ticket)
+    }
+
+    /// Waits until everything that this thread stored or posted before is in the card's persistence
+    /// domain, host stores included.
+    pub fn push(&self, page: usize) -> Result<(), CardError> {
+        self.page(page)?.status().map(drop)
+    }
+
+    /// Waits until every command of a page has ended; see [`CommandPage::drain`].
+    pub fn drain(&self, page: usize) -> Result<(), CardError> {
+        self.page(page)?.drain(&*self.function)
+    }
+
+    /// Takes a failure of (pool, thread) on a page that nobody has been told of.
+    pub fn take_failure(&self, page: usize, pool: u32, thread: u16) -> Result<Option<CommandFailure>, CardError> {
+        Ok(self.page(page)?.take_failure(pool, thread))
+    }
+
+    /// Maps a (pool, thread), and waits until it is.
+    ///
+    /// # Errors
+    /// [`crate::CommandError::MapFull`] when the card's table is full: use another thread's mapping, or the CPU.
+    pub fn map_pool(&self, mapping: PoolMapping) -> Result<(), CardError> {
+        let ticket = self.post(
+            PRIVILEGED_PAGE,
+            Command {
+                opcode: Opcode::Map as u8,
+                pool: mapping.pool,
+                thread: mapping.thread,
+                source: mapping.base,
+                destination: mapping.bytes,
+                auxiliary: mapping.ring,
+                length: mapping.ring_bytes,
+                sequence: mapping.committed,
+                ..Command::default()
+            },
+            true,
+        )?;
+        self.wait(ticket)
+    }
+
+    /// Removes the mapping of a (pool, thread) after all its commands, and waits until it is gone.
+    pub fn unmap_pool(&self, pool: u32, thread: u16) -> Result<(), CardError> {
+        let command = Command { opcode: Opcode::Unmap as u8, pool, thread, ..Command::default() };
+        let ticket = self.post(PRIVILEGED_PAGE, command, true)?;
+        self.wait(ticket)
+    }
+
+    /// Loads a firmware image into the free slot and puts it in force. The card must be idle.
+    pub fn load_firmware(&self, image: &[u8]) -> Result<(), CardError> {
+        load_firmware(&*self.function, &self.registers, image, self.timeout_ns)
+    }
+
+    /// Finishes everything accepted and marks the persistence domain clean. The card takes no
+    /// work afterwards, until power-up.
+    pub fn shut_down(&self) -> Result<(), CardError> {
+        self.registers.control(Control::SHUT_DOWN);
+        let start = self.function.now_ns();
+        while self.registers.state()? != State::Saved {
+            pause(&*self.function, start, self.timeout_ns, "shut down")?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {
+        let limit = COMMAND_PAGES as u64 - 1;
+        let page =
+            self.pages.get(page).ok_or(CardError::BeyondCard { what: "command page", value: page as u64, limit })?;
+        // A page is consistent between any two of its calls, so a panic elsewhere does not spoil it.
+        Ok(page.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The page that alone maps and unmaps pools.
+pub const PRIVILEGED_PAGE: usize = 0;
+
+fn check_identity(function: &dyn PciFunction) -> Result<(), CardError> {
+    let mut id = [0; 4];
+    function.config_read(CONFIG_IDENTITY, &mut id)?;
+    let vendor = u16::from_le_bytes([id[0], id[1]]);
+    let device = u16::from_le_bytes([id[2], id[3]]);
+    match (vendor, device) {
+        (PCI_VENDOR, PCI_DEVICE) => Ok(()),
+        (u16::MAX, u16::MAX) => Err(CardError::Gone),
+        _ => Err(CardError::NotACard { vendor, device }),
+    }
+}
+
+/// Lets the function answer memory accesses and master the bus. A reset clears both.
+fn enable(function: &dyn PciFunction) -> Result<(), CardError> {
+    let mut command = [0; 2];
+    function.config_read(CONFIG_COMMAND, &mut command)?;
+    let command = u16::from_le_bytes(command) | MEMORY_AND_BUS_MASTER;
+    Ok(function.config_write(CONFIG_COMMAND, &command.to_le_bytes())?)
+}
+
+fn check_version(registers: &Registers) -> Result<(), CardError> {
+    match registers.read(reg::ID) {
+        reg::ID_VALUE => {}
+        u32::MAX => return Err(CardError::Gone),
+        found => return Err(CardError::BadIdentity { found }),
+    }
+    match registers.read(reg::VERSION) {
+        INTERFACE_VERSION => Ok(()),
+        found => Err(CardError::WrongVersion { found, supported: INTERFACE_VERSION }),
+    }
+}
+
+/// The state, once boot and replay are over.
+fn settled_state(function: &dyn PciFunction, registers: &Registers, timeout_ns: u64) -> Result<State, CardError> {
+    let start = function.now_ns();
+    loop {
+        match registers.state()? {
+            State::Booting | State::Replaying => pause(function, start, timeout_ns, "finish its boot")?,
+            State::Saving | State::Saved | State::Unknown(_) => {
+                return Err(CardError::ShutDown { state: registers.read(reg::STATE) });
+            }
+            state => return Ok(state),
+        }
+    }
+}
+
+fn load_firmware(
+    function: &dyn PciFunction,
+    registers: &Registers,
+    image: &[u8],
+    timeout_ns: u64,
+) -> Result<(), CardError> {
+    if image.len() != IMAGE_BYTES {
+        return Err(FirmwareError::BadSize { expected: IMAGE_BYTES, found: image.len() }.into());
+    }
+    let status = registers.read(reg::FIRMWARE_STATUS);
+    let in_force = (status >> 8 & 0xff) as usize;
+    // The slot in force refuses writes. Where none is in force any slot will do.
+    let slot = (in_force + 1) % FIRMWARE_SLOTS;
+    let start = FIRMWARE_BASE + slot as u64 * FIRMWARE_SLOT_BYTES;
+    let window = function.map(PM_BAR, start..start + FIRMWARE_SLOT_BYTES, Caching::Uncached)?;
+    window.store(0, image);
+    window.fence();
+    // The register path may overtake posted writes inside the card: a load behind them does not.
+    let mut check = vec![0; image.len()];
+    window.load(0, &mut check);
+    if check != image {
+        return Err(FirmwareError::MemoryError.into());
+    }
+    registers.write(reg::FIRMWARE_LOAD, slot as u32);
+    let start = function.now_ns();
+    loop {
+        let error = match registers.read(reg::FIRMWARE_STATUS) {
+            u32::MAX => return Err(CardError::Gone),
+            status => match status & 0xff {
+                firmware_status::OK => break,
+                firmware_status::NONE | firmware_status::BUSY => {
+                    pause(function, start, timeout_ns, "load firmware")?;
+                    continue;
+                }
+                firmware_status::BAD_MAGIC => FirmwareError::BadMagic,
+                firmware_status::BAD_VERSION => FirmwareError::BadVersion,
+                firmware_status::BAD_CRC => FirmwareError::BadCrc,
+                firmware_status::NOT_IDLE => FirmwareError::NotIdle,
+                firmware_status::MEMORY_ERROR => FirmwareError::MemoryError,
+                other => FirmwareError::Unknown(other),
+            },
+        };
+        return Err(error.into());
+    }
+    while registers.state()? != State::Open {
+        pause(function, start, timeout_ns, "open after loading firmware")?;
+    }
+    Ok(())
+}
+
+fn pause(function: &dyn PciFunction, start: u64, timeout_ns: u64, what: &'static str) -> Result<(), CardError> {
+    let waited_ns = function.now_ns().saturating_sub(start);
+    if waited_ns > timeout_ns {
+        return Err(CardError::Timeout { what, waited_ns });
+    }
+    function.relax(POLL_NS);
+    Ok(())
+}

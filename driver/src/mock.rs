@@ -1,0 +1,1 @@
+//! A card made of a byte array.

@@ -1,0 +1,405 @@
+//! A command page: posting, credits, completions.
+//!
+//! Invariants:
+//! - command `n` of a page goes into slot `n mod 16`, and its tag is `n` modulo 2^32;
+//! - a slot is written again only when the command that was in it is known to have been taken
+//!   ([`CREDITS`] is below the number of slots);
+//! - between two drains at most [`HISTORY`] commands are posted, and the completion ring has more
+//!   records than that, so that the card never overwrites a record that was not read;
+//! - posting ends with a fence: the command is in the link before anything that the caller stores later.
+
+use nearpm_interface::command::{Command, FLAG_COMPLETE};
+use nearpm_interface::completion::{Completion, PageStatus};
+use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, SLOTS_PER_PAGE};
+
+use crate::error::{CardError, CommandError, CommandFailure};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction};
+use crate::registers::Registers;
+
+/// How a command's 64 bytes reach the card. Each mode works on each card; they differ in cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Posting {
+    /// One 64-byte store that is never split (MOVDIR64B), then a fence.
+    #[default]
+    Line,
+    /// Write-combining stores, then a fence that drains the buffer.
+    WriteCombining,
+    /// Eight uncached 8-byte stores in program order, then a fence.
+    Uncached,
+}
+
+impl Posting {
+    /// How the command BAR has to be mapped for this mode.
+    pub fn caching(self) -> Caching {
+        match self {
+            Posting::Line | Posting::WriteCombining => Caching::WriteCombining,
+            Posting::Uncached => Caching::Uncached,
+        }
+    }
+}
+
+/// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
+pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
+/// Commands whose bytes are remembered, so that a failure can name what failed.
+pub const HISTORY: u64 = 1024;
+/// Log2 of the records of a completion ring.
+const RING_LOG2: u32 = 11;
+const _: () = assert!(HISTORY < 1 << RING_LOG2);
+/// Nanoseconds that pass between two looks at a completion ring.
+const POLL_NS: u64 = 50;
+/// Looks at the ring after which a waiter asks whether the card is still there.
+const POLLS_PER_LIVENESS_CHECK: u32 = 64;
+
+/// Names a posted command until it has been waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// Command page.
+    pub page: usize,
+    /// Number of the command on its page, from 0.
+    pub number: u64,
+}
+
+/// What is known of a command in the history.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Unknown,
+    Done,
+    Failed(CommandError),
+}
+
+/// Counters of a page status line, as differences from the last drain.
+#[derive(Clone, Copy)]
+struct Progress {
+    accepted: u64,
+    retired: u64,
+    refused: u64,
+    failed: u64,
+    dropped: u64,
+}
+
+impl Progress {
+    /// Commands that have ended, one way or another.
+    fn settled(self) -> u64 {
+        self.retired + self.refused + self.failed + self.dropped
+    }
+    /// Commands that have certainly left their slots.
+    fn taken(self) -> u64 {
+        (self.accepted + self.dropped).max(self.settled())
+    }
+    /// Commands that did not succeed.
+    fn bad(self) -> u64 {
+        self.refused + self.failed + self.dropped
+    }
+}
+
+/// One command page. The card gives it one owner at a time.
+pub struct CommandPage {
+    number: usize,
+    posting: Posting,
+    window: Box<dyn Mapping>,
+    /// `None` on a card without completion records.
+    ring: Option<Box<dyn DmaBuffer>>,
+    /// Records that were read.
+    consumed: u64,
+    /// Commands that were posted since the page was opened.
+    posted: u64,
+    /// Commands below this number have left their slots.
+    taken: u64,
+    /// Commands below this number have ended, and their failures are in `failures`.
+    drained: u64,
+    /// Status line at the moment when `drained` was reached.
+    base: PageStatus,
+    /// Failures that were seen since then.
+    bad_seen: u64,
+    history: Vec<(Command, Outcome)>,
+    failures: Vec<(u64, CommandFailure)>,
+    timeout_ns: u64,
+}
+
+impl CommandPage {
+    /// Opens page `number`, on which nothing is in flight, and enables its completion ring.
+    pub fn open(
+        function: &dyn PciFunction,
+        registers: &Registers,
+        number: usize,
+        posting: Posting,
+        records: bool,
+        timeout_ns: u64,
+    ) -> Result<CommandPage, CardError> {
+        assert!(number < COMMAND_PAGES, "a card has {COMMAND_PAGES} command pages");
+        let start = (number * COMMAND_PAGE_BYTES) as u64;
+        let window = function.map(COMMAND_BAR, start..start + COMMAND_PAGE_BYTES as u64, posting.caching())?;
+        let ring = if records {
+            let ring = function.allocate_dma(Completion::SIZE << RING_LOG2)?;
+            registers.set_completion_ring(number, ring.bus_address(), RING_LOG2);
+            Some(ring)
+        } else {
+            None
+        };
+        let mut page = CommandPage {
+            number,
+            posting,
+            window,
+            ring,
+            consumed: 0,
+            posted: 0,
+            taken: 0,
+            drained: 0,
+            base: PageStatus::default(),
+            bad_seen: 0,
+            history: vec![(Command::default(), Outcome::Unknown); HISTORY as usize],
+            failures: Vec::new(),
+            timeout_ns,
+        };
+        page.base = page.status()?;
+        Ok(page)
+    }
+
+    /// Reads the status line: everything that this thread posted before is accepted when it answers.
+    pub fn status(&self) -> Result<PageStatus, CardError> {
+        let mut bytes = [0; PageStatus::SIZE];
+        self.window.load(0, &mut bytes);
+        if bytes.iter().all(|&b| b == 0xff) {
+            return Err(CardError::Gone);
+        }
+        Ok(PageStatus::from_bytes(&bytes))
+    }
+
+    /// Commands that were posted on this page.
+    pub fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// Posts a command; its tag and flags are the page's to set. With `notify` the card answers
+    /// with a completion record also on success, so that [`CommandPage::wait`] is cheap.
+    ///
+    /// Waits while the page has no credit. On return the command is in the link, ahead of
+    /// everything that this thread stores later; it is durable after [`CommandPage::read_back`].
+    pub fn post(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
+        self.poll();
+        if self.posted - self.drained >= HISTORY {
+            self.drain(function)?;
+        }
+        self.wait_for_credit(function)?;
+        let number = self.posted;
+        let flags = if notify && self.ring.is_some() { FLAG_COMPLETE } else { 0 };
+        let command = Command { tag: number as u32, flags, ..command };
+        let bytes = command.encode();
+        let slot = (number % SLOTS_PER_PAGE as u64) * LINE as u64;
+        match self.posting {
+            Posting::Line => self.window.store_line(slot, &bytes),
+            Posting::WriteCombining => self.window.store(slot, &bytes),
+            Posting::Uncached => {
+                for (i, word) in bytes.chunks_exact(8).enumerate() {
+                    self.window.store(slot + 8 * i as u64, word);
+                }
+            }
+        }
+        self.window.fence();
+        self.history[(number % HISTORY) as usize] = (command, Outcome::Unknown);
+        self.posted += 1;
+        Ok(Ticket { page: self.number, number })
+    }
+
+    /// Waits until the command is durable: accepted by the persistence domain, or already done.
+    ///
+    /// # Errors
+    /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
+    /// way wait for [`CommandPage::take_failure`].
+    pub fn read_back(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<(), CardError> {
+        let start = function.now_ns();
+        loop {
+            let progress = self.progress()?;
+            if progress.bad() > self.bad_seen {
+                self.drain(function)?;
+            }
+            if let Some(failure) = self.failure_of(ticket.number) {
+                return Err(failure.into());
+            }
+            if ticket.number < self.drained || progress.accepted > ticket.number - self.drained {
+                return Ok(());
+            }
+            self.pause(function, start, "accept a command")?;
+        }
+    }
+
+    /// Waits until the command has retired, which makes all that it wrote durable and visible.
+    ///
+    /// # Errors
+    /// Its failure, as [`CardError::Command`].
+    pub fn wait(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<(), CardError> {
+        let notified = ticket.number >= self.drained
+            && self.history[(ticket.number % HISTORY) as usize].0.flags & FLAG_COMPLETE != 0;
+        if !notified {
+            self.drain(function)?;
+        }
+        let start = function.now_ns();
+        let mut polls = 0;
+        loop {
+            self.poll();
+            if let Some(failure) = self.failure_of(ticket.number) {
+                return Err(failure.into());
+            }
+            if ticket.number < self.drained || self.outcome(ticket.number) == Outcome::Done {
+                return Ok(());
+            }
+            polls += 1;
+            if polls % POLLS_PER_LIVENESS_CHECK == 0 {
+                self.status()?;
+            }
+            self.pause(function, start, "complete a command")?;
+        }
+    }
+
+    /// Waits until every command that was posted on this page has ended. Failures stay in the list
+    /// that [`CommandPage::take_failure`] reads.
+    pub fn drain(&mut self, function: &dyn PciFunction) -> Result<(), CardError> {
+        let start = function.now_ns();
+        loop {
+            self.poll();
+            let status = self.status()?;
+            let progress = self.since_base(&status);
+            if progress.settled() >= self.posted - self.drained {
+                if progress.dropped > 0 {
+                    self.blame_dropped(progress.dropped);
+                }
+                // Records travel after the counters rise: each failure is waited for by its record.
+                if self.ring.is_none() {
+                    self.blame_last_bad(&status, progress);
+                }
+                if self.bad_seen >= progress.bad() {
+                    self.drained = self.posted;
+                    self.taken = self.posted;
+                    self.base = status;
+                    self.bad_seen = 0;
+                    return Ok(());
+                }
+            }
+            self.pause(function, start, "finish its commands")?;
+        }
+    }
+
+    /// Takes the oldest failure of (pool, thread) that nobody has been told of.
+    pub fn take_failure(&mut self, pool: u32, thread: u16) -> Option<CommandFailure> {
+        self.poll();
+        let found = self.failures.iter().position(|(_, f)| f.command.pool == pool && f.command.thread == thread)?;
+        Some(self.failures.remove(found).1)
+    }
+
+    /// Reads the completion records that have come.
+    fn poll(&mut self) {
+        let records = 1u64 << RING_LOG2;
+        while let Some(ring) = &self.ring {
+            let mut bytes = [0; Completion::SIZE];
+            ring.load((self.consumed % records) as usize * Completion::SIZE, &mut bytes);
+            let record = Completion::from_bytes(&bytes);
+            if record.lap != (self.consumed / records + 1) as u16 {
+                return;
+            }
+            self.consumed += 1;
+            // The tag is the low half of a number below `posted`.
+            let behind = (self.posted as u32).wrapping_sub(record.tag);
+            let Some(number) = self.posted.checked_sub(behind.into()).filter(|&n| n < self.posted) else {
+                continue;
+            };
+            self.taken = self.taken.max(number + 1);
+            match CommandError::from_code(record.status) {
+                None => self.settle(number, Outcome::Done),
+                Some(error) => self.fail(number, error),
+            }
+        }
+    }
+
+    fn settle(&mut self, number: u64, outcome: Outcome) {
+        if number + HISTORY >= self.posted {
+            self.history[(number % HISTORY) as usize].1 = outcome;
+        }
+    }
+
+    fn fail(&mut self, number: u64, error: CommandError) {
+        let command = self.history[(number % HISTORY) as usize].0;
+        self.settle(number, Outcome::Failed(error));
+        self.failures.push((number, CommandFailure { command, error }));
+        self.bad_seen += 1;
+    }
+
+    /// A dropped command has no tag: the oldest ones without an outcome are blamed.
+    fn blame_dropped(&mut self, dropped: u64) {
+        let mut known = (self.drained..self.posted)
+            .filter(|&n| self.outcome(n) == Outcome::Failed(CommandError::Dropped))
+            .count() as u64;
+        for number in self.drained..self.posted {
+            if known < dropped && self.outcome(number) == Outcome::Unknown {
+                self.fail(number, CommandError::Dropped);
+                known += 1;
+            }
+        }
+    }
+
+    /// Without completion records only the last bad command is known by name; the others that
+    /// failed between two drains are counted under it.
+    fn blame_last_bad(&mut self, status: &PageStatus, progress: Progress) {
+        if self.bad_seen < progress.bad() {
+            let behind = (self.posted as u32).wrapping_sub(status.last_bad_tag);
+            let number = self.posted.saturating_sub(behind.into()).max(self.drained).min(self.posted - 1);
+            let error = CommandError::from_code(status.last_bad_status).unwrap_or(CommandError::Dropped);
+            self.fail(number, error);
+            self.bad_seen = progress.bad();
+        }
+    }
+
+    fn outcome(&self, number: u64) -> Outcome {
+        if number + HISTORY < self.posted {
+            return Outcome::Done;
+        }
+        self.history[(number % HISTORY) as usize].1
+    }
+
+    /// Takes the failure of one command.
+    fn failure_of(&mut self, number: u64) -> Option<CommandFailure> {
+        let found = self.failures.iter().position(|&(n, _)| n == number)?;
+        Some(self.failures.remove(found).1)
+    }
+
+    fn since_base(&self, status: &PageStatus) -> Progress {
+        let since = |now: u32, base: u32| u64::from(now.wrapping_sub(base));
+        Progress {
+            accepted: since(status.accepted, self.base.accepted),
+            retired: since(status.retired, self.base.retired),
+            refused: since(status.refused, self.base.refused),
+            failed: since(status.failed, self.base.failed),
+            dropped: since(status.dropped, self.base.dropped),
+        }
+    }
+
+    fn progress(&self) -> Result<Progress, CardError> {
+        Ok(self.since_base(&self.status()?))
+    }
+
+    fn wait_for_credit(&mut self, function: &dyn PciFunction) -> Result<(), CardError> {
+        if self.posted - self.taken < CREDITS {
+            return Ok(());
+        }
+        let start = function.now_ns();
+        loop {
+            self.poll();
+            if self.posted - self.taken >= CREDITS {
+                let taken = self.drained + self.progress()?.taken();
+                self.taken = self.taken.max(taken);
+            }
+            if self.posted - self.taken < CREDITS {
+                return Ok(());
+            }
+            self.pause(function, start, "take a command")?;
+        }
+    }
+
+    fn pause(&self, function: &dyn PciFunction, start: u64, what: &'static str) -> Result<(), CardError> {
+        let waited_ns = function.now_ns().saturating_sub(start);
+        if waited_ns > self.timeout_ns {
+            return Err(CardError::Timeout { what, waited_ns });
+        }
+        function.relax(POLL_NS);
+        Ok(())
+    }
+}

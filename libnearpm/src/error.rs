@@ -1,0 +1,221 @@
+//! What can go wrong: what, where, and what to do.
+
+use std::ops::Range;
+
+use nearpm_driver::CardError;
+
+/// Any error of the library.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A pool could not be created, opened or removed.
+    #[error("pool {location}: {problem}")]
+    Pool {
+        /// Path or `card:NAME/POOL`.
+        location: String,
+        /// Why.
+        problem: Problem,
+    },
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried, and on what.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A range is empty of sense: it leaves the heap of the pool, or wraps.
+    #[error("{length} bytes at offset {offset:#x} leave the pool's heap ({start:#x}..{end:#x}): nothing was read or written", start = heap.start, end = heap.end)]
+    OutOfRange {
+        /// First byte, as an offset in the pool.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Offsets that programs may use.
+        heap: Range<u64>,
+    },
+    /// An offset is not aligned as the call needs.
+    #[error("offset {offset:#x} is not a multiple of {alignment}: nothing was done")]
+    Misaligned {
+        /// The offset.
+        offset: u64,
+        /// What it must be a multiple of, in bytes.
+        alignment: u64,
+    },
+    /// Zero bytes were asked for.
+    #[error("a size of zero bytes makes no sense for {what}: nothing was done")]
+    ZeroSize {
+        /// The call.
+        what: &'static str,
+    },
+    /// `free` of something that is not an allocated object.
+    #[error("offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed")]
+    NotAllocated {
+        /// The offset.
+        offset: u64,
+    },
+    /// No free space in the heap.
+    #[error("the pool is full: {requested} bytes do not fit ({free} bytes are free, in pieces); free objects or create a larger pool")]
+    Full {
+        /// Bytes that were asked for.
+        requested: u64,
+        /// Bytes that are free altogether.
+        free: u64,
+    },
+    /// A transaction outgrew its log or its spare pages. It was rolled back.
+    #[error("the transaction is too large: {what} needs {needed} bytes and has {available}; split it, or create the pool with {remedy}")]
+    TooLarge {
+        /// What is full.
+        what: &'static str,
+        /// Bytes that were needed.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
+        /// Option that makes more of it.
+        remedy: &'static str,
+    },
+    /// A transaction inside a transaction of the same pool and thread.
+    #[error("a transaction of this pool is open on this thread already: pass it on instead of nesting")]
+    Nested,
+    /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
+    #[error("the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it")]
+    Poisoned,
+    /// The closure gave up by [`Error::abort`].
+    #[error("the transaction was aborted: {0}")]
+    Aborted(Box<dyn std::error::Error + Send + Sync>),
+    /// The pool's metadata contradicts itself.
+    #[error("the pool is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
+    Corrupt {
+        /// What is wrong.
+        what: &'static str,
+        /// Where, as an offset in the pool.
+        offset: u64,
+    },
+    /// The card failed.
+    #[error("card: {0}")]
+    Card(#[from] CardError),
+    /// The card failed in the middle of a command that writes.
+    #[error("the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined ({source})")]
+    Damaged {
+        /// First damaged byte, as an offset in the pool.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// The failure.
+        source: CardError,
+    },
+    /// A thread number that the pool has no lane for.
+    #[error("thread {thread} has no log: the pool was created with {lanes} lanes")]
+    NoLane {
+        /// The number.
+        thread: u16,
+        /// Lanes of the pool.
+        lanes: u16,
+    },
+}
+
+impl Error {
+    /// An error of the program itself, to leave a transaction with.
+    pub fn abort(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Aborted(reason.into())
+    }
+
+    /// An operating system error with what was tried.
+    pub(crate) fn system(what: impl Into<String>, source: std::io::Error) -> Error {
+        Error::System { what: what.into(), source }
+    }
+}
+
+/// Why a pool was refused, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Nothing there.
+    #[error("does not exist; create it first")]
+    NotFound,
+    /// Something there already.
+    #[error("exists already; choose another name, or remove it first")]
+    Exists,
+    /// Not a pool.
+    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed")]
+    Foreign {
+        /// First eight bytes, little-endian.
+        found: u64,
+    },
+    /// Its creation was interrupted.
+    #[error("was never finished (its header is blank): its creation was interrupted; remove it and create it again")]
+    Unfinished,
+    /// From a newer library.
+    #[error("has format version {found}, this library knows up to {supported}; use the library that created it")]
+    Newer {
+        /// Version of the pool.
+        found: u32,
+        /// Newest version that is known.
+        supported: u32,
+    },
+    /// Shorter than its header says.
+    #[error("is truncated: its header says {header} bytes, there are {found}; restore it from a copy")]
+    Truncated {
+        /// Bytes by the header.
+        header: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// Damaged.
+    #[error("is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
+    Corrupt {
+        /// What is wrong.
+        what: &'static str,
+        /// Where, as an offset in the pool.
+        offset: u64,
+    },
+    /// Open elsewhere.
+    #[error("is open already, in this process or another; close it there first")]
+    InUse,
+    /// May not be written.
+    #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
+    ReadOnly,
+    /// No room on the medium.
+    #[error("needs {needed} bytes and the medium has not that many free; nothing was left behind")]
+    NoSpace {
+        /// Bytes that were asked for.
+        needed: u64,
+    },
+    /// Too small to hold anything.
+    #[error("cannot have {bytes} bytes: with these options the smallest pool has {minimum} bytes")]
+    TooSmall {
+        /// Bytes that were asked for.
+        bytes: u64,
+        /// Fewest bytes.
+        minimum: u64,
+    },
+    /// A name that no pool can have.
+    #[error("has a bad name: {rule}")]
+    BadName {
+        /// What names must be like.
+        rule: &'static str,
+    },
+    /// A card that is not known.
+    #[error("names the card {name:?}, which is not open in this process; open it and register it with nearpm::cards::register")]
+    UnknownCard {
+        /// Name of the card.
+        name: String,
+    },
+    /// The table of pools on the card is full.
+    #[error("does not fit in the card's table of pools, which holds {limit}; remove a pool")]
+    DirectoryFull {
+        /// Most pools that it holds.
+        limit: usize,
+    },
+    /// An option that this pool cannot have.
+    #[error("cannot be opened so: {what}")]
+    BadOption {
+        /// Which, and what to do.
+        what: &'static str,
+    },
+}
+
+impl Problem {
+    /// The error for a pool.
+    pub(crate) fn at(self, location: impl ToString) -> Error {
+        Error::Pool { location: location.to_string(), problem: self }
+    }
+}

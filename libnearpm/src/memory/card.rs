@@ -1,0 +1,57 @@
+//! Persistent memory of a card, through its PM window.
+
+use std::sync::Arc;
+
+use nearpm_driver::Card;
+use nearpm_driver::pci::{Caching, Mapping};
+
+use super::{Memory, check_range};
+use crate::error::Error;
+
+/// A range of a card's persistent memory.
+pub struct CardMemory {
+    card: Arc<Card>,
+    window: Box<dyn Mapping>,
+    bytes: u64,
+}
+
+impl CardMemory {
+    /// Maps `bytes` bytes at device address `base`.
+    pub fn map(card: Arc<Card>, base: u64, bytes: u64, caching: Caching) -> Result<CardMemory, Error> {
+        let end = base.saturating_add(bytes);
+        let window = card.window(base..end, caching)?;
+        Ok(CardMemory { card, window, bytes })
+    }
+}
+
+impl Memory for CardMemory {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        check_range(self.bytes, offset, data.len() as u64);
+        self.window.load(offset, data);
+    }
+    fn store(&self, offset: u64, data: &[u8]) {
+        check_range(self.bytes, offset, data.len() as u64);
+        self.window.store(offset, data);
+    }
+    fn write_back(&self, offset: u64, bytes: u64) {
+        check_range(self.bytes, offset, bytes);
+        self.window.write_back(offset, bytes);
+    }
+    fn fence(&self) -> Result<(), Error> {
+        self.window.fence();
+        Ok(())
+    }
+    /// A fence alone orders posted writes on the link; a read of the card's status behind them
+    /// answers only when they are in its persistence domain.
+    fn drain(&self) -> Result<(), Error> {
+        self.window.fence();
+        Ok(self.card.push(0)?)
+    }
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        check_range(self.bytes, offset, bytes);
+        self.window.invalidate(offset, bytes);
+    }
+}

@@ -1,0 +1,74 @@
+//! The seam through which every access to persistent memory goes.
+//!
+//! No reference into mutable persistent memory leaves an implementation: bytes are copied in and
+//! out by calls, so that the same library code runs on a mapped file at full speed, on a
+//! simulated card where each access traps, and on a test memory that enumerates what could have
+//! persisted.
+
+use crate::error::Error;
+
+mod card;
+mod mapped;
+mod test;
+mod volatile;
+
+pub use card::CardMemory;
+pub use mapped::{MappedMemory, Survives};
+pub use test::{Event, Image, TestMemory};
+pub use volatile::VolatileMemory;
+
+/// Persistent memory of a fixed size. Offsets and sizes are in bytes from its start.
+///
+/// A store becomes durable when its line was written back after it and a [`Memory::drain`]
+/// followed; it may become durable at any earlier moment, because a cache evicts lines as it likes.
+///
+/// # Panics
+/// Every call panics when its range leaves the memory: callers check ranges that come from outside.
+pub trait Memory: Send + Sync {
+    /// Bytes of the memory.
+    fn bytes(&self) -> u64;
+    /// Loads `data.len()` bytes.
+    fn load(&self, offset: u64, data: &mut [u8]);
+    /// Stores; an aligned 8-byte word inside the range is never torn.
+    fn store(&self, offset: u64, data: &[u8]);
+    /// Starts the write-back of the lines in the range; complete after [`Memory::fence`].
+    fn write_back(&self, offset: u64, bytes: u64);
+    /// What was written back before becomes durable before anything that is stored later.
+    ///
+    /// # Errors
+    /// The medium refused (a failed `msync`, a card that has gone): nothing can be claimed about
+    /// what was not yet durable.
+    fn fence(&self) -> Result<(), Error>;
+    /// Like [`Memory::fence`], and returns only when what was written back is durable. On memory
+    /// of the processor itself both are the same; behind a link a fence gives order alone.
+    fn drain(&self) -> Result<(), Error> {
+        self.fence()
+    }
+    /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
+    /// next load sees what another agent wrote; complete after [`Memory::fence`].
+    fn invalidate(&self, offset: u64, bytes: u64);
+    /// Address of the first byte where the memory is mapped into this process.
+    ///
+    /// Only the C interface hands it on, whose callers store through pointers.
+    fn address(&self) -> Option<*mut u8> {
+        None
+    }
+}
+
+/// Checks a range against a memory's size.
+///
+/// # Panics
+/// If the range leaves it.
+pub(crate) fn check_range(memory_bytes: u64, offset: u64, bytes: u64) {
+    assert!(
+        offset.checked_add(bytes).is_some_and(|end| end <= memory_bytes),
+        "range of {bytes:#x} bytes at {offset:#x} leaves a memory of {memory_bytes:#x} bytes"
+    );
+}
+
+/// Loads a little-endian 8-byte word.
+pub(crate) fn load_word(memory: &dyn Memory, offset: u64) -> u64 {
+    let mut bytes = [0; 8];
+    memory.load(offset, &mut bytes);
+    u64::from_le_bytes(bytes)
+}

@@ -1,0 +1,170 @@
+//! How a pool is created and opened.
+
+use nearpm_driver::pci::Caching;
+
+use crate::memory::Survives;
+
+/// How a transaction survives a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// Old values are logged before each first store; stores go in place. Acknowledged when a
+    /// durable commit returns.
+    #[default]
+    Undo,
+    /// New values are collected, logged at commit and then applied. Acknowledged when a durable
+    /// commit returns.
+    Redo,
+    /// Each 4 KiB page is copied before its first store in an epoch. Acknowledged when the epoch is cut.
+    Checkpoint,
+    /// Each 4 KiB page is copied aside at its first store in an epoch, and all references switch at
+    /// once. Acknowledged when the epoch is cut.
+    Shadow,
+}
+
+impl Mechanism {
+    /// Every mechanism.
+    pub const ALL: [Mechanism; 4] = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint, Mechanism::Shadow];
+
+    /// Name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Undo => "undo",
+            Mechanism::Redo => "redo",
+            Mechanism::Checkpoint => "checkpoint",
+            Mechanism::Shadow => "shadow",
+        }
+    }
+
+    /// Whether transactions are acknowledged by epochs ([`crate::Pool::cut`]).
+    pub fn has_epochs(self) -> bool {
+        matches!(self, Mechanism::Checkpoint | Mechanism::Shadow)
+    }
+}
+
+impl std::str::FromStr for Mechanism {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Mechanism, String> {
+        Mechanism::ALL
+            .into_iter()
+            .find(|m| m.name() == text)
+            .ok_or_else(|| format!("unknown mechanism {text:?}: use undo, redo, checkpoint or shadow"))
+    }
+}
+
+/// Who makes the copies that the mechanism needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// The card where the pool is on one, else the processor.
+    #[default]
+    Auto,
+    /// The processor.
+    Cpu,
+    /// The card; a pool that is not on one is refused.
+    Card,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// It returns when the transaction survives a power cut.
+    #[default]
+    Durable,
+    /// It returns when the commit is ordered before everything later. The next durable commit or
+    /// [`crate::Pool::persist`] on the pool acknowledges it; until then a power cut may take it
+    /// back, together with every later transaction.
+    Asynchronous,
+}
+
+/// How a pool is created and opened. Options that shape the medium (`lanes`, `ring_bytes`,
+/// `spare_pages`) matter at creation and are ignored when opening.
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) engine: Engine,
+    pub(crate) durability: Durability,
+    pub(crate) survives: Survives,
+    pub(crate) caching: Caching,
+    pub(crate) lanes: u16,
+    pub(crate) ring_bytes: Option<u32>,
+    pub(crate) spare_pages: Option<u64>,
+    pub(crate) epoch_ops: u64,
+    pub(crate) id: Option<u32>,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        PoolOptions::new()
+    }
+}
+
+impl PoolOptions {
+    /// Undo logging, card if there is one, durable commits that survive power cuts, 8 lanes,
+    /// epochs of 1024 transactions, everything else by the pool's size.
+    pub fn new() -> Self {
+        PoolOptions {
+            mechanism: Mechanism::Undo,
+            engine: Engine::Auto,
+            durability: Durability::Durable,
+            survives: Survives::PowerCut,
+            caching: Caching::WriteBack,
+            lanes: 8,
+            ring_bytes: None,
+            spare_pages: None,
+            epoch_ops: 1024,
+            id: None,
+        }
+    }
+    /// How transactions survive a crash. A pool may be opened with another mechanism each time.
+    pub fn mechanism(mut self, mechanism: Mechanism) -> Self {
+        self.mechanism = mechanism;
+        self
+    }
+    /// Who makes the copies.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+    /// What [`crate::Pool::tx`] waits for.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+    /// What a pool on an ordinary file survives (a file on DAX memory survives power cuts either way).
+    pub fn survives(mut self, survives: Survives) -> Self {
+        self.survives = survives;
+        self
+    }
+    /// How the processor caches the memory of a card.
+    pub fn caching(mut self, caching: Caching) -> Self {
+        self.caching = caching;
+        self
+    }
+    /// Log rings, 1 to 64: one for each thread number of the primitives. Transactions use the first.
+    pub fn lanes(mut self, lanes: u16) -> Self {
+        self.lanes = lanes;
+        self
+    }
+    /// Bytes of each log ring, a multiple of 4096, 16 KiB to 64 MiB. Bounds what one transaction may
+    /// log, and the pages of an epoch under checkpointing. Default: 1 MiB, less in small pools.
+    pub fn ring_bytes(mut self, bytes: u32) -> Self {
+        self.ring_bytes = Some(bytes);
+        self
+    }
+    /// Pages of 4 KiB beyond the heap, for shadow paging: bounds the pages of an epoch.
+    /// Default: an eighth of the heap.
+    pub fn spare_pages(mut self, pages: u64) -> Self {
+        self.spare_pages = Some(pages);
+        self
+    }
+    /// Transactions after which an epoch is cut by itself; 0 leaves that to [`crate::Pool::cut`]
+    /// and to the room in log or spare pages.
+    pub fn epoch_ops(mut self, transactions: u64) -> Self {
+        self.epoch_ops = transactions;
+        self
+    }
+    /// Identifier of the pool at creation, not 0; by default it is drawn at random.
+    pub fn id(mut self, id: u32) -> Self {
+        self.id = Some(id);
+        self
+    }
+}

@@ -3,4 +3,5 @@
 pub mod bench;
 pub mod core;
 pub mod ddr4;
+pub mod figures;
 pub mod rng;

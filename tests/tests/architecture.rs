@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"],
     ),
     ("nearpm-workloads", &["nearpm"]),
+    ("nearpm-bitstreams", &["nearpm-hdl"]),
     (
         "nearpm-cli",
         &[

@@ -1,0 +1,41 @@
+//! `synthesise`: utilisation and logic depth of Verilog modules.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use nearpm_bitstreams::yosys::{self, xcvu9p};
+
+/// Maps a Verilog file to the VCU118's cells and prints what it takes and how deep it is.
+#[derive(Parser)]
+struct Arguments {
+    /// Verilog file, such as `nearpm verilog --out DIR` writes.
+    verilog: PathBuf,
+    /// Module to take as the top.
+    #[arg(long, default_value = "nearpm_card")]
+    top: String,
+    /// Folder for intermediate files.
+    #[arg(long, default_value = "target/synthesis")]
+    work: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let text = std::fs::read_to_string(&arguments.verilog)
+        .with_context(|| format!("cannot read {}", arguments.verilog.display()))?;
+    eprintln!("synthesising {} (yosys, minutes for the whole card)", arguments.top);
+    let netlist = yosys::map(&text, &arguments.top, &arguments.work)?;
+    let share = |used: f64, of: usize| 100.0 * used / of as f64;
+    println!("| {} (yosys, xcup) | used | share of XCVU9P |\n|---|---|---|", arguments.top);
+    for (name, used, of) in [
+        ("LUT", netlist.luts() as f64, xcvu9p::LUTS),
+        ("flip-flop", netlist.flip_flops() as f64, xcvu9p::FLIP_FLOPS),
+        ("block RAM 36 Kb", netlist.block_rams(), xcvu9p::BLOCK_RAMS),
+    ] {
+        println!("| {name} | {used} | {:.2} % |", share(used, of));
+    }
+    let path = netlist.deepest()?;
+    println!("\nDeepest path between registers: {} LUT levels, carry chains not counted", path.levels);
+    println!("through {}", path.nets.join(" -> "));
+    Ok(())
+}

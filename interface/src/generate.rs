@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::command::{Command, FLAG_COMPLETE, Opcode};
 use crate::completion::{Completion, PageStatus};
 use crate::firmware::ImageHead;
-use crate::media::EntryHead;
+use crate::media::{self, DirectoryEntry, DirectoryHead, EntryHead, PoolHead};
 use crate::registers::{self, Access};
 use crate::save::{self, SaveHead, SavedItem, SavedMapping};
 use crate::status::Status;
@@ -20,6 +20,9 @@ const LAYOUTS: &[Layout] = &[
     SavedMapping::LAYOUT,
     SavedItem::LAYOUT,
     EntryHead::LAYOUT,
+    PoolHead::LAYOUT,
+    DirectoryHead::LAYOUT,
+    DirectoryEntry::LAYOUT,
 ];
 
 /// Named sizes, as (name, value).
@@ -43,6 +46,9 @@ fn sizes() -> Vec<(&'static str, u64)> {
         ("FIRMWARE_SLOT_BYTES", geometry::FIRMWARE_SLOT_BYTES),
         ("POOLS_BASE", geometry::POOLS_BASE),
         ("FLAG_COMPLETE", FLAG_COMPLETE as u64),
+        ("PAGE_BYTES", media::PAGE_BYTES),
+        ("RING_HEAD_BYTES", media::RING_HEAD_BYTES),
+        ("POOL_VERSION", media::POOL_VERSION as u64),
     ]
 }
 

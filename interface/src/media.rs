@@ -1,4 +1,9 @@
-//! What lies in persistent memory: log rings and log entries.
+//! What lies in persistent memory: pools, log rings and log entries, and the card's table of pools.
+//!
+//! A **pool** is, in this order and each part on a 4 KiB boundary: [`PoolHead`], one log ring per lane, the
+//! page table, the pages. The first `pages` pages are the homes of the logical pages, which programs see as the
+//! heap; the `spare` pages behind them are for shadow paging. A word of the page table says
+//! where its logical page is: 0 for its home, else [`seal::seal_word`] of the number of a page.
 //!
 //! A **log ring** belongs to one (pool, thread). Its first [`RING_HEAD_BYTES`] hold the words below, each in a
 //! line of its own because what a command writes is owned in whole lines; the rest is log slots.
@@ -62,7 +67,7 @@ layout! {
         5 version: u8,
         /// Thread of the ring.
         6 thread: u16,
-        /// Rises with every entry of the ring; rollback goes from high to low.
+        /// Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback goes from high to low.
         8 sequence: u64,
         /// Transaction or epoch.
         16 txid: u64,
@@ -126,10 +131,225 @@ impl EntryHead {
     }
 }
 
+/// Magic of a [`PoolHead`]: "NearPool".
+pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
+/// Version of the pool format.
+pub const POOL_VERSION: u32 = 1;
+/// Bytes of a page: the unit of checkpoints and shadow copies, and of the parts of a pool.
+pub const PAGE_BYTES: u64 = 4096;
+/// Most lanes of a pool.
+pub const MAX_LANES: u16 = 64;
+/// Smallest log ring: the words and three checkpoints.
+pub const MIN_RING_BYTES: u32 = 16 * 1024;
+/// Largest log ring, so that a slot's place fits in a sequence ([`entry_sequence`]).
+pub const MAX_RING_BYTES: u32 = 64 * 1024 * 1024;
+
+layout! {
+    /// Head of a pool, sealed with no body; written last when a pool is created, and never changed.
+    PoolHead, 64 {
+        /// [`POOL_MAGIC`].
+        0 magic: u64,
+        /// [`POOL_VERSION`].
+        8 version: u32,
+        /// Pool identifier, not 0.
+        12 pool: u32,
+        /// Bytes of the pool.
+        16 bytes: u64,
+        /// Bytes of each log ring, a multiple of 4096.
+        24 ring_bytes: u32,
+        /// Lanes: log rings, numbered by thread.
+        28 lanes: u16,
+        /// Reserved zeros.
+        30 reserved: [u8; 2],
+        /// Logical pages: the heap.
+        32 pages: u64,
+        /// Pages beyond those.
+        40 spare: u64,
+        /// Reserved zeros.
+        48 reserved_tail: [u8; 12],
+        /// Checksum.
+        60 crc: u32,
+    }
+}
+
+impl PoolHead {
+    /// Offset of the log ring of a lane.
+    pub fn ring(&self, lane: u16) -> u64 {
+        PAGE_BYTES + lane as u64 * self.ring_bytes as u64
+    }
+    /// Offset of the page table: one 8-byte word per logical page.
+    pub fn table(&self) -> u64 {
+        self.ring(self.lanes)
+    }
+    /// Offset of the first page, which is where the heap starts.
+    pub fn heap(&self) -> u64 {
+        self.table() + (self.pages * 8).next_multiple_of(PAGE_BYTES)
+    }
+    /// Offset of the end of the heap.
+    pub fn heap_end(&self) -> u64 {
+        self.heap() + self.pages * PAGE_BYTES
+    }
+    /// Offset of the end of the last page: at most [`PoolHead::bytes`].
+    pub fn end(&self) -> u64 {
+        self.heap_end() + self.spare * PAGE_BYTES
+    }
+}
+
+/// Bytes of a chunk of the heap.
+pub const CHUNK_BYTES: u64 = 16 * 1024;
+/// Smallest distance of two objects, in bytes.
+pub const UNIT_BYTES: u64 = 16;
+/// Bytes of the allocation bitmap of a chunk: one bit per object, lowest first.
+pub const BITMAP_BYTES: u64 = CHUNK_BYTES / UNIT_BYTES / 8;
+/// Offset in the heap of the root: the 8-byte offset in the pool of the object from which programs
+/// find all others. One [`ChunkWord`] per chunk follows on the next line, then the bitmaps, then, on a page
+/// boundary, the chunks.
+pub const HEAP_ROOT: u64 = 0;
+/// Offset in the heap of the chunk words.
+pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
+
+/// The state of a chunk: an 8-byte word, 0 for a free chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkWord {
+    /// Nothing in it; its bitmap is zero.
+    Free,
+    /// Objects of one size.
+    Run {
+        /// Bytes of an object, a multiple of [`UNIT_BYTES`], at most [`CHUNK_BYTES`] / 2.
+        object_bytes: u32,
+    },
+    /// The first chunk of an object that has whole chunks. The words of its other chunks are 0 and not looked at.
+    Large {
+        /// Chunks of the object.
+        chunks: u32,
+    },
+}
+
+impl ChunkWord {
+    const RUN: u64 = 0x52 << 56;
+    const LARGE: u64 = 0x4c << 56;
+
+    /// The 8-byte word.
+    pub fn encode(self) -> u64 {
+        match self {
+            ChunkWord::Free => 0,
+            ChunkWord::Run { object_bytes } => Self::RUN | object_bytes as u64,
+            ChunkWord::Large { chunks } => Self::LARGE | chunks as u64,
+        }
+    }
+
+    /// Reads a word; `None` for one that no library writes.
+    pub fn decode(word: u64) -> Option<ChunkWord> {
+        let value = word as u32;
+        let decoded = match word >> 56 << 56 {
+            0 => ChunkWord::Free,
+            Self::RUN => ChunkWord::Run { object_bytes: value },
+            Self::LARGE => ChunkWord::Large { chunks: value },
+            _ => return None,
+        };
+        let sound = match decoded {
+            ChunkWord::Free => true,
+            ChunkWord::Run { object_bytes: n } => {
+                n > 0 && n as u64 % UNIT_BYTES == 0 && n as u64 <= CHUNK_BYTES / 2
+            }
+            ChunkWord::Large { chunks } => chunks > 0,
+        };
+        (sound && decoded.encode() == word).then_some(decoded)
+    }
+}
+
+/// Magic of a [`DirectoryHead`]: "NPDR".
+pub const DIRECTORY_MAGIC: u32 = u32::from_le_bytes(*b"NPDR");
+/// Version of the card's table of pools.
+pub const DIRECTORY_VERSION: u16 = 1;
+/// Copies of the table, one after the other from [`crate::geometry::DIRECTORY_BASE`]. The valid one with the highest
+/// generation counts; a change writes the other one, entries first.
+pub const DIRECTORY_COPIES: u64 = 2;
+/// Bytes of a copy.
+pub const DIRECTORY_COPY_BYTES: u64 = crate::geometry::DIRECTORY_BYTES / DIRECTORY_COPIES;
+/// Most pools of a card.
+pub const DIRECTORY_ENTRIES: usize = DIRECTORY_COPY_BYTES as usize / LINE - 1;
+
+layout! {
+    /// Head of a copy of the card's table of pools, sealed over its entries, which follow it.
+    DirectoryHead, 64 {
+        /// [`DIRECTORY_MAGIC`].
+        0 magic: u32,
+        /// [`DIRECTORY_VERSION`].
+        4 version: u16,
+        /// Entries that follow.
+        6 entries: u16,
+        /// Rises with every change.
+        8 generation: u64,
+        /// Reserved zeros.
+        16 reserved: [u8; 32],
+        /// Reserved zeros.
+        48 reserved_tail: [u8; 12],
+        /// Checksum of entries and head.
+        60 crc: u32,
+    }
+}
+
+layout! {
+    /// One pool in the card's table of pools.
+    DirectoryEntry, 64 {
+        /// Name, UTF-8, padded with zeros.
+        0 name: [u8; 32],
+        /// Device address of the pool, a multiple of 4096.
+        32 base: u64,
+        /// Bytes of the pool.
+        40 bytes: u64,
+        /// Pool identifier.
+        48 pool: u32,
+        /// Reserved zeros.
+        52 reserved: [u8; 12],
+    }
+}
+
+/// The sequence of a log entry: the `count`-th of its ring, in the slot that starts `slot` bytes from the start of the ring.
+///
+/// Sequences rise with the count. Because they name the slot too, bytes that merely look like an entry (a logged
+/// copy of one, inside the data of a torn entry) are told from one: they lie elsewhere.
+pub fn entry_sequence(count: u64, slot: u64) -> u64 {
+    assert!(slot % LINE_U64 == 0 && slot < MAX_RING_BYTES as u64, "a slot is a line of a ring");
+    assert!(count < 1 << 44, "a ring counts 2^44 entries");
+    count << 20 | slot / LINE_U64
+}
+
+/// Count and slot (in bytes) of a sequence.
+pub fn sequence_parts(sequence: u64) -> (u64, u64) {
+    (sequence >> 20, (sequence & 0xf_ffff) * LINE_U64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn parts_of_a_pool_follow_each_other_on_page_boundaries() {
+        let head = PoolHead { ring_bytes: 16384, lanes: 3, pages: 513, spare: 7, ..PoolHead::default() };
+        assert_eq!(head.ring(0), 4096);
+        assert_eq!(head.table(), 4096 + 3 * 16384);
+        assert_eq!(head.heap(), head.table() + 8192);
+        assert_eq!(head.end(), head.heap() + 520 * 4096);
+    }
+
+    #[test]
+    fn chunk_words_decode_to_what_was_encoded() {
+        for word in [ChunkWord::Free, ChunkWord::Run { object_bytes: 48 }, ChunkWord::Large { chunks: 9 }] {
+            assert_eq!(ChunkWord::decode(word.encode()), Some(word));
+        }
+        for bad in [1, ChunkWord::Run { object_bytes: 17 }.encode(), ChunkWord::Large { chunks: 0 }.encode()] {
+            assert_eq!(ChunkWord::decode(bad), None);
+        }
+    }
+
+    #[test]
+    fn a_sequence_names_its_slot() {
+        assert_eq!(sequence_parts(entry_sequence(77, 4096)), (77, 4096));
+        assert!(entry_sequence(78, 0) > entry_sequence(77, 4096));
+    }
 
     proptest! {
         #[test]

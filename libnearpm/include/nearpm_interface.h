@@ -23,6 +23,9 @@
 #define NEARPM_FIRMWARE_SLOT_BYTES 0x1000u
 #define NEARPM_POOLS_BASE 0x100000u
 #define NEARPM_FLAG_COMPLETE 0x1u
+#define NEARPM_PAGE_BYTES 0x1000u
+#define NEARPM_RING_HEAD_BYTES 0x100u
+#define NEARPM_POOL_VERSION 0x1u
 
 /* Opcodes */
 #define NEARPM_OP_FENCE 0x0u /* Nothing but order: retires when every earlier command of (pool, thread) has. */
@@ -206,7 +209,7 @@ struct nearpm_entry_head {
     uint8_t kind; /* 4: Code of [`EntryKind`]. */
     uint8_t version; /* 5: [`ENTRY_VERSION`]. */
     uint16_t thread; /* 6: Thread of the ring. */
-    uint64_t sequence; /* 8: Rises with every entry of the ring; rollback goes from high to low. */
+    uint64_t sequence; /* 8: Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback goes from high to low. */
     uint64_t txid; /* 16: Transaction or epoch. */
     uint64_t offset; /* 24: Offset in the pool of the logged range. */
     uint32_t length; /* 32: Bytes of the logged range. */
@@ -216,5 +219,43 @@ struct nearpm_entry_head {
     uint32_t crc; /* 60: Checksum of data lines and head. */
 };
 _Static_assert(sizeof(struct nearpm_entry_head) == 64, "entry_head");
+
+/* Head of a pool, sealed with no body; written last when a pool is created, and never changed. */
+struct nearpm_pool_head {
+    uint64_t magic; /* 0: [`POOL_MAGIC`]. */
+    uint32_t version; /* 8: [`POOL_VERSION`]. */
+    uint32_t pool; /* 12: Pool identifier, not 0. */
+    uint64_t bytes; /* 16: Bytes of the pool. */
+    uint32_t ring_bytes; /* 24: Bytes of each log ring, a multiple of 4096. */
+    uint16_t lanes; /* 28: Lanes: log rings, numbered by thread. */
+    uint8_t reserved[2]; /* 30: Reserved zeros. */
+    uint64_t pages; /* 32: Logical pages: the heap. */
+    uint64_t spare; /* 40: Pages beyond those. */
+    uint8_t reserved_tail[12]; /* 48: Reserved zeros. */
+    uint32_t crc; /* 60: Checksum. */
+};
+_Static_assert(sizeof(struct nearpm_pool_head) == 64, "pool_head");
+
+/* Head of a copy of the card's table of pools, sealed over its entries, which follow it. */
+struct nearpm_directory_head {
+    uint32_t magic; /* 0: [`DIRECTORY_MAGIC`]. */
+    uint16_t version; /* 4: [`DIRECTORY_VERSION`]. */
+    uint16_t entries; /* 6: Entries that follow. */
+    uint64_t generation; /* 8: Rises with every change. */
+    uint8_t reserved[32]; /* 16: Reserved zeros. */
+    uint8_t reserved_tail[12]; /* 48: Reserved zeros. */
+    uint32_t crc; /* 60: Checksum of entries and head. */
+};
+_Static_assert(sizeof(struct nearpm_directory_head) == 64, "directory_head");
+
+/* One pool in the card's table of pools. */
+struct nearpm_directory_entry {
+    uint8_t name[32]; /* 0: Name, UTF-8, padded with zeros. */
+    uint64_t base; /* 32: Device address of the pool, a multiple of 4096. */
+    uint64_t bytes; /* 40: Bytes of the pool. */
+    uint32_t pool; /* 48: Pool identifier. */
+    uint8_t reserved[12]; /* 52: Reserved zeros. */
+};
+_Static_assert(sizeof(struct nearpm_directory_entry) == 64, "directory_entry");
 
 #endif

@@ -1,323 +1,454 @@
 //! Text to image.
 //!
-//! One program a file (several are allowed), one statement a line, `;` starts a comment:
-//!
 //! ```text
-//! program NAME = OPCODE
-//!     reads   OPERAND [in ring]        bytes that are read
-//!     writes  OPERAND [in ring]        bytes that are written
-//!     allocs  OPERAND                  a log slot in the ring
-//!     word    OPERAND [in ring]        one 8-byte word that is written
-//!     logs    OPERAND                  whose old value the slots hold
-//!     congruent | ordered | commits | privileged | maps | unmaps
-//! begin
-//!     copy    OPERAND -> OPERAND [+ LINES] [whole]
-//!     gen     OPERAND KIND of OPERAND  KIND: undo, redo, checkpoint
-//!     delete  OPERAND                  raises an epoch word
-//!     switch  OPERAND                  stores a reference
-//!     wait | synchronise
-//!     end
+//! file        = { image | program }
+//! image       = "image" NAME "revision" NUMBER                 once in all files
+//! program     = "program" NAME "=" OPCODE { declaration } "begin" { instruction }     the last one is an end
+//! declaration = "read" "source" [ "in" "ring" ]                bytes that are read
+//!             | "write" OPERAND [ "in" "ring" ]                bytes that are written
+//!             | "alloc" OPERAND                                a log entry in the ring
+//!             | "word" OPERAND [ "in" "ring" ]                 an 8-byte word
+//!             | "value" "auxiliary"                            the value that the word gets
+//!             | "logs" OPERAND                                 the bytes that the entries hold
+//!             | "ordered" | "congruent" | "commits" | "privileged" | "maps" | "unmaps"
+//! instruction = "copy" ( "lines" | "bytes" ) OPERAND "->" OPERAND [ "+" NUMBER ( "line" | "lines" ) ]
+//!             | "gen" OPERAND KIND OPERAND                     head at, kind, of
+//!             | "delete" OPERAND | "switch" OPERAND
+//!             | "wait" | "synchronise"
+//!             | "end" [ STATUS ]
 //! ```
 //!
-//! An `OPERAND` is `source`, `destination` or `auxiliary`.
+//! One declaration or instruction a line; `;` starts a comment. `docs/firmware.md` says what each one does.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use nearpm_interface::command::OPCODES;
 use nearpm_interface::firmware::{Descriptor, Instruction, Operand, Use, descriptor};
 use nearpm_interface::media::EntryKind;
 use nearpm_interface::status::Status;
 
-use crate::check::CheckError;
-use crate::image::Image;
+use crate::check::{self, Fault, OPERANDS, operand_name};
+use crate::image::{Image, ImageError};
 
-/// Bytes of an image's name.
-const NAME_BYTES: usize = 32;
+/// One source file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// File name, for messages.
+    pub name: &'a str,
+    /// Contents.
+    pub text: &'a str,
+}
 
-/// Why a text does not assemble.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum AssembleError {
-    /// A line is wrong.
-    #[error("{file}:{line}:{column}: {message}")]
-    Syntax {
-        /// File name, as given.
-        file: String,
-        /// Line, from 1.
-        line: usize,
-        /// Column of the word, from 1.
-        column: usize,
-        /// What is wrong with it.
-        message: String,
+/// A mistake and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssemblyError {
+    /// Name of the source.
+    pub source_name: String,
+    /// Line, from 1; 0 where no line is at fault.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub mistake: Mistake,
+}
+
+impl fmt::Display for AssemblyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.mistake),
+            line => write!(f, "{}:{line}:{}: {}", self.source_name, self.column, self.mistake),
+        }
+    }
+}
+
+impl std::error::Error for AssemblyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.mistake)
+    }
+}
+
+/// What can be wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// Another word was needed.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What would have been right.
+        expected: String,
+        /// What stands there.
+        found: String,
     },
-    /// A program breaks a rule.
+    /// Two programs of one opcode.
+    #[error("opcode {opcode:#04x} already has the program {name}")]
+    DuplicateOpcode {
+        /// The opcode.
+        opcode: u8,
+        /// Its first program.
+        name: String,
+    },
+    /// Two uses of one operand, or a flag twice.
+    #[error("{0} is declared twice")]
+    DuplicateDeclaration(String),
+    /// `image` more than once.
+    #[error("the image is named twice")]
+    DuplicateImage,
+    /// No `image` anywhere.
+    #[error("no source names the image (`image NAME revision NUMBER`)")]
+    NoImage,
+    /// `delete` and `switch` need something to store.
+    #[error("the program needs `value auxiliary`: that is what it stores")]
+    NoValue,
+    /// `value` without a store.
+    #[error("`value auxiliary` is declared and nothing stores it")]
+    ValueNotStored,
+    /// `delete` is for programs that commit.
+    #[error("delete raises the epoch of a log, so its program `commits`; to store another word, write switch")]
+    DeleteWithoutCommit,
+    /// The program breaks a rule of [`crate::check`].
     #[error(transparent)]
-    Check(#[from] CheckError),
-    /// The image's name is too long.
-    #[error("the name of the image has {bytes} bytes, at most {NAME_BYTES} are kept")]
-    NameTooLong {
-        /// Bytes of the name.
-        bytes: usize,
-    },
+    Fault(#[from] Fault),
+    /// The image as a whole is wrong.
+    #[error(transparent)]
+    Image(#[from] ImageError),
 }
 
-/// Assembles sources, (file name, text) each, to a checked image.
-pub fn assemble(name: &str, revision: u32, sources: &[(&str, &str)]) -> Result<Image, AssembleError> {
-    if name.len() > NAME_BYTES {
-        return Err(AssembleError::NameTooLong { bytes: name.len() });
-    }
-    let mut assembler = Assembler {
-        descriptors: [Descriptor::default(); OPCODES],
-        words: vec![Instruction::End { status: Status::FirmwareFault.code() }.encode()],
-        current: None,
-    };
-    for (file, text) in sources {
-        for (number, line) in text.lines().enumerate() {
-            let mut words = Words::new(file, number + 1, line);
-            assembler.statement(&mut words)?;
+/// Assembles all sources into one image. Programs are laid out by opcode, whatever the order of the sources.
+pub fn assemble(sources: &[Source<'_>]) -> Result<Image, AssemblyError> {
+    let mut named = None;
+    let mut programs = BTreeMap::<u8, Program>::new();
+    for &source in sources {
+        let mut lines = Lines::new(source);
+        while let Some(mut line) = lines.next() {
+            match line.word("`program` or `image`")? {
+                "image" => {
+                    let name = line.word("the name of the image")?.to_string();
+                    line.keyword("revision")?;
+                    let revision = line.number("the revision", u32::MAX as u64)? as u32;
+                    line.end()?;
+                    if named.replace((name, revision)).is_some() {
+                        return Err(line.error_at(0, Mistake::DuplicateImage));
+                    }
+                }
+                "program" => {
+                    let program = program(&mut line, &mut lines)?;
+                    if let Some(first) = programs.get(&program.opcode) {
+                        let mistake = Mistake::DuplicateOpcode { opcode: program.opcode, name: first.name.clone() };
+                        return Err(line.error_at(0, mistake));
+                    }
+                    programs.insert(program.opcode, program);
+                }
+                _ => return Err(line.unexpected("`program` or `image`")),
+            }
         }
-        if assembler.current.is_some() {
-            let lines = text.lines().count().max(1);
-            return Err(Words::new(file, lines, "").error("the program has no `end`"));
-        }
     }
-    Ok(Image::new(name, revision, assembler.descriptors, assembler.words)?)
+    let whole = |mistake| AssemblyError { source_name: String::new(), line: 0, column: 0, mistake };
+    let (name, revision) = named.ok_or_else(|| whole(Mistake::NoImage))?;
+    let mut descriptors = [Descriptor::default(); OPCODES];
+    let mut words = vec![Instruction::End { status: Status::FirmwareFault.code() }.encode()];
+    for program in programs.values() {
+        // An entry that does not fit its field is cut off here and reported by the size check of the image.
+        descriptors[program.opcode as usize] = program.head.with_entry(words.len() as u8);
+        words.extend(program.code.iter().map(|i| i.encode()));
+    }
+    Image::new(&name, revision, descriptors, words).map_err(|error| whole(error.into()))
 }
 
-/// The words of a line, with their columns.
-struct Words<'a> {
-    file: &'a str,
-    line: usize,
-    column: usize,
-    end: usize,
-    words: std::vec::IntoIter<(usize, &'a str)>,
+/// One assembled program.
+struct Program {
+    name: String,
+    opcode: u8,
+    head: Descriptor,
+    code: Vec<Instruction>,
 }
 
-impl<'a> Words<'a> {
-    fn new(file: &'a str, line: usize, text: &'a str) -> Self {
-        let code = text.split(';').next().unwrap_or_default();
-        let words: Vec<_> =
-            code.split_whitespace().map(|w| (w.as_ptr() as usize - code.as_ptr() as usize + 1, w)).collect();
-        let end = code.trim_end().len() + 1;
-        Words { file, line, column: end, end, words: words.into_iter() }
-    }
+/// Assembles a program from behind the word `program`.
+fn program(first: &mut Line<'_>, lines: &mut Lines<'_>) -> Result<Program, AssemblyError> {
+    let name = first.word("the name of the program")?.to_string();
+    first.keyword("=")?;
+    let opcode = first.number("an opcode", OPCODES as u64 - 1)? as u8;
+    first.end()?;
 
-    fn next(&mut self) -> Option<&'a str> {
-        let (column, word) = self.words.next()?;
-        self.column = column;
-        Some(word)
-    }
-
-    fn error(&self, message: impl Into<String>) -> AssembleError {
-        AssembleError::Syntax { file: self.file.into(), line: self.line, column: self.column, message: message.into() }
-    }
-
-    fn expect(&mut self, what: &str) -> Result<&'a str, AssembleError> {
-        if let Some(word) = self.next() {
-            return Ok(word);
+    let mut declared = Declared { head: Descriptor::default().with(descriptor::VALID), value: None };
+    loop {
+        let mut line =
+            lines.next().ok_or_else(|| first.error_at(0, expected("`begin` of the program", "the end of the text")))?;
+        if line.peek() == Some("begin") {
+            line.keyword("begin")?;
+            line.end()?;
+            break;
         }
-        self.column = self.end;
-        Err(self.error(format!("{what} is missing")))
+        declared.line(&mut line)?;
     }
 
-    fn keyword(&mut self, word: &str) -> Result<(), AssembleError> {
-        match self.expect(word)? {
-            w if w == word => Ok(()),
-            other => Err(self.error(format!("`{word}` expected, not `{other}`"))),
+    let mut code = Vec::new();
+    let mut places = Vec::new();
+    while !matches!(code.last(), Some(Instruction::End { .. })) {
+        let mut line = lines.next().ok_or_else(|| first.error_at(0, Fault::NoEnd.into()))?;
+        let instruction = instruction(&mut line, &declared)?;
+        line.end()?;
+        code.push(instruction);
+        places.push(line);
+    }
+    if let Some(line) = &declared.value
+        && !code.iter().any(|i| matches!(i, Instruction::Store { .. }))
+    {
+        return Err(line.error_at(0, Mistake::ValueNotStored));
+    }
+    check::program(declared.head, &code)
+        .map_err(|(pc, fault)| pc.map_or(&*first, |pc| &places[pc]).error_at(0, fault.into()))?;
+    Ok(Program { name, opcode, head: declared.head, code })
+}
+
+/// The declarations of a program so far.
+struct Declared<'a> {
+    head: Descriptor,
+    /// The line of `value auxiliary`.
+    value: Option<Line<'a>>,
+}
+
+impl<'a> Declared<'a> {
+    fn line(&mut self, line: &mut Line<'a>) -> Result<(), AssemblyError> {
+        let word = line.word("a declaration or `begin`")?;
+        match word {
+            "read" | "write" | "alloc" | "word" => {
+                let operand = line.operand()?;
+                let how = match word {
+                    "alloc" => Use::Entry,
+                    "word" => Use::Word,
+                    _ => Use::Bytes,
+                };
+                if (word == "read") != (operand == Operand::Source) {
+                    return Err(line.error_at(
+                        0,
+                        if word == "read" {
+                            expected("`read source`", &format!("`read {}`", operand_name(operand)))
+                        } else {
+                            Fault::SourceWritten.into()
+                        },
+                    ));
+                }
+                if self.head.operand_use(operand) != Use::None {
+                    return Err(line.error_at(1, Mistake::DuplicateDeclaration(operand_name(operand).into())));
+                }
+                self.head = self.head.with_use(operand, how);
+                let in_ring = line.peek() == Some("in");
+                if in_ring {
+                    line.keyword("in")?;
+                    line.keyword("ring")?;
+                }
+                if in_ring || how == Use::Entry {
+                    self.head = self.head.with(descriptor::IN_RING + operand as u32);
+                }
+            }
+            "value" => {
+                line.keyword("auxiliary")?;
+                if self.value.replace(line.clone()).is_some() {
+                    return Err(line.error_at(0, Mistake::DuplicateDeclaration("the value".into())));
+                }
+            }
+            "logs" => {
+                let operand = line.operand()?;
+                self.flag(line, "logs", descriptor::LOGS)?;
+                match operand {
+                    Operand::Source => {}
+                    Operand::Destination => self.head = self.head.with(descriptor::LOGS_DESTINATION),
+                    Operand::Auxiliary => {
+                        return Err(line.error_at(1, expected("`source` or `destination`", "`auxiliary`")));
+                    }
+                }
+            }
+            _ => match FLAGS.iter().find(|(name, _)| *name == word) {
+                Some(&(name, bit)) => self.flag(line, name, bit)?,
+                None => return Err(line.unexpected("a declaration or `begin`")),
+            },
         }
+        line.end()
     }
 
-    fn operand(&mut self) -> Result<Operand, AssembleError> {
-        match self.expect("an operand")? {
-            "source" => Ok(Operand::Source),
-            "destination" => Ok(Operand::Destination),
-            "auxiliary" => Ok(Operand::Auxiliary),
-            other => Err(self.error(format!("`{other}` is no operand (source, destination, auxiliary)"))),
+    fn flag(&mut self, line: &Line<'_>, name: &str, bit: u32) -> Result<(), AssemblyError> {
+        if self.head.flag(bit) {
+            return Err(line.error_at(0, Mistake::DuplicateDeclaration(format!("`{name}`"))));
         }
+        self.head = self.head.with(bit);
+        Ok(())
+    }
+}
+
+/// Declarations that are one word, with their bit of the descriptor.
+pub(crate) const FLAGS: &[(&str, u32)] = &[
+    ("ordered", descriptor::ORDERED),
+    ("congruent", descriptor::CONGRUENT),
+    ("commits", descriptor::COMMITS),
+    ("privileged", descriptor::PRIVILEGED),
+    ("maps", descriptor::MAPS),
+    ("unmaps", descriptor::UNMAPS),
+];
+
+/// Kinds of log entry by name.
+pub(crate) const KINDS: &[(&str, EntryKind)] =
+    &[("undo", EntryKind::Undo), ("redo", EntryKind::Redo), ("checkpoint", EntryKind::Checkpoint)];
+
+/// Statuses that a program may end with, by name; `end` alone is the first.
+pub(crate) const STATUSES: &[(&str, Status)] =
+    &[("ok", Status::Ok), ("memory_error", Status::MemoryError), ("firmware_fault", Status::FirmwareFault)];
+
+fn instruction(line: &mut Line<'_>, declared: &Declared<'_>) -> Result<Instruction, AssemblyError> {
+    let what = "an instruction";
+    Ok(match line.word(what)? {
+        "copy" => {
+            let lines = match line.word("`lines` or `bytes`")? {
+                "lines" => true,
+                "bytes" => false,
+                _ => return Err(line.unexpected("`lines` or `bytes`")),
+            };
+            let from = line.operand()?;
+            line.keyword("->")?;
+            let to = line.operand()?;
+            let to_lines = if line.peek() == Some("+") {
+                line.keyword("+")?;
+                let count = line.number("a number of lines", u8::MAX as u64)? as u8;
+                let unit = line.word("`lines`")?;
+                if unit != "line" && unit != "lines" {
+                    return Err(line.unexpected("`lines`"));
+                }
+                count
+            } else {
+                0
+            };
+            Instruction::Copy { from, from_lines: 0, to, to_lines, lines }
+        }
+        "gen" => {
+            let at = line.operand()?;
+            let kind = line.choice("a kind of log entry", KINDS)?;
+            Instruction::Generate { at, object: line.operand()?, kind: kind as u8 }
+        }
+        word @ ("delete" | "switch") => {
+            let at = line.operand()?;
+            if declared.value.is_none() {
+                return Err(line.error_at(0, Mistake::NoValue));
+            }
+            if word == "delete" && !declared.head.flag(descriptor::COMMITS) {
+                return Err(line.error_at(0, Mistake::DeleteWithoutCommit));
+            }
+            Instruction::Store { at }
+        }
+        "wait" => Instruction::Wait,
+        "synchronise" => Instruction::Synchronise,
+        "end" => {
+            let status = if line.peek().is_some() { line.choice("a status", STATUSES)? } else { Status::Ok };
+            Instruction::End { status: status.code() }
+        }
+        _ => return Err(line.unexpected(what)),
+    })
+}
+
+/// The lines of a source that hold something.
+struct Lines<'a> {
+    source: Source<'a>,
+    rest: std::iter::Enumerate<std::str::Lines<'a>>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(source: Source<'a>) -> Self {
+        Lines { source, rest: source.text.lines().enumerate() }
     }
 
-    fn number(&mut self, most: u64) -> Result<u64, AssembleError> {
-        let word = self.expect("a number")?;
-        let number = match word.strip_prefix("0x") {
-            Some(hex) => u64::from_str_radix(hex, 16),
+    fn next(&mut self) -> Option<Line<'a>> {
+        let source_name = self.source.name;
+        self.rest.by_ref().find_map(|(index, text)| {
+            let line =
+                Line { source_name, number: index + 1, words: words(text), taken: 0, length: text.chars().count() };
+            (!line.words.is_empty()).then_some(line)
+        })
+    }
+}
+
+/// The words of a line with their columns, up to the comment.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let code = text.split(';').next().unwrap_or("");
+    let mut found = Vec::new();
+    for word in code.split_whitespace() {
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        found.push((text[..at].chars().count() + 1, word));
+    }
+    found
+}
+
+/// A line and how much of it was read.
+#[derive(Clone)]
+struct Line<'a> {
+    source_name: &'a str,
+    number: usize,
+    words: Vec<(usize, &'a str)>,
+    taken: usize,
+    length: usize,
+}
+
+/// The mistake that something else was needed.
+fn expected(expected: &str, found: &str) -> Mistake {
+    Mistake::Expected { expected: expected.into(), found: found.into() }
+}
+
+impl<'a> Line<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.taken).map(|&(_, word)| word)
+    }
+
+    fn word(&mut self, what: &str) -> Result<&'a str, AssemblyError> {
+        let word = self.peek().ok_or_else(|| self.error_at(self.taken, expected(what, "the end of the line")))?;
+        self.taken += 1;
+        Ok(word)
+    }
+
+    fn keyword(&mut self, keyword: &str) -> Result<(), AssemblyError> {
+        let what = format!("`{keyword}`");
+        if self.word(&what)? == keyword { Ok(()) } else { Err(self.unexpected(&what)) }
+    }
+
+    fn operand(&mut self) -> Result<Operand, AssemblyError> {
+        let what = "`source`, `destination` or `auxiliary`";
+        let word = self.word(what)?;
+        OPERANDS.into_iter().find(|&o| operand_name(o) == word).ok_or_else(|| self.unexpected(what))
+    }
+
+    fn choice<T: Copy>(&mut self, what: &str, choices: &[(&str, T)]) -> Result<T, AssemblyError> {
+        let names: Vec<String> = choices.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let what = format!("{what} ({})", names.join(", "));
+        let word = self.word(&what)?;
+        choices.iter().find(|(name, _)| *name == word).map(|&(_, v)| v).ok_or_else(|| self.unexpected(&what))
+    }
+
+    fn number(&mut self, what: &str, most: u64) -> Result<u64, AssemblyError> {
+        let what = format!("{what} (0 to {most})");
+        let word = self.word(&what)?;
+        let parsed = match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
             None => word.parse(),
         };
-        match number {
-            Ok(n) if n <= most => Ok(n),
-            _ => Err(self.error(format!("`{word}` is no number from 0 to {most}"))),
-        }
+        parsed.ok().filter(|&n| n <= most).ok_or_else(|| self.unexpected(&what))
     }
 
-    fn finish(&mut self) -> Result<(), AssembleError> {
-        match self.next() {
+    fn end(&self) -> Result<(), AssemblyError> {
+        match self.peek() {
             None => Ok(()),
-            Some(word) => Err(self.error(format!("`{word}` is too much"))),
+            Some(word) => Err(self.error_at(self.taken, expected("the end of the line", &format!("`{word}`")))),
         }
     }
-}
 
-/// The program that is being read.
-struct Program {
-    opcode: usize,
-    descriptor: Descriptor,
-    in_body: bool,
-}
+    /// The word that was read last is not what was needed.
+    fn unexpected(&self, what: &str) -> AssemblyError {
+        let at = self.taken - 1;
+        self.error_at(at, expected(what, &format!("`{}`", self.words[at].1)))
+    }
 
-struct Assembler {
-    descriptors: [Descriptor; OPCODES],
-    words: Vec<u32>,
-    current: Option<Program>,
-}
-
-impl Assembler {
-    fn statement(&mut self, words: &mut Words) -> Result<(), AssembleError> {
-        let Some(word) = words.next() else { return Ok(()) };
-        match &mut self.current {
-            None => self.program(word, words)?,
-            Some(program) if program.in_body => self.instruction(word, words)?,
-            Some(program) => Self::declaration(program, self.words.len(), word, words)?,
+    /// A mistake at a word; behind the last word, at the end of the line.
+    fn error_at(&self, word: usize, mistake: Mistake) -> AssemblyError {
+        AssemblyError {
+            source_name: self.source_name.to_string(),
+            line: self.number,
+            column: self.words.get(word).map_or(self.length + 1, |&(column, _)| column),
+            mistake,
         }
-        words.finish()
-    }
-
-    fn program(&mut self, word: &str, words: &mut Words) -> Result<(), AssembleError> {
-        if word != "program" {
-            return Err(words.error(format!("`program` expected, not `{word}`")));
-        }
-        words.expect("the program's name")?;
-        words.keyword("=")?;
-        let opcode = words.number(OPCODES as u64 - 1)? as usize;
-        if self.descriptors[opcode].flag(descriptor::VALID) {
-            return Err(words.error(format!("opcode {opcode:#04x} has a program already")));
-        }
-        let descriptor = Descriptor::default().with(descriptor::VALID);
-        self.current = Some(Program { opcode, descriptor, in_body: false });
-        Ok(())
-    }
-
-    fn declaration(program: &mut Program, pc: usize, word: &str, words: &mut Words) -> Result<(), AssembleError> {
-        let d = program.descriptor;
-        let flag = |bit| Ok::<_, AssembleError>(d.with(bit));
-        program.descriptor = match word {
-            "reads" | "writes" => Self::operand(d, Use::Bytes, (word == "reads") as u8, words)?,
-            "allocs" => Self::operand(d, Use::Entry, 0, words)?,
-            "word" => Self::operand(d, Use::Word, 0, words)?,
-            "logs" => match words.operand()? {
-                Operand::Source => d.with(descriptor::LOGS),
-                Operand::Destination => d.with(descriptor::LOGS).with(descriptor::LOGS_DESTINATION),
-                Operand::Auxiliary => return Err(words.error("only source or destination can be logged")),
-            },
-            "congruent" => flag(descriptor::CONGRUENT)?,
-            "ordered" => flag(descriptor::ORDERED)?,
-            "commits" => flag(descriptor::COMMITS)?,
-            "privileged" => flag(descriptor::PRIVILEGED)?,
-            "maps" => flag(descriptor::MAPS)?,
-            "unmaps" => flag(descriptor::UNMAPS)?,
-            "begin" => {
-                program.in_body = true;
-                let entry =
-                    u8::try_from(pc).map_err(|_| words.error("the programs are longer than the control store"))?;
-                d.with_entry(entry)
-            }
-            other => return Err(words.error(format!("`{other}` is no declaration"))),
-        };
-        Ok(())
-    }
-
-    fn operand(d: Descriptor, how: Use, read: u8, words: &mut Words) -> Result<Descriptor, AssembleError> {
-        let operand = words.operand()?;
-        if (operand == Operand::Source) != (read == 1) {
-            return Err(words.error("source is what is read; destination and auxiliary are what is written"));
-        }
-        if d.operand_use(operand) != Use::None {
-            return Err(words.error("the operand is declared already"));
-        }
-        let d = d.with_use(operand, how);
-        let in_ring = match words.next() {
-            None => how == Use::Entry,
-            Some("in") => {
-                words.keyword("ring")?;
-                true
-            }
-            Some(other) => return Err(words.error(format!("`in ring` expected, not `{other}`"))),
-        };
-        Ok(if in_ring { d.with(descriptor::IN_RING + operand as u32) } else { d })
-    }
-
-    fn instruction(&mut self, word: &str, words: &mut Words) -> Result<(), AssembleError> {
-        let instruction = match word {
-            "copy" => Self::copy(words)?,
-            "gen" => {
-                let at = words.operand()?;
-                let kind = match words.expect("a kind of log entry")? {
-                    "undo" => EntryKind::Undo,
-                    "redo" => EntryKind::Redo,
-                    "checkpoint" => EntryKind::Checkpoint,
-                    other => return Err(words.error(format!("`{other}` is no kind of log entry"))),
-                };
-                words.keyword("of")?;
-                Instruction::Generate { at, object: words.operand()?, kind: kind as u8 }
-            }
-            // Two names for one store: the paper's primitives differ in what the word means.
-            "delete" | "switch" => Instruction::Store { at: words.operand()? },
-            "wait" => Instruction::Wait,
-            "synchronise" => Instruction::Synchronise,
-            "end" => Instruction::End { status: Status::Ok.code() },
-            other => return Err(words.error(format!("`{other}` is no instruction"))),
-        };
-        self.words.push(instruction.encode());
-        if matches!(instruction, Instruction::End { .. }) {
-            let program = self.current.take().expect("instructions stand in programs");
-            self.descriptors[program.opcode] = program.descriptor;
-        }
-        Ok(())
-    }
-
-    fn copy(words: &mut Words) -> Result<Instruction, AssembleError> {
-        let from = words.operand()?;
-        words.keyword("->")?;
-        let to = words.operand()?;
-        let mut to_lines = 0;
-        let mut lines = false;
-        while let Some(word) = words.next() {
-            match word {
-                "+" if to_lines == 0 && !lines => to_lines = words.number(255)? as u8,
-                "whole" if !lines => lines = true,
-                other => return Err(words.error(format!("`+ LINES` or `whole` expected, not `{other}`"))),
-            }
-        }
-        Ok(Instruction::Copy { from, from_lines: 0, to, to_lines, lines })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error(text: &str) -> String {
-        assemble("test", 1, &[("t.npm", text)]).expect_err("the text is wrong").to_string()
-    }
-
-    #[test]
-    fn mistakes_are_named_with_their_place() {
-        assert_eq!(error("porgram x = 1"), "t.npm:1:1: `program` expected, not `porgram`");
-        assert_eq!(error("program x = 32"), "t.npm:1:13: `32` is no number from 0 to 31");
-        assert_eq!(error("program x ="), "t.npm:1:12: a number is missing");
-        assert_eq!(
-            error("program x = 1\n  reads destination"),
-            "t.npm:2:9: source is what is read; destination and auxiliary are what is written"
-        );
-        assert_eq!(error("program x = 1\nbegin\n  jump ; nowhere"), "t.npm:3:3: `jump` is no instruction");
-        assert_eq!(error("program x = 1\nbegin\n  wait"), "t.npm:3:1: the program has no `end`");
-        assert_eq!(error("program x = 1\nbegin\nend too"), "t.npm:3:5: `too` is too much");
-    }
-
-    #[test]
-    fn programs_that_the_card_could_not_run_safely_are_refused() {
-        let head = "program x = 1\n reads source\n allocs destination\n logs source\nbegin\n";
-        assert!(error(&format!("{head} gen destination undo of source\n end")).contains("slot of the last copy"));
-        assert!(error(&format!("{head} copy source -> destination\n end")).contains("behind the head"));
-        assert!(error(&format!("{head} copy source -> auxiliary\n end")).contains("a copy writes bytes or a log slot"));
-        assert!(error("program x = 1\n writes destination\nbegin\n delete destination\n end").contains("is a word"));
-        assert!(error("program x = 1\n reads source\n logs source\nbegin\n end").contains("allocates a log slot"));
-        let long = format!("program x = 1\nbegin\n{} end", "wait\n".repeat(200));
-        assert!(error(&long).contains("longer than the control store"));
     }
 }

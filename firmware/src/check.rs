@@ -1,120 +1,317 @@
-//! What every program must keep, whoever wrote it.
+//! What a program must satisfy before a card may run it.
+//!
+//! The card checks every address of a command against its descriptor, so a program that touches
+//! only what its descriptor declares can harm nothing outside. These checks hold a program to its
+//! declaration, and to what a replay after a power cut needs.
 
-use nearpm_interface::command::OPCODES;
-use nearpm_interface::firmware::{Descriptor, Instruction, Operand, PROGRAM_WORDS, Use, descriptor};
+use nearpm_interface::firmware::{Descriptor, Instruction, Operand, Use, descriptor};
 use nearpm_interface::media::EntryKind;
 use nearpm_interface::status::Status;
 
-use crate::image::Image;
-
-/// A rule that an image breaks, and where.
-#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("opcode {opcode:#04x}, instruction {pc}: {what}")]
-pub struct CheckError {
-    /// Opcode of the program.
-    pub opcode: u8,
-    /// Word of the control store.
-    pub pc: usize,
-    /// The rule that is broken.
-    pub what: &'static str,
+/// What is wrong with a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Descriptor bits that mean nothing.
+    #[error("the descriptor sets reserved bits")]
+    ReservedBits,
+    /// `source` is what a command reads; it can be nothing else.
+    #[error("source can only be read")]
+    SourceWritten,
+    /// A log entry outside the ring would not be found by recovery.
+    #[error("{0} is a log entry and must lie in the ring")]
+    EntryOutsideRing(Name),
+    /// In-ring without being an address.
+    #[error("{0} is no address, so it cannot lie in the ring")]
+    RingWithoutAddress(Name),
+    /// Congruence compares two byte ranges.
+    #[error("congruent needs byte ranges at source and destination")]
+    CongruentWithoutRanges,
+    /// `maps` and `unmaps` act in the dispatcher and need the privileged page.
+    #[error("a program that maps or unmaps is privileged")]
+    MappingWithoutPrivilege,
+    /// `maps` and `unmaps` give the fields of the command another meaning.
+    #[error("a program that maps or unmaps declares no operands and does nothing but end")]
+    MappingWithWork,
+    /// Without order a commit could overtake the logs that it deletes.
+    #[error("a program that stores a word, commits or unmaps is ordered")]
+    NotOrdered,
+    /// A commit is the store of the epoch word.
+    #[error("a program that commits stores a word")]
+    CommitWithoutWord,
+    /// Every log entry is sized by the logged operand.
+    #[error("a program with a log entry says by `logs` which byte range it logs")]
+    EntryWithoutLogs,
+    /// The other way round.
+    #[error("a program that logs has a log entry")]
+    LogsWithoutEntry,
+    /// The logged operand must be bytes.
+    #[error("the logged operand {0} is not a byte range")]
+    LoggedIsNoRange(Name),
+    /// A copy reads the bytes of a range.
+    #[error("copies from {0}, which is not a byte range")]
+    CopyFromNoRange(Name),
+    /// A copy writes a byte range or an entry.
+    #[error("copies to {0}, which is neither a byte range nor a log entry")]
+    CopyToNoRange(Name),
+    /// A line added to a byte range leaves what the card checked.
+    #[error("adds lines to {0}, which is a byte range")]
+    LinesAdded(Name),
+    /// Whole lines would overwrite the neighbours of a byte range.
+    #[error("copies whole lines to {0}, whose first and last line it does not own")]
+    LinesToRange(Name),
+    /// The units have no byte shifter, and the card compares only these two.
+    #[error("an exact copy goes from source to destination of a congruent program")]
+    ExactNotCongruent,
+    /// Data of an entry follows its head line.
+    #[error("log data is copied in whole lines from the logged operand to line 1 of the entry")]
+    EntryData,
+    /// Replay would read what the first run overwrote.
+    #[error(
+        "overwrites {0}, which the program has read since its start or its last wait: a replay would read the new value"
+    )]
+    OverwritesWhatItRead(Name),
+    /// A head without data behind it.
+    #[error(
+        "generates a head at {0} without a copy of the logged operand to it before (and no wait or other copy between)"
+    )]
+    GenerateWithoutCopy(Name),
+    /// A head records the logged operand.
+    #[error("the head records {0}, which is not the logged operand")]
+    GenerateWrongObject(Name),
+    /// A kind that recovery does not know.
+    #[error("there is no kind {0} of log entry")]
+    BadKind(u8),
+    /// An entry that is never completed.
+    #[error("{0} is allocated and gets no head")]
+    EntryWithoutHead(Name),
+    /// The word goes to a word.
+    #[error("stores to {0}, which is not a word")]
+    StoreToNoWord(Name),
+    /// The stored value is the auxiliary field.
+    #[error("stores the value of auxiliary, which is declared as an address")]
+    StoreWithoutValue,
+    /// A word that nobody writes.
+    #[error("{0} is a word and is not stored")]
+    WordNotStored(Name),
+    /// A unit that waits for another device must hold nothing.
+    #[error("synchronise must be the first instruction: waiting for another device, a command must hold nothing")]
+    LateSynchronise,
+    /// A refusal promises that nothing was done.
+    #[error("ends with status {0:#04x}, which is neither ok nor one that admits side effects")]
+    BadStatus(u8),
+    /// A declaration that the program does not need.
+    #[error("{0} is declared and not used")]
+    Unused(Name),
+    /// The program has no `end`.
+    #[error("runs past its last instruction without end")]
+    NoEnd,
+    /// Something follows the `end`.
+    #[error("an instruction follows end and is never reached")]
+    Unreachable,
 }
 
-/// Checks the whole image.
-pub(crate) fn image(image: &Image) -> Result<(), CheckError> {
-    let fail = |opcode, pc, what| Err(CheckError { opcode, pc, what });
-    if image.words().len() > PROGRAM_WORDS {
-        return fail(0, PROGRAM_WORDS, "the programs are longer than the control store");
+/// An operand, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name(pub Operand);
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(operand_name(self.0))
     }
-    let fault = Instruction::End { status: Status::FirmwareFault.code() };
-    if image.words().first().copied() != Some(fault.encode()) {
-        return fail(0, 0, "word 0 must end with a firmware fault");
+}
+
+/// All operands by code.
+pub const OPERANDS: [Operand; 3] = [Operand::Source, Operand::Destination, Operand::Auxiliary];
+
+/// The name of an operand in assembly.
+pub fn operand_name(operand: Operand) -> &'static str {
+    match operand {
+        Operand::Source => "source",
+        Operand::Destination => "destination",
+        Operand::Auxiliary => "auxiliary",
     }
-    for opcode in 0..OPCODES as u8 {
-        let descriptor = image.descriptor(opcode).expect("below the number of opcodes");
-        if descriptor.flag(descriptor::VALID) {
-            operands(opcode, descriptor)?;
-            program(image, opcode, descriptor)?;
-        } else if descriptor != Descriptor::default() {
-            return fail(opcode, 0, "an invalid descriptor must be zero");
+}
+
+/// A fault and the instruction, counted from the program's first, that has it; `None` where the
+/// declaration has it.
+pub type Located = (Option<usize>, Fault);
+
+/// Checks one program: its descriptor (entry and valid bit aside) and its instructions, `end` included.
+pub fn program(head: Descriptor, code: &[Instruction]) -> Result<(), Located> {
+    declaration(head).map_err(|fault| (None, fault))?;
+    let mut run = Run::new(head);
+    for (pc, &instruction) in code.iter().enumerate() {
+        run.step(pc, instruction).map_err(|fault| (Some(pc), fault))?;
+    }
+    run.finish().map_err(|fault| (None, fault))
+}
+
+/// Checks a descriptor by itself.
+fn declaration(head: Descriptor) -> Result<(), Fault> {
+    use descriptor::*;
+    let uses = |how| OPERANDS.into_iter().any(|o| head.operand_use(o) == how);
+    if head.0 >> (LOGS_DESTINATION + 1) != 0 || (head.flag(LOGS_DESTINATION) && !head.flag(LOGS)) {
+        return Err(Fault::ReservedBits);
+    }
+    if matches!(head.operand_use(Operand::Source), Use::Entry | Use::Word) {
+        return Err(Fault::SourceWritten);
+    }
+    for operand in OPERANDS {
+        match (head.operand_use(operand), head.in_ring(operand)) {
+            (Use::Entry, false) => return Err(Fault::EntryOutsideRing(Name(operand))),
+            (Use::None, true) => return Err(Fault::RingWithoutAddress(Name(operand))),
+            _ => {}
         }
+    }
+    let range = |operand| head.operand_use(operand) == Use::Bytes;
+    if head.flag(CONGRUENT) && !(range(Operand::Source) && range(Operand::Destination)) {
+        return Err(Fault::CongruentWithoutRanges);
+    }
+    if head.flag(MAPS) || head.flag(UNMAPS) {
+        if !head.flag(PRIVILEGED) {
+            return Err(Fault::MappingWithoutPrivilege);
+        }
+        if OPERANDS.into_iter().any(|o| head.operand_use(o) != Use::None) || (head.flag(MAPS) && head.flag(UNMAPS)) {
+            return Err(Fault::MappingWithWork);
+        }
+    }
+    if (uses(Use::Word) || head.flag(COMMITS) || head.flag(UNMAPS)) && !head.flag(ORDERED) {
+        return Err(Fault::NotOrdered);
+    }
+    if head.flag(COMMITS) && !uses(Use::Word) {
+        return Err(Fault::CommitWithoutWord);
+    }
+    match (uses(Use::Entry), head.flag(LOGS)) {
+        (true, false) => return Err(Fault::EntryWithoutLogs),
+        (false, true) => return Err(Fault::LogsWithoutEntry),
+        (true, true) if !range(head.logged()) => return Err(Fault::LoggedIsNoRange(Name(head.logged()))),
+        _ => {}
     }
     Ok(())
 }
 
-fn operands(opcode: u8, d: Descriptor) -> Result<(), CheckError> {
-    let fail = |what| Err(CheckError { opcode, pc: d.entry() as usize, what });
-    if matches!(d.operand_use(Operand::Source), Use::Entry | Use::Word) {
-        return fail("the source can only be read");
-    }
-    for operand in [Operand::Destination, Operand::Auxiliary] {
-        if d.operand_use(operand) == Use::Entry && !d.in_ring(operand) {
-            return fail("a log slot must lie in the log ring");
-        }
-    }
-    let entries = [Operand::Destination, Operand::Auxiliary].iter().any(|&o| d.operand_use(o) == Use::Entry);
-    if entries != d.flag(descriptor::LOGS) {
-        return fail("a program logs if and only if it allocates a log slot");
-    }
-    if d.flag(descriptor::LOGS) && d.operand_use(d.logged()) != Use::Bytes {
-        return fail("the logged operand must be bytes");
-    }
-    if d.flag(descriptor::CONGRUENT)
-        && (d.operand_use(Operand::Source) != Use::Bytes || d.operand_use(Operand::Destination) != Use::Bytes)
-    {
-        return fail("only bytes to bytes can be congruent");
-    }
-    Ok(())
+/// What the checker knows of a program up to an instruction.
+struct Run {
+    head: Descriptor,
+    /// Operands that were read since the start or the last wait.
+    read: Vec<Operand>,
+    /// Entry whose data the last copy wrote, until a wait.
+    data_at: Option<Operand>,
+    /// Entries with a head, words that were stored, ranges that were copied from or to.
+    done: Vec<Operand>,
+    ended: bool,
 }
 
-fn program(image: &Image, opcode: u8, d: Descriptor) -> Result<(), CheckError> {
-    let mut copied = None;
-    for pc in d.entry() as usize.. {
-        let fail = |what| Err(CheckError { opcode, pc, what });
-        let Some(&word) = image.words().get(pc).filter(|_| pc > 0) else {
-            return fail("the program starts at 0 or has no end");
-        };
-        let Some(instruction) = Instruction::decode(word) else {
-            return fail("no such instruction");
-        };
+impl Run {
+    fn new(head: Descriptor) -> Self {
+        Run { head, read: Vec::new(), data_at: None, done: Vec::new(), ended: false }
+    }
+
+    fn step(&mut self, pc: usize, instruction: Instruction) -> Result<(), Fault> {
+        if self.ended {
+            return Err(Fault::Unreachable);
+        }
+        let mapping = self.head.flag(descriptor::MAPS) || self.head.flag(descriptor::UNMAPS);
+        if mapping && !matches!(instruction, Instruction::End { .. }) {
+            return Err(Fault::MappingWithWork);
+        }
         match instruction {
             Instruction::End { status } => {
-                return match Status::from_code(status) {
-                    Some(_) => Ok(()),
-                    None => fail("no such status"),
-                };
+                self.ended = true;
+                match Status::from_code(status) {
+                    Some(status) if status.had_side_effects() => Ok(()),
+                    _ => Err(Fault::BadStatus(status)),
+                }
             }
             Instruction::Copy { from, from_lines, to, to_lines, lines } => {
-                if d.operand_use(from) != Use::Bytes || from_lines != 0 {
-                    return fail("a copy reads an operand of bytes, from its start");
-                }
-                match (d.operand_use(to), to_lines, lines) {
-                    (Use::Entry, 1, true) if from == d.logged() => copied = Some(to),
-                    (Use::Entry, ..) => {
-                        return fail("a copy into a log slot is of the logged operand, whole lines, behind the head");
-                    }
-                    (Use::Bytes, 0, false) if d.flag(descriptor::CONGRUENT) && to != Operand::Source => {}
-                    (Use::Bytes, ..) => return fail("a copy to bytes is exact, congruent and not to the source"),
-                    _ => return fail("a copy writes bytes or a log slot"),
-                }
+                self.copy(from, from_lines, to, to_lines, lines)
             }
-            Instruction::Generate { at, object, kind } => {
-                if copied != Some(at) {
-                    return fail("a head is generated for the slot of the last copy");
-                }
-                if object != d.logged() {
-                    return fail("a head names the logged operand");
-                }
-                if EntryKind::from_code(kind).is_none() {
-                    return fail("no such kind of log entry");
-                }
+            Instruction::Generate { at, object, kind } => self.generate(at, object, kind),
+            Instruction::Store { at } => self.store(at),
+            Instruction::Wait => {
+                // A replay resumes here: the checksum of an earlier copy is not known any more, and
+                // what was read before is not read again.
+                self.read.clear();
+                self.data_at = None;
+                Ok(())
             }
-            Instruction::Store { at } => {
-                if d.operand_use(at) != Use::Word {
-                    return fail("a word is stored where the operand is a word");
-                }
-            }
-            Instruction::Wait | Instruction::Synchronise => {}
+            Instruction::Synchronise if pc > 0 => Err(Fault::LateSynchronise),
+            Instruction::Synchronise => Ok(()),
         }
     }
-    unreachable!("the loop ends by returning")
+
+    fn copy(&mut self, from: Operand, from_lines: u8, to: Operand, to_lines: u8, lines: bool) -> Result<(), Fault> {
+        if self.head.operand_use(from) != Use::Bytes {
+            return Err(Fault::CopyFromNoRange(Name(from)));
+        }
+        if from_lines != 0 {
+            return Err(Fault::LinesAdded(Name(from)));
+        }
+        if to == Operand::Source {
+            return Err(Fault::SourceWritten);
+        }
+        if from == to || self.read.contains(&to) {
+            return Err(Fault::OverwritesWhatItRead(Name(to)));
+        }
+        match self.head.operand_use(to) {
+            Use::Entry if from != self.head.logged() || to_lines != 1 || !lines => return Err(Fault::EntryData),
+            Use::Entry => self.data_at = Some(to),
+            Use::Bytes if to_lines != 0 => return Err(Fault::LinesAdded(Name(to))),
+            Use::Bytes if lines => return Err(Fault::LinesToRange(Name(to))),
+            Use::Bytes if to != Operand::Destination || from != Operand::Source => {
+                return Err(Fault::ExactNotCongruent);
+            }
+            Use::Bytes if !self.head.flag(descriptor::CONGRUENT) => return Err(Fault::ExactNotCongruent),
+            Use::Bytes => {
+                self.data_at = None;
+                self.done.push(to);
+            }
+            Use::None | Use::Word => return Err(Fault::CopyToNoRange(Name(to))),
+        }
+        self.read.push(from);
+        self.done.push(from);
+        Ok(())
+    }
+
+    fn generate(&mut self, at: Operand, object: Operand, kind: u8) -> Result<(), Fault> {
+        if object != self.head.logged() {
+            return Err(Fault::GenerateWrongObject(Name(object)));
+        }
+        if EntryKind::from_code(kind).is_none() {
+            return Err(Fault::BadKind(kind));
+        }
+        if self.data_at != Some(at) {
+            return Err(Fault::GenerateWithoutCopy(Name(at)));
+        }
+        self.done.push(at);
+        Ok(())
+    }
+
+    fn store(&mut self, at: Operand) -> Result<(), Fault> {
+        if self.head.operand_use(at) != Use::Word {
+            return Err(Fault::StoreToNoWord(Name(at)));
+        }
+        if self.head.operand_use(Operand::Auxiliary) != Use::None {
+            return Err(Fault::StoreWithoutValue);
+        }
+        self.done.push(at);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Fault> {
+        if !self.ended {
+            return Err(Fault::NoEnd);
+        }
+        for operand in OPERANDS {
+            if !self.done.contains(&operand) {
+                match self.head.operand_use(operand) {
+                    Use::None => {}
+                    Use::Bytes => return Err(Fault::Unused(Name(operand))),
+                    Use::Entry => return Err(Fault::EntryWithoutHead(Name(operand))),
+                    Use::Word => return Err(Fault::WordNotStored(Name(operand))),
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,123 +1,95 @@
-//! Image to text that assembles to the same image.
+//! Image to text that assembles to the same programs.
 
 use std::fmt::Write;
 
 use nearpm_interface::command::{OPCODES, Opcode};
 use nearpm_interface::firmware::{Descriptor, Instruction, Operand, Use, descriptor};
-use nearpm_interface::media::EntryKind;
 
+use crate::assembler::{FLAGS, KINDS, STATUSES};
+use crate::check::{OPERANDS, operand_name};
 use crate::image::Image;
 
-fn name(operand: Operand) -> &'static str {
-    match operand {
-        Operand::Source => "source",
-        Operand::Destination => "destination",
-        Operand::Auxiliary => "auxiliary",
-    }
-}
-
-/// `CamelCase` as `snake_case`.
-fn snake(camel: &str) -> String {
-    camel.chars().enumerate().fold(String::new(), |mut out, (i, c)| {
-        if c.is_uppercase() && i > 0 {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-        out
-    })
-}
-
-/// The programs of an image by rising entry, so that assembling them gives the same words.
+/// The text of all programs of an image.
+///
+/// Assembled again it gives an image with the same name, descriptors and programs; of an image that
+/// [`crate::assemble`] made, the same bytes. Names of programs are not in an image: those of known opcodes are
+/// given, others are called by their number.
 pub fn disassemble(image: &Image) -> String {
-    let mut out = format!("; {}, revision {}, checksum {:#010x}\n", image.name(), image.revision(), image.crc());
-    let mut opcodes: Vec<u8> = (0..OPCODES as u8).filter(|&o| of(image, o).flag(descriptor::VALID)).collect();
-    opcodes.sort_by_key(|&o| of(image, o).entry());
-    for opcode in opcodes {
-        program(image, opcode, &mut out);
+    let mut out = format!("image {} revision {}\n", image.name(), image.revision());
+    for opcode in 0..OPCODES as u8 {
+        if let (Some(head), Some(code)) = (image.descriptor(opcode), image.program(opcode)) {
+            let _ = writeln!(out, "\nprogram {} = {opcode:#04x}", program_name(opcode));
+            declarations(&mut out, head, &code);
+            out.push_str("begin\n");
+            for instruction in code {
+                let _ = writeln!(out, "    {}", instruction_text(head, instruction));
+            }
+        }
     }
     out
 }
 
-fn of(image: &Image, opcode: u8) -> Descriptor {
-    image.descriptor(opcode).expect("below the number of opcodes")
+/// `undo_log` for opcode 0x01, `program_1f` for one that the card's own firmware does not have.
+pub fn program_name(opcode: u8) -> String {
+    let Some(known) = Opcode::from_code(opcode) else { return format!("program_{opcode:02x}") };
+    let mut name = String::new();
+    for c in format!("{known:?}").chars() {
+        if c.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
 }
 
-fn program(image: &Image, opcode: u8, out: &mut String) {
-    let d = of(image, opcode);
-    let title = Opcode::from_code(opcode).map_or(format!("program_{opcode:02x}"), |o| snake(&format!("{o:?}")));
-    let _ = writeln!(out, "\nprogram {title} = {opcode:#04x}");
-    for operand in [Operand::Source, Operand::Destination, Operand::Auxiliary] {
-        let verb = match d.operand_use(operand) {
-            Use::None => continue,
-            Use::Bytes if operand == Operand::Source => "reads ",
-            Use::Bytes => "writes",
-            Use::Entry => "allocs",
-            Use::Word => "word  ",
+fn declarations(out: &mut String, head: Descriptor, code: &[Instruction]) {
+    for operand in OPERANDS {
+        let name = operand_name(operand);
+        let ring = if head.in_ring(operand) { " in ring" } else { "" };
+        let _ = match head.operand_use(operand) {
+            Use::None => Ok(()),
+            Use::Bytes if operand == Operand::Source => writeln!(out, "    read {name}{ring}"),
+            Use::Bytes => writeln!(out, "    write {name}{ring}"),
+            Use::Entry => writeln!(out, "    alloc {name}"),
+            Use::Word => writeln!(out, "    word {name}{ring}"),
         };
-        let ring = if d.in_ring(operand) && d.operand_use(operand) != Use::Entry { " in ring" } else { "" };
-        let _ = writeln!(out, "    {verb}  {}{ring}", name(operand));
     }
-    if d.flag(descriptor::LOGS) {
-        let _ = writeln!(out, "    logs    {}", name(d.logged()));
+    if code.iter().any(|i| matches!(i, Instruction::Store { .. })) {
+        out.push_str("    value auxiliary\n");
     }
-    for (bit, word) in [
-        (descriptor::CONGRUENT, "congruent"),
-        (descriptor::ORDERED, "ordered"),
-        (descriptor::COMMITS, "commits"),
-        (descriptor::PRIVILEGED, "privileged"),
-        (descriptor::MAPS, "maps"),
-        (descriptor::UNMAPS, "unmaps"),
-    ] {
-        if d.flag(bit) {
-            let _ = writeln!(out, "    {word}");
-        }
+    if head.flag(descriptor::LOGS) {
+        let _ = writeln!(out, "    logs {}", operand_name(head.logged()));
     }
-    out.push_str("begin\n");
-    for pc in d.entry().. {
-        let instruction = image.instruction(pc);
-        let _ = writeln!(out, "    {}", text(instruction, d));
-        if matches!(instruction, Instruction::End { .. }) {
-            break;
-        }
+    for (name, _) in FLAGS.iter().filter(|&&(_, bit)| head.flag(bit)) {
+        let _ = writeln!(out, "    {name}");
     }
 }
 
-fn text(instruction: Instruction, d: Descriptor) -> String {
+/// One instruction of a checked program with this descriptor.
+pub fn instruction_text(head: Descriptor, instruction: Instruction) -> String {
     match instruction {
-        Instruction::End { .. } => "end".into(),
+        Instruction::End { status: 0 } => "end".to_string(),
+        Instruction::End { status } => {
+            let name = STATUSES.iter().find(|(_, s)| s.code() == status).map(|(name, _)| name);
+            format!("end {}", name.expect("a checked program ends with a status that has a name"))
+        }
         Instruction::Copy { from, to, to_lines, lines, .. } => {
-            let plus = if to_lines > 0 { format!(" + {to_lines}") } else { String::new() };
-            let whole = if lines { " whole" } else { "" };
-            format!("copy    {} -> {}{plus}{whole}", name(from), name(to))
+            let how = if lines { "lines" } else { "bytes" };
+            let shift = match to_lines {
+                0 => String::new(),
+                1 => " + 1 line".to_string(),
+                more => format!(" + {more} lines"),
+            };
+            format!("copy {how} {} -> {}{shift}", operand_name(from), operand_name(to))
         }
         Instruction::Generate { at, object, kind } => {
-            let kind = EntryKind::from_code(kind).map_or("?".into(), |k| snake(&format!("{k:?}")));
-            format!("gen     {} {kind} of {}", name(at), name(object))
+            let kind = KINDS.iter().find(|(_, k)| *k as u8 == kind).map(|(name, _)| name);
+            let kind = kind.expect("a checked program generates entries of a known kind");
+            format!("gen {} {kind} {}", operand_name(at), operand_name(object))
         }
-        Instruction::Store { at } if d.flag(descriptor::COMMITS) => format!("delete  {}", name(at)),
-        Instruction::Store { at } => format!("switch  {}", name(at)),
-        Instruction::Wait => "wait".into(),
-        Instruction::Synchronise => "synchronise".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn disassembly_assembles_to_the_same_image() {
-        let image = crate::standard();
-        let text = disassemble(&image);
-        let again = crate::assemble(image.name(), image.revision(), &[("all.npm", &text)]).expect("it assembles");
-        assert_eq!(again, image, "{text}");
-    }
-
-    #[test]
-    fn every_opcode_of_the_interface_has_a_program() {
-        let image = crate::standard();
-        for &(opcode, _) in Opcode::ALL {
-            assert!(of(&image, opcode as u8).flag(descriptor::VALID), "{opcode:?}");
-        }
+        Instruction::Store { at } if head.flag(descriptor::COMMITS) => format!("delete {}", operand_name(at)),
+        Instruction::Store { at } => format!("switch {}", operand_name(at)),
+        Instruction::Wait => "wait".to_string(),
+        Instruction::Synchronise => "synchronise".to_string(),
     }
 }

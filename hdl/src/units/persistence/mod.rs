@@ -300,6 +300,8 @@ pub struct Persistence {
 
     zero1: Constant<Bits<1>>,
     zero3: Constant<Bits<3>>,
+    zero48: Constant<Bits<48>>,
+    zero64: Constant<Bits<64>>,
     one7: Constant<Bits<7>>,
     one8: Constant<Bits<8>>,
     one9: Constant<Bits<9>>,
@@ -462,6 +464,8 @@ impl Default for Persistence {
             calm: Default::default(),
             zero1: Constant::new(0.into()),
             zero3: Constant::new(0.into()),
+            zero48: Constant::new(0.into()),
+            zero64: Constant::new(0.into()),
             one7: Constant::new(1.into()),
             one8: Constant::new(1.into()),
             one9: Constant::new(1.into()),
@@ -707,7 +711,7 @@ impl Logic for Persistence {
                 self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
                 self.arm_fresh.d.next = (self.fields.arm_clean.val() | self.fields.arm_blank.val())
                     & !self.line_error.q.val();
-                self.armed.d.next = 0.into();
+                self.armed.d.next = self.zero48.val();
                 if self.fields.arm_running.val() | self.fields.arm_clean.val() {
                     self.armed.d.next = self.fields.arm_generation.val();
                 }
@@ -857,7 +861,7 @@ impl Logic for Persistence {
                 self.phase.d.next = Phase::Restore;
                 if self.index.q.val() == self.last_map.val() {
                     self.done.d.next = 0.into();
-                    self.floor.d.next = 0.into();
+                    self.floor.d.next = self.zero64.val();
                     self.phase.d.next = Phase::NextItem;
                 }
                 if self.line_error.q.val() {

@@ -40,7 +40,7 @@ fn each_kind_of_damage_has_its_own_refusal() {
     assert_eq!(refused(&patched(8, &129u32.to_le_bytes())), ImageError::Words { found: 129 });
     assert_eq!(refused(&patched(16, &[0xff])), ImageError::Name);
     assert_eq!(refused(&patched(50, &[1])), ImageError::NotZero { offset: 50 });
-    assert_eq!(refused(&patched(40, &[b'x'])), ImageError::NotZero { offset: 40 });
+    assert_eq!(refused(&patched(40, b"x")), ImageError::NotZero { offset: 40 });
     assert_eq!(refused(&patched(IMAGE_BYTES - 1, &[1])), ImageError::NotZero { offset: IMAGE_BYTES - 1 });
     let words = LINE + 4 * OPCODES;
     assert_eq!(refused(&patched(words, &[0])), ImageError::WordZero);

@@ -1,0 +1,165 @@
+//! The register block over its AXI4-Lite port.
+
+use nearpm_hdl::dut::{Dut, on_both_back_ends};
+use nearpm_hdl::units::registers::Registers;
+use nearpm_interface::INTERFACE_VERSION;
+use nearpm_interface::registers::*;
+
+fn write_bytes(dut: &mut dyn Dut, offset: u32, data: u32, strobes: u64) {
+    dut.set("axi$awaddr", u64::from(offset));
+    dut.set("axi$awvalid", true);
+    dut.run_until("axi$awready", 10);
+    dut.cycle();
+    dut.set("axi$awvalid", false);
+    dut.set("axi$wdata", u64::from(data));
+    dut.set("axi$wstrb", strobes);
+    dut.set("axi$wvalid", true);
+    dut.run_until("axi$wready", 10);
+    dut.cycle();
+    dut.set("axi$wvalid", false);
+    dut.set("axi$bready", true);
+}
+
+fn finish(dut: &mut dyn Dut) {
+    dut.run_until("axi$bvalid", 10);
+    assert_eq!(dut.get_u64("axi$bresp"), 0);
+    dut.cycle();
+    dut.set("axi$bready", false);
+}
+
+fn write(dut: &mut dyn Dut, offset: u32, data: u32) {
+    write_bytes(dut, offset, data, 15);
+    finish(dut);
+}
+
+fn read(dut: &mut dyn Dut, offset: u32) -> u32 {
+    dut.set("axi$araddr", u64::from(offset));
+    dut.set("axi$arvalid", true);
+    dut.run_until("axi$arready", 10);
+    dut.cycle();
+    dut.set("axi$arvalid", false);
+    dut.run_until("axi$rvalid", 10);
+    // The answer stands until it is taken.
+    dut.run(2);
+    assert!(dut.get_bool("axi$rvalid"));
+    let value = dut.get_u64("axi$rdata") as u32;
+    dut.set("axi$rready", true);
+    dut.cycle();
+    dut.set("axi$rready", false);
+    value
+}
+
+#[test]
+fn constants_and_status_read_as_the_interface_says() {
+    on_both_back_ends::<Registers>(|dut| {
+        dut.reset();
+        dut.set("pm_bytes", 0x12_3456_0000u64);
+        dut.set("state", u64::from(state::OPEN));
+        dut.set("generation", 7u64);
+        dut.set("latched", 0x8001u64);
+        dut.set("mapped", 0x8011u64);
+        dut.set("firmware_status", u64::from(firmware_status::OK));
+        dut.set("firmware_slot", 1u64);
+        dut.set("firmware_crc", 0xdead_beefu64);
+        for (offset, value) in [
+            (ID, ID_VALUE),
+            (VERSION, INTERFACE_VERSION),
+            (CAPABILITIES, capability::HOST_ORDERED | capability::COMPLETION_RECORDS | capability::POWER_FAIL_SAFE),
+            (GEOMETRY, 4 | 32 << 8 | 64 << 16 | 16 << 24),
+            (PM_BYTES_LO, 0x3456_0000),
+            (PM_BYTES_HI, 0x12),
+            (STATE, state::OPEN),
+            (GENERATION, 7),
+            (LATCHED, 0x8001),
+            (MAPPED, 0x8011),
+            (FIRMWARE_STATUS, firmware_status::OK | 1 << 8),
+            (FIRMWARE_CRC, 0xdead_beef),
+            (CONTROL, 0),
+            (0xffc, 0),
+        ] {
+            assert_eq!(read(dut, offset), value, "offset {offset:#x}");
+        }
+        dut.set("load_refused", true);
+        assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::NOT_IDLE | 1 << 8);
+    });
+}
+
+#[test]
+fn every_register_behaves_as_its_access_says() {
+    on_both_back_ends::<Registers>(|dut| {
+        dut.reset();
+        for register in ALL.iter().filter(|r| r.offset != CYCLES) {
+            let before = read(dut, register.offset);
+            write(dut, register.offset, 0x1234_5678);
+            let after = read(dut, register.offset);
+            let kept = if register.access == Access::ReadWrite { 0x1234_5678 } else { before };
+            assert_eq!(after, kept, "{}", register.name);
+        }
+        write_bytes(dut, COMPLETION2_LO, 0xaabb_ccdd, 0b0101);
+        finish(dut);
+        assert_eq!(read(dut, COMPLETION2_LO), 0x12bb_56dd);
+        assert_eq!(dut.get_u64("ring_base$1"), 0x1234_5678_1234_5678);
+        assert_eq!(dut.get_u64("ring_size$1"), 8);
+        dut.set("clear", true);
+        dut.cycle();
+        dut.set("clear", false);
+        assert_eq!(read(dut, COMPLETION2_LO), 0);
+        assert_eq!(dut.get_u64("ring_base$1"), 0);
+        assert_eq!(read(dut, DEVICE_NUMBER), 0x1234_5678);
+    });
+}
+
+#[test]
+fn writes_that_act_act_once() {
+    on_both_back_ends::<Registers>(|dut| {
+        dut.reset();
+        let pulses = ["shut_down", "acknowledge_loss", "function_reset", "load_request", "ring_start$3"];
+        for (offset, data, pulse) in [
+            (CONTROL, control::SHUT_DOWN, "shut_down"),
+            (CONTROL, control::ACKNOWLEDGE_LOSS, "acknowledge_loss"),
+            (CONTROL, control::FUNCTION_RESET, "function_reset"),
+            (FIRMWARE_LOAD, 1, "load_request"),
+            (COMPLETION3_SIZE, 5, "ring_start$3"),
+        ] {
+            write_bytes(dut, offset, data, 15);
+            let mut seen = [0; 5];
+            for _ in 0..10 {
+                for (count, name) in seen.iter_mut().zip(pulses) {
+                    *count += u32::from(dut.get_bool(name));
+                }
+                if dut.get_bool("load_request") {
+                    assert_eq!(dut.get_u64("load_slot"), 1);
+                }
+                dut.cycle();
+            }
+            dut.set("axi$bready", false);
+            let wanted: Vec<_> = pulses.iter().map(|p| u32::from(*p == pulse)).collect();
+            assert_eq!(seen.to_vec(), wanted, "{pulse}");
+        }
+        // Without its lowest byte a register does not act.
+        write_bytes(dut, CONTROL, control::SHUT_DOWN, 0b1110);
+        for _ in 0..10 {
+            assert!(!dut.get_bool("shut_down"));
+            dut.cycle();
+        }
+    });
+}
+
+#[test]
+fn each_counter_counts_the_cycles_of_its_event() {
+    on_both_back_ends::<Registers>(|dut| {
+        dut.reset();
+        let counters: Vec<_> = ALL.iter().filter(|r| r.offset > CYCLES).collect();
+        for (index, counter) in counters.iter().enumerate() {
+            dut.set(&counter.name.to_lowercase(), true);
+            dut.run(index as u64 + 2);
+            dut.set(&counter.name.to_lowercase(), false);
+        }
+        for (index, counter) in counters.iter().enumerate() {
+            assert_eq!(read(dut, counter.offset), index as u32 + 2, "{}", counter.name);
+        }
+        let before = read(dut, CYCLES);
+        dut.run(100);
+        assert!(read(dut, CYCLES) - before > 100);
+    });
+}

@@ -1,5 +1,6 @@
 //! The units of the card, as `docs/hardware.md` names them.
 
+pub mod multi_device;
 pub mod persistence;
 pub mod completion_writer;
 pub mod registers;

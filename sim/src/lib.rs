@@ -4,4 +4,6 @@ pub mod bench;
 pub mod core;
 pub mod ddr4;
 pub mod figures;
+pub mod host;
+pub mod machine;
 pub mod rng;

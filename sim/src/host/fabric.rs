@@ -1,0 +1,399 @@
+//! The link and the card behind it, in one time.
+//!
+//! Packets towards the card lie in flight until their time; the card is advanced only as far as somebody needs it: to deliver
+//! what has arrived, to wait for an answer, or to see what it has sent. So the card's time is never ahead of
+//! the latest moment that a core has reached or waits for, and a cut finds each packet where it is.
+
+use std::collections::VecDeque;
+
+use nearpm_interface::geometry::LINE;
+
+use super::cut::{Cut, Event, EventRecord};
+use super::dma::HostMemory;
+use super::link::Lane;
+use super::parameters::Parameters;
+use super::statistics::Statistics;
+use crate::core::{Access, CardCore, Medium, Ticket};
+
+/// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest completion timeout of PCI Express.
+const HANG_CYCLES: u64 = 3_000_000;
+
+/// A read in flight: index into the fabric's fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchId(u32);
+
+enum Fetch {
+    Free,
+    Flying { bytes: u64 },
+    Submitted { ticket: Ticket, bytes: u64, memory: bool },
+}
+
+enum Packet {
+    Write(Access),
+    Read(FetchId, Access),
+}
+
+/// A posted write that the card has and has not answered.
+struct Posted {
+    ticket: Ticket,
+    event: Option<Event>,
+}
+
+/// Link, card, host memory, power.
+pub struct Fabric {
+    pub parameters: Parameters,
+    pub statistics: Statistics,
+    pub memory: HostMemory,
+    /// Whether the card's writes reach host memory (the bus master bit).
+    pub bus_master: bool,
+    /// Whether an interrupt has come since the last wait.
+    pub interrupt: bool,
+    card: Option<Box<dyn CardCore>>,
+    medium: Option<Medium>,
+    period_ps: u64,
+    /// Time of the card's power-up.
+    start_ps: u64,
+    down: Lane,
+    up: Lane,
+    flight: VecDeque<(u64, Packet)>,
+    flying_writes: usize,
+    posted: VecDeque<Posted>,
+    fetches: Vec<Fetch>,
+    free_fetches: Vec<u32>,
+    /// Writes of the card on their way to host memory, with their arrival.
+    arriving: VecDeque<(u64, crate::core::DmaWrite)>,
+    /// Cycle of the next cut, if it is known.
+    cut_cycle: Option<u64>,
+    /// A cut that waits for an event: the event, how many more, the delay.
+    cut_event: Option<(Event, u64, u64)>,
+    cut_seed: u64,
+    record: Option<Vec<EventRecord>>,
+}
+
+impl Fabric {
+    /// A host without a card.
+    pub fn new(parameters: Parameters) -> Self {
+        Fabric {
+            parameters,
+            statistics: Statistics::default(),
+            memory: HostMemory::new(),
+            bus_master: false,
+            interrupt: false,
+            card: None,
+            medium: None,
+            period_ps: 1,
+            start_ps: 0,
+            down: Lane::default(),
+            up: Lane::default(),
+            flight: VecDeque::new(),
+            flying_writes: 0,
+            posted: VecDeque::new(),
+            fetches: Vec::new(),
+            free_fetches: Vec::new(),
+            arriving: VecDeque::new(),
+            cut_cycle: None,
+            cut_event: None,
+            cut_seed: 0,
+            record: None,
+        }
+    }
+
+    /// Plugs a card in, powered up at `now_ps`.
+    pub fn power_up(&mut self, card: Box<dyn CardCore>, now_ps: u64) {
+        self.period_ps = card.period_ps();
+        self.start_ps = now_ps - card.cycle() * self.period_ps;
+        self.card = Some(card);
+        self.medium = None;
+    }
+
+    /// Whether there is a card with power.
+    #[inline]
+    pub fn is_powered(&self) -> bool {
+        self.card.is_some()
+    }
+
+    /// The medium of a card without power.
+    pub fn medium(&self) -> Option<&Medium> {
+        self.medium.as_ref()
+    }
+
+    /// Takes the medium of a card without power.
+    pub fn take_medium(&mut self) -> Option<Medium> {
+        self.medium.take()
+    }
+
+    /// Gives a card without power a medium.
+    pub fn put_medium(&mut self, medium: Medium) {
+        self.medium = Some(medium);
+    }
+
+    /// Cycle of the card; 0 without power.
+    pub fn cycle(&self) -> u64 {
+        self.card.as_ref().map_or(0, |card| card.cycle())
+    }
+
+    /// Arms a power cut, in the place of one that is armed.
+    pub fn arm(&mut self, cut: Option<Cut>, seed: u64) {
+        self.cut_seed = seed;
+        self.cut_cycle = None;
+        self.cut_event = None;
+        match cut {
+            Some(Cut::AtCycle(cycle)) => self.cut_cycle = Some(cycle),
+            Some(Cut::AfterEvent { event, count, delay_cycles }) => self.cut_event = Some((event, count, delay_cycles)),
+            Some(Cut::AtAccess(_)) | None => {}
+        }
+    }
+
+    /// Starts or ends the recording of events; gives what was recorded.
+    pub fn record_events(&mut self, on: bool) -> Vec<EventRecord> {
+        std::mem::replace(&mut self.record, on.then(Vec::new)).unwrap_or_default()
+    }
+
+    /// Whether a cut may come before `now_ps`, so that the card must be brought there to know.
+    #[inline]
+    pub fn must_look(&self, now_ps: u64) -> bool {
+        self.cut_event.is_some() || self.cut_cycle.is_some_and(|cycle| self.time_of(cycle) <= now_ps)
+    }
+
+    #[inline]
+    fn time_of(&self, cycle: u64) -> u64 {
+        self.start_ps + cycle * self.period_ps
+    }
+
+    /// The first clock edge at or after a time.
+    fn cycle_at(&self, ps: u64) -> u64 {
+        ps.saturating_sub(self.start_ps).div_ceil(self.period_ps)
+    }
+
+    /// Cuts the power now.
+    pub fn cut(&mut self) {
+        let Some(card) = self.card.take() else { return };
+        self.medium = Some(card.power_fail(self.parameters.save_cycles, self.cut_seed));
+        self.statistics.cuts += 1;
+        self.flight.clear();
+        self.flying_writes = 0;
+        self.posted.clear();
+        self.fetches.clear();
+        self.free_fetches.clear();
+        self.arriving.clear();
+        self.memory.clear();
+        self.bus_master = false;
+        self.interrupt = false;
+        self.arm(None, 0);
+    }
+
+    /// Sends a posted write at `ready_ps`; gives when it left the core.
+    pub fn post(&mut self, ready_ps: u64, access: Access) -> u64 {
+        let payload = payload(&access);
+        let ready_ps = self.wait_for_credit(ready_ps);
+        let passage = self.down.send(&self.parameters, ready_ps, payload);
+        if self.is_powered() {
+            self.statistics.writes_sent += 1;
+            self.statistics.bytes_down += payload;
+            self.statistics.command_writes += matches!(access, Access::CommandWrite { .. }) as u64;
+            self.flight.push_back((passage.arrival_ps, Packet::Write(access)));
+            self.flying_writes += 1;
+        }
+        passage.departure_ps
+    }
+
+    /// Sends a read at `ready_ps`; `bytes` of payload come back.
+    pub fn fetch(&mut self, ready_ps: u64, access: Access, bytes: u64) -> FetchId {
+        let id = match self.free_fetches.pop() {
+            Some(id) => id,
+            None => {
+                self.fetches.push(Fetch::Free);
+                self.fetches.len() as u32 - 1
+            }
+        };
+        self.fetches[id as usize] = Fetch::Flying { bytes };
+        self.statistics.reads_sent += 1;
+        let passage = self.down.send(&self.parameters, ready_ps, 0);
+        if self.is_powered() {
+            self.flight.push_back((passage.arrival_ps, Packet::Read(FetchId(id), access)));
+        }
+        FetchId(id)
+    }
+
+    /// Waits for a read: when its data is at the core, and the line. `None` when the power failed first.
+    pub fn wait(&mut self, id: FetchId) -> Option<(u64, [u8; LINE])> {
+        while matches!(self.fetches.get(id.0 as usize), Some(Fetch::Flying { .. })) {
+            let (arrival_ps, _) = *self.flight.front()?;
+            self.deliver(arrival_ps);
+        }
+        let Some(&Fetch::Submitted { ticket, bytes, memory }) = self.fetches.get(id.0 as usize) else { return None };
+        let limit = self.cycle() + HANG_CYCLES;
+        let answer = loop {
+            let card = self.card.as_mut()?;
+            if let Some(answer) = card.take(ticket) {
+                break answer;
+            }
+            let next = card.cycle() + 1;
+            assert!(next < limit, "the card did not answer a read within {HANG_CYCLES} cycles: it hangs");
+            // What arrives meanwhile must not be late.
+            self.deliver(self.time_of(next));
+            self.advance(next);
+        };
+        self.fetches[id.0 as usize] = Fetch::Free;
+        self.free_fetches.push(id.0);
+        if memory {
+            self.note(Event::ReadAnswered, answer.cycle);
+        }
+        self.statistics.bytes_up += bytes;
+        let ready_ps = self.time_of(answer.cycle);
+        let passage = self.up.send(&self.parameters, ready_ps, bytes);
+        let data = if answer.error { [0xff; LINE] } else { answer.data };
+        Some((passage.arrival_ps, data))
+    }
+
+    /// Brings everything to a time: delivers what has arrived, at the card and in host memory.
+    pub fn run_to(&mut self, now_ps: u64) {
+        self.deliver(now_ps);
+        self.advance(now_ps.saturating_sub(self.start_ps) / self.period_ps);
+        while let Some(&(arrival_ps, _)) = self.arriving.front()
+            && arrival_ps <= now_ps
+        {
+            let (_, write) = self.arriving.pop_front().expect("looked at above");
+            self.statistics.dma_writes += 1;
+            self.statistics.dma_faults += !(self.bus_master && self.memory.write(&write)) as u64;
+            self.interrupt |= self.bus_master;
+        }
+    }
+
+    /// When the next write of the card that is known of reaches host memory.
+    pub fn next_arrival(&self) -> Option<u64> {
+        self.arriving.front().map(|(arrival_ps, _)| *arrival_ps)
+    }
+
+    /// Whether nothing is under way anywhere.
+    pub fn is_idle(&self) -> bool {
+        let card_idle = self.card.as_ref().is_none_or(|card| card.is_idle());
+        card_idle && self.flight.is_empty() && self.posted.is_empty() && self.arriving.is_empty()
+    }
+
+    /// Hands the card every packet that has arrived by `now_ps`.
+    fn deliver(&mut self, now_ps: u64) {
+        while let Some((arrival_ps, _)) = self.flight.front()
+            && *arrival_ps <= now_ps
+        {
+            let cycle = self.cycle_at(*arrival_ps);
+            self.advance(cycle);
+            let Some(card) = self.card.as_mut() else { return };
+            let (_, packet) = self.flight.pop_front().expect("only a cut empties the flight");
+            match packet {
+                Packet::Write(access) => {
+                    self.flying_writes -= 1;
+                    let event = match access {
+                        Access::CommandWrite { .. } => Some(Event::CommandAccepted),
+                        Access::PmWrite { .. } => Some(Event::WriteAccepted),
+                        _ => None,
+                    };
+                    let ticket = card.submit(access);
+                    self.posted.push_back(Posted { ticket, event });
+                }
+                Packet::Read(id, access) => {
+                    let memory = matches!(access, Access::PmRead { .. });
+                    let ticket = card.submit(access);
+                    let fetch = &mut self.fetches[id.0 as usize];
+                    let Fetch::Flying { bytes } = *fetch else { unreachable!("a read is delivered once") };
+                    *fetch = Fetch::Submitted { ticket, bytes, memory };
+                }
+            }
+        }
+    }
+
+    /// Runs the card up to a cycle, or to the cut.
+    fn advance(&mut self, cycle: u64) {
+        while let Some(card) = self.card.as_mut() {
+            let now = card.cycle();
+            if self.cut_cycle.is_some_and(|cut| cut <= now) {
+                self.cut();
+                return;
+            }
+            if now >= cycle {
+                return;
+            }
+            let stop = self.cut_cycle.map_or(cycle, |cut| cut.min(cycle));
+            // An armed event is looked for in every cycle, so that the cut is exact.
+            card.advance_to(if self.cut_event.is_some() { now + 1 } else { stop });
+            self.collect();
+        }
+    }
+
+    /// Takes what the card has answered and sent.
+    fn collect(&mut self) {
+        let Some(mut card) = self.card.take() else { return };
+        while let Some(write) = card.take_dma() {
+            self.note(Event::Completion, write.cycle);
+            let ready_ps = self.time_of(write.cycle);
+            let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
+            self.arriving.push_back((passage.arrival_ps, write));
+        }
+        while let Some(posted) = self.posted.front()
+            && let Some(answer) = card.take(posted.ticket)
+        {
+            let event = posted.event;
+            self.posted.pop_front();
+            if let Some(event) = event {
+                self.note(event, answer.cycle);
+            }
+        }
+        self.card = Some(card);
+    }
+
+    /// Records an event, and starts the delay of the cut that waits for it.
+    fn note(&mut self, event: Event, cycle: u64) {
+        if let Some(record) = &mut self.record {
+            record.push(EventRecord { event, cycle });
+        }
+        if let Some((awaited, count, delay)) = &mut self.cut_event
+            && *awaited == event
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.cut_cycle = Some(cycle + (*delay).max(1));
+                self.cut_event = None;
+            }
+        }
+    }
+
+    /// Waits until the card has room for another posted write; gives when it may be sent.
+    fn wait_for_credit(&mut self, mut ready_ps: u64) -> u64 {
+        let credits = self.parameters.posted_credits;
+        if self.posted.len() + self.flying_writes < credits {
+            return ready_ps;
+        }
+        self.deliver(ready_ps);
+        self.collect();
+        let limit = self.cycle() + HANG_CYCLES;
+        while self.is_powered() && self.posted.len() + self.flying_writes >= credits {
+            if let Some(&(arrival_ps, _)) = self.flight.front()
+                && self.posted.is_empty()
+            {
+                self.deliver(arrival_ps);
+                continue;
+            }
+            let next = self.cycle() + 1;
+            assert!(next < limit, "the card took no write within {HANG_CYCLES} cycles: it hangs");
+            self.deliver(self.time_of(next));
+            self.advance(next);
+            let back_ps = self.time_of(self.cycle()) + self.parameters.one_way_ps();
+            if back_ps > ready_ps {
+                self.statistics.credit_stall_ps += back_ps - ready_ps;
+                ready_ps = back_ps;
+            }
+        }
+        ready_ps
+    }
+}
+
+/// Payload of a packet: aligned four-byte words that hold selected bytes.
+fn payload(access: &Access) -> u64 {
+    match access {
+        Access::CommandWrite { strobes, .. } | Access::PmWrite { strobes, .. } => {
+            (0..16).filter(|word| strobes >> (4 * word) & 0xf != 0).count() as u64 * 4
+        }
+        Access::RegisterWrite { .. } => 4,
+        Access::RegisterRead { .. } | Access::CommandRead { .. } | Access::PmRead { .. } => 0,
+    }
+}

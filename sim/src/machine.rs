@@ -1,0 +1,397 @@
+//! A whole computer in deterministic virtual time: cores, caches, link, card, and the power cord.
+//!
+//! ```text
+//! let machine = Machine::new(Parameters::default(), &card, Medium::blank(64 << 20));
+//! let function = machine.function();              // an `impl PciFunction`, for the driver
+//! machine.arm_cut(Cut::AtCycle(123_456), seed);   // optional
+//! let outcome = until_power_cut(|| workload(function));
+//! machine.power_up(&card);                        // the medium is what the cut left
+//! ```
+//!
+//! A run is the same whenever the same calls are made in the same order. Calls of several threads are made in the order in
+//! which the threads get there; for a deterministic run of several cores, one thread takes turns with [`run_on_core`], best
+//! always on the core whose [`Machine::now_ps`] is least.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
+
+use crate::core::{CardCore, Medium};
+use crate::host::{Bar, Cut, EventRecord, Host, Parameters, Statistics, Window};
+
+/// Makes a card and powers it up on a medium.
+pub trait Power {
+    /// Boots the card; its cycle counter starts at 0.
+    fn power_up(&self, medium: Medium) -> Box<dyn CardCore>;
+}
+
+impl<F: Fn(Medium) -> Box<dyn CardCore>> Power for F {
+    fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
+        self(medium)
+    }
+}
+
+/// What a core unwinds with when it learns that the power has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCut;
+
+/// Runs a workload to its end, or to the power cut that stops it. Other panics go on.
+pub fn until_power_cut<T>(workload: impl FnOnce() -> T) -> Result<T, PowerCut> {
+    catch_unwind(AssertUnwindSafe(workload)).map_err(|payload: Box<dyn Any + Send>| {
+        match payload.downcast::<PowerCut>() {
+            Ok(_) => PowerCut,
+            Err(other) => resume_unwind(other),
+        }
+    })
+}
+
+thread_local! {
+    static CORE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Makes this thread's further accesses those of a core; threads start on core 0.
+pub fn run_on_core(core: usize) {
+    CORE.set(core);
+}
+
+/// The computer. Clones and [`Function`]s share it.
+#[derive(Clone)]
+pub struct Machine {
+    shared: Shared,
+}
+
+impl Machine {
+    /// A computer with its power on.
+    pub fn new(parameters: Parameters, card: &dyn Power, medium: Medium) -> Machine {
+        let mut host = Host::new(parameters, medium.bytes.len() as u64);
+        host.power_up(card.power_up(medium));
+        Machine { shared: Shared(Arc::new(Mutex::new(host))) }
+    }
+
+    /// The card's PCI function.
+    pub fn function(&self) -> Function {
+        Function { shared: self.shared.clone() }
+    }
+
+    /// Charges processor time to this thread's core.
+    pub fn compute(&self, ns: u64) {
+        self.shared.access(|host, core| {
+            host.pass(core, ns * 1000);
+            host.begin(core);
+        });
+    }
+
+    /// Time of this thread's core, in picoseconds.
+    pub fn now_ps(&self) -> u64 {
+        self.shared.look(|host, core| host.now_ps(core))
+    }
+
+    /// Lets time pass until nothing is under way on the link or in the card.
+    ///
+    /// # Panics
+    /// If that is not reached within a second.
+    pub fn settle(&self) {
+        self.shared.access(|host, core| {
+            let end_ps = host.now_ps(core) + 1_000_000_000_000;
+            host.begin(core);
+            while !host.fabric.is_idle() {
+                assert!(host.now_ps(core) < end_ps, "the card does not come to rest");
+                host.pass(core, 100_000);
+                host.catch_up(core);
+            }
+        });
+    }
+
+    /// Arms a power cut in the place of an armed one. The card's memory drops and tears by `seed`.
+    pub fn arm_cut(&self, cut: Cut, seed: u64) {
+        self.shared.look(|host, _| host.arm(Some(cut), seed));
+    }
+
+    /// Disarms the power cut.
+    pub fn disarm_cut(&self) {
+        self.shared.look(|host, _| host.arm(None, 0));
+    }
+
+    /// Cuts the power at the time of this thread's core. Each core unwinds at its next access.
+    pub fn cut_now(&self, seed: u64) {
+        self.shared.look(|host, core| {
+            host.arm(None, seed);
+            host.catch_up(core);
+            host.fabric.cut();
+        });
+    }
+
+    /// Whether the power is on.
+    pub fn is_powered(&self) -> bool {
+        self.shared.look(|host, _| host.fabric.is_powered())
+    }
+
+    /// Boots a card on the medium that the cut left. Caches are cold, host memory is empty, mappings and DMA buffers of before
+    /// are dead, and so is an armed cut.
+    ///
+    /// # Panics
+    /// If the power is on.
+    pub fn power_up(&self, card: &dyn Power) {
+        self.shared.look(|host, _| {
+            let medium = host.fabric.take_medium().expect("the power is off");
+            host.power_up(card.power_up(medium));
+        });
+    }
+
+    /// A copy of the medium, while the power is off.
+    pub fn medium(&self) -> Option<Medium> {
+        self.shared.look(|host, _| host.fabric.medium().cloned())
+    }
+
+    /// Puts another medium in, while the power is off: the same size.
+    ///
+    /// # Panics
+    /// If the power is on or the size differs.
+    pub fn replace_medium(&self, medium: Medium) {
+        self.shared.look(|host, _| {
+            let old = host.fabric.take_medium().expect("the power is off");
+            assert_eq!(old.bytes.len(), medium.bytes.len(), "a medium keeps its size");
+            host.fabric.put_medium(medium);
+        });
+    }
+
+    /// Cycle of the card since power-up, as far as it has been simulated; 0 without power.
+    pub fn cycle(&self) -> u64 {
+        self.shared.look(|host, _| host.fabric.cycle())
+    }
+
+    /// Counters since the machine was made.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.look(|host, _| *host.statistics())
+    }
+
+    /// Starts or ends the recording of events at the card's ports; gives what was recorded.
+    pub fn record_events(&self, on: bool) -> Vec<EventRecord> {
+        self.shared.look(|host, _| host.fabric.record_events(on))
+    }
+}
+
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Host>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Host> {
+        // A panic inside an access is a simulator's bug; what is looked at afterwards is for its message.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the machine without being a part of it.
+    fn look<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
+        let core = CORE.get();
+        let mut host = self.lock();
+        host.use_core(core);
+        f(&mut host, core)
+    }
+
+    /// An access by this thread's core: the first one without power unwinds.
+    fn access<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
+        let core = CORE.get();
+        let mut host = self.lock();
+        host.use_core(core);
+        let result = f(&mut host, core);
+        let stops = host.stops(core);
+        drop(host);
+        if stops && !std::thread::panicking() {
+            resume_unwind(Box::new(PowerCut));
+        }
+        result
+    }
+}
+
+/// The PCI function of the machine's card.
+#[derive(Clone)]
+pub struct Function {
+    shared: Shared,
+}
+
+impl PciFunction for Function {
+    fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
+        self.shared.access(|host, core| {
+            host.begin(core);
+            match host.fabric.is_powered() {
+                true => host.config.read(offset, data),
+                false => data.fill(0xff),
+            }
+        });
+        Ok(())
+    }
+
+    fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError> {
+        self.shared.access(|host, core| {
+            host.begin(core);
+            host.write_config(core, offset, data)
+        })
+    }
+
+    fn bar_bytes(&self, bar: usize) -> Option<u64> {
+        self.shared.look(|host, _| bar_of(host, bar).map(|(_, bytes)| bytes))
+    }
+
+    fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
+        let (found, generation) = self.shared.look(|host, _| (bar_of(host, bar), host.generation));
+        let (which, bytes) = found.ok_or(PciError::NoBar { bar })?;
+        if range.start > range.end || range.end > bytes {
+            return Err(PciError::OutOfBar { bar, range, bytes });
+        }
+        if caching == Caching::WriteBack && which != Bar::Memory {
+            return Err(PciError::Unsupported { what: "a write-back mapping of registers or command pages" });
+        }
+        let window = Window { bar: which, caching };
+        Ok(Box::new(View { shared: self.shared.clone(), window, range, generation }))
+    }
+
+    /// One: it fires when the card has written to host memory.
+    fn interrupt_vectors(&self) -> usize {
+        1
+    }
+
+    fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
+        if vector != 0 {
+            return Err(PciError::Unsupported { what: "an interrupt vector other than 0" });
+        }
+        self.shared.access(|host, core| {
+            let fired = host.wait_interrupt(core, timeout_ns.saturating_mul(1000));
+            if host.fabric.is_powered() { Ok(fired) } else { Err(PciError::Gone) }
+        })
+    }
+
+    fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
+        self.shared.access(|host, core| {
+            if !(host.begin(core) || host.fabric.is_powered()) {
+                return Err(PciError::Gone);
+            }
+            let bus = host.fabric.memory.allocate(bytes);
+            Ok(Box::new(Buffer { shared: self.shared.clone(), bus, bytes }) as Box<dyn DmaBuffer>)
+        })
+    }
+
+    fn reset(&self) -> Result<(), PciError> {
+        self.shared.access(|host, core| host.reset(core))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.shared.look(|host, core| host.now_ps(core) / 1000)
+    }
+
+    fn relax(&self, ns: u64) {
+        self.shared.access(|host, core| {
+            host.pass(core, ns * 1000);
+            host.begin(core);
+            host.catch_up(core);
+        });
+    }
+}
+
+fn bar_of(host: &Host, bar: usize) -> Option<(Bar, u64)> {
+    match bar {
+        REGISTER_BAR => Some((Bar::Registers, REGISTER_BAR_BYTES as u64)),
+        COMMAND_BAR => Some((Bar::Commands, COMMAND_BAR_BYTES as u64)),
+        PM_BAR => Some((Bar::Memory, host.memory_bytes())),
+        _ => None,
+    }
+}
+
+struct View {
+    shared: Shared,
+    window: Window,
+    range: Range<u64>,
+    /// Power-up in which it was made.
+    generation: u32,
+}
+
+impl View {
+    /// Offset in the BAR of a range of the window.
+    ///
+    /// # Panics
+    /// If the range leaves the window, as with a slice.
+    fn offset(&self, offset: u64, bytes: u64) -> u64 {
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes());
+        assert!(inside, "{bytes} bytes at {offset:#x} leave a window of {:#x} bytes", self.bytes());
+        self.range.start + offset
+    }
+
+    /// An access, unless the mapping died with an earlier power cut.
+    fn access(&self, f: impl FnOnce(&mut Host, usize)) -> bool {
+        self.shared.access(|host, core| {
+            let alive = host.generation == self.generation;
+            if alive {
+                f(host, core);
+            }
+            alive
+        })
+    }
+}
+
+impl Mapping for View {
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        let at = self.offset(offset, data.len() as u64);
+        if !self.access(|host, core| host.load(core, self.window, at, data)) {
+            data.fill(0xff);
+        }
+    }
+
+    fn store(&self, offset: u64, data: &[u8]) {
+        let at = self.offset(offset, data.len() as u64);
+        self.access(|host, core| host.store(core, self.window, at, data));
+    }
+
+    fn store_line(&self, offset: u64, line: &[u8; 64]) {
+        let at = self.offset(offset, 64);
+        self.access(|host, core| host.store_line(core, self.window, at, line));
+    }
+
+    fn write_back(&self, offset: u64, bytes: u64) {
+        let at = self.offset(offset, bytes);
+        self.access(|host, core| host.write_back(core, self.window, at, bytes, false));
+    }
+
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        let at = self.offset(offset, bytes);
+        self.access(|host, core| host.write_back(core, self.window, at, bytes, true));
+    }
+
+    fn fence(&self) {
+        self.access(|host, core| host.fence(core));
+    }
+}
+
+struct Buffer {
+    shared: Shared,
+    bus: u64,
+    bytes: usize,
+}
+
+impl DmaBuffer for Buffer {
+    fn bus_address(&self) -> u64 {
+        self.bus
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn load(&self, offset: usize, data: &mut [u8]) {
+        assert!(offset + data.len() <= self.bytes, "{} bytes at {offset:#x} leave the buffer", data.len());
+        self.shared.access(|host, core| host.load_host(core, self.bus, offset, data));
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.shared.look(|host, _| host.fabric.memory.free(self.bus));
+    }
+}

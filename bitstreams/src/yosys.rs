@@ -35,7 +35,8 @@ pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join("in.v"), verilog).context("cannot write the Verilog")?;
     let script = format!(
-        "read_verilog -sv in.v; synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}; write_json out.json"
+        "read_verilog -sv in.v; synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}; \
+         delete t:$scopeinfo; write_json out.json"
     );
     let output = Command::new(program()?)
         .args(["-q", "-p", &script])

@@ -76,3 +76,37 @@ impl<const H: usize, const L: usize, const W: usize> Logic for Concat<H, L, W> {
 crate::dut_ports!([const H: usize, const L: usize, const W: usize] Concat<H, L, W> {
     high, low, o
 });
+
+/// Puts N single bits side by side, number 0 lowest. N is 2 to 64.
+#[derive(LogicBlock)]
+pub struct Gather<const N: usize> {
+    /// The bits.
+    pub i: [Signal<In, Bit>; N],
+    /// The vector; combinational.
+    pub o: Signal<Out, Bits<N>>,
+}
+
+impl<const N: usize> Default for Gather<N> {
+    fn default() -> Self {
+        assert!((2..=64).contains(&N), "{N} bits to gather");
+        Self { i: std::array::from_fn(|_| Default::default()), o: Default::default() }
+    }
+}
+
+impl<const N: usize> Logic for Gather<N> {
+    fn update(&mut self) {
+        let bits = self.i.iter().enumerate().map(|(bit, i)| u64::from(i.val()) << bit);
+        self.o.next = bits.sum::<u64>().into();
+    }
+
+    fn connect(&mut self) {
+        self.o.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let names: Vec<_> = (0..N).rev().map(|bit| format!("i${bit}")).collect();
+        Verilog::Custom(format!("always @(*) o = {{{}}};\n", names.join(", ")))
+    }
+}
+
+crate::dut_ports!([const N: usize] Gather<N> { i, o });

@@ -5,7 +5,7 @@
 //! | [`Register`] | flip-flops with synchronous reset and enable | 1 to 1024 bits |
 //! | [`ByteRam`] | block RAM with byte enables, read latency 1, old data on a clash | 1 write, 1 read port |
 //! | [`AsyncRam`] | distributed RAM, read in the same cycle | 1 write, R read ports |
-//! | [`Widen`], [`Concat`] | widths that add up | checked when the cell is made |
+//! | [`Widen`], [`Concat`], [`Gather`] | widths that add up | checked when the cell is made |
 //! | [`PriorityPick`] | the lowest set bit | 2 to 64 requests |
 //! | [`RoundRobin`] | the next set bit in turn, nobody starves | 2 to 64 requests |
 //! | [`Fifo`] | show-ahead queue with a count | 2^K entries |
@@ -17,7 +17,7 @@
 
 mod async_ram;
 mod byte_ram;
-mod crc32c_block;
+pub(crate) mod crc32c_block;
 mod fifo;
 mod join;
 mod pick;
@@ -27,14 +27,14 @@ pub use async_ram::AsyncRam;
 pub use byte_ram::ByteRam;
 pub use crc32c_block::Crc32cBlock;
 pub use fifo::Fifo;
-pub use join::{Concat, Widen};
+pub use join::{Concat, Gather, Widen};
 pub use pick::{PriorityPick, RoundRobin};
 pub use register::Register;
 
 use rust_hdl::core::timing::TimingInfo;
 
 /// The timing entry of a cell whose clock is `clock`.
-fn clocked(name: &str, inputs: &[&str], outputs: &[&str]) -> Vec<TimingInfo> {
+pub(crate) fn clocked(name: &str, inputs: &[&str], outputs: &[&str]) -> Vec<TimingInfo> {
     let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
     vec![TimingInfo { name: name.into(), clock: "clock".into(), inputs: list(inputs), outputs: list(outputs) }]
 }

@@ -100,6 +100,9 @@ pub struct MultiDevice {
     turn: DFF<Bits<2>>,
     device: DFF<Bits<3>>,
     missing: DFF<Bit>,
+    stage: DFF<Bits<2>>,
+    entry: DFF<Reached>,
+    place_now: DFF<Bits<8>>,
     timer: DFF<Bits<12>>,
     reached: AsyncRam<Reached, 8, 1>,
     place: Concat<3, 5, 8>,
@@ -111,13 +114,14 @@ pub struct MultiDevice {
     heard_hash: Signal<Local, Bits<5>>,
     own_hash: Signal<Local, Bits<5>>,
     own: Signal<Local, Bits<32>>,
-    entry: Signal<Local, Reached>,
+    read: Signal<Local, Bit>,
     same_heard: Signal<Local, Bit>,
     same_own: Signal<Local, Bit>,
     one32: Constant<Bits<32>>,
     one12: Constant<Bits<12>>,
     one3: Constant<Bits<3>>,
     one2: Constant<Bits<2>>,
+    three2: Constant<Bits<2>>,
     last: Constant<Bits<3>>,
     patience: Constant<Bits<12>>,
     asks: Constant<Bits<8>>,
@@ -152,6 +156,9 @@ impl Default for MultiDevice {
             turn: Default::default(),
             device: Default::default(),
             missing: Default::default(),
+            stage: Default::default(),
+            entry: Default::default(),
+            place_now: Default::default(),
             timer: Default::default(),
             reached: Default::default(),
             place: Default::default(),
@@ -163,13 +170,14 @@ impl Default for MultiDevice {
             heard_hash: Default::default(),
             own_hash: Default::default(),
             own: Default::default(),
-            entry: Default::default(),
+            read: Default::default(),
             same_heard: Default::default(),
             same_own: Default::default(),
             one32: Constant::new(1.into()),
             one12: Constant::new(1.into()),
             one3: Constant::new(1.into()),
             one2: Constant::new(1.into()),
+            three2: Constant::new(3.into()),
             last: Constant::new((MAX_DEVICES as u64 - 1).into()),
             patience: Constant::new((PATIENCE - 1).into()),
             asks: Constant::new(1.into()),
@@ -183,7 +191,8 @@ impl Logic for MultiDevice {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, phase, heard, out, waiting, others, unit, turn, device, missing, timer
+            self, clock, phase, heard, out, waiting, others, unit, turn, device, missing, stage,
+            entry, place_now, timer
         );
         clock!(self, clock, reached);
         self.own.next = self.one32.val() << self.device_number.val();
@@ -208,21 +217,25 @@ impl Logic for MultiDevice {
             ^ self.heard_thread.val().get_bits::<5>(0);
         self.own_hash.next = self.waiting_pool.val().get_bits::<5>(0)
             ^ self.waiting_thread.val().get_bits::<5>(0);
-        self.entry.next = self.reached.read_data[0].val();
-        self.same_heard.next = (self.entry.val().pool == self.heard.q.val().pool)
-            & (self.entry.val().thread == self.heard.q.val().thread);
-        self.same_own.next = (self.entry.val().pool == self.waiting.q.val().pool)
-            & (self.entry.val().thread == self.waiting.q.val().thread);
+        self.entry.d.next = self.reached.read_data[0].val();
+        self.stage.d.next = self.stage.q.val() + self.one2.val();
+        self.read.next = self.stage.q.val() == self.three2.val();
+        self.same_heard.next = (self.entry.q.val().pool == self.heard.q.val().pool)
+            & (self.entry.q.val().thread == self.heard.q.val().thread);
+        self.same_own.next = (self.entry.q.val().pool == self.waiting.q.val().pool)
+            & (self.entry.q.val().thread == self.waiting.q.val().thread);
         self.place.high.next = self.device.q.val();
         self.place.low.next = self.own_hash.val();
-        self.reached.read_address[0].next = self.place.o.val();
-        self.reached.write_address.next = self.place.o.val();
+        self.place_now.d.next = self.place.o.val();
+        self.reached.read_address[0].next = self.place_now.q.val();
+        self.reached.write_address.next = self.place_now.q.val();
         self.reached.write_data.next = self.waiting.q.val();
         self.reached.write_enable.next = false;
 
         match self.phase.q.val() {
             Phase::Idle => {
                 self.heard.d.next = self.peer_in_data.val();
+                self.stage.d.next = 0.into();
                 self.device.d.next = self.device_number.val().get_bits::<3>(0);
                 self.turn.d.next = self.turn.q.val() + self.one2.val();
                 for i in 0..UNITS {
@@ -248,11 +261,13 @@ impl Logic for MultiDevice {
                 self.reached.write_data.next.pool = self.heard.q.val().pool;
                 self.reached.write_data.next.thread = self.heard.q.val().thread;
                 self.reached.write_data.next.txid = self.heard.q.val().txid;
-                self.reached.write_enable.next = !self.same_heard.val()
-                    | (self.entry.val().txid < self.heard.q.val().txid);
-                self.phase.d.next = Phase::Idle;
-                if self.heard.q.val().status == self.asks.val() {
-                    self.phase.d.next = Phase::Look;
+                if self.read.val() {
+                    self.reached.write_enable.next = !self.same_heard.val()
+                        | (self.entry.q.val().txid < self.heard.q.val().txid);
+                    self.phase.d.next = Phase::Idle;
+                    if self.heard.q.val().status == self.asks.val() {
+                        self.phase.d.next = Phase::Look;
+                    }
                 }
             }
             // And what this device can answer.
@@ -260,32 +275,39 @@ impl Logic for MultiDevice {
                 self.place.low.next = self.heard_hash.val();
                 self.out.d.next.pool = self.heard.q.val().pool;
                 self.out.d.next.thread = self.heard.q.val().thread;
-                self.out.d.next.txid = self.entry.val().txid;
+                self.out.d.next.txid = self.entry.q.val().txid;
                 self.out.d.next.status = self.tells.val();
                 self.out.d.next.device = self.speaker.o.val();
-                self.phase.d.next = Phase::Idle;
-                if self.same_heard.val() & (self.entry.val().txid >= self.heard.q.val().txid) {
-                    self.phase.d.next = Phase::Send;
+                if self.read.val() {
+                    self.phase.d.next = Phase::Idle;
+                    if self.same_heard.val() & (self.entry.q.val().txid >= self.heard.q.val().txid)
+                    {
+                        self.phase.d.next = Phase::Send;
+                    }
                 }
             }
             Phase::Own => {
-                self.reached.write_enable.next = !self.same_own.val()
-                    | (self.entry.val().txid < self.waiting.q.val().txid);
-                self.device.d.next = 0.into();
-                self.missing.d.next = false;
-                self.phase.d.next = Phase::Check;
+                if self.read.val() {
+                    self.reached.write_enable.next = !self.same_own.val()
+                        | (self.entry.q.val().txid < self.waiting.q.val().txid);
+                    self.device.d.next = 0.into();
+                    self.missing.d.next = false;
+                    self.phase.d.next = Phase::Check;
+                }
             }
             Phase::Check => {
-                self.device.d.next = self.device.q.val() + self.one3.val();
-                self.others.d.next = self.others.q.val() >> 1;
-                if self.others.q.val().get_bit(0)
-                    & !(self.same_own.val()
-                        & (self.entry.val().txid >= self.waiting.q.val().txid))
-                {
-                    self.missing.d.next = true;
-                }
-                if self.device.q.val() == self.last.val() {
-                    self.phase.d.next = Phase::Verdict;
+                if self.read.val() {
+                    self.device.d.next = self.device.q.val() + self.one3.val();
+                    self.others.d.next = self.others.q.val() >> 1;
+                    if self.others.q.val().get_bit(0)
+                        & !(self.same_own.val()
+                            & (self.entry.q.val().txid >= self.waiting.q.val().txid))
+                    {
+                        self.missing.d.next = true;
+                    }
+                    if self.device.q.val() == self.last.val() {
+                        self.phase.d.next = Phase::Verdict;
+                    }
                 }
             }
             Phase::Verdict => {

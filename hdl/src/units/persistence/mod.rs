@@ -226,6 +226,8 @@ pub struct Persistence {
     phase: DFF<Phase>,
     after: DFF<Phase>,
     section: DFF<Section>,
+    /// What is made in this cycle, decided in the one before.
+    form: DFF<Form>,
     public_state: DFF<Bits<3>>,
     open: DFF<Bit>,
     stopped: DFF<Bit>,
@@ -267,6 +269,7 @@ pub struct Persistence {
     boot_tagged: DFF<Bit>,
     loading_boot: DFF<Bit>,
     head_ok: DFF<Bit>,
+    head_crc: DFF<Bits<32>>,
     head_firmware: DFF<Bits<32>>,
     items: DFF<Bits<16>>,
     skip: DFF<Bits<16>>,
@@ -308,6 +311,7 @@ pub struct Persistence {
     one3: Constant<Bits<3>>,
     one16: Constant<Bits<16>>,
     one32: Constant<Bits<32>>,
+    zero32: Constant<Bits<32>>,
     one48: Constant<Bits<48>>,
     base: Constant<Bits<26>>,
     all_strobes: Constant<Bits<64>>,
@@ -402,6 +406,7 @@ impl Default for Persistence {
             phase: Default::default(),
             after: Default::default(),
             section: Default::default(),
+            form: Default::default(),
             public_state: Default::default(),
             open: Default::default(),
             stopped: Default::default(),
@@ -435,6 +440,7 @@ impl Default for Persistence {
             boot_tagged: Default::default(),
             loading_boot: Default::default(),
             head_ok: Default::default(),
+            head_crc: Default::default(),
             head_firmware: Default::default(),
             items: Default::default(),
             skip: Default::default(),
@@ -472,6 +478,7 @@ impl Default for Persistence {
             one3: Constant::new(1.into()),
             one16: Constant::new(1.into()),
             one32: Constant::new(1.into()),
+            zero32: Constant::new(0.into()),
             one48: Constant::new(1.into()),
             base: Constant::new((SAVE_BASE / LINE_U64 >> 8).into()),
             all_strobes: Constant::new(Bits::<64>::mask()),
@@ -504,12 +511,12 @@ impl Logic for Persistence {
     fn update(&mut self) {
         dff_setup!(
             self, clock,
-            phase, after, section, public_state, open, stopped, quiesced, gating,
+            phase, after, section, form, public_state, open, stopped, quiesced, gating,
             saving, saved, clean, shut_pending, reset_pending, load_pending,
             refused, failure, line, line_error, held, target, word_only,
             address_done, data_done, unanswered, write_error, feed, feed_first,
             armed, successor, arm_running, arm_fresh, boot_slot, boot_crc,
-            boot_tagged, loading_boot, head_ok, head_firmware, items, skip, resume,
+            boot_tagged, loading_boot, head_ok, head_crc, head_firmware, items, skip, resume,
             item_resume, done, second, index, pause, run, cycles, replayed_count,
             candidate, candidate_index, candidate_valid, best, best_index, found,
             floor
@@ -551,17 +558,27 @@ impl Logic for Persistence {
         self.gate_ready.next = !self.gating.q.val();
 
         // How a line is made.
-        self.lines.form.next = Form::Running;
+        self.lines.form.next = self.form.q.val();
         self.lines.generation.next = self.armed.q.val();
         self.lines.items.next = self.done.q.val();
-        self.lines.resume.next = 0.into();
+        self.lines.resume.next = self.saved_slot_resume.val();
+        if self.gating.q.val() {
+            self.lines.resume.next = self.gate_pc.val();
+        }
         self.lines.mapping.next = self.saved_map.val();
-        self.lines.order.next = self.order.val();
+        self.lines.order.next = self.saved_slot_order.val();
+        if self.form.q.val() == Form::Store {
+            self.lines.order.next = self.saved_line_order.val();
+        }
+        if self.form.q.val() == Form::Head {
+            self.lines.order.next = self.order.val();
+            self.lines.items.next = self.items.q.val();
+        }
         self.lines.page.next = self.saved_slot_page.val();
         self.lines.address.next = self.saved_line_line.val();
         self.lines.strobes.next = self.saved_line_strobes.val();
         self.lines.firmware.next = self.firmware_crc.val();
-        self.lines.crc.next = 0.into();
+        self.lines.crc.next = self.head_crc.q.val();
 
         // The checksum runs over every line that is fed.
         self.crc.reset.next = self.reset.val();
@@ -926,6 +943,7 @@ impl Logic for Persistence {
                 }
             }
             Phase::Inject => {
+                self.form.d.next = Form::Progress;
                 self.inject_command_valid.next = self.fields.item_command.val();
                 self.inject_store_valid.next = !self.fields.item_command.val();
                 if (self.fields.item_command.val() & self.inject_command_ready.val())
@@ -938,8 +956,6 @@ impl Logic for Persistence {
                 if self.idle.val() & self.quiet.val() {
                     self.run.d.next = self.run.q.val() + self.one9.val();
                 }
-                self.lines.form.next = Form::Progress;
-                self.lines.resume.next = self.gate_pc.val();
                 self.word_only.d.next = true;
                 self.target.d.next = self.progress_line.val();
                 if self.gate_valid.val() {
@@ -963,8 +979,9 @@ impl Logic for Persistence {
                 self.gate_ready.next = true;
                 self.phase.d.next = Phase::Settle;
             }
+            // No unit runs any more, so that `gate_pc` is not a place to resume at.
             Phase::ItemDone => {
-                self.lines.form.next = Form::Progress;
+                self.lines.resume.next = 0.into();
                 self.line.d.next = self.lines.line.val();
                 self.after.d.next = Phase::NextItem;
                 self.phase.d.next = Phase::Write;
@@ -972,12 +989,12 @@ impl Logic for Persistence {
 
             // One store consumes the image and arms the next generation.
             Phase::Arm => {
+                self.form.d.next = Form::Running;
                 self.armed.d.next = self.successor.q.val();
                 self.successor.d.next = self.successor.q.val() + self.one48.val();
                 self.phase.d.next = Phase::ArmLine;
             }
             Phase::ArmLine => {
-                self.lines.form.next = Form::Running;
                 self.line.d.next = self.lines.line.val();
                 self.word_only.d.next = true;
                 self.target.d.next = self.arm_line.val();
@@ -1037,12 +1054,12 @@ impl Logic for Persistence {
             // Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
             Phase::ShutDown => {
                 self.shut_pending.d.next = false;
+                self.form.d.next = Form::Clean;
                 self.stopped.d.next = true;
                 if self.stopped.q.val() & self.calm.val() {
                     self.run.d.next = self.run.q.val() + self.one9.val();
                 }
                 if self.run.q.val().get_bit(4) & self.idle.val() {
-                    self.lines.form.next = Form::Clean;
                     self.line.d.next = self.lines.line.val();
                     self.word_only.d.next = true;
                     self.target.d.next = self.arm_line.val();
@@ -1126,11 +1143,15 @@ impl Logic for Persistence {
                 }
             }
             Phase::SaveIndex => {
+                self.form.d.next = Form::Mapping;
                 self.phase.d.next = Phase::SaveLook;
             }
             Phase::SaveLook => {
                 self.phase.d.next = Phase::SaveNext;
-                self.lines.form.next = Form::Mapping;
+                self.form.d.next = Form::Store;
+                if self.section.q.val() == Section::Slots {
+                    self.form.d.next = Form::Command;
+                }
                 match self.section.q.val() {
                     Section::Mappings => {
                         self.line.d.next = self.lines.line.val();
@@ -1161,19 +1182,14 @@ impl Logic for Persistence {
                 }
             }
             Phase::SaveSecond => {
-                self.lines.form.next = Form::Store;
-                self.lines.order.next = self.saved_line_order.val();
-                if self.section.q.val() == Section::Slots {
-                    self.lines.form.next = Form::Command;
-                    self.lines.order.next = self.saved_slot_order.val();
-                    self.lines.resume.next = self.saved_slot_resume.val();
-                }
                 self.line.d.next = self.lines.line.val();
                 self.feed.d.next = true;
                 self.after.d.next = Phase::SaveNext;
                 self.phase.d.next = Phase::Post;
             }
             Phase::SaveNext => {
+                self.form.d.next = Form::Head;
+                self.head_crc.d.next = self.zero32.val();
                 self.index.d.next = self.index.q.val() + self.one7.val();
                 self.phase.d.next = Phase::SaveIndex;
                 match self.section.q.val() {
@@ -1197,8 +1213,6 @@ impl Logic for Persistence {
                 }
             }
             Phase::SaveWait => {
-                self.lines.form.next = Form::Head;
-                self.lines.items.next = self.items.q.val();
                 self.line.d.next = self.lines.line.val();
                 if !self.unanswered.q.val().any() {
                     self.feed.d.next = true;
@@ -1210,15 +1224,13 @@ impl Logic for Persistence {
                 }
             }
             Phase::SaveSeal => {
+                self.head_crc.d.next = self.seal.crc.val();
                 self.pause.d.next = self.pause.q.val() + self.one3.val();
                 if self.pause.q.val() == self.crc_latency.val() {
                     self.phase.d.next = Phase::SaveHead;
                 }
             }
             Phase::SaveHead => {
-                self.lines.form.next = Form::Head;
-                self.lines.items.next = self.items.q.val();
-                self.lines.crc.next = self.seal.crc.val();
                 self.line.d.next = self.lines.line.val();
                 self.target.d.next = self.head_line.val();
                 self.after.d.next = Phase::Saved;

@@ -1,0 +1,20 @@
+//! Prints the Verilog of one unit (module `top`), to measure it alone: `synthesise FILE --top top`.
+
+use nearpm_hdl::dut::verilog_of;
+use nearpm_hdl::units::completion_writer::CompletionWriter;
+use nearpm_hdl::units::multi_device::MultiDevice;
+use nearpm_hdl::units::persistence::Persistence;
+use nearpm_hdl::units::registers::Registers;
+
+fn main() {
+    let unit = std::env::args().nth(1).expect("the name of a unit");
+    let make = move || match unit.as_str() {
+        "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),
+        "multi_device" => verilog_of(Box::<MultiDevice>::default()),
+        "persistence" => verilog_of(Box::<Persistence>::default()),
+        "registers" => verilog_of(Box::<Registers>::default()),
+        other => panic!("no unit {other}"),
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(make);
+    print!("{}", thread.expect("a thread").join().expect("the unit is made"));
+}

@@ -1,0 +1,237 @@
+//! What an instruction asks for, with the addresses of its command put in.
+
+use crate::dut::PortValue;
+use nearpm_interface::firmware::{Instruction, Operand};
+use nearpm_interface::geometry::LINE_U64;
+use rust_hdl::prelude::*;
+
+/// An operation of a unit's memory engine.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+pub struct Operation {
+    /// First line to read; copies only.
+    pub from: Bits<34>,
+    /// First line to write.
+    pub line: Bits<34>,
+    /// First byte of the range in its first line.
+    pub offset: Bits<6>,
+    /// Last byte of the range in its last line.
+    pub end_byte: Bits<6>,
+    /// Lines, 1 to 4097.
+    pub count: Bits<13>,
+    /// Writes whole lines, not only the bytes of the range.
+    pub whole: Bit,
+    /// Writes the head of a log entry.
+    pub generate_head: Bit,
+    /// Writes the 8-byte value.
+    pub store: Bit,
+    /// The context that it belongs to.
+    pub context: Bit,
+}
+
+crate::port_record!(Operation { from, line, offset, end_byte, count, whole, generate_head, store, context });
+
+/// Decodes an instruction, combinationally: an operand multiplexer and one addition.
+///
+/// Exactly one of the `is_*` outputs and `fault` is high. `fault`: the word is none that an assembler makes, a copy
+/// of nothing, or a head about the auxiliary operand, whose pool offset is not known.
+#[derive(LogicBlock, Default)]
+pub struct Decode {
+    /// The instruction.
+    pub instruction: Signal<In, Bits<32>>,
+    /// Device address of the source.
+    pub source: Signal<In, Bits<40>>,
+    /// Device address of the destination.
+    pub destination: Signal<In, Bits<40>>,
+    /// Device address of the auxiliary operand.
+    pub auxiliary: Signal<In, Bits<40>>,
+    /// Offset of the source in the pool.
+    pub source_offset: Signal<In, Bits<64>>,
+    /// Offset of the destination in the pool.
+    pub destination_offset: Signal<In, Bits<64>>,
+    /// Bytes of the operands, 1 to 262144.
+    pub length: Signal<In, Bits<19>>,
+    /// The context that executes.
+    pub context: Signal<In, Bit>,
+    /// `End`.
+    pub is_end: Signal<Out, Bit>,
+    /// `Copy`.
+    pub is_copy: Signal<Out, Bit>,
+    /// `Generate`.
+    pub is_generate: Signal<Out, Bit>,
+    /// `Store`.
+    pub is_store: Signal<Out, Bit>,
+    /// `Wait`.
+    pub is_wait: Signal<Out, Bit>,
+    /// `Synchronise`.
+    pub is_synchronise: Signal<Out, Bit>,
+    /// Must not be executed.
+    pub fault: Signal<Out, Bit>,
+    /// Status of `End`; kind of `Generate`.
+    pub code: Signal<Out, Bits<8>>,
+    /// Pool offset of the object of `Generate`.
+    pub object: Signal<Out, Bits<64>>,
+    /// What `Copy`, `Generate` and `Store` ask the memory engine for.
+    pub operation: Signal<Out, Operation>,
+}
+
+/// Bit of `from_lines` (and of `to_lines`) in an instruction, found by encoding one.
+fn copy_field(from_lines: u8, to_lines: u8) -> u32 {
+    let blank = Instruction::Copy {
+        from: Operand::Source,
+        from_lines: 0,
+        to: Operand::Source,
+        to_lines: 0,
+        lines: false,
+    };
+    let set = Instruction::Copy { from: Operand::Source, from_lines, to: Operand::Source, to_lines, lines: false };
+    (blank.encode() ^ set.encode()).trailing_zeros()
+}
+
+impl Decode {
+    fn address(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Source => self.source.val(),
+            Operand::Destination => self.destination.val(),
+            Operand::Auxiliary => self.auxiliary.val(),
+        }
+        .to_u64()
+    }
+
+    /// The Verilog model computes these fields whatever the instruction is.
+    fn fields(&self) -> (Operation, u64, u8) {
+        let word = self.instruction.val().to_u64() as u32;
+        let operand = |code: u32| Operand::from_code((code & 3) as u8).unwrap_or(Operand::Auxiliary);
+        let (first, second) = (operand(word >> 26), operand(word >> 24));
+        let (from, to) = (self.address(first), self.address(second));
+        let whole = word >> 23 & 1 == 1;
+        let (is_copy, store) = (word >> 28 == 1, word >> 28 == 3);
+        let length = self.length.val().to_u64();
+        let line = if is_copy { to } else { from } / LINE_U64;
+        let (offset, end) = match (is_copy, store) {
+            (true, _) => {
+                let offset = if whole { from } else { to } % LINE_U64;
+                (offset, offset + length + LINE_U64 - 1)
+            }
+            (_, true) => (from % LINE_U64, from % LINE_U64),
+            _ => (0, 0),
+        };
+        let mask34 = (1 << 34) - 1;
+        let operation = Operation {
+            from: ((from / LINE_U64 + u64::from(word >> 8 & 0xff)) & mask34).into(),
+            line: ((line + if is_copy { u64::from(word & 0xff) } else { 0 }) & mask34).into(),
+            offset: offset.into(),
+            end_byte: (end % LINE_U64).into(),
+            count: (if is_copy { (end / LINE_U64) & 0x1fff } else { 1 }).into(),
+            whole: if is_copy { whole } else { !store },
+            generate_head: word >> 28 == 2,
+            store,
+            context: self.context.val(),
+        };
+        let object = match second {
+            Operand::Source => self.source_offset.val(),
+            _ => self.destination_offset.val(),
+        };
+        (operation, object.to_u64(), word as u8)
+    }
+}
+
+impl Logic for Decode {
+    fn update(&mut self) {
+        use Instruction::{Copy, End, Generate, Store, Synchronise, Wait};
+        let decoded = Instruction::decode(self.instruction.val().to_u64() as u32).filter(|i| match i {
+            Copy { .. } => self.length.val().any(),
+            Generate { object, .. } => *object != Operand::Auxiliary,
+            _ => true,
+        });
+        self.is_end.next = matches!(decoded, Some(End { .. }));
+        self.is_copy.next = matches!(decoded, Some(Copy { .. }));
+        self.is_generate.next = matches!(decoded, Some(Generate { .. }));
+        self.is_store.next = matches!(decoded, Some(Store { .. }));
+        self.is_wait.next = decoded == Some(Wait);
+        self.is_synchronise.next = decoded == Some(Synchronise);
+        self.fault.next = decoded.is_none();
+        let (operation, object, code) = self.fields();
+        self.code.next = u64::from(code).into();
+        self.object.next = object.into();
+        self.operation.next = operation;
+    }
+
+    fn connect(&mut self) {
+        self.is_end.connect();
+        self.is_copy.connect();
+        self.is_generate.connect();
+        self.is_store.connect();
+        self.is_wait.connect();
+        self.is_synchronise.connect();
+        self.fault.connect();
+        self.code.connect();
+        self.object.connect();
+        self.operation.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let (from_lines, to_lines) = (copy_field(1, 0), copy_field(0, 1));
+        let blank = Operation::default();
+        let fields = [
+            ("from + {26'd0, from_lines}", blank.get_my_offset_from(), 34),
+            ("to + {26'd0, copy ? to_lines : 8'd0}", blank.get_my_offset_line(), 34),
+            ("offset", blank.get_my_offset_offset(), 6),
+            ("copy ? finish[5:0] : store ? offset : 6'd0", blank.get_my_offset_end_byte(), 6),
+            ("copy ? finish[18:6] : 13'd1", blank.get_my_offset_count(), 13),
+            ("copy ? whole : ~store", blank.get_my_offset_whole(), 1),
+            ("head", blank.get_my_offset_generate_head(), 1),
+            ("store", blank.get_my_offset_store(), 1),
+            ("context", blank.get_my_offset_context(), 1),
+        ];
+        let mut code = format!(
+            "wire [3:0] op = instruction[31:28];\n\
+             wire [1:0] one = instruction[27:26];\n\
+             wire [1:0] two = instruction[25:24];\n\
+             wire whole = instruction[23];\n\
+             wire [7:0] from_lines = instruction[{from_top}:{from_lines}];\n\
+             wire [7:0] to_lines = instruction[{to_top}:{to_lines}];\n\
+             wire copy = op == 4'd1;\n\
+             wire head = op == 4'd2;\n\
+             wire store = op == 4'd3;\n\
+             wire [39:0] first = one == 2'd0 ? source : one == 2'd1 ? destination : auxiliary;\n\
+             wire [39:0] second = two == 2'd0 ? source : two == 2'd1 ? destination : auxiliary;\n\
+             wire [33:0] from = first[39:6];\n\
+             wire [33:0] to = copy ? second[39:6] : first[39:6];\n\
+             wire [5:0] offset = copy ? (whole ? first[5:0] : second[5:0]) : store ? first[5:0] : 6'd0;\n\
+             wire [18:0] finish = length + {{13'd0, offset}} + 19'd63;\n\
+             wire three = &one;\n\
+             always @(*) begin\n\
+             \x20   is_end = op == 4'd0 & ~|instruction[27:8];\n\
+             \x20   is_copy = copy & ~three & ~&two & ~|instruction[22:16] & |length;\n\
+             \x20   is_generate = head & ~three & ~two[1] & ~|instruction[23:8];\n\
+             \x20   is_store = store & ~three & ~|instruction[25:0];\n\
+             \x20   is_wait = op == 4'd4 & ~|instruction[27:0];\n\
+             \x20   is_synchronise = op == 4'd5 & ~|instruction[27:0];\n\
+             \x20   fault = ~(is_end | is_copy | is_generate | is_store | is_wait | is_synchronise);\n\
+             \x20   code = instruction[7:0];\n\
+             \x20   object = two == 2'd0 ? source_offset : destination_offset;\n",
+            from_top = from_lines + 7,
+            to_top = to_lines + 7,
+        );
+        for (value, low, bits) in fields {
+            code += &format!("    operation[{low} +: {bits}] = {value};\n");
+        }
+        Verilog::Custom(code + "end\n")
+    }
+}
+
+crate::dut_ports!(Decode {
+    instruction, source, destination, auxiliary, source_offset, destination_offset, length, context, is_end, is_copy,
+    is_generate, is_store, is_wait, is_synchronise, fault, code, object, operation,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_as_wide_as_its_fields() {
+        assert_eq!(Operation::BITS, 34 + 34 + 6 + 6 + 13 + 4);
+        assert_eq!(Operation::default().to_value(), 0u64);
+    }
+}

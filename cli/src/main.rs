@@ -1,2 +1,56 @@
 //! The `nearpm` command-line program.
-fn main() {}
+//!
+//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes.
+//! Progress and wall-clock times go to standard error.
+
+mod card;
+mod cut;
+mod demo;
+mod firmware;
+mod job;
+mod rig;
+mod table;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Crash-consistent persistent memory with a NearPM card.
+#[derive(Parser)]
+#[command(version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a workload, cut the power, recover, and check what is left
+    Run(job::RunArguments),
+    /// The main job: crash and recovery on the simulated cards, and what the card is worth
+    Demo(demo::DemoArguments),
+    /// Assemble, disassemble or check firmware images
+    #[command(subcommand)]
+    Firmware(firmware::FirmwareCommand),
+    /// Ask a card what it is
+    #[command(subcommand)]
+    Card(card::CardCommand),
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Run(arguments) => job::command(&arguments),
+        Command::Demo(arguments) => demo::command(&arguments),
+        Command::Firmware(command) => firmware::command(&command),
+        Command::Card(command) => card::command(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,105 @@
+//! Tables for people: Markdown, with aligned columns.
+
+use std::fmt;
+
+/// A table: the first column is text, all others are right-aligned.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new(headings: &[&str]) -> Self {
+        Table { rows: vec![headings.iter().map(|h| h.to_string()).collect()] }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not as many cells as there are headings.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        assert_eq!(N, self.rows[0].len(), "a row has a cell for each heading");
+        self.rows.push(cells.into());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths: Vec<usize> = (0..self.rows[0].len())
+            .map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .collect();
+        for (number, row) in self.rows.iter().enumerate() {
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                match column {
+                    0 => write!(f, "| {cell:<width$} |")?,
+                    _ => write!(f, " {cell:>width$} |")?,
+                }
+            }
+            writeln!(f)?;
+            if number == 0 {
+                for (column, &width) in widths.iter().enumerate() {
+                    match column {
+                        0 => write!(f, "|{}|", "-".repeat(width + 2))?,
+                        _ => write!(f, "{}:|", "-".repeat(width + 1))?,
+                    }
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number with its thousands apart: `1 234 567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time in a unit that leaves three digits or so before the point.
+pub fn time(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+/// A size in a unit that leaves three digits or so before the point.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&["name", "n"]);
+        table.row(["é".into(), "10".into()]);
+        assert_eq!(table.to_string(), "| name |  n |\n|------|---:|\n| é    | 10 |\n");
+    }
+
+    #[test]
+    fn quantities_read_well() {
+        assert_eq!(grouped(1), "1");
+        assert_eq!(grouped(1234567), "1 234 567");
+        assert_eq!(grouped(100000), "100 000");
+        assert_eq!(time(1500), "1500 ns");
+        assert_eq!(time(1_500_000), "1500.0 us");
+        assert_eq!(size(20480), "20.0 KiB");
+    }
+}

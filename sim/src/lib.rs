@@ -6,4 +6,5 @@ pub mod ddr4;
 pub mod figures;
 pub mod host;
 pub mod machine;
+pub mod model;
 pub mod rng;

@@ -32,5 +32,7 @@ mod stats;
 mod tests;
 
 pub use config::{Config, Controller, Timing};
+pub(crate) use config::{CLOCKS, CONTROLLER_MHZ};
+pub(crate) use map::{BANKS, Place};
 pub use port::{Ddr4, ReadBeat, WriteAnswer, WriteBeat};
 pub use stats::Stats;

@@ -1,0 +1,40 @@
+//! Protections that a test can switch off, one at a time, to show that its check would notice.
+
+/// One disabled protection. The rule in brackets is the one of `docs/contract.md` that it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// A host access is compared only with commands that run, not with those that wait (C1).
+    StorePassesWaitingCommand,
+    /// A command is not compared with held host accesses (C1).
+    CommandPassesHeldStore,
+    /// Host loads wait for nothing (C1).
+    LoadsAreNotOrdered,
+    /// Ordered commands wait only for conflicts, not for all earlier commands of (pool, thread) (C1, C4).
+    CommitIsNotOrdered,
+    /// A command retires when its writes have been handed to the memory, not when they were answered (C2).
+    ReleaseBeforeAnswer,
+    /// A filled slot executes whatever its checksum (C3).
+    HalfCommandExecutes,
+    /// A read-back counts commands that have arrived but are not numbered (C4).
+    AcceptedTooEarly,
+    /// Ranges are not checked against the pool (C5).
+    RangesAreNotChecked,
+    /// A log that failed retires like any other: its stores go on (C5).
+    FailedLogReleasesStores,
+    /// A commit is executed although a log of its (pool, thread) failed (C5).
+    CommitAfterFailedLog,
+    /// Exact copies write the whole lines that they touch (C6).
+    RollbackRoundsToLines,
+    /// The head of the save is written without waiting for the body (C7).
+    SaveHeadIsEarly,
+    /// Any valid save is replayed, whatever the arm word says (C7).
+    TornSaveFallsBack,
+    /// Replay ignores the progress word (C7).
+    ReplayStartsOver,
+    /// Host accesses are served while a replay runs (C7).
+    WindowOpensEarly,
+    /// A function-level reset forgets what was accepted (C8).
+    ResetDropsWork,
+    /// The dispatcher prefers the lowest slot instead of taking turns (C10).
+    FloodStarves,
+}

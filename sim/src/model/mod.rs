@@ -1,0 +1,46 @@
+//! The transaction-level card: the behaviour of the RTL and its timing, for millions of commands.
+//!
+//! [`ModelCard`] is event-driven: nothing is computed for a cycle in which nothing happens, and a run depends on nothing but
+//! the medium, the accesses and their cycles. Its parts are the units of `docs/hardware.md` under their names:
+//!
+//! | module | units |
+//! |---|---|
+//! | `front`, `pages` | CommandPort, HostPort: arrival, reassembly, numbering |
+//! | `decoder`, `mapping` | Decoder, AddressMap |
+//! | `order`, [`item`] | OrderingPoint, RangeTable, DependencyMatrix, RequestSlots, lines of HostQueue |
+//! | `dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
+//! | `unit` | NearPmUnit |
+//! | `port`, [`memory`] | MemoryPort and the memory behind it |
+//! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
+//! | [`timing`] | every latency |
+//! | [`trace`], [`monitor`] | what happened, and whether its order was right |
+//! | [`fault`] | protections that tests disable |
+//!
+//! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is one event, so that a
+//! unit starts to write when a read burst is whole; a second memory port and peers do not exist.
+
+mod answers;
+mod card;
+mod decoder;
+mod dispatch;
+#[doc(hidden)]
+pub mod fault;
+mod firmware;
+mod front;
+pub mod item;
+mod mapping;
+pub mod memory;
+pub mod monitor;
+mod order;
+mod pages;
+mod persistence;
+mod port;
+mod registers;
+pub mod timing;
+pub mod trace;
+mod unit;
+mod wheel;
+
+pub use card::{Config, ModelCard};
+pub use memory::Kind;
+pub use timing::Timing;

@@ -1,0 +1,248 @@
+//! OrderingPoint, DependencyMatrix, RequestSlots and the lines of HostQueue: what is live, and what waits for what.
+
+use nearpm_interface::command::Command;
+use nearpm_interface::firmware::{Descriptor, descriptor};
+use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE, REQUEST_SLOTS};
+
+use super::fault::Fault;
+use super::item::{ITEMS, Item, Ranges, SLOT_BITS};
+use crate::core::Ticket;
+
+/// A request slot.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    /// The command as it was posted.
+    pub raw: [u8; LINE],
+    /// The same by fields.
+    pub command: Command,
+    /// Operand descriptor.
+    pub descriptor: Descriptor,
+    /// Order number.
+    pub order: u64,
+    /// Page that it came from.
+    pub page: u8,
+    /// Mapping entry.
+    pub entry: u8,
+    /// Instruction at which a replay resumes; 0 for the entry of the program.
+    pub resume: u8,
+    /// A log that failed: it holds its ranges against host accesses until its mapping goes.
+    pub failed: bool,
+}
+
+/// A line of the host queue.
+#[derive(Clone, Copy)]
+pub struct HostLine {
+    /// Who waits for a read; a write is answered when it is numbered.
+    pub ticket: Option<Ticket>,
+    /// A store.
+    pub write: bool,
+    /// Device address of the line.
+    pub address: u64,
+    /// Data of a store.
+    pub data: [u8; LINE],
+    /// Bytes to write.
+    pub strobes: u64,
+    /// Order number.
+    pub order: u64,
+}
+
+/// Live items and their dependency bits.
+pub struct Order {
+    /// Order number of the last numbered item.
+    pub last: u64,
+    /// Request slots; valid where live.
+    pub slots: Vec<Slot>,
+    /// Host lines; valid where live.
+    pub lines: Vec<HostLine>,
+    /// Live items, one bit each.
+    live: u128,
+    /// Live items that were issued.
+    issued: u128,
+    /// Failed slots.
+    failed: u128,
+    ranges: Vec<Ranges>,
+    /// Row of each item: what it waits for.
+    rows: Vec<u128>,
+    /// Column of each item: what waits for it.
+    columns: Vec<u128>,
+}
+
+const FREE_SLOT: Slot = Slot {
+    raw: [0; LINE],
+    command: Command {
+        opcode: 0,
+        flags: 0,
+        thread: 0,
+        pool: 0,
+        txid: 0,
+        source: 0,
+        destination: 0,
+        auxiliary: 0,
+        sequence: 0,
+        length: 0,
+        tag: 0,
+        participants: 0,
+        crc: 0,
+    },
+    descriptor: Descriptor(0),
+    order: 0,
+    page: 0,
+    entry: 0,
+    resume: 0,
+    failed: false,
+};
+
+const FREE_LINE: HostLine = HostLine { ticket: None, write: false, address: 0, data: [0; LINE], strobes: 0, order: 0 };
+
+impl Order {
+    /// Nothing live.
+    pub fn new() -> Self {
+        Order {
+            last: 0,
+            slots: vec![FREE_SLOT; REQUEST_SLOTS],
+            lines: vec![FREE_LINE; HOST_QUEUE_LINES],
+            live: 0,
+            issued: 0,
+            failed: 0,
+            ranges: vec![Ranges::NONE; ITEMS],
+            rows: vec![0; ITEMS],
+            columns: vec![0; ITEMS],
+        }
+    }
+
+    /// The lowest free request slot.
+    pub fn free_slot(&self) -> Option<u8> {
+        let slot = (!self.live & SLOT_BITS).trailing_zeros();
+        (slot < REQUEST_SLOTS as u32).then_some(slot as u8)
+    }
+
+    /// The lowest free host line.
+    pub fn free_line(&self) -> Option<u8> {
+        let line = (!self.live >> REQUEST_SLOTS).trailing_zeros();
+        (line < HOST_QUEUE_LINES as u32).then_some(line as u8)
+    }
+
+    /// Whether no item is live.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Live items, lowest slot first, then lines.
+    pub fn live(&self) -> impl Iterator<Item = Item> + use<> {
+        bits(self.live).map(Item::from_bit)
+    }
+
+    /// Whether an item is live.
+    pub fn is_live(&self, item: Item) -> bool {
+        self.live >> item.bit() & 1 == 1
+    }
+
+    /// Marks an item as issued.
+    pub fn issue(&mut self, item: Item) {
+        self.issued |= 1 << item.bit();
+    }
+
+    /// Whether nothing live can go on: all of it is failed, or waits for what has failed.
+    pub fn is_stuck(&self) -> bool {
+        bits(self.live & !self.failed).all(|bit| self.rows[bit as usize] != 0)
+    }
+
+    /// Numbers a command into a free slot; whether it has to wait.
+    pub fn number_command(&mut self, slot: u8, contents: Slot, ranges: Ranges, fault: Option<Fault>) -> bool {
+        let ordered = contents.descriptor.flag(descriptor::ORDERED) && fault != Some(Fault::CommitIsNotOrdered);
+        let mut row = 0;
+        for bit in bits(self.live & !self.failed) {
+            let waits = match Item::from_bit(bit) {
+                Item::Slot(other) => {
+                    (ordered && self.slots[other as usize].entry == contents.entry)
+                        || self.ranges[bit as usize].conflicts(&ranges)
+                }
+                Item::Line(_) if fault == Some(Fault::CommandPassesHeldStore) => false,
+                Item::Line(_) => self.ranges[bit as usize].conflicts(&ranges),
+            };
+            row |= (waits as u128) << bit;
+        }
+        self.last += 1;
+        self.slots[slot as usize] = Slot { order: self.last, ..contents };
+        self.enter(Item::Slot(slot), row, ranges)
+    }
+
+    /// Numbers a host access into a free line; whether it has to wait.
+    pub fn number_line(&mut self, line: u8, contents: HostLine, fault: Option<Fault>) -> bool {
+        let ranges = Ranges::line(contents.address, contents.write);
+        let mut row = 0;
+        for bit in bits(self.live) {
+            let waiting = bit < REQUEST_SLOTS as u32 && self.issued >> bit & 1 == 0;
+            let passed = waiting && fault == Some(Fault::StorePassesWaitingCommand);
+            row |= ((self.ranges[bit as usize].conflicts(&ranges) && !passed) as u128) << bit;
+        }
+        if !contents.write && fault == Some(Fault::LoadsAreNotOrdered) {
+            row = 0;
+        }
+        self.last += 1;
+        self.lines[line as usize] = HostLine { order: self.last, ..contents };
+        self.enter(Item::Line(line), row, ranges)
+    }
+
+    fn enter(&mut self, item: Item, row: u128, ranges: Ranges) -> bool {
+        let bit = item.bit();
+        debug_assert!(!self.is_live(item), "{item:?} is taken");
+        self.live |= 1 << bit;
+        self.issued &= !(1 << bit);
+        self.ranges[bit as usize] = ranges;
+        self.rows[bit as usize] = row;
+        self.columns[bit as usize] = 0;
+        for waited in bits(row) {
+            self.columns[waited as usize] |= 1 << bit;
+        }
+        row != 0
+    }
+
+    /// Retires an item; gives the items that wait for nothing more.
+    pub fn retire(&mut self, item: Item) -> impl Iterator<Item = Item> + use<> {
+        let bit = item.bit();
+        debug_assert!(self.is_live(item), "{item:?} retires twice");
+        self.live &= !(1 << bit);
+        self.failed &= !(1 << bit);
+        let column = std::mem::take(&mut self.columns[bit as usize]);
+        self.clear(bit, column)
+    }
+
+    /// Keeps a failed log's slot live: it lets commands go on and holds host accesses.
+    pub fn fail(&mut self, slot: u8) -> impl Iterator<Item = Item> + use<> {
+        let bit = Item::Slot(slot).bit();
+        self.failed |= 1 << bit;
+        self.slots[slot as usize].failed = true;
+        let commands = self.columns[bit as usize] & SLOT_BITS;
+        self.columns[bit as usize] &= !SLOT_BITS;
+        self.clear(bit, commands)
+    }
+
+    /// Clears one bit in the rows of `waiters`.
+    fn clear(&mut self, bit: u32, waiters: u128) -> impl Iterator<Item = Item> + use<> {
+        let mut ready = 0;
+        for waiter in bits(waiters) {
+            let row = &mut self.rows[waiter as usize];
+            *row &= !(1 << bit);
+            ready |= ((*row == 0) as u128) << waiter;
+        }
+        bits(ready).map(Item::from_bit)
+    }
+
+    /// Failed slots of a mapping entry, or of all.
+    pub fn failed_slots(&self, entry: Option<u8>) -> Vec<u8> {
+        let of = |&bit: &u32| entry.is_none_or(|e| self.slots[bit as usize].entry == e);
+        bits(self.failed).filter(of).map(|bit| bit as u8).collect()
+    }
+}
+
+/// The set bits of a mask, lowest first.
+fn bits(mut mask: u128) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let bit = mask.trailing_zeros();
+            mask &= mask - 1;
+            bit
+        })
+    })
+}

@@ -1,0 +1,142 @@
+//! MemoryPort: who gets the memory next, and for how long one direction goes on.
+
+use nearpm_interface::geometry::UNITS;
+
+use super::card::{ModelCard, Signal};
+use super::memory::WriteBeat;
+
+/// Requesters of the port: units 0 to 3, then these.
+pub const HOST: usize = UNITS;
+/// Persistence and FirmwareStore.
+pub const SYSTEM: usize = UNITS + 1;
+/// Number of requesters.
+pub const REQUESTERS: usize = UNITS + 2;
+
+/// State of the arbiter.
+pub struct Port {
+    /// Cycle of the arbitration that counts; later or earlier wake-ups are stale.
+    due: u64,
+    /// Cycle from which a burst can be granted.
+    free: u64,
+    writing: bool,
+    /// Beats granted since the direction changed.
+    beats: u32,
+    /// Requester that was served last, by direction.
+    turn: [usize; 2],
+    /// Times that the direction changed.
+    pub switches: u32,
+    /// Data of the burst that is being granted.
+    pub data: Vec<WriteBeat>,
+}
+
+impl Port {
+    pub fn new() -> Self {
+        Port {
+            due: u64::MAX,
+            free: 0,
+            writing: false,
+            beats: 0,
+            turn: [0; 2],
+            switches: 0,
+            data: Vec::with_capacity(64),
+        }
+    }
+}
+
+impl ModelCard {
+    /// Lets the port arbitrate at a cycle, or as soon as it is free.
+    pub(super) fn wake_port(&mut self, at: u64) {
+        let at = at.max(self.port.free).max(self.now);
+        if at < self.port.due {
+            self.port.due = at;
+            self.wheel.push(at, Signal::Port);
+        }
+    }
+
+    pub(super) fn on_port(&mut self) {
+        if self.port.due != self.now {
+            return;
+        }
+        self.port.due = u64::MAX;
+        let (reads, writes) = self.requests();
+        if reads | writes == 0 {
+            return;
+        }
+        let batch_over = self.port.beats >= self.timing.batch_beats;
+        let (own, other) = if self.port.writing { (writes, reads) } else { (reads, writes) };
+        if own == 0 || (batch_over && other != 0) {
+            self.port.writing = !self.port.writing;
+            self.port.beats = 0;
+            self.port.switches = self.port.switches.wrapping_add(1);
+        }
+        let write = self.port.writing;
+        if !self.memory.has_room(write) {
+            let retry = self.memory.retry(self.now, write);
+            self.wake_port(retry);
+            return;
+        }
+        let requester = self.choose(if write { writes } else { reads }, write);
+        let beats = if write { self.grant_write(requester) } else { self.grant_read(requester) };
+        self.port.beats += beats as u32;
+        // Write data takes a cycle a line; read addresses take one a burst.
+        self.port.free = self.now + if write { beats as u64 } else { 1 };
+        let (reads, writes) = self.requests();
+        if reads | writes != 0 {
+            self.wake_port(self.port.free);
+        }
+    }
+
+    /// Requesters with a read and with a write, one bit each.
+    fn requests(&self) -> (u32, u32) {
+        let system =
+            ((!self.system.reads.is_empty() as u32) << SYSTEM, (!self.system.writes.is_empty() as u32) << SYSTEM);
+        if self.quiesce {
+            return system;
+        }
+        let mut reads = system.0 | (!self.host_reads.is_empty() as u32) << HOST;
+        let mut writes = system.1 | (!self.host_writes.is_empty() as u32) << HOST;
+        for (u, unit) in self.units.iter().enumerate() {
+            reads |= (unit.read_request.is_some() as u32) << u;
+            writes |= (unit.write_request as u32) << u;
+        }
+        (reads, writes)
+    }
+
+    /// `system` first, then the others in turn.
+    fn choose(&mut self, requests: u32, write: bool) -> usize {
+        if requests >> SYSTEM & 1 == 1 {
+            return SYSTEM;
+        }
+        let turn = &mut self.port.turn[write as usize];
+        let chosen = (1..=REQUESTERS).map(|step| (*turn + step) % REQUESTERS).find(|&r| requests >> r & 1 == 1);
+        *turn = chosen.expect("somebody asks");
+        *turn
+    }
+
+    fn grant_read(&mut self, requester: usize) -> u8 {
+        let burst = match requester {
+            HOST => self.next_host_read(),
+            SYSTEM => self.system.reads.pop_front().expect("it asks"),
+            unit => self.unit_read_granted(unit),
+        };
+        self.memory.read(self.now, burst);
+        burst.beats
+    }
+
+    fn grant_write(&mut self, requester: usize) -> u8 {
+        let mut data = std::mem::take(&mut self.port.data);
+        data.clear();
+        let burst = match requester {
+            HOST => self.next_host_write(&mut data),
+            SYSTEM => {
+                let (burst, beats) = self.system.writes.pop_front().expect("it asks");
+                data.extend(beats);
+                burst
+            }
+            unit => self.unit_write_granted(unit, &mut data),
+        };
+        self.memory.write(self.now, burst, &data);
+        self.port.data = data;
+        burst.beats
+    }
+}

@@ -30,8 +30,14 @@
 pub mod cards;
 pub mod error;
 pub mod memory;
+mod alloc;
+mod executor;
+mod interval;
+mod lane;
+mod mechanism;
 mod options;
 mod pool;
+mod recovery;
 mod statistics;
 mod transaction;
 
@@ -39,6 +45,7 @@ pub use error::{Error, Problem};
 pub use memory::Survives;
 pub use nearpm_driver::pci::Caching;
 pub use options::{Durability, Engine, Mechanism, PoolOptions};
-pub use pool::{Location, Pool, Recovery, remove};
+pub use pool::{CardPool, Location, Pool, list, remove};
+pub use recovery::Recovery;
 pub use statistics::Statistics;
 pub use transaction::Tx;

@@ -84,7 +84,7 @@ pub struct PoolOptions {
     pub(crate) durability: Durability,
     pub(crate) survives: Survives,
     pub(crate) caching: Caching,
-    pub(crate) lanes: u16,
+    pub(crate) lanes: Option<u16>,
     pub(crate) ring_bytes: Option<u32>,
     pub(crate) spare_pages: Option<u64>,
     pub(crate) epoch_ops: u64,
@@ -98,7 +98,7 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
-    /// Undo logging, card if there is one, durable commits that survive power cuts, 8 lanes,
+    /// Undo logging, card if there is one, durable commits that survive power cuts,
     /// epochs of 1024 transactions, everything else by the pool's size.
     pub fn new() -> Self {
         PoolOptions {
@@ -107,7 +107,7 @@ impl PoolOptions {
             durability: Durability::Durable,
             survives: Survives::PowerCut,
             caching: Caching::WriteBack,
-            lanes: 8,
+            lanes: None,
             ring_bytes: None,
             spare_pages: None,
             epoch_ops: 1024,
@@ -139,13 +139,15 @@ impl PoolOptions {
         self.caching = caching;
         self
     }
-    /// Log rings, 1 to 64: one for each thread number of the primitives. Transactions use the first.
+    /// Log rings, 1 to 64. Transactions use the last one; the others are for the thread numbers of the
+    /// primitives. Default: 8, fewer in pools below 16 MiB.
     pub fn lanes(mut self, lanes: u16) -> Self {
-        self.lanes = lanes;
+        self.lanes = Some(lanes);
         self
     }
     /// Bytes of each log ring, a multiple of 4096, 16 KiB to 64 MiB. Bounds what one transaction may
-    /// log, and the pages of an epoch under checkpointing. Default: 1 MiB, less in small pools.
+    /// log, and the pages of an epoch under checkpointing. Default: a quarter of the pool for all
+    /// rings, at most 1 MiB each.
     pub fn ring_bytes(mut self, bytes: u32) -> Self {
         self.ring_bytes = Some(bytes);
         self

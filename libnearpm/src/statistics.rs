@@ -49,7 +49,8 @@ counters! {
     fallbacks,
 }
 
-/// Adds to a counter.
+/// Adds to a counter. The pool's lock is held, so that no addition is lost without a locked instruction.
+#[inline]
 pub(crate) fn count(counter: &AtomicU64, amount: u64) {
-    counter.fetch_add(amount, Ordering::Relaxed);
+    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }

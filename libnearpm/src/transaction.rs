@@ -1,57 +1,219 @@
 //! An open transaction.
 
+use std::ops::Range;
+
+use crate::alloc::{Allocator, Session};
 use crate::error::Error;
+use crate::mechanism::{Acknowledged, Context, Protocol};
+use crate::options::Durability;
+
+/// What is behind the lock of a pool.
+pub(crate) struct Inner {
+    pub cx: Context,
+    pub protocol: Box<dyn Protocol>,
+    pub allocator: Allocator,
+    /// A rollback or a commit failed half-way: nothing goes on before a recovery.
+    pub poisoned: bool,
+    /// The pool was closed in order.
+    pub closed: bool,
+}
+
+impl Inner {
+    pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {
+        (&mut self.allocator, Session { cx: &mut self.cx, protocol: &mut *self.protocol })
+    }
+}
 
 /// An open transaction: reads see its own writes, and nothing of it remains when it is aborted.
 ///
 /// Offsets count from the start of the pool, as [`Tx::alloc`] and [`crate::Pool::root`] give them; 0 is
-/// never an object.
+/// never an object. A range that leaves the heap is refused with [`Error::OutOfRange`] and has no effect.
 pub struct Tx<'p> {
-    pub(crate) pool: std::marker::PhantomData<&'p ()>,
+    inner: &'p mut Inner,
+    /// Offsets that programs may use.
+    heap: Range<u64>,
+    /// A call failed half-way, so that the transaction can only be aborted.
+    doomed: bool,
+    /// Committed or rolled back.
+    ended: bool,
 }
 
-impl Tx<'_> {
+impl<'p> Tx<'p> {
+    pub(crate) fn begin(inner: &'p mut Inner) -> Tx<'p> {
+        let heap = inner.allocator.range();
+        Tx { inner, heap, doomed: false, ended: false }
+    }
+
+    pub(crate) fn commit(mut self, durability: Durability) -> Result<Acknowledged, Error> {
+        if self.doomed {
+            self.rollback()?;
+            return Err(Error::abort("an earlier call of the transaction failed half-way, and its error was ignored"));
+        }
+        let (allocator, mut session) = self.inner.session();
+        let prepared =
+            allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
+        if let Err(error) = prepared {
+            self.rollback()?;
+            return Err(error);
+        }
+        self.ended = true;
+        let inner = &mut *self.inner;
+        match inner.protocol.commit(&mut inner.cx, durability) {
+            Ok(acknowledged) => {
+                inner.allocator.commit();
+                Ok(acknowledged)
+            }
+            Err(error) => {
+                // Whether the commit word is durable only a recovery can tell.
+                inner.poisoned = true;
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn rollback(&mut self) -> Result<(), Error> {
+        self.ended = true;
+        let inner = &mut *self.inner;
+        let result = inner.protocol.abort(&mut inner.cx);
+        inner.poisoned |= result.is_err();
+        inner.allocator.abort();
+        result
+    }
+
+    fn check(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let end = offset.checked_add(length);
+        if offset < self.heap.start || end.is_none_or(|end| end > self.heap.end) {
+            return Err(Error::OutOfRange { offset, length, heap: self.heap.clone() });
+        }
+        Ok(())
+    }
+
+    /// Notes that a call failed in a way that may have left part of its work.
+    fn doom<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        let harmless = |error: &Error| {
+            matches!(error, Error::ZeroSize { .. } | Error::Full { .. } | Error::NotAllocated { .. })
+        };
+        self.doomed |= result.as_ref().is_err_and(|e| !harmless(e));
+        result
+    }
+
     /// Reads `data.len()` bytes at `offset`.
+    #[inline]
     pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
-        todo!("{offset} {data:?}")
+        self.check(offset, data.len() as u64)?;
+        self.inner.protocol.read(&mut self.inner.cx, offset, data)
     }
+
     /// Writes `data` at `offset`.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when log or spare pages are full: then this call wrote nothing, and the transaction may go on.
+    #[inline]
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        todo!("{offset} {data:?}")
+        self.check(offset, data.len() as u64)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let result = self.inner.protocol.write(&mut self.inner.cx, offset, data);
+        match result {
+            Err(Error::TooLarge { .. }) => result,
+            _ => self.doom(result),
+        }
     }
+
     /// Reads a little-endian 8-byte word.
+    #[inline]
     pub fn read_u64(&mut self, offset: u64) -> Result<u64, Error> {
         let mut bytes = [0; 8];
         self.read(offset, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
+
     /// Writes a little-endian 8-byte word.
+    #[inline]
     pub fn write_u64(&mut self, offset: u64, value: u64) -> Result<(), Error> {
         self.write(offset, &value.to_le_bytes())
     }
-    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of 16, or of
-    /// 64 where `bytes` is one, or of 4096 where `bytes` is one.
+
+    /// Reads `bytes` bytes.
+    pub fn read_vec(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
+        self.check(offset, bytes as u64)?;
+        let mut data = vec![0; bytes];
+        self.read(offset, &mut data)?;
+        Ok(data)
+    }
+
+    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of 16; of
+    /// 64 where `bytes` is one, and of 4096 where `bytes` is one.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
-        todo!("{bytes}")
+        let (allocator, mut session) = self.inner.session();
+        let result = allocator.alloc(&mut session, bytes);
+        let (offset, usable) = self.doom(result)?;
+        self.inner.protocol.fresh(&mut self.inner.cx, offset, usable);
+        Ok(offset)
     }
-    /// Allocates zeroed bytes.
+
+    /// Allocates zeroed bytes; otherwise like [`Tx::alloc`].
     pub fn alloc_zeroed(&mut self, bytes: u64) -> Result<u64, Error> {
-        todo!("{bytes}")
+        const PIECE: u64 = 4096;
+        let offset = self.alloc(bytes)?;
+        let mut done = 0;
+        while done < bytes {
+            let length = PIECE.min(bytes - done);
+            let result =
+                self.inner.protocol.write(&mut self.inner.cx, offset + done, &[0; PIECE as usize][..length as usize]);
+            self.doom(result)?;
+            done += length;
+        }
+        Ok(offset)
     }
+
     /// Frees an object. Its space is used again only after the commit.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
-        todo!("{offset}")
+        let (allocator, mut session) = self.inner.session();
+        let result = allocator.free(&mut session, offset);
+        self.doom(result)
     }
-    /// Usable bytes of an object.
-    pub fn size_of(&mut self, offset: u64) -> Result<u64, Error> {
-        todo!("{offset}")
+
+    /// Usable bytes of an object: at least what was asked for.
+    pub fn size_of(&self, offset: u64) -> Result<u64, Error> {
+        self.inner.allocator.size_of(offset)
     }
-    /// Offset of the root object, 0 where none was set.
+
+    /// Offset of the root, 0 where none was set.
     pub fn root(&mut self) -> Result<u64, Error> {
-        todo!()
+        let offset = self.inner.cx.head.heap() + nearpm_interface::media::HEAP_ROOT;
+        let mut bytes = [0; 8];
+        self.inner.protocol.read(&mut self.inner.cx, offset, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
-    /// Makes an offset the root, from which a program finds everything else.
+
+    /// Makes an offset the root, from which a program finds everything else; 0 for none.
     pub fn set_root(&mut self, offset: u64) -> Result<(), Error> {
-        todo!("{offset}")
+        if offset != 0 {
+            self.check(offset, 1)?;
+        }
+        let place = self.inner.cx.head.heap() + nearpm_interface::media::HEAP_ROOT;
+        let result = self.inner.protocol.write(&mut self.inner.cx, place, &offset.to_le_bytes());
+        match result {
+            Err(Error::TooLarge { .. }) => result,
+            _ => self.doom(result),
+        }
+    }
+}
+
+impl Drop for Tx<'_> {
+    /// A transaction that was neither committed nor rolled back is unwinding: its writes are taken back.
+    fn drop(&mut self) {
+        if !self.ended {
+            // A rollback that fails poisons the pool; there is nobody to tell while unwinding.
+            let _ = self.rollback();
+        }
     }
 }

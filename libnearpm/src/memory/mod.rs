@@ -9,10 +9,12 @@ use crate::error::Error;
 
 mod card;
 mod mapped;
+mod medium;
 mod test;
 mod volatile;
 
 pub use card::CardMemory;
+pub(crate) use medium::{Backing, Medium};
 pub use mapped::{MappedMemory, Survives};
 pub use test::{Event, Image, TestMemory};
 pub use volatile::VolatileMemory;
@@ -29,7 +31,7 @@ pub trait Memory: Send + Sync {
     fn bytes(&self) -> u64;
     /// Loads `data.len()` bytes.
     fn load(&self, offset: u64, data: &mut [u8]);
-    /// Stores; an aligned 8-byte word inside the range is never torn.
+    /// Stores; eight bytes at a multiple of 8 are never torn.
     fn store(&self, offset: u64, data: &[u8]);
     /// Starts the write-back of the lines in the range; complete after [`Memory::fence`].
     fn write_back(&self, offset: u64, bytes: u64);
@@ -64,11 +66,4 @@ pub(crate) fn check_range(memory_bytes: u64, offset: u64, bytes: u64) {
         offset.checked_add(bytes).is_some_and(|end| end <= memory_bytes),
         "range of {bytes:#x} bytes at {offset:#x} leaves a memory of {memory_bytes:#x} bytes"
     );
-}
-
-/// Loads a little-endian 8-byte word.
-pub(crate) fn load_word(memory: &dyn Memory, offset: u64) -> u64 {
-    let mut bytes = [0; 8];
-    memory.load(offset, &mut bytes);
-    u64::from_le_bytes(bytes)
 }

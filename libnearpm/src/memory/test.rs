@@ -1,6 +1,19 @@
 //! Memory that knows what could have persisted.
+//!
+//! **Fault model.** Every store goes to a cache line. A line reaches the durable image in three ways only: it was
+//! written back and a fence followed; it was evicted at a moment of the cache's choosing; or the power
+//! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
+//! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
 
-/// What a probe was called for.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_interface::geometry::{LINE, LINE_U64};
+
+use super::{Memory, check_range};
+use crate::error::Error;
+
+/// What a probe was called for: it sees memory just before this takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A store.
@@ -14,5 +27,250 @@ pub enum Event {
 /// What survives a power cut.
 pub type Image = Vec<u8>;
 
-/// Memory with a model of the processor's caches.
-pub struct TestMemory {}
+/// Called at each event with its number and a way to ask what would survive a cut at this moment.
+type Probe = Box<dyn FnMut(u64, Event, &mut dyn FnMut(u64) -> Image) + Send>;
+
+/// Memory with a model of the processor's caches. Clones share the memory, so that a test keeps one while a pool owns
+/// another.
+#[derive(Clone)]
+pub struct TestMemory {
+    size: u64,
+    state: Arc<Mutex<State>>,
+    probe: Arc<Mutex<Option<Probe>>>,
+}
+
+struct State {
+    /// What loads see.
+    current: Vec<u8>,
+    /// What a power cut leaves of lines that are clean.
+    durable: Vec<u8>,
+    /// Lines whose current bytes may differ from the durable ones; with what was written back and awaits a fence.
+    open: BTreeMap<u64, Option<[u8; LINE]>>,
+    events: u64,
+    evict_one_in: u64,
+    random: Random,
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, and the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl State {
+    fn line(bytes: &[u8], line: u64) -> [u8; LINE] {
+        bytes[line as usize * LINE..][..LINE].try_into().expect("a line has 64 bytes")
+    }
+
+    fn persist(&mut self, line: u64, content: [u8; LINE]) {
+        self.durable[line as usize * LINE..][..LINE].copy_from_slice(&content);
+        if self.durable[line as usize * LINE..][..LINE] == self.current[line as usize * LINE..][..LINE] {
+            self.open.remove(&line);
+        }
+    }
+
+    /// The cache may evict a line at any moment.
+    fn maybe_evict(&mut self) {
+        if self.evict_one_in == 0 || self.open.is_empty() || self.random.next() % self.evict_one_in != 0 {
+            return;
+        }
+        let at = self.random.next() as usize % self.open.len();
+        let line = *self.open.keys().nth(at).expect("the index is below the length");
+        self.persist(line, Self::line(&self.current, line));
+    }
+
+    fn surviving(&self, seed: u64) -> Image {
+        let mut random = Random(seed);
+        let mut image = self.durable.clone();
+        for (&line, &pending) in &self.open {
+            for word in 0..LINE / 8 {
+                let at = line as usize * LINE + word * 8;
+                let value = match (random.next() % 3, pending) {
+                    (0, _) => continue,
+                    (1, Some(written)) => written[word * 8..][..8].to_vec(),
+                    _ => self.current[at..at + 8].to_vec(),
+                };
+                image[at..at + 8].copy_from_slice(&value);
+            }
+        }
+        image
+    }
+}
+
+impl TestMemory {
+    /// Zeroed memory of `bytes` bytes, a whole number of lines.
+    pub fn new(bytes: usize) -> TestMemory {
+        TestMemory::from_image(vec![0; bytes])
+    }
+
+    /// Memory that holds what survived, with nothing in the caches.
+    ///
+    /// # Panics
+    /// If the image is not a whole number of lines.
+    pub fn from_image(image: Image) -> TestMemory {
+        assert_eq!(image.len() % LINE, 0, "memory is whole lines");
+        TestMemory {
+            size: image.len() as u64,
+            state: Arc::new(Mutex::new(State {
+                current: image.clone(),
+                durable: image,
+                open: BTreeMap::new(),
+                events: 0,
+                evict_one_in: 0,
+                random: Random(1),
+            })),
+            probe: Arc::default(),
+        }
+    }
+
+    /// Evicts a random dirty line at about one in `one_in` events; 0 never.
+    pub fn evict(self, one_in: u64, seed: u64) -> TestMemory {
+        let mut state = self.lock();
+        state.evict_one_in = one_in;
+        state.random = Random(seed);
+        drop(state);
+        self
+    }
+
+    /// What would survive a power cut now, by `seed`.
+    pub fn surviving(&self, seed: u64) -> Image {
+        self.lock().surviving(seed)
+    }
+
+    /// What would survive if every dirty line were lost.
+    pub fn durable(&self) -> Image {
+        self.lock().durable.clone()
+    }
+
+    /// What loads see.
+    pub fn current(&self) -> Image {
+        self.lock().current.clone()
+    }
+
+    /// Stores, write-backs and fences so far.
+    pub fn events(&self) -> u64 {
+        self.lock().events
+    }
+
+    /// Lines that a power cut now would leave undefined.
+    pub fn open_lines(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    /// Calls `probe` just before each store, write-back and fence, with the number of the event, its kind, and a way to ask what
+    /// survives a cut at this moment by a seed. The probe must not touch this memory.
+    pub fn probe(&self, probe: impl FnMut(u64, Event, &mut dyn FnMut(u64) -> Image) + Send + 'static) {
+        *self.probe.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(probe));
+    }
+
+    /// Ends the calls of the probe.
+    pub fn stop_probe(&self) {
+        *self.probe.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, event: Event) {
+        let mut state = self.lock();
+        state.events += 1;
+        let number = state.events;
+        state.maybe_evict();
+        drop(state);
+        if let Some(probe) = self.probe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            probe(number, event, &mut |seed| self.surviving(seed));
+        }
+    }
+}
+
+impl Memory for TestMemory {
+    fn bytes(&self) -> u64 {
+        self.size
+    }
+
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        check_range(self.size, offset, data.len() as u64);
+        data.copy_from_slice(&self.lock().current[offset as usize..][..data.len()]);
+    }
+
+    fn store(&self, offset: u64, data: &[u8]) {
+        check_range(self.size, offset, data.len() as u64);
+        self.event(Event::Store);
+        let mut state = self.lock();
+        state.current[offset as usize..][..data.len()].copy_from_slice(data);
+        if !data.is_empty() {
+            for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
+                state.open.entry(line).or_insert(None);
+            }
+        }
+    }
+
+    fn write_back(&self, offset: u64, bytes: u64) {
+        check_range(self.size, offset, bytes);
+        self.event(Event::WriteBack);
+        let mut state = self.lock();
+        if bytes == 0 {
+            return;
+        }
+        for line in offset / LINE_U64..(offset + bytes).div_ceil(LINE_U64) {
+            let content = State::line(&state.current, line);
+            if let Some(pending) = state.open.get_mut(&line) {
+                *pending = Some(content);
+            }
+        }
+    }
+
+    fn fence(&self) -> Result<(), Error> {
+        self.event(Event::Fence);
+        let mut state = self.lock();
+        let written: Vec<_> = state.open.iter().filter_map(|(&line, &p)| Some((line, p?))).collect();
+        for (line, content) in written {
+            if let Some(pending) = state.open.get_mut(&line) {
+                *pending = None;
+            }
+            state.persist(line, content);
+        }
+        Ok(())
+    }
+
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        self.write_back(offset, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_write_back_and_a_fence_make_a_store_certain() {
+        let memory = TestMemory::new(128);
+        memory.store(0, &[1; 8]);
+        assert_eq!(memory.durable()[0], 0);
+        memory.fence().unwrap();
+        assert_eq!(memory.durable()[0], 0, "a fence without a write-back persists nothing");
+        memory.write_back(0, 8);
+        assert_eq!(memory.durable()[0], 0, "nor does a write-back without a fence");
+        memory.store(0, &[2; 8]);
+        memory.fence().unwrap();
+        assert_eq!(memory.durable()[0], 1, "what was written back is what was there then");
+        let survivors: std::collections::BTreeSet<u8> = (0..64).map(|seed| memory.surviving(seed)[0]).collect();
+        assert_eq!(survivors, [1, 2].into());
+    }
+
+    #[test]
+    fn eviction_persists_without_a_fence() {
+        let memory = TestMemory::new(64).evict(1, 5);
+        memory.store(0, &[1; 8]);
+        memory.store(8, &[2; 8]);
+        assert_eq!(memory.durable()[0], 1);
+    }
+}

@@ -1,16 +1,38 @@
 //! Pools: files, card memory, or any [`Memory`].
 
-use crate::error::Error;
-use crate::memory::Memory;
-use crate::options::{Durability, Mechanism, PoolOptions};
-use crate::statistics::Statistics;
-use crate::transaction::Tx;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_driver::Card;
+use nearpm_interface::media::{PAGE_BYTES, PoolHead};
+
+use crate::alloc::Allocator;
+use crate::cards;
+use crate::error::{Error, Problem};
+use crate::lane::Lane;
+use crate::mechanism::{Acknowledged, Context, protocol};
+use crate::memory::{Backing, CardMemory, Medium, Memory};
+use crate::options::{Durability, Engine, Mechanism, PoolOptions};
+use crate::recovery::{LaneState, Recovery, recover};
+use crate::statistics::{Counters, Statistics, count};
+use crate::transaction::{Inner, Tx};
+
+mod directory;
+mod file;
+mod format;
+pub(crate) mod pages;
+
+pub use directory::CardPool;
+use directory::{Directory, check_name};
+use pages::Pages;
 
 /// Where a pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A file.
-    File(std::path::PathBuf),
+    File(PathBuf),
     /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`].
     Card {
         /// Name of the card.
@@ -20,95 +42,410 @@ pub enum Location {
     },
 }
 
-/// What the recovery at open found and did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Log entries that were rolled back, checkpoints included.
-    pub undone: u64,
-    /// Redo entries that were applied again, page switches included.
-    pub redone: u64,
-    /// Bytes that both wrote.
-    pub bytes: u64,
-    /// Slots that looked like entries and were not whole.
-    pub torn: u64,
+impl Location {
+    /// Reads `card:NAME/POOL`, or else a path.
+    pub fn parse(text: &str) -> Result<Location, Error> {
+        let Some(rest) = text.strip_prefix("card:") else {
+            return Ok(Location::File(PathBuf::from(text)));
+        };
+        let rule = "a pool on a card is named card:NAME/POOL";
+        let (card, pool) = rest.split_once('/').ok_or_else(|| Problem::BadName { rule }.at(text))?;
+        check_name(pool).map_err(|p| p.at(text))?;
+        Ok(Location::Card { card: card.to_owned(), pool: pool.to_owned() })
+    }
 }
 
-/// An open pool. Dropping it closes it.
-pub struct Pool {}
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Location::File(path) => write!(f, "{}", path.display()),
+            Location::Card { card, pool } => write!(f, "card:{card}/{pool}"),
+        }
+    }
+}
+
+/// Card pools that are open in this process: address of the card and identifier of the pool.
+static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
+
+/// Says that a card pool is open, as long as it lives.
+struct OpenOnCard {
+    key: (usize, u32),
+}
+
+impl OpenOnCard {
+    fn claim(card: &Arc<Card>, id: u32, location: &str) -> Result<OpenOnCard, Error> {
+        let key = (Arc::as_ptr(card) as usize, id);
+        let fresh = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        if fresh { Ok(OpenOnCard { key }) } else { Err(Problem::InUse.at(location)) }
+    }
+}
+
+impl Drop for OpenOnCard {
+    fn drop(&mut self) {
+        OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// A card that executes a pool's commands, and where the pool is on it.
+struct OnCard {
+    card: Arc<Card>,
+    base: u64,
+    _open: OpenOnCard,
+}
+
+/// An open pool. Dropping it persists and closes it, and keeps errors to itself.
+pub struct Pool {
+    inner: Mutex<Inner>,
+    /// Marks the thread whose transaction is open; 0 for none.
+    owner: AtomicUsize,
+    counters: Arc<Counters>,
+    head: PoolHead,
+    recovery: Recovery,
+    options: PoolOptions,
+    location: String,
+    /// Dropped last: the pool must not be opened again before it is closed.
+    on_card: Option<OnCard>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("location", &self.location).field("head", &self.head).finish_non_exhaustive()
+    }
+}
 
 impl PoolOptions {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it.
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
     pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        todo!("{location} {bytes}")
+        let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
+        match Location::parse(location)? {
+            Location::File(path) => {
+                self.refuse_card(location)?;
+                let memory = file::create(&path, bytes, self.survives)?;
+                let medium = Medium::new(Backing::Mapped(memory));
+                let pool = format::write(&medium, head)
+                    .and_then(|head| Pool::start(self.clone(), medium, head, location, None));
+                pool.inspect_err(|_| file::discard(&path))
+            }
+            Location::Card { card, pool } => self.create_on_card(&card, &pool, head, location),
+        }
     }
+
+    fn create_on_card(&self, name: &str, pool: &str, mut head: PoolHead, location: &str) -> Result<Pool, Error> {
+        let card = find_card(name, location)?;
+        let mut directory = Directory::load(&card, location)?;
+        if directory.find(pool).is_some() {
+            return Err(Problem::Exists.at(location));
+        }
+        // Identifiers are unique on a card, which tells its pools apart by them.
+        let taken: BTreeSet<u32> = directory.pools.iter().map(|p| p.id).collect();
+        if self.id.is_some() && taken.contains(&head.pool) {
+            let what = "another pool of the card has this identifier (PoolOptions::id)";
+            return Err(Problem::BadOption { what }.at(location));
+        }
+        while taken.contains(&head.pool) || head.pool == 0 {
+            head.pool = head.pool.wrapping_add(1);
+        }
+        let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
+        let open = OpenOnCard::claim(&card, head.pool, location)?;
+        let memory = CardMemory::map(card.clone(), base, head.bytes, self.caching)?;
+        let medium = Medium::new(Backing::Other(Box::new(memory)));
+        let head = format::write(&medium, head)?;
+        let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
+        directory.add(entry)?;
+        let started = Pool::start(self.clone(), medium, head, location, Some(OnCard { card, base, _open: open }));
+        if started.is_err() {
+            directory.remove(pool)?;
+        }
+        started
+    }
+
     /// Opens a pool, recovering it first.
     pub fn open(&self, location: &str) -> Result<Pool, Error> {
-        todo!("{location}")
+        match Location::parse(location)? {
+            Location::File(path) => {
+                self.refuse_card(location)?;
+                let medium = Medium::new(Backing::Mapped(file::open(&path, self.survives)?));
+                let head = format::read(&medium).map_err(|p| p.at(location))?;
+                Pool::start(self.clone(), medium, head, location, None)
+            }
+            Location::Card { card, pool } => {
+                let card = find_card(&card, location)?;
+                let directory = Directory::load(&card, location)?;
+                let entry = directory.find(&pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
+                drop(directory);
+                let open = OpenOnCard::claim(&card, entry.id, location)?;
+                let memory = CardMemory::map(card.clone(), entry.base, entry.bytes, self.caching)?;
+                memory.invalidate(0, PAGE_BYTES);
+                memory.fence()?;
+                let medium = Medium::new(Backing::Other(Box::new(memory)));
+                let head = format::read(&medium).map_err(|p| p.at(location))?;
+                let on_card = OnCard { card, base: entry.base, _open: open };
+                Pool::start(self.clone(), medium, head, location, Some(on_card))
+            }
+        }
     }
+
     /// Creates a pool that fills a memory.
     pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        todo!("{}", memory.bytes())
+        self.refuse_card(IN_MEMORY)?;
+        let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
+        let medium = Medium::new(Backing::Other(memory));
+        let head = format::write(&medium, head)?;
+        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
     }
+
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        todo!("{}", memory.bytes())
+        self.refuse_card(IN_MEMORY)?;
+        let medium = Medium::new(Backing::Other(memory));
+        let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
+        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
+    }
+
+    /// The card can work only on what is on it.
+    fn refuse_card(&self, location: &str) -> Result<(), Error> {
+        match self.engine {
+            Engine::Card => {
+                let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
+                Err(Problem::BadOption { what }.at(location))
+            }
+            Engine::Auto | Engine::Cpu => Ok(()),
+        }
     }
 }
 
-/// Removes a pool that is not open.
+const IN_MEMORY: &str = "in memory";
+
+fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
+    cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
+}
+
+/// Removes a pool that is not open. A file that is not a pool is left alone.
 pub fn remove(location: &str) -> Result<(), Error> {
-    todo!("{location}")
+    match Location::parse(location)? {
+        Location::File(path) => file::remove(Path::new(&path)),
+        Location::Card { card, pool } => {
+            let card = find_card(&card, location)?;
+            let mut directory = Directory::load(&card, location)?;
+            let id = directory.find(&pool).map(|p| p.id).ok_or_else(|| Problem::NotFound.at(location))?;
+            let _open = OpenOnCard::claim(&card, id, location)?;
+            directory.remove(&pool)
+        }
+    }
+}
+
+/// The pools of a card.
+pub fn list(card: &str) -> Result<Vec<CardPool>, Error> {
+    let location = format!("card:{card}");
+    Ok(Directory::load(&find_card(card, &location)?, &location)?.pools.clone())
+}
+
+/// A number that no other running thread has.
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+/// Gives the pool free when the transaction's thread leaves it, also by a panic.
+struct Owner<'p>(&'p AtomicUsize);
+
+impl Drop for Owner<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Pool {
+    /// Recovers what the medium holds and opens it.
+    fn start(
+        options: PoolOptions,
+        medium: Medium,
+        head: PoolHead,
+        location: &str,
+        on_card: Option<OnCard>,
+    ) -> Result<Pool, Error> {
+        // Metadata that contradicts itself is a property of the pool: name it.
+        let named = |error: Error| match error {
+            Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
+            other => other,
+        };
+        format::check_options(&options, &head).map_err(|p| p.at(location))?;
+        let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
+        let pages = Pages::load(&medium, head).map_err(named)?;
+        let thread = head.lanes - 1;
+        let LaneState { last_txid, entries, formatted } = lanes[usize::from(thread)];
+        let mut lane = Lane::new(&head, thread, last_txid, entries, formatted);
+        lane.format(&medium)?;
+        if let Some(on) = on_card.as_ref().filter(|_| options.engine != Engine::Cpu) {
+            lane.use_card(&medium, &head, on.card.clone(), on.base)?;
+        }
+        let counters = medium.counters.clone();
+        let mut cx = Context { medium, head, pages, lane };
+        let mut protocol = protocol(options.mechanism, options.epoch_ops);
+        let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
+        let inner = Inner { cx, protocol, allocator, poisoned: false, closed: false };
+        Ok(Pool {
+            inner: Mutex::new(inner),
+            owner: AtomicUsize::new(0),
+            counters,
+            head,
+            recovery,
+            options,
+            location: location.to_owned(),
+            on_card,
+        })
+    }
+
+    fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Err(Error::Nested);
+        }
+        // A panic in a transaction rolls it back before the lock is released, so the contents are sound.
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        self.owner.store(me, Ordering::Relaxed);
+        let owner = Owner(&self.owner);
+        if inner.poisoned { Err(Error::Poisoned) } else { Ok((inner, owner)) }
+    }
+
     /// Runs a transaction: all of `body` happens or nothing. It is rolled back when `body` returns an
     /// error or panics, and committed otherwise, with the durability of [`PoolOptions::durability`].
+    ///
+    /// Under checkpointing and shadow paging success means that the transaction happened, and that it is
+    /// acknowledged with its epoch: see [`Pool::cut`].
     pub fn tx<T>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        self.tx_with(Durability::Durable, body)
+        self.tx_with(self.options.durability, body)
     }
+
     /// The same with a durability of its own.
     pub fn tx_with<T>(
         &self,
         durability: Durability,
         body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let _ = (durability, body);
-        todo!()
+        let (mut inner, _owner) = self.lock()?;
+        let mut tx = Tx::begin(&mut inner);
+        let result = match body(&mut tx) {
+            Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
+            // The program's error is worth more than that of the rollback, which poisons the pool.
+            Err(error) => {
+                let _ = tx.rollback();
+                Err(error)
+            }
+        };
+        match result {
+            Ok((value, acknowledged)) => {
+                count(&self.counters.transactions, 1);
+                self.acknowledge(acknowledged);
+                Ok(value)
+            }
+            Err(error) => {
+                count(&self.counters.aborts, 1);
+                Err(error)
+            }
+        }
     }
+
+    fn acknowledge(&self, acknowledged: Acknowledged) {
+        if acknowledged == Acknowledged::All {
+            let all = self.counters.transactions.load(Ordering::Relaxed);
+            self.counters.acknowledged.store(all, Ordering::Relaxed);
+        }
+    }
+
     /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the epoch.
     pub fn persist(&self) -> Result<(), Error> {
-        todo!()
+        let (mut inner, _owner) = self.lock()?;
+        let inner = &mut *inner;
+        let result = inner.protocol.persist(&mut inner.cx);
+        inner.poisoned |= result.is_err();
+        result?;
+        self.acknowledge(Acknowledged::All);
+        Ok(())
     }
-    /// Cuts the epoch (checkpoint and shadow paging); the same as [`Pool::persist`] elsewhere.
+
+    /// Cuts the epoch (checkpoint and shadow paging); elsewhere the same as [`Pool::persist`].
     pub fn cut(&self) -> Result<(), Error> {
-        todo!()
+        self.persist()
     }
-    /// Offset of the root object, 0 where none was set.
+
+    /// Offset of the root, 0 where none was set.
     pub fn root(&self) -> Result<u64, Error> {
         self.tx(|tx| tx.root())
     }
-    /// Persists and closes; dropping a pool does the same but keeps errors to itself.
+
+    /// Persists and closes.
+    ///
+    /// # Errors
+    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened.
     pub fn close(self) -> Result<(), Error> {
-        todo!()
+        self.shut()
     }
+
+    fn shut(&self) -> Result<(), Error> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *inner;
+        if std::mem::replace(&mut inner.closed, true) {
+            return Ok(());
+        }
+        let finished = if inner.poisoned { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
+        let closed = inner.cx.lane.executor.close();
+        finished?;
+        self.acknowledge(Acknowledged::All);
+        closed
+    }
+
+    /// Compares the allocator's index with the pool, and checks the pool's own structures.
+    pub fn check(&self) -> Result<(), Error> {
+        let (mut inner, _owner) = self.lock()?;
+        let inner = &mut *inner;
+        inner.allocator.check(&mut inner.cx, &mut *inner.protocol)
+    }
+
+    /// Allocated objects: offset and usable bytes, rising.
+    pub fn objects(&self) -> Result<Vec<(u64, u64)>, Error> {
+        Ok(self.lock()?.0.allocator.objects())
+    }
+
+    /// Free bytes of the heap, in all pieces together.
+    pub fn free_bytes(&self) -> Result<u64, Error> {
+        Ok(self.lock()?.0.allocator.free_bytes())
+    }
+
     /// Counters since the pool was opened.
     pub fn statistics(&self) -> Statistics {
-        todo!()
+        self.counters.snapshot()
     }
-    /// What the recovery at open found.
+
+    /// What the recovery at open found and did.
     pub fn recovery(&self) -> Recovery {
-        todo!()
+        self.recovery
     }
+
     /// Identifier of the pool, unique on a card.
     pub fn id(&self) -> u32 {
-        todo!()
+        self.head.pool
     }
+
     /// Bytes of the pool.
     pub fn bytes(&self) -> u64 {
-        todo!()
+        self.head.bytes
     }
+
+    /// Where the pool is.
+    pub fn location(&self) -> &str {
+        &self.location
+    }
+
     /// Mechanism that it was opened with.
     pub fn mechanism(&self) -> Mechanism {
-        todo!()
+        self.options.mechanism
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`.
+        let _ = self.shut();
     }
 }

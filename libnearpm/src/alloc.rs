@@ -1,0 +1,531 @@
+//! The allocator: which bytes of the heap are objects.
+//!
+//! The truth is in the pool: one word per chunk and one bitmap per chunk, changed through the transaction like any other data, so that
+//! they are rolled back with it. An index in memory makes finding space fast; it is built when the pool is opened.
+//!
+//! Invariants, between transactions:
+//! - the index says what the pool says;
+//! - a free chunk has a zero bitmap;
+//! - a run has at least one object, or its chunk is free.
+//!
+//! An object that a transaction frees stays taken in the index until the commit, so that nothing is put over bytes that
+//! an abort needs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES};
+
+use crate::error::Error;
+use crate::mechanism::{Context, Protocol};
+
+/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
+/// get whole pages.
+const CLASSES: [u32; 30] = [
+    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048,
+    2304, 2688, 3200, 4096, 5440, 8192,
+];
+
+/// Words of a bitmap.
+const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
+
+/// The smallest class for a size, `None` where the object needs whole chunks.
+fn class_of(bytes: u64) -> Option<usize> {
+    let lines = bytes % LINE_U64 == 0;
+    let pages = bytes % PAGE_BYTES == 0;
+    CLASSES.iter().position(|&class| {
+        let class = u64::from(class);
+        class >= bytes && (!lines || class % LINE_U64 == 0) && (!pages || class % PAGE_BYTES == 0)
+    })
+}
+
+/// Parts of the heap, as offsets in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeapLayout {
+    words: u64,
+    bitmaps: u64,
+    /// Offset of the first chunk.
+    pub first: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+}
+
+impl HeapLayout {
+    /// The layout for a pool.
+    pub fn of(head: &PoolHead) -> HeapLayout {
+        let bytes = head.pages * PAGE_BYTES;
+        let overhead = |chunks: u64| {
+            ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * BITMAP_BYTES)
+                .next_multiple_of(PAGE_BYTES)
+        };
+        let mut chunks = bytes / CHUNK_BYTES;
+        while chunks > 0 && overhead(chunks) + chunks * CHUNK_BYTES > bytes {
+            chunks -= 1;
+        }
+        let words = head.heap() + HEAP_CHUNK_WORDS;
+        let bitmaps = head.heap() + (HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64);
+        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks }
+    }
+
+    /// Offsets that programs may use.
+    pub fn range(&self) -> Range<u64> {
+        self.first..self.first + self.chunks * CHUNK_BYTES
+    }
+
+    fn chunk(&self, chunk: u32) -> u64 {
+        self.first + u64::from(chunk) * CHUNK_BYTES
+    }
+
+    fn word(&self, chunk: u32) -> u64 {
+        self.words + 8 * u64::from(chunk)
+    }
+
+    fn bitmap_word(&self, chunk: u32, word: usize) -> u64 {
+        self.bitmaps + u64::from(chunk) * BITMAP_BYTES + 8 * word as u64
+    }
+}
+
+/// A run, as the index knows it.
+struct Run {
+    class: usize,
+    used: u32,
+    /// Words below have no free bit.
+    hint: usize,
+    bitmap: [u64; BITMAP_WORDS],
+}
+
+impl Run {
+    fn capacity(class: usize) -> u32 {
+        CHUNK_BYTES as u32 / CLASSES[class]
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        let capacity = Self::capacity(self.class);
+        for word in self.hint..BITMAP_WORDS {
+            let free = (!self.bitmap[word]).trailing_zeros();
+            let unit = word as u32 * 64 + free;
+            if unit >= capacity {
+                return None;
+            }
+            if free < 64 {
+                self.hint = word;
+                self.bitmap[word] |= 1 << free;
+                self.used += 1;
+                return Some(unit);
+            }
+        }
+        None
+    }
+
+    fn give(&mut self, unit: u32) {
+        self.bitmap[unit as usize / 64] &= !(1 << (unit % 64));
+        self.hint = self.hint.min(unit as usize / 64);
+        self.used -= 1;
+    }
+
+    fn has(&self, unit: u32) -> bool {
+        self.bitmap[unit as usize / 64] >> (unit % 64) & 1 == 1
+    }
+}
+
+/// What an open transaction has done to the index, or will do to it at commit.
+enum Step {
+    /// Took an object of a run.
+    Took { chunk: u32, unit: u32 },
+    /// Made a run.
+    MadeRun { chunk: u32 },
+    /// Took whole chunks.
+    TookChunks { chunk: u32, chunks: u32 },
+    /// Will free an object of a run.
+    Frees { chunk: u32, unit: u32 },
+    /// Will free whole chunks.
+    FreesChunks { chunk: u32, chunks: u32 },
+    /// Will free a run that has become empty.
+    FreesRun { chunk: u32 },
+}
+
+/// Where an object is.
+#[derive(Clone, Copy)]
+enum Object {
+    Unit { chunk: u32, unit: u32, bytes: u64 },
+    Chunks { chunk: u32, chunks: u32 },
+}
+
+/// The index of a pool's heap, and what the open transaction does to it.
+pub(crate) struct Allocator {
+    layout: HeapLayout,
+    runs: HashMap<u32, Run>,
+    /// First chunk to chunks of an object that has whole ones.
+    large: BTreeMap<u32, u32>,
+    /// Runs with room, by class.
+    partial: [BTreeSet<u32>; CLASSES.len()],
+    /// Free chunks: first to number, joined.
+    spans: BTreeMap<u32, u32>,
+    steps: Vec<Step>,
+    /// Objects that the open transaction has freed.
+    freed: HashSet<u64>,
+}
+
+/// Access to the pool through the open transaction.
+pub(crate) struct Session<'a> {
+    pub cx: &'a mut Context,
+    pub protocol: &'a mut dyn Protocol,
+}
+
+impl Session<'_> {
+    fn load(&mut self, offset: u64) -> Result<u64, Error> {
+        let mut bytes = [0; 8];
+        self.protocol.read(self.cx, offset, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn store(&mut self, offset: u64, word: u64) -> Result<(), Error> {
+        self.protocol.write(self.cx, offset, &word.to_le_bytes())
+    }
+}
+
+impl Allocator {
+    /// Builds the index from a recovered pool, checking what it reads.
+    pub fn load(cx: &mut Context, protocol: &mut dyn Protocol) -> Result<Allocator, Error> {
+        let layout = HeapLayout::of(&cx.head);
+        let mut allocator = Allocator {
+            layout,
+            runs: HashMap::new(),
+            large: BTreeMap::new(),
+            partial: Default::default(),
+            spans: BTreeMap::new(),
+            steps: Vec::new(),
+            freed: HashSet::new(),
+        };
+        let mut words = vec![0; layout.chunks as usize * 8];
+        protocol.read(cx, layout.words, &mut words)?;
+        let mut chunk = 0;
+        while u64::from(chunk) < layout.chunks {
+            let at = chunk as usize * 8;
+            let word = u64::from_le_bytes(words[at..at + 8].try_into().expect("eight bytes"));
+            let corrupt = |what| Error::Corrupt { what, offset: layout.word(chunk) };
+            match ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))? {
+                ChunkWord::Free => {
+                    allocator.add_span(chunk, 1);
+                    chunk += 1;
+                }
+                ChunkWord::Run { object_bytes } => {
+                    let class = CLASSES
+                        .iter()
+                        .position(|&c| c == object_bytes)
+                        .ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
+                    let run = Self::load_run(cx, protocol, &layout, chunk, class)?;
+                    if run.used < Run::capacity(class) {
+                        allocator.partial[class].insert(chunk);
+                    }
+                    allocator.runs.insert(chunk, run);
+                    chunk += 1;
+                }
+                ChunkWord::Large { chunks } => {
+                    if u64::from(chunk) + u64::from(chunks) > layout.chunks {
+                        return Err(corrupt("an object leaves the heap"));
+                    }
+                    allocator.large.insert(chunk, chunks);
+                    chunk += chunks;
+                }
+            }
+        }
+        Ok(allocator)
+    }
+
+    fn load_run(
+        cx: &mut Context,
+        protocol: &mut dyn Protocol,
+        layout: &HeapLayout,
+        chunk: u32,
+        class: usize,
+    ) -> Result<Run, Error> {
+        let mut bytes = [0; BITMAP_BYTES as usize];
+        protocol.read(cx, layout.bitmap_word(chunk, 0), &mut bytes)?;
+        let mut bitmap = [0; BITMAP_WORDS];
+        for (word, bytes) in bitmap.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        }
+        let used: u32 = bitmap.iter().map(|w| w.count_ones()).sum();
+        let capacity = Run::capacity(class);
+        let beyond = (capacity..BITMAP_WORDS as u32 * 64).any(|u| bitmap[u as usize / 64] >> (u % 64) & 1 == 1);
+        if beyond || used == 0 {
+            let what = "the bitmap of a chunk contradicts its state";
+            return Err(Error::Corrupt { what, offset: layout.bitmap_word(chunk, 0) });
+        }
+        Ok(Run { class, used, hint: 0, bitmap })
+    }
+
+    /// Offsets that programs may use.
+    pub fn range(&self) -> Range<u64> {
+        self.layout.range()
+    }
+
+    /// Free bytes: in free chunks, and in runs with room.
+    pub fn free_bytes(&self) -> u64 {
+        let chunks: u64 = self.spans.values().map(|&n| u64::from(n) * CHUNK_BYTES).sum();
+        let units = |chunk: &u32| {
+            let run = &self.runs[chunk];
+            u64::from(Run::capacity(run.class) - run.used) * u64::from(CLASSES[run.class])
+        };
+        chunks + self.partial.iter().flatten().map(units).sum::<u64>()
+    }
+
+    /// Allocated objects: offset and usable bytes, rising.
+    pub fn objects(&self) -> Vec<(u64, u64)> {
+        let mut objects: Vec<(u64, u64)> = self
+            .large
+            .iter()
+            .map(|(&chunk, &chunks)| (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES))
+            .collect();
+        for (&chunk, run) in &self.runs {
+            let bytes = u64::from(CLASSES[run.class]);
+            let units = (0..Run::capacity(run.class)).filter(|&u| run.has(u));
+            objects.extend(units.map(|u| (self.layout.chunk(chunk) + u64::from(u) * bytes, bytes)));
+        }
+        objects.sort_unstable();
+        objects
+    }
+
+    fn add_span(&mut self, mut chunk: u32, mut chunks: u32) {
+        if let Some((&start, &number)) = self.spans.range(..chunk).next_back() {
+            assert!(start + number <= chunk, "free chunks do not overlap");
+            if start + number == chunk {
+                self.spans.remove(&start);
+                chunk = start;
+                chunks += number;
+            }
+        }
+        if let Some(number) = self.spans.remove(&(chunk + chunks)) {
+            chunks += number;
+        }
+        self.spans.insert(chunk, chunks);
+    }
+
+    fn take_span(&mut self, chunks: u32) -> Option<u32> {
+        let (&chunk, &number) = self.spans.iter().find(|&(_, &number)| number >= chunks)?;
+        self.spans.remove(&chunk);
+        if number > chunks {
+            self.spans.insert(chunk + chunks, number - chunks);
+        }
+        Some(chunk)
+    }
+
+    /// Allocates; gives the offset and the usable bytes.
+    ///
+    /// # Errors
+    /// [`Error::ZeroSize`] and [`Error::Full`] leave everything as it was. After any other the transaction must be aborted.
+    pub fn alloc(&mut self, session: &mut Session<'_>, bytes: u64) -> Result<(u64, u64), Error> {
+        if bytes == 0 {
+            return Err(Error::ZeroSize { what: "an allocation" });
+        }
+        match class_of(bytes) {
+            Some(class) => self.alloc_unit(session, class, bytes),
+            None => self.alloc_chunks(session, bytes),
+        }
+    }
+
+    fn full(&self, requested: u64) -> Error {
+        Error::Full { requested, free: self.free_bytes() }
+    }
+
+    fn alloc_unit(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<(u64, u64), Error> {
+        let chunk = match self.partial[class].first() {
+            Some(&chunk) => chunk,
+            None => self.make_run(session, class, bytes)?,
+        };
+        let run = self.runs.get_mut(&chunk).expect("a chunk with room is a run");
+        let unit = run.take().expect("a run with room has a free object");
+        if run.used == Run::capacity(class) {
+            self.partial[class].remove(&chunk);
+        }
+        self.steps.push(Step::Took { chunk, unit });
+        let place = self.layout.bitmap_word(chunk, unit as usize / 64);
+        // The pool's word, not the index's: objects that this transaction freed are free there already.
+        let word = session.load(place)?;
+        session.store(place, word | 1 << (unit % 64))?;
+        let bytes = u64::from(CLASSES[class]);
+        Ok((self.layout.chunk(chunk) + u64::from(unit) * bytes, bytes))
+    }
+
+    fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
+        let chunk = self.take_span(1).ok_or_else(|| self.full(bytes))?;
+        self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
+        self.partial[class].insert(chunk);
+        self.steps.push(Step::MadeRun { chunk });
+        session.store(self.layout.word(chunk), ChunkWord::Run { object_bytes: CLASSES[class] }.encode())?;
+        Ok(chunk)
+    }
+
+    fn alloc_chunks(&mut self, session: &mut Session<'_>, bytes: u64) -> Result<(u64, u64), Error> {
+        let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| self.full(bytes))?;
+        let chunk = self.take_span(chunks).ok_or_else(|| self.full(bytes))?;
+        self.large.insert(chunk, chunks);
+        self.steps.push(Step::TookChunks { chunk, chunks });
+        session.store(self.layout.word(chunk), ChunkWord::Large { chunks }.encode())?;
+        Ok((self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES))
+    }
+
+    /// The allocated object that starts at an offset.
+    fn find(&self, offset: u64) -> Result<Object, Error> {
+        let error = Error::NotAllocated { offset };
+        if !self.range().contains(&offset) || self.freed.contains(&offset) {
+            return Err(error);
+        }
+        let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
+        let inside = (offset - self.layout.first) % CHUNK_BYTES;
+        if let Some(&chunks) = self.large.get(&chunk) {
+            return if inside == 0 { Ok(Object::Chunks { chunk, chunks }) } else { Err(error) };
+        }
+        let Some(run) = self.runs.get(&chunk) else { return Err(error) };
+        let bytes = u64::from(CLASSES[run.class]);
+        let unit = (inside / bytes) as u32;
+        if inside % bytes != 0 || unit >= Run::capacity(run.class) || !run.has(unit) {
+            return Err(error);
+        }
+        Ok(Object::Unit { chunk, unit, bytes })
+    }
+
+    /// Usable bytes of an object.
+    pub fn size_of(&self, offset: u64) -> Result<u64, Error> {
+        Ok(match self.find(offset)? {
+            Object::Unit { bytes, .. } => bytes,
+            Object::Chunks { chunks, .. } => u64::from(chunks) * CHUNK_BYTES,
+        })
+    }
+
+    /// Frees.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] leaves everything as it was. After any other the transaction must be aborted.
+    pub fn free(&mut self, session: &mut Session<'_>, offset: u64) -> Result<(), Error> {
+        match self.find(offset)? {
+            Object::Unit { chunk, unit, .. } => {
+                self.freed.insert(offset);
+                self.steps.push(Step::Frees { chunk, unit });
+                let place = self.layout.bitmap_word(chunk, unit as usize / 64);
+                let word = session.load(place)?;
+                session.store(place, word & !(1 << (unit % 64)))
+            }
+            Object::Chunks { chunk, chunks } => {
+                self.freed.insert(offset);
+                self.steps.push(Step::FreesChunks { chunk, chunks });
+                session.store(self.layout.word(chunk), ChunkWord::Free.encode())
+            }
+        }
+    }
+
+    /// The open transaction is about to commit: chunks that it emptied become free in the pool.
+    pub fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
+        let mut left: BTreeMap<u32, u32> = BTreeMap::new();
+        for step in &self.steps {
+            if let Step::Frees { chunk, .. } = *step {
+                *left.entry(chunk).or_insert(self.runs[&chunk].used) -= 1;
+            }
+        }
+        for (chunk, left) in left {
+            if left == 0 {
+                self.steps.push(Step::FreesRun { chunk });
+                session.store(self.layout.word(chunk), ChunkWord::Free.encode())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The open transaction has committed.
+    pub fn commit(&mut self) {
+        for step in std::mem::take(&mut self.steps) {
+            match step {
+                Step::Took { .. } | Step::MadeRun { .. } | Step::TookChunks { .. } => {}
+                Step::Frees { chunk, unit } => self.give(chunk, unit),
+                Step::FreesRun { chunk } => self.drop_run(chunk),
+                Step::FreesChunks { chunk, chunks } => {
+                    self.large.remove(&chunk);
+                    self.add_span(chunk, chunks);
+                }
+            }
+        }
+        self.freed.clear();
+    }
+
+    /// The open transaction was taken back.
+    pub fn abort(&mut self) {
+        for step in std::mem::take(&mut self.steps).into_iter().rev() {
+            match step {
+                Step::Took { chunk, unit } => self.give(chunk, unit),
+                Step::MadeRun { chunk } => self.drop_run(chunk),
+                Step::TookChunks { chunk, chunks } => {
+                    self.large.remove(&chunk);
+                    self.add_span(chunk, chunks);
+                }
+                Step::Frees { .. } | Step::FreesRun { .. } | Step::FreesChunks { .. } => {}
+            }
+        }
+        self.freed.clear();
+    }
+
+    fn give(&mut self, chunk: u32, unit: u32) {
+        let run = self.runs.get_mut(&chunk).expect("an object is in a run");
+        run.give(unit);
+        self.partial[run.class].insert(chunk);
+    }
+
+    fn drop_run(&mut self, chunk: u32) {
+        let run = self.runs.remove(&chunk).expect("a run is known by its chunk");
+        assert_eq!(run.used, 0, "only an empty run becomes free");
+        self.partial[run.class].remove(&chunk);
+        self.add_span(chunk, 1);
+    }
+
+    /// Compares the index with the pool.
+    pub fn check(&self, cx: &mut Context, protocol: &mut dyn Protocol) -> Result<(), Error> {
+        let pool = Allocator::load(cx, protocol)?;
+        let differs = pool.objects() != self.objects() || pool.spans != self.spans;
+        if differs {
+            return Err(Error::Corrupt { what: "the heap differs from its index", offset: self.layout.words });
+        }
+        Ok(())
+    }
+}
+
+const _: () = {
+    let mut i = 0;
+    while i < CLASSES.len() {
+        assert!(CLASSES[i] as u64 % UNIT_BYTES == 0 && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
+        assert!(i == 0 || CLASSES[i] > CLASSES[i - 1]);
+        i += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_their_alignment() {
+        for bytes in 1..=CHUNK_BYTES {
+            let Some(class) = class_of(bytes) else {
+                assert!(bytes > 8192 || bytes % 4096 == 0);
+                continue;
+            };
+            let class = u64::from(CLASSES[class]);
+            assert!(class >= bytes);
+            assert!(bytes % 64 != 0 || class % 64 == 0);
+            assert!(bytes % 4096 != 0 || class % 4096 == 0);
+            assert!(class <= bytes + bytes / 2 + 48, "{bytes} bytes waste too much in {class}");
+        }
+    }
+
+    #[test]
+    fn the_heap_holds_its_own_tables() {
+        for pages in [8, 16, 100, 1000, 100_000] {
+            let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, ..PoolHead::default() };
+            let layout = HeapLayout::of(&head);
+            assert!(layout.bitmaps >= layout.words + layout.chunks * 8);
+            assert!(layout.first >= layout.bitmaps + layout.chunks * BITMAP_BYTES);
+            assert!(layout.range().end <= head.heap_end());
+            assert_eq!(layout.first % PAGE_BYTES, 0);
+        }
+    }
+}

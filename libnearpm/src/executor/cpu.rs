@@ -1,0 +1,104 @@
+//! The processor makes the copies.
+
+use std::ops::Range;
+
+use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data};
+use nearpm_interface::seal;
+
+use super::{Executor, Publication, Word};
+use crate::error::Error;
+use crate::lane::Entry;
+use crate::memory::Medium;
+use crate::options::Durability;
+use crate::statistics::count;
+
+/// Copies by loads and stores.
+#[derive(Default)]
+pub(crate) struct CpuExecutor {
+    /// A redo log was applied, but neither are its stores fenced nor does its word say so.
+    unapplied: Option<Word>,
+    /// A commit was fenced and not drained.
+    asynchronous: bool,
+}
+
+impl Executor for CpuExecutor {
+    fn log(&mut self, medium: &Medium, entries: &[Entry], heads: &[EntryHead], _dirty: bool) -> Result<(), Error> {
+        for (entry, head) in entries.iter().zip(heads) {
+            let old = medium.load_vec(entry.offset, entry.length.into());
+            medium.put(entry.slot, &head.encode(&old));
+            count(&medium.counters.bytes_by_cpu, entry_bytes(entry.offset, entry.length));
+        }
+        // The entry certifies itself, so that one fence is enough: durable entry, then stores.
+        medium.fence()
+    }
+
+    fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
+        medium.put_word(word.offset, seal::seal_word(word.txid));
+        match durability {
+            Durability::Durable => {
+                self.asynchronous = false;
+                medium.drain()
+            }
+            Durability::Asynchronous => {
+                self.asynchronous = true;
+                medium.fence()
+            }
+        }
+    }
+
+    fn persist(&mut self, medium: &Medium) -> Result<(), Error> {
+        if std::mem::take(&mut self.asynchronous) { medium.drain() } else { Ok(()) }
+    }
+
+    fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error> {
+        self.commit(medium, publication.committed, durability)?;
+        let mut at = 0;
+        for entry in publication.entries {
+            let value = &publication.values[at..at + entry.length as usize];
+            medium.put(entry.offset, value);
+            count(&medium.counters.bytes_by_cpu, entry.length.into());
+            at += entry.length as usize;
+        }
+        // The next fence makes these stores durable. Only then may the applied word say so, and nobody needs it to before the
+        // slots run out or the pool is closed: the next commit makes this log worthless too.
+        self.unapplied = Some(publication.applied);
+        Ok(())
+    }
+
+    fn can_pile_up(&self) -> bool {
+        true
+    }
+
+    fn unsettled(&self, _: &Range<u64>) -> bool {
+        false
+    }
+
+    fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
+        if let Some(word) = self.unapplied.take() {
+            medium.fence()?;
+            medium.put_word(word.offset, seal::seal_word(word.txid));
+            medium.drain()?;
+            self.asynchronous = false;
+        }
+        Ok(())
+    }
+
+    fn shadow_copy(&mut self, medium: &Medium, from: u64, to: u64, _dirty: bool) -> Result<(), Error> {
+        medium.put(to, &medium.load_vec(from, PAGE_BYTES));
+        count(&medium.counters.bytes_by_cpu, PAGE_BYTES);
+        Ok(())
+    }
+
+    fn restore(&mut self, medium: &Medium, entries: &[Entry], _txid: u64) -> Result<(), Error> {
+        for entry in entries.iter().rev() {
+            let old = medium.load_vec(entry.slot + entry_data(entry.offset), entry.length.into());
+            medium.put(entry.offset, &old);
+            count(&medium.counters.bytes_by_cpu, entry.length.into());
+        }
+        medium.fence()
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Who makes the copies: the processor or the card. Both keep one contract, so that the mechanisms do not know which.
+
+use std::ops::Range;
+
+use nearpm_interface::media::EntryHead;
+
+use crate::error::Error;
+use crate::lane::Entry;
+use crate::memory::Medium;
+use crate::options::Durability;
+
+mod card;
+mod cpu;
+
+pub(crate) use card::CardExecutor;
+pub(crate) use cpu::CpuExecutor;
+
+/// A word that makes something so by one atomic store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Offset in the pool.
+    pub offset: u64,
+    /// Identifier that it takes, sealed when it is written.
+    pub txid: u64,
+}
+
+/// A redo log whose entries are durable and that is now to become so.
+pub(crate) struct Publication<'a> {
+    /// The commit point.
+    pub committed: Word,
+    /// Written when everything is applied.
+    pub applied: Word,
+    /// Entries, in order.
+    pub entries: &'a [Entry],
+    /// Their new values, one after the other.
+    pub values: &'a [u8],
+    /// Whether the entries are words of the page table.
+    pub switches: bool,
+}
+
+/// Executes the primitives of one lane.
+pub(crate) trait Executor: Send {
+    /// Copies the old contents of `entries` into their slots and heads them. On return the caller may store to what they
+    /// cover: no such store becomes durable before the entry that covers it. `dirty` says that lines
+    /// of the sources may be dirty in the cache.
+    fn log(&mut self, medium: &Medium, entries: &[Entry], heads: &[EntryHead], dirty: bool) -> Result<(), Error>;
+
+    /// Writes a commit word after everything that was logged, written back and fenced. On return it is ordered before every
+    /// later store and command, and durable if that was asked for.
+    fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error>;
+
+    /// Makes everything that was committed asynchronously durable.
+    fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Commits a redo log and begins to apply it. Until [`Executor::settle`] nobody may touch what
+    /// [`Executor::unsettled`] covers.
+    fn publish(
+        &mut self,
+        medium: &Medium,
+        publication: Publication<'_>,
+        durability: Durability,
+    ) -> Result<(), Error>;
+
+    /// Whether a second log may be published before the first one is settled.
+    fn can_pile_up(&self) -> bool;
+
+    /// Whether a range must not be touched before [`Executor::settle`].
+    fn unsettled(&self, range: &Range<u64>) -> bool;
+
+    /// Waits until the published log is applied, durably: its slots are free then.
+    fn settle(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Copies a page, so that on return it can be loaded and stored at `to`.
+    fn shadow_copy(&mut self, medium: &Medium, from: u64, to: u64, dirty: bool) -> Result<(), Error>;
+
+    /// Puts back what `entries` hold, newest first, durably. The caller has written back and dropped every line that they cover; on
+    /// return these lines can be loaded and stored again.
+    fn restore(&mut self, medium: &Medium, entries: &[Entry], txid: u64) -> Result<(), Error>;
+
+    /// Gives up what the executor holds on the card.
+    fn close(&mut self) -> Result<(), Error>;
+}

@@ -1,0 +1,278 @@
+//! A lane: one log ring, its transaction identifiers, and who executes its commands.
+//!
+//! Invariants:
+//! - slots and sequences are given out here, before anything is posted;
+//! - a slot is given out again only after [`Lane::release`], which callers do when the words that make its
+//!   entry worthless are durable;
+//! - identifiers rise and are never used twice, not even after an abort or a crash.
+
+use std::sync::Arc;
+
+use nearpm_driver::Card;
+use nearpm_interface::geometry::MAX_COMMAND_BYTES;
+use nearpm_interface::media::{
+    ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_HEAD_BYTES, RING_REDO_APPLIED,
+    RING_REDO_COMMITTED, entry_bytes, entry_sequence,
+};
+use nearpm_interface::seal;
+
+use crate::error::Error;
+use crate::executor::{CpuExecutor, Executor};
+use crate::memory::Medium;
+use crate::statistics::count;
+
+/// One log entry that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Offset in the pool of its slot.
+    pub slot: u64,
+    /// Offset in the pool of what it logs.
+    pub offset: u64,
+    /// Bytes that it logs.
+    pub length: u32,
+    /// Its sequence.
+    pub sequence: u64,
+}
+
+/// A lane of an open pool.
+pub(crate) struct Lane {
+    pub thread: u16,
+    pub pool: u32,
+    /// Offset of the ring in the pool.
+    ring: u64,
+    /// Bytes of the ring that hold slots.
+    capacity: u64,
+    /// Slot bytes given out and given back since the start; places are modulo `capacity`.
+    given: u64,
+    back: u64,
+    entries: u64,
+    last_txid: u64,
+    formatted: bool,
+    pub executor: Box<dyn Executor>,
+}
+
+impl Lane {
+    /// A lane of a recovered pool: `last_txid` is the highest identifier that its ring has seen, `entries` the highest
+    /// count of a sequence; both 0 and `formatted` false for a ring that was never used.
+    pub fn new(head: &PoolHead, thread: u16, last_txid: u64, entries: u64, formatted: bool) -> Lane {
+        Lane {
+            thread,
+            pool: head.pool,
+            ring: head.ring(thread),
+            capacity: u64::from(head.ring_bytes) - RING_HEAD_BYTES,
+            given: 0,
+            back: 0,
+            entries,
+            last_txid,
+            formatted,
+            executor: Box::new(CpuExecutor::default()),
+        }
+    }
+
+    /// Offset in the pool of the epoch word.
+    pub fn epoch_word(&self) -> u64 {
+        self.ring + RING_EPOCH
+    }
+    /// Offset in the pool of the redo commit word.
+    pub fn committed_word(&self) -> u64 {
+        self.ring + RING_REDO_COMMITTED
+    }
+    /// Offset in the pool of the redo applied word.
+    pub fn applied_word(&self) -> u64 {
+        self.ring + RING_REDO_APPLIED
+    }
+    /// Bytes for slots.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+    /// Bytes for slots that are in use, holes included.
+    pub fn used(&self) -> u64 {
+        self.given - self.back
+    }
+
+    /// Makes the ring usable: its words become valid, the epoch word last, whose validity says that
+    /// the ring must be scanned.
+    pub fn format(&mut self, medium: &Medium) -> Result<(), Error> {
+        if !self.formatted {
+            medium.put_word(self.committed_word(), seal::seal_word(0));
+            medium.put_word(self.applied_word(), seal::seal_word(0));
+            medium.fence()?;
+            medium.put_word(self.epoch_word(), seal::seal_word(0));
+            medium.drain()?;
+            // From now on the card may write these lines: no copy of them may stay in the cache.
+            medium.invalidate(self.ring, RING_HEAD_BYTES);
+            medium.fence()?;
+            self.formatted = true;
+        }
+        Ok(())
+    }
+
+    /// Lets a card execute the commands of this lane.
+    pub fn use_card(&mut self, medium: &Medium, head: &PoolHead, card: Arc<Card>, base: u64) -> Result<(), Error> {
+        self.format(medium)?;
+        let executor = crate::executor::CardExecutor::map(card, head, base, self.thread, self.last_txid)?;
+        match executor {
+            Some(executor) => self.executor = Box::new(executor),
+            None => count(&medium.counters.fallbacks, 1),
+        }
+        Ok(())
+    }
+
+    /// The next transaction identifier.
+    pub fn next_txid(&mut self) -> u64 {
+        self.last_txid += 1;
+        self.last_txid
+    }
+
+    /// Reserves slots for `ranges` (offset and length in the pool), split at the longest command.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when they do not all fit; then none is reserved.
+    pub fn reserve(&mut self, ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<Vec<Entry>, Error> {
+        let (given, entries) = (self.given, self.entries);
+        let mut reserved = Vec::new();
+        let mut needed = 0;
+        for (offset, length) in ranges {
+            let mut at = offset;
+            while at < offset + length {
+                let piece = (offset + length - at).min(MAX_COMMAND_BYTES.into()) as u32;
+                let bytes = entry_bytes(at, piece);
+                needed += bytes;
+                let Some(slot) = self.slot(bytes) else {
+                    (self.given, self.entries) = (given, entries);
+                    return Err(Error::TooLarge {
+                        what: "the log ring",
+                        needed: needed + self.used(),
+                        available: self.capacity,
+                        remedy: "PoolOptions::ring_bytes",
+                    });
+                };
+                self.entries += 1;
+                let sequence = entry_sequence(self.entries, slot);
+                reserved.push(Entry { slot: self.ring + slot, offset: at, length: piece, sequence });
+                at += u64::from(piece);
+            }
+        }
+        Ok(reserved)
+    }
+
+    /// Takes `bytes` contiguous bytes of the ring and gives their place in it.
+    fn slot(&mut self, bytes: u64) -> Option<u64> {
+        let mut at = self.given;
+        let place = at % self.capacity;
+        if place + bytes > self.capacity {
+            at += self.capacity - place;
+        }
+        if at + bytes - self.back > self.capacity {
+            return None;
+        }
+        self.given = at + bytes;
+        Some(RING_HEAD_BYTES + at % self.capacity)
+    }
+
+    /// A mark of what has been given out, for [`Lane::release`].
+    pub fn mark(&self) -> u64 {
+        self.given
+    }
+
+    /// Gives back everything that was given out before `mark`.
+    pub fn release(&mut self, mark: u64) {
+        self.back = self.back.max(mark.min(self.given));
+        if self.back == self.given {
+            // From the start again: the same few lines stay in the cache.
+            self.given = 0;
+            self.back = 0;
+        }
+    }
+
+    /// The head of an entry of this lane.
+    pub fn entry_head(&self, entry: &Entry, kind: EntryKind, txid: u64) -> EntryHead {
+        EntryHead {
+            magic: ENTRY_MAGIC,
+            kind: kind as u8,
+            version: ENTRY_VERSION,
+            thread: self.thread,
+            sequence: entry.sequence,
+            txid,
+            offset: entry.offset,
+            length: entry.length,
+            pool: self.pool,
+            ..EntryHead::default()
+        }
+    }
+
+    /// Logs the old contents of `entries`. On return stores to what they cover may follow.
+    pub fn log(
+        &mut self,
+        medium: &Medium,
+        kind: EntryKind,
+        txid: u64,
+        entries: &[Entry],
+        dirty: bool,
+    ) -> Result<(), Error> {
+        count(&medium.counters.log_entries, entries.len() as u64);
+        let heads: Vec<EntryHead> = entries.iter().map(|e| self.entry_head(e, kind, txid)).collect();
+        self.executor.log(medium, entries, &heads, dirty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lane(ring_bytes: u32) -> Lane {
+        let head = PoolHead { pool: 1, ring_bytes, lanes: 1, ..PoolHead::default() };
+        Lane::new(&head, 0, 0, 0, false)
+    }
+
+    #[test]
+    fn a_full_ring_refuses_and_reserves_nothing() {
+        let mut lane = lane(16384);
+        let first = lane.reserve([(1 << 20, 4096), (1 << 21, 4096)]).unwrap();
+        assert_eq!(first.len(), 2);
+        let used = lane.used();
+        let error = lane.reserve([(0, 4096), (8192, 4096)]).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        assert_eq!(lane.used(), used);
+    }
+
+    #[test]
+    fn long_ranges_are_split_at_the_longest_command() {
+        let mut lane = lane(1 << 20);
+        let entries = lane.reserve([(100, u64::from(MAX_COMMAND_BYTES) + 1)]).unwrap();
+        let lengths: Vec<u32> = entries.iter().map(|e| e.length).collect();
+        assert_eq!(lengths, [MAX_COMMAND_BYTES, 1]);
+        assert_eq!(entries[1].offset, 100 + u64::from(MAX_COMMAND_BYTES));
+    }
+
+    proptest! {
+        #[test]
+        fn live_slots_never_overlap(sizes in prop::collection::vec((1u64..6000, any::<bool>()), 1..200)) {
+            let mut lane = lane(32768);
+            let mut live: Vec<(u64, Entry)> = Vec::new();
+            let mut sequence = 0;
+            for (length, release) in sizes {
+                if release && !live.is_empty() {
+                    let (mark, _) = live.remove(0);
+                    lane.release(mark);
+                }
+                if let Ok(entries) = lane.reserve([(64, length)]) {
+                    let entry = entries[0];
+                    prop_assert!(entry.sequence > sequence, "sequences rise");
+                    sequence = entry.sequence;
+                    let range = entry.slot..entry.slot + entry_bytes(64, entry.length);
+                    prop_assert!(range.start >= lane.ring + RING_HEAD_BYTES && range.end <= lane.ring + 32768);
+                    for (_, other) in &live {
+                        let taken = other.slot..other.slot + entry_bytes(64, other.length);
+                        prop_assert!(range.end <= taken.start || taken.end <= range.start);
+                    }
+                    live.push((lane.mark(), entry));
+                } else {
+                    prop_assert!(!live.is_empty() || length > 32000 - 4096);
+                }
+                if live.is_empty() { prop_assert_eq!(lane.used(), 0); }
+            }
+        }
+    }
+}

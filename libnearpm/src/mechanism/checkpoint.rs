@@ -1,0 +1,97 @@
+//! Checkpointing: a page is copied to the log before its first store in an epoch.
+//!
+//! Invariant: no page is stored to in an epoch unless its checkpoint is durable before the store.
+
+use nearpm_interface::media::{EntryKind, PAGE_BYTES, entry_bytes};
+
+use super::epoch::Epoch;
+use super::{Acknowledged, Context, Protocol};
+use crate::error::Error;
+use crate::executor::Word;
+use crate::options::Durability;
+use crate::statistics::count;
+
+/// State of checkpointing.
+pub(crate) struct Checkpoint {
+    epoch: Epoch,
+    /// Identifier of the epoch, once it has saved a page.
+    txid: Option<u64>,
+    epoch_ops: u64,
+}
+
+impl Checkpoint {
+    pub fn new(epoch_ops: u64) -> Checkpoint {
+        Checkpoint { epoch: Epoch::default(), txid: None, epoch_ops }
+    }
+
+    /// Ends the epoch: everything in it survives a power cut from now on.
+    fn cut(&mut self, cx: &mut Context) -> Result<(), Error> {
+        let Some(txid) = self.txid else { return Ok(()) };
+        self.epoch.write_back(&cx.medium);
+        cx.medium.fence()?;
+        let word = Word { offset: cx.lane.epoch_word(), txid };
+        cx.lane.executor.commit(&cx.medium, word, Durability::Durable)?;
+        count(&cx.medium.counters.epochs, 1);
+        self.txid = None;
+        self.epoch.clear();
+        cx.lane.release(cx.lane.mark());
+        Ok(())
+    }
+}
+
+impl Protocol for Checkpoint {
+    fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
+        let mut pages = Vec::new();
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            let last = Epoch::page_of(place + part.len() as u64 - 1);
+            let touched = (Epoch::page_of(place)..=last).step_by(PAGE_BYTES as usize);
+            pages.extend(touched.filter(|&p| !self.epoch.has(p)));
+        }
+        if !pages.is_empty() {
+            let entries = cx.lane.reserve(pages.iter().map(|&p| (p, PAGE_BYTES)))?;
+            let txid = match self.txid {
+                Some(txid) => txid,
+                None => *self.txid.insert(cx.lane.next_txid()),
+            };
+            // Every line was written back when the last epoch was cut, and the page not stored to since.
+            cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;
+            for page in pages {
+                self.epoch.touch(page, 0);
+            }
+        }
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            let mut at = part.start;
+            while at < part.end {
+                let here = place + (at - part.start) as u64;
+                let bytes = ((PAGE_BYTES - here % PAGE_BYTES) as usize).min(part.end - at);
+                self.epoch.store(&cx.medium, here, &data[at..at + bytes]);
+                at += bytes;
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Cuts the epoch when it has its number of transactions, or when less than half of the ring is left: every
+    /// transaction finds that half free.
+    fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
+        let transactions = self.epoch.commit();
+        let full = cx.lane.used() + entry_bytes(0, PAGE_BYTES as u32) > cx.lane.capacity() / 2;
+        if self.txid.is_some() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
+            self.cut(cx)?;
+        }
+        Ok(if self.txid.is_none() { Acknowledged::All } else { Acknowledged::Nothing })
+    }
+
+    fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.epoch.abort(&cx.medium);
+        Ok(())
+    }
+
+    fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.cut(cx)
+    }
+}

@@ -1,0 +1,105 @@
+//! What checkpointing and shadow paging share: pages that an epoch has touched, and the old
+//! bytes of the open transaction.
+
+use std::collections::BTreeMap;
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::PAGE_BYTES;
+
+use crate::memory::Medium;
+
+/// An epoch: the transactions that become durable together.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    /// Dirty lines of each touched page, one bit per line, by the page's offset in the pool.
+    pages: BTreeMap<u64, u64>,
+    /// Transactions that committed in it and wrote something.
+    transactions: u64,
+    /// Places and lengths of the open transaction's writes, with their old bytes one after the other. Volatile: a
+    /// crash takes the whole epoch back.
+    before: Vec<(u64, usize)>,
+    before_bytes: Vec<u8>,
+}
+
+const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_U64;
+const _: () = assert!(LINES_PER_PAGE == 64);
+
+impl Epoch {
+    /// Offset of the page that holds an offset of the pool.
+    pub fn page_of(place: u64) -> u64 {
+        place / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Whether the page at an offset was touched in this epoch.
+    pub fn has(&self, page: u64) -> bool {
+        self.pages.contains_key(&page)
+    }
+
+    /// Touches a page; `dirty` are its lines that must be written back.
+    pub fn touch(&mut self, page: u64, dirty: u64) {
+        *self.pages.entry(page).or_default() |= dirty;
+    }
+
+    /// Pages that were touched.
+    pub fn len(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Stores inside one touched page, keeping the old bytes until the transaction ends.
+    pub fn store(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+        let page = Self::page_of(place);
+        assert!(self.has(page), "a page is saved before it is stored to");
+        let start = self.before_bytes.len();
+        self.before_bytes.resize(start + data.len(), 0);
+        medium.load(place, &mut self.before_bytes[start..]);
+        self.before.push((place, data.len()));
+        medium.store(place, data);
+        let first = (place - page) / LINE_U64;
+        let last = (place - page + data.len() as u64 - 1) / LINE_U64;
+        self.touch(page, u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first);
+    }
+
+    /// The open transaction commits into the epoch. Returns the transactions in it.
+    pub fn commit(&mut self) -> u64 {
+        if !self.before.is_empty() {
+            self.transactions += 1;
+            self.before.clear();
+            self.before_bytes.clear();
+        }
+        self.transactions
+    }
+
+    /// The open transaction's writes are taken back, newest first.
+    pub fn abort(&mut self, medium: &Medium) {
+        while let Some((place, length)) = self.before.pop() {
+            let start = self.before_bytes.len() - length;
+            medium.store(place, &self.before_bytes[start..]);
+            self.before_bytes.truncate(start);
+        }
+    }
+
+    /// Starts the write-back of every dirty line.
+    pub fn write_back(&self, medium: &Medium) {
+        for (&page, &dirty) in &self.pages {
+            let mut at = 0;
+            while at < LINES_PER_PAGE && dirty >> at != 0 {
+                let start = at + u64::from((dirty >> at).trailing_zeros());
+                let run = u64::from((dirty >> start).trailing_ones());
+                medium.write_back(page + start * LINE_U64, run * LINE_U64);
+                at = start + run;
+            }
+        }
+    }
+
+    /// Begins the next epoch.
+    pub fn clear(&mut self) {
+        assert!(self.before.is_empty(), "an epoch is cut between transactions");
+        self.pages.clear();
+        self.transactions = 0;
+    }
+}

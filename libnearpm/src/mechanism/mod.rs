@@ -1,0 +1,80 @@
+//! The four ways to make transactions survive a crash, behind one trait.
+
+use nearpm_interface::media::PoolHead;
+
+use crate::error::Error;
+use crate::lane::Lane;
+use crate::memory::Medium;
+use crate::options::{Durability, Mechanism};
+use crate::pool::pages::Pages;
+
+mod checkpoint;
+mod epoch;
+mod redo;
+mod redo_log;
+mod shadow;
+mod undo;
+
+/// What a mechanism works on.
+pub(crate) struct Context {
+    pub medium: Medium,
+    pub head: PoolHead,
+    pub pages: Pages,
+    /// The lane of transactions.
+    pub lane: Lane,
+}
+
+/// What a commit achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acknowledged {
+    /// Every transaction so far.
+    All,
+    /// Nothing new.
+    Nothing,
+}
+
+/// A mechanism at work on a pool. One transaction is open at a time; offsets are those of the heap as programs see it, and ranges
+/// have been checked.
+pub(crate) trait Protocol: Send {
+    /// Reads, own writes included.
+    #[inline]
+    fn read(&mut self, cx: &mut Context, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            cx.medium.load(place, &mut data[part]);
+        }
+        Ok(())
+    }
+
+    /// Writes. When it fails with [`Error::TooLarge`] nothing was written.
+    fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error>;
+
+    /// The open transaction has allocated this range: its old contents matter to nobody.
+    fn fresh(&mut self, _cx: &mut Context, _offset: u64, _bytes: u64) {}
+
+    /// Does what must be done before the commit point. When it fails the transaction can still be aborted.
+    fn prepare(&mut self, cx: &mut Context) -> Result<(), Error>;
+
+    /// Passes the commit point. When it fails only a recovery can tell whether the transaction happened.
+    fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error>;
+
+    /// Takes every write of the open transaction back.
+    fn abort(&mut self, cx: &mut Context) -> Result<(), Error>;
+
+    /// Makes every committed transaction durable. No transaction is open.
+    fn persist(&mut self, cx: &mut Context) -> Result<(), Error>;
+
+    /// Leaves nothing to be done later, so that the pool can be closed.
+    fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.persist(cx)
+    }
+}
+
+/// The mechanism that an option names.
+pub(crate) fn protocol(mechanism: Mechanism, epoch_ops: u64) -> Box<dyn Protocol> {
+    match mechanism {
+        Mechanism::Undo => Box::new(undo::Undo::default()),
+        Mechanism::Redo => Box::new(redo::Redo::default()),
+        Mechanism::Checkpoint => Box::new(checkpoint::Checkpoint::new(epoch_ops)),
+        Mechanism::Shadow => Box::new(shadow::Shadow::new(epoch_ops)),
+    }
+}

@@ -1,0 +1,118 @@
+//! A redo log that is committed at once: for redo transactions, and for the page switches of shadow paging.
+//!
+//! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots are given back when the
+//! applied word, or the commit word of the next log, makes them worthless.
+
+use std::ops::Range;
+
+use nearpm_interface::media::EntryKind;
+
+use super::Context;
+use crate::error::Error;
+use crate::executor::{Publication, Word};
+use crate::lane::Entry;
+use crate::options::Durability;
+use crate::statistics::count;
+
+/// New values: where they go, and the bytes, one after the other.
+#[derive(Default)]
+pub(crate) struct Values {
+    pub ranges: Vec<(u64, u64)>,
+    pub bytes: Vec<u8>,
+}
+
+impl Values {
+    /// Adds a value; one that continues the last is joined to it.
+    pub fn push(&mut self, offset: u64, value: &[u8]) {
+        match self.ranges.last_mut() {
+            Some((start, length)) if *start + *length == offset => *length += value.len() as u64,
+            _ => self.ranges.push((offset, value.len() as u64)),
+        }
+        self.bytes.extend_from_slice(value);
+    }
+}
+
+/// A log whose entries are durable and whose commit word is not written.
+struct Prepared {
+    txid: u64,
+    entries: Vec<Entry>,
+    values: Values,
+    /// Slots below belong to the former log.
+    former: u64,
+}
+
+/// The redo log of a lane.
+#[derive(Default)]
+pub(crate) struct RedoLog {
+    prepared: Option<Prepared>,
+    /// A log was published and holds its slots.
+    published: bool,
+}
+
+impl RedoLog {
+    /// Writes the entries and makes them durable. Nothing counts before [`RedoLog::publish`].
+    pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
+        if !cx.lane.executor.can_pile_up() {
+            self.settle(cx)?;
+        }
+        let former = cx.lane.mark();
+        let ranges = || values.ranges.iter().copied();
+        let (entries, former) = match cx.lane.reserve(ranges()) {
+            Err(Error::TooLarge { .. }) if self.published => {
+                self.settle(cx)?;
+                (cx.lane.reserve(ranges())?, 0)
+            }
+            other => (other?, former),
+        };
+        let txid = cx.lane.next_txid();
+        let mut at = 0;
+        for entry in &entries {
+            let value = &values.bytes[at..at + entry.length as usize];
+            cx.medium.put(entry.slot, &cx.lane.entry_head(entry, EntryKind::Redo, txid).encode(value));
+            at += entry.length as usize;
+        }
+        let counters = &cx.medium.counters;
+        count(&counters.log_entries, entries.len() as u64);
+        count(&counters.bytes_by_cpu, at as u64);
+        // This also makes durable what the former log applied, before the commit word moves on.
+        cx.medium.fence()?;
+        self.prepared = Some(Prepared { txid, entries, values, former });
+        Ok(())
+    }
+
+    /// Passes the commit point and begins to apply.
+    pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
+        let Some(log) = self.prepared.take() else { return Ok(()) };
+        let publication = Publication {
+            committed: Word { offset: cx.lane.committed_word(), txid: log.txid },
+            applied: Word { offset: cx.lane.applied_word(), txid: log.txid },
+            entries: &log.entries,
+            values: &log.values.bytes,
+            switches,
+        };
+        cx.lane.executor.publish(&cx.medium, publication, durability)?;
+        self.published = true;
+        cx.lane.release(log.former);
+        Ok(())
+    }
+
+    /// Forgets entries that were prepared: they never count, because their identifier is never committed.
+    pub fn discard(&mut self) {
+        self.prepared = None;
+    }
+
+    /// Waits until the published log is applied, and gives its slots back.
+    pub fn settle(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if std::mem::take(&mut self.published) {
+            cx.lane.executor.settle(&cx.medium)?;
+            cx.lane.release(cx.lane.mark());
+        }
+        Ok(())
+    }
+
+    /// Settles if a range of the pool must not be touched before.
+    #[inline]
+    pub fn touch(&mut self, cx: &mut Context, range: Range<u64>) -> Result<(), Error> {
+        if self.published && cx.lane.executor.unsettled(&range) { self.settle(cx) } else { Ok(()) }
+    }
+}

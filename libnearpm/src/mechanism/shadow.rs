@@ -1,0 +1,141 @@
+//! Shadow paging: a page is copied aside at its first store in an epoch, and all pages switch at once when it is cut.
+//!
+//! Invariant: no page that the durable page table names is stored to.
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::PAGE_BYTES;
+
+use super::epoch::Epoch;
+use super::redo_log::{RedoLog, Values};
+use super::{Acknowledged, Context, Protocol};
+use crate::error::Error;
+use crate::options::Durability;
+use crate::statistics::count;
+
+/// Most log bytes that the switch of one page needs: an entry of one word.
+const SWITCH_BYTES: u64 = 2 * LINE_U64;
+
+/// State of shadow paging.
+pub(crate) struct Shadow {
+    epoch: Epoch,
+    /// Logical pages that moved in this epoch, with the pages that the durable table names.
+    moved: std::collections::BTreeMap<u64, u64>,
+    log: RedoLog,
+    epoch_ops: u64,
+}
+
+impl Shadow {
+    pub fn new(epoch_ops: u64) -> Shadow {
+        Shadow { epoch: Epoch::default(), moved: Default::default(), log: RedoLog::default(), epoch_ops }
+    }
+
+    /// Moves the logical page at an offset of the heap to a page of this epoch.
+    fn shadow(&mut self, cx: &mut Context, logical: u64) -> Result<(), Error> {
+        let page = cx.pages.take().expect("the caller has counted the free pages");
+        let (from, to) = (cx.pages.offset(cx.pages.page(logical)), cx.pages.offset(page));
+        // Every line was written back when the last epoch was cut, and the page not stored to since.
+        let copied = cx.lane.executor.shadow_copy(&cx.medium, from, to, false);
+        if copied.is_err() {
+            cx.pages.give(page);
+        }
+        copied?;
+        count(&cx.medium.counters.shadow_pages, 1);
+        let old = cx.pages.set(logical, page);
+        self.moved.insert(logical, old);
+        self.epoch.touch(to, 0);
+        Ok(())
+    }
+
+    /// Ends the epoch: all its pages switch at once, and survive a power cut from now on.
+    fn cut(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if self.moved.is_empty() {
+            return Ok(());
+        }
+        self.epoch.write_back(&cx.medium);
+        // The fence of the log's entries covers these lines too.
+        let mut values = Values::default();
+        for &logical in self.moved.keys() {
+            let (offset, word) = cx.pages.word(logical);
+            values.push(offset, &word.to_le_bytes());
+        }
+        self.log.prepare(cx, values)?;
+        self.log.publish(cx, true, Durability::Durable)?;
+        count(&cx.medium.counters.epochs, 1);
+        for (_, old) in std::mem::take(&mut self.moved) {
+            cx.pages.give(old);
+        }
+        self.epoch.clear();
+        Ok(())
+    }
+
+    /// Log bytes that the cut will need if `more` pages move.
+    fn log_bytes(&self, more: u64) -> u64 {
+        (self.moved.len() as u64 + more) * SWITCH_BYTES
+    }
+}
+
+impl Protocol for Shadow {
+    fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
+        let first = cx.pages.logical(offset);
+        let last = cx.pages.logical(offset + data.len() as u64 - 1);
+        let pages: Vec<u64> = (first..=last).filter(|logical| !self.moved.contains_key(logical)).collect();
+        let needed = pages.len() as u64;
+        if needed > cx.pages.free_count() {
+            return Err(Error::TooLarge {
+                what: "the spare pages",
+                needed: needed * PAGE_BYTES,
+                available: cx.pages.free_count() * PAGE_BYTES,
+                remedy: "PoolOptions::spare_pages",
+            });
+        }
+        if needed > 0 && self.log_bytes(needed) > cx.lane.capacity() {
+            return Err(Error::TooLarge {
+                what: "the log ring",
+                needed: self.log_bytes(needed),
+                available: cx.lane.capacity(),
+                remedy: "PoolOptions::ring_bytes",
+            });
+        }
+        for logical in pages {
+            self.shadow(cx, logical)?;
+        }
+        let mut at = 0;
+        while at < data.len() {
+            let here = offset + at as u64;
+            let in_page = (PAGE_BYTES - here % PAGE_BYTES).min((data.len() - at) as u64);
+            let (place, bytes) = cx.pages.locate(here, in_page);
+            self.epoch.store(&cx.medium, place, &data[at..at + bytes as usize]);
+            at += bytes as usize;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Cuts the epoch when it has its number of transactions, or when less than half of the spare pages or of the ring is
+    /// left: every transaction finds those halves free.
+    fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
+        let transactions = self.epoch.commit();
+        let full = self.epoch.len() * 2 > cx.head.spare || self.log_bytes(0) * 2 > cx.lane.capacity();
+        if !self.moved.is_empty() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
+            self.cut(cx)?;
+        }
+        Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
+    }
+
+    fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.epoch.abort(&cx.medium);
+        Ok(())
+    }
+
+    fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.cut(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.cut(cx)?;
+        self.log.settle(cx)
+    }
+}

@@ -1,0 +1,117 @@
+//! The memory of an open pool, with its counters.
+
+use std::sync::Arc;
+
+use nearpm_interface::geometry::LINE_U64;
+
+use super::{MappedMemory, Memory};
+use crate::error::Error;
+use crate::statistics::{Counters, count};
+
+/// Where a pool's bytes are. A mapped file has a variant of its own, so that its accesses are
+/// inlined and not dispatched.
+pub(crate) enum Backing {
+    Mapped(MappedMemory),
+    Other(Box<dyn Memory>),
+}
+
+/// A backing, counted.
+pub(crate) struct Medium {
+    backing: Backing,
+    pub counters: Arc<Counters>,
+}
+
+macro_rules! each {
+    ($self:ident, $memory:ident => $call:expr) => {
+        match &$self.backing {
+            Backing::Mapped($memory) => $call,
+            Backing::Other($memory) => $call,
+        }
+    };
+}
+
+impl Medium {
+    pub fn new(backing: Backing) -> Medium {
+        Medium { backing, counters: Arc::default() }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        each!(self, memory => memory.bytes())
+    }
+
+    pub fn address(&self) -> Option<*mut u8> {
+        each!(self, memory => memory.address())
+    }
+
+    #[inline]
+    pub fn load(&self, offset: u64, data: &mut [u8]) {
+        each!(self, memory => memory.load(offset, data));
+    }
+
+    pub fn load_vec(&self, offset: u64, bytes: u64) -> Vec<u8> {
+        let mut data = vec![0; bytes as usize];
+        self.load(offset, &mut data);
+        data
+    }
+
+    #[inline]
+    pub fn load_word(&self, offset: u64) -> u64 {
+        let mut word = [0; 8];
+        self.load(offset, &mut word);
+        u64::from_le_bytes(word)
+    }
+
+    #[inline]
+    pub fn store(&self, offset: u64, data: &[u8]) {
+        each!(self, memory => memory.store(offset, data));
+    }
+
+    /// Stores a word and starts its write-back.
+    pub fn put_word(&self, offset: u64, word: u64) {
+        self.store(offset, &word.to_le_bytes());
+        self.write_back(offset, 8);
+    }
+
+    /// Stores and starts the write-back.
+    pub fn put(&self, offset: u64, data: &[u8]) {
+        self.store(offset, data);
+        self.write_back(offset, data.len() as u64);
+    }
+
+    /// Zeroes and starts the write-back.
+    pub fn put_zeros(&self, offset: u64, bytes: u64) {
+        const PIECE: u64 = 4096;
+        let mut at = offset;
+        while at < offset + bytes {
+            let length = PIECE.min(offset + bytes - at);
+            self.put(at, &[0; PIECE as usize][..length as usize]);
+            at += length;
+        }
+    }
+
+    #[inline]
+    pub fn write_back(&self, offset: u64, bytes: u64) {
+        if bytes > 0 {
+            let lines = (offset % LINE_U64 + bytes).div_ceil(LINE_U64);
+            count(&self.counters.lines_written_back, lines);
+            each!(self, memory => memory.write_back(offset, bytes));
+        }
+    }
+
+    #[inline]
+    pub fn fence(&self) -> Result<(), Error> {
+        count(&self.counters.fences, 1);
+        each!(self, memory => memory.fence())
+    }
+
+    pub fn drain(&self) -> Result<(), Error> {
+        count(&self.counters.fences, 1);
+        each!(self, memory => memory.drain())
+    }
+
+    pub fn invalidate(&self, offset: u64, bytes: u64) {
+        if bytes > 0 {
+            each!(self, memory => memory.invalidate(offset, bytes));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Pools as they lie on the medium: laying one out, writing it, and refusing what is not one.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::media::{
+    HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_MAGIC, POOL_VERSION, PoolHead,
+    RING_HEAD_BYTES,
+};
+use nearpm_interface::seal;
+
+use crate::alloc::HeapLayout;
+use crate::error::{Error, Problem};
+use crate::memory::Medium;
+use crate::options::{Mechanism, PoolOptions};
+
+/// Fewest pages of a heap: its tables and four chunks.
+const MIN_PAGES: u64 = 20;
+
+/// The head of a new pool of `bytes` bytes.
+pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
+    let lanes = options.lanes.unwrap_or(match bytes {
+        0..0x40_0000 => 2,
+        0x40_0000..0x100_0000 => 4,
+        _ => 8,
+    });
+    if lanes == 0 || lanes > MAX_LANES {
+        return Err(Problem::BadOption { what: "a pool has 1 to 64 lanes (PoolOptions::lanes)" });
+    }
+    // A quarter of the pool for logs, unless that is more than they need.
+    let ring_default = (bytes / 4 / u64::from(lanes)).clamp(MIN_RING_BYTES.into(), 1 << 20) as u32;
+    let ring_bytes = options.ring_bytes.unwrap_or(ring_default / PAGE_BYTES as u32 * PAGE_BYTES as u32);
+    if u64::from(ring_bytes) % PAGE_BYTES != 0 || !(MIN_RING_BYTES..=MAX_RING_BYTES).contains(&ring_bytes) {
+        return Err(Problem::BadOption {
+            what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (PoolOptions::ring_bytes)",
+        });
+    }
+    let mut head =
+        PoolHead { magic: POOL_MAGIC, version: POOL_VERSION, bytes, ring_bytes, lanes, ..PoolHead::default() };
+    let set_pages = |head: &mut PoolHead, pages: u64| {
+        head.pages = pages;
+        head.spare = options.spare_pages.unwrap_or_else(|| (pages / 8).max(MIN_PAGES / 2));
+    };
+    set_pages(&mut head, MIN_PAGES);
+    if head.spare > 1 << 40 || head.end() > bytes {
+        return Err(Problem::TooSmall { bytes, minimum: head.end() });
+    }
+    // The end rises with the pages: the largest number that fits is found by halving.
+    let (mut fits, mut too_many) = (MIN_PAGES, bytes / PAGE_BYTES + 1);
+    while too_many - fits > 1 {
+        let middle = fits + (too_many - fits) / 2;
+        set_pages(&mut head, middle);
+        if head.end() <= bytes { fits = middle } else { too_many = middle }
+    }
+    set_pages(&mut head, fits);
+    head.pool = options.id.unwrap_or_else(random_id);
+    if head.pool == 0 {
+        return Err(Problem::BadOption { what: "0 is not an identifier of a pool (PoolOptions::id)" });
+    }
+    Ok(head)
+}
+
+/// An identifier from the operating system's randomness.
+fn random_id() -> u32 {
+    (RandomState::new().build_hasher().finish() as u32).max(1)
+}
+
+/// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.
+pub(crate) fn write(medium: &Medium, mut head: PoolHead) -> Result<PoolHead, Error> {
+    let old = medium.load_vec(0, LINE as u64);
+    if old.iter().any(|&b| b != 0) {
+        medium.put_zeros(0, LINE as u64);
+        medium.drain()?;
+    }
+    for lane in 0..head.lanes {
+        medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
+    }
+    medium.put_zeros(head.table(), head.pages * 8);
+    // Root, chunk words and bitmaps.
+    medium.put_zeros(head.heap(), HeapLayout::of(&head).first - head.heap());
+    const { assert!(HEAP_CHUNK_WORDS as usize == LINE) };
+    medium.drain()?;
+    let mut line = head.to_bytes();
+    seal::seal(&[], &mut line);
+    medium.put(0, &line);
+    medium.drain()?;
+    head = PoolHead::from_bytes(&line);
+    Ok(head)
+}
+
+/// Reads and checks the head of a pool.
+pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
+    let found = medium.bytes();
+    if found < LINE as u64 {
+        return Err(Problem::Truncated { header: LINE as u64, found });
+    }
+    let mut line = [0; LINE];
+    medium.load(0, &mut line);
+    let head = PoolHead::from_bytes(&line);
+    if line.iter().all(|&b| b == 0) {
+        return Err(Problem::Unfinished);
+    }
+    if head.magic != POOL_MAGIC {
+        return Err(Problem::Foreign { found: head.magic });
+    }
+    // The version first: a newer one may be sealed in another way.
+    if head.version > POOL_VERSION {
+        return Err(Problem::Newer { found: head.version, supported: POOL_VERSION });
+    }
+    let corrupt = |what, offset| Problem::Corrupt { what, offset };
+    if !seal::is_sealed(&[], &line) {
+        return Err(corrupt("the checksum of the head does not hold", 0));
+    }
+    if found < head.bytes {
+        return Err(Problem::Truncated { header: head.bytes, found });
+    }
+    let sound = head.version == POOL_VERSION
+        && head.pool != 0
+        && (1..=MAX_LANES).contains(&head.lanes)
+        && (MIN_RING_BYTES..=MAX_RING_BYTES).contains(&head.ring_bytes)
+        && u64::from(head.ring_bytes) % PAGE_BYTES == 0
+        && head.pages >= MIN_PAGES
+        && head.pages < 1 << 40
+        && head.spare < 1 << 40
+        && head.end() <= head.bytes;
+    if sound { Ok(head) } else { Err(corrupt("the head describes an impossible pool", 0)) }
+}
+
+/// Refuses options that a pool cannot satisfy.
+pub(crate) fn check_options(options: &PoolOptions, head: &PoolHead) -> Result<(), Problem> {
+    if options.mechanism == Mechanism::Shadow && head.spare == 0 {
+        return Err(Problem::BadOption {
+            what: "it was created without spare pages, which shadow paging needs; use another mechanism, or create it anew \
+                   with PoolOptions::spare_pages",
+        });
+    }
+    Ok(())
+}

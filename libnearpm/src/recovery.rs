@@ -1,0 +1,196 @@
+//! The one recovery: it runs at open, understands whatever any mechanism and executor left, and may be cut and
+//! repeated at any point.
+//!
+//! For each lane that was ever used:
+//! 1. its ring is scanned line by line: an entry is one whose seal holds, whose pool and thread are these, and
+//!    which lies in the slot that its sequence names; anything else is a hole;
+//! 2. if a redo log was committed and not marked as applied, its values are stored again;
+//! 3. undo entries and checkpoints above the epoch word are restored, newest first, exactly their bytes;
+//! 4. when all of this is durable, the applied word is set, and the epoch word rises to the highest identifier that
+//!    the ring shows, so that none is used twice.
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::{
+    ENTRY_MAGIC, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED,
+    entry_bytes, entry_data, sequence_parts,
+};
+use nearpm_interface::seal;
+
+use crate::error::Error;
+use crate::memory::Medium;
+
+/// What the recovery at open found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Log entries that were rolled back, checkpoints included.
+    pub undone: u64,
+    /// Redo entries that were applied again, page switches included.
+    pub redone: u64,
+    /// Bytes that both wrote.
+    pub bytes: u64,
+    /// Slots that looked like entries and were not whole.
+    pub torn: u64,
+}
+
+/// What a lane's ring has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LaneState {
+    /// Highest identifier.
+    pub last_txid: u64,
+    /// Highest count of a sequence.
+    pub entries: u64,
+    /// The ring was used before.
+    pub formatted: bool,
+}
+
+/// A ring, read and scanned.
+struct Ring {
+    thread: u16,
+    offset: u64,
+    epoch: u64,
+    committed: u64,
+    applied: u64,
+    bytes: Vec<u8>,
+    /// Whole entries with their place in the ring.
+    entries: Vec<(EntryHead, usize)>,
+    torn: u64,
+}
+
+/// Recovers every lane.
+pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec<LaneState>), Error> {
+    let mut report = Recovery::default();
+    let mut lanes = Vec::new();
+    for thread in 0..head.lanes {
+        lanes.push(match Ring::load(medium, head, thread)? {
+            Some(ring) => ring.recover(medium, head, &mut report)?,
+            None => LaneState::default(),
+        });
+    }
+    Ok((report, lanes))
+}
+
+impl Ring {
+    /// Reads and scans a ring; `None` where it was never used.
+    fn load(medium: &Medium, head: &PoolHead, thread: u16) -> Result<Option<Ring>, Error> {
+        let offset = head.ring(thread);
+        // The card may have written here behind the cache.
+        medium.invalidate(offset, RING_HEAD_BYTES);
+        medium.fence()?;
+        if medium.load_word(offset + RING_EPOCH) == 0 {
+            return Ok(None);
+        }
+        let word = |at: u64| {
+            let what = "a word of a log ring is not valid";
+            seal::open_word(medium.load_word(offset + at)).ok_or(Error::Corrupt { what, offset: offset + at })
+        };
+        let (epoch, committed, applied) = (word(RING_EPOCH)?, word(RING_REDO_COMMITTED)?, word(RING_REDO_APPLIED)?);
+        medium.invalidate(offset, head.ring_bytes.into());
+        medium.fence()?;
+        let bytes = medium.load_vec(offset, head.ring_bytes.into());
+        let mut ring = Ring { thread, offset, epoch, committed, applied, bytes, entries: Vec::new(), torn: 0 };
+        ring.scan(head.pool);
+        Ok(Some(ring))
+    }
+
+    fn scan(&mut self, pool: u32) {
+        let mut at = RING_HEAD_BYTES as usize;
+        while at < self.bytes.len() {
+            let slot = &self.bytes[at..];
+            let step = match EntryHead::decode(slot) {
+                Some(entry) if self.is_mine(&entry, pool, at) => {
+                    self.entries.push((entry, at));
+                    entry_bytes(entry.offset, entry.length)
+                }
+                _ => {
+                    self.torn += u64::from(slot.starts_with(&ENTRY_MAGIC.to_le_bytes()));
+                    LINE_U64
+                }
+            };
+            at += step as usize;
+        }
+    }
+
+    fn is_mine(&self, entry: &EntryHead, pool: u32, at: usize) -> bool {
+        entry.pool == pool && entry.thread == self.thread && sequence_parts(entry.sequence).1 == at as u64
+    }
+
+    fn recover(mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<LaneState, Error> {
+        report.torn += self.torn;
+        self.redo(medium, head, report)?;
+        self.undo(medium, head, report)?;
+        medium.drain()?;
+        let seen = self.entries.iter().map(|(e, _)| e.txid).chain([self.epoch, self.committed]).max();
+        // A torn entry may be of the next transaction: that identifier is spent too.
+        let last_txid = seen.expect("the epoch is always there") + u64::from(self.torn > 0);
+        let entries = self.entries.iter().map(|(e, _)| sequence_parts(e.sequence).0).max().unwrap_or(0);
+        self.put_word(medium, RING_REDO_APPLIED, self.applied, self.committed);
+        medium.drain()?;
+        self.put_word(medium, RING_EPOCH, self.epoch, last_txid);
+        medium.drain()?;
+        medium.invalidate(self.offset, RING_HEAD_BYTES);
+        medium.fence()?;
+        Ok(LaneState { last_txid, entries, formatted: true })
+    }
+
+    fn put_word(&self, medium: &Medium, at: u64, old: u64, new: u64) {
+        if old != new {
+            medium.put_word(self.offset + at, seal::seal_word(new));
+        }
+    }
+
+    /// Applies the committed redo log again, unless it is known to be applied.
+    fn redo(&mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
+        if self.committed <= self.applied {
+            return Ok(());
+        }
+        let mut log: Vec<_> = self.of_kind(|e| e.kind == EntryKind::Redo as u8 && e.txid == self.committed);
+        log.sort_by_key(|(e, _)| e.sequence);
+        let counts = || log.iter().map(|(e, _)| sequence_parts(e.sequence).0);
+        if log.is_empty() || counts().zip(counts().skip(1)).any(|(a, b)| b != a + 1) {
+            let what = "a committed redo log is not whole";
+            return Err(Error::Corrupt { what, offset: self.offset + RING_REDO_COMMITTED });
+        }
+        for (entry, at) in log {
+            self.put(medium, head, &entry, at, head.table()..head.end(), report)?;
+            report.redone += 1;
+        }
+        Ok(())
+    }
+
+    /// Restores what transactions and epochs that did not commit had overwritten.
+    fn undo(&mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
+        let kinds = [EntryKind::Undo as u8, EntryKind::Checkpoint as u8];
+        let mut log: Vec<_> = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > self.epoch);
+        log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));
+        for (entry, at) in log {
+            self.put(medium, head, &entry, at, head.heap()..head.end(), report)?;
+            report.undone += 1;
+        }
+        Ok(())
+    }
+
+    fn of_kind(&self, wanted: impl Fn(&EntryHead) -> bool) -> Vec<(EntryHead, usize)> {
+        self.entries.iter().filter(|(e, _)| wanted(e)).copied().collect()
+    }
+
+    /// Stores the data of an entry to where it belongs.
+    fn put(
+        &self,
+        medium: &Medium,
+        head: &PoolHead,
+        entry: &EntryHead,
+        at: usize,
+        allowed: std::ops::Range<u64>,
+        report: &mut Recovery,
+    ) -> Result<(), Error> {
+        let end = entry.offset.checked_add(entry.length.into());
+        if entry.offset < allowed.start || end.is_none_or(|end| end > allowed.end) {
+            let what = "a log entry covers what no transaction may change";
+            return Err(Error::Corrupt { what, offset: head.ring(self.thread) + at as u64 });
+        }
+        let start = at + entry_data(entry.offset) as usize;
+        medium.put(entry.offset, &self.bytes[start..start + entry.length as usize]);
+        report.bytes += u64::from(entry.length);
+        Ok(())
+    }
+}

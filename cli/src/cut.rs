@@ -55,8 +55,8 @@ impl PowerCut {
             PowerCut::Random => {
                 let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6375_7421);
                 let operation = random.random_range(0..operations.max(1));
-                let event = [Event::CommandAccepted, Event::WriteAccepted, Event::Completion]
-                    [random.random_range(0..3)];
+                let event =
+                    [Event::CommandAccepted, Event::WriteAccepted, Event::Completion][random.random_range(0..3)];
                 let count = random.random_range(1..=6);
                 // Three in four within the life of a small log, the rest within that of a page.
                 let longest = if random.random_range(0..4) == 0 { 2000 } else { 60 };

@@ -11,7 +11,8 @@ mod job;
 mod rig;
 mod table;
 
-use anyhow::Result;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Crash-consistent persistent memory with a NearPM card.
@@ -36,12 +37,20 @@ enum Command {
     Card(card::CardCommand),
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
         Command::Run(arguments) => job::command(&arguments),
         Command::Demo(arguments) => demo::command(&arguments),
         Command::Firmware(command) => firmware::command(&command),
         Command::Card(command) => card::command(&command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line with every cause: what, where, why.
+            eprintln!("nearpm: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A table: the first column is text, all others are right-aligned.
+/// A table. Columns whose cells all begin with a digit are right-aligned.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -28,20 +28,19 @@ impl fmt::Display for Table {
         let widths: Vec<usize> = (0..self.rows[0].len())
             .map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
             .collect();
+        let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit());
+        let right: Vec<bool> =
+            (0..widths.len()).map(|column| self.rows[1..].iter().all(|row| is_number(&row[column]))).collect();
         for (number, row) in self.rows.iter().enumerate() {
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                match column {
-                    0 => write!(f, "| {cell:<width$} |")?,
-                    _ => write!(f, " {cell:>width$} |")?,
-                }
+            write!(f, "|")?;
+            for ((cell, &width), &right) in row.iter().zip(&widths).zip(&right) {
+                if right { write!(f, " {cell:>width$} |")? } else { write!(f, " {cell:<width$} |")? }
             }
             writeln!(f)?;
             if number == 0 {
-                for (column, &width) in widths.iter().enumerate() {
-                    match column {
-                        0 => write!(f, "|{}|", "-".repeat(width + 2))?,
-                        _ => write!(f, "{}:|", "-".repeat(width + 1))?,
-                    }
+                write!(f, "|")?;
+                for (&width, &right) in widths.iter().zip(&right) {
+                    write!(f, "{}{}|", "-".repeat(width + 1), if right { ":" } else { "-" })?;
                 }
                 writeln!(f)?;
             }

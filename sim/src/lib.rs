@@ -8,3 +8,4 @@ pub mod host;
 pub mod machine;
 pub mod model;
 pub mod rng;
+pub mod rtl;

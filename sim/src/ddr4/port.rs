@@ -179,6 +179,12 @@ impl Ddr4 {
         self.aw.iter().find(open).is_some_and(|burst| burst.given == burst.entered)
     }
 
+    /// Whether an address has been taken whose data is not complete.
+    #[inline]
+    pub fn lacks_data(&self) -> bool {
+        self.aw.iter().any(|burst| burst.given < burst.beats)
+    }
+
     /// Takes the next beat of write data (W handshake), of the oldest burst that lacks some; true if it was its last.
     ///
     /// # Panics

@@ -1,0 +1,150 @@
+//! One powered card.
+
+use nearpm_verilate::{Error, Instance, Port};
+
+use super::completions::Completions;
+use super::memory::Memory;
+use super::pins::{Bit, Pins};
+use super::slaves::Slaves;
+use crate::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
+use crate::ddr4::{Ddr4, Stats};
+
+/// Cycles for which `rst_n` is low at power-up.
+const RESET_CYCLES: u64 = 16;
+/// Cycles without any traffic at the ports after which the card counts as idle. Longer than any pause inside
+/// a command, all of whose steps but a few go to memory.
+const QUIET_CYCLES: u64 = 256;
+
+/// A Verilated card with its memory. One call of the model per cycle; no cycle is skipped.
+pub struct RtlCard {
+    pins: Pins,
+    clock: Port,
+    power_fail: Bit,
+    save_done: Port,
+    slaves: Slaves,
+    memory: Memory,
+    completions: Completions,
+    cycle: u64,
+    period_ps: u64,
+    /// Last cycle with traffic at a port.
+    busy: u64,
+    /// Half periods in the waveform, if one is written.
+    waveform: Option<u64>,
+}
+
+impl RtlCard {
+    /// Resets the card. With `traced`, every edge goes to the waveform that is open on the instance.
+    pub fn new(model: Instance, ddr4: Ddr4, card_mhz: u64, traced: bool) -> Result<Self, Error> {
+        let mut pins = Pins::new(model);
+        let clock = pins.model.port("clk")?;
+        let mut reset = Bit::new(&mut pins, "rst_n", false)?;
+        let mut card = RtlCard {
+            clock,
+            power_fail: Bit::new(&mut pins, "power_fail", false)?,
+            save_done: pins.model.port("save_done")?,
+            slaves: Slaves::new(&mut pins)?,
+            memory: Memory::new(&mut pins, "m_axi_mem0", ddr4)?,
+            completions: Completions::new(&mut pins)?,
+            pins,
+            cycle: 0,
+            period_ps: 1_000_000 / card_mhz,
+            busy: 0,
+            waveform: traced.then_some(0),
+        };
+        (0..RESET_CYCLES).for_each(|_| card.edge());
+        reset.drive(&mut card.pins, true);
+        Ok(card)
+    }
+
+    /// Counters of the memory.
+    pub fn memory_stats(&self) -> Stats {
+        self.memory.ddr4.stats()
+    }
+
+    /// The contents of the memory as they are now, unanswered writes excluded.
+    pub fn medium(&self) -> &Medium {
+        self.memory.ddr4.medium()
+    }
+
+    /// One cycle.
+    #[inline]
+    fn step(&mut self) {
+        self.slaves.drive(&mut self.pins);
+        self.memory.drive(&mut self.pins);
+        self.completions.drive(&mut self.pins, self.cycle);
+        self.pins.settle();
+        let next = self.cycle + 1;
+        let seen = self.slaves.sample(&self.pins, next);
+        let handover = self.memory.sample(&self.pins);
+        self.completions.sample(&self.pins, next);
+        self.edge();
+        self.slaves.step(&mut self.pins, seen);
+        self.memory.step(handover);
+        self.cycle = next;
+        if !self.is_quiet() {
+            self.busy = next;
+        }
+    }
+
+    /// The clock's edges.
+    #[inline]
+    fn edge(&mut self) {
+        let Some(time) = &mut self.waveform else { return self.pins.model.cycle(self.clock) };
+        // Two instants a cycle, so that the waveform shows the clock.
+        for level in [1, 0] {
+            self.pins.model.set_u64(self.clock, level);
+            self.pins.model.eval();
+            self.pins.model.dump(*time);
+            *time += 1;
+        }
+    }
+
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.slaves.is_quiet() && self.memory.ddr4.is_quiet() && self.completions.is_quiet()
+    }
+}
+
+impl CardCore for RtlCard {
+    fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    fn period_ps(&self) -> u64 {
+        self.period_ps
+    }
+
+    fn advance_to(&mut self, cycle: u64) {
+        while self.cycle < cycle {
+            self.step();
+        }
+    }
+
+    fn submit(&mut self, access: Access) -> Ticket {
+        self.busy = self.cycle;
+        self.slaves.submit(access)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Answer> {
+        self.slaves.take(ticket)
+    }
+
+    fn take_dma(&mut self) -> Option<DmaWrite> {
+        self.completions.take()
+    }
+
+    /// True when no port has had traffic for a while. The caller may not skip time on it, only stop waiting.
+    fn is_idle(&self) -> bool {
+        self.cycle - self.busy >= QUIET_CYCLES
+    }
+
+    fn power_fail(mut self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
+        self.slaves.cut();
+        self.power_fail.drive(&mut self.pins, true);
+        let end = self.cycle + save_cycles;
+        while self.cycle < end && !self.pins.is_high(self.save_done) {
+            self.step();
+        }
+        self.memory.ddr4.power_fail(seed)
+    }
+}

@@ -1,0 +1,74 @@
+//! The built design, from which cards are made.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nearpm_verilate::{Error, Library, Source};
+
+use super::card::RtlCard;
+use crate::core::{CardCore, Medium};
+use crate::ddr4::{Config, Ddr4};
+use crate::machine::Power;
+
+/// How cards are run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Clock of the card, in MHz.
+    pub mhz: u64,
+    /// The memory behind it.
+    pub memory: Config,
+    /// Where to write waveforms (VCD): the first power-up to this path, the n-th to `NAME.n.vcd` beside it.
+    pub waveform: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { mhz: 300, memory: Config::default(), waveform: None }
+    }
+}
+
+/// A design that has been built once, and powers up as often as wanted.
+pub struct RtlCards {
+    library: Library,
+    options: Options,
+    power_ups: AtomicU32,
+}
+
+impl RtlCards {
+    /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from the cache.
+    pub fn build(top: &str, verilog: &str, options: Options) -> Result<Self, Error> {
+        let source = Source::new(top, verilog).with_trace(options.waveform.is_some());
+        Ok(RtlCards { library: Library::build(&source)?, options, power_ups: AtomicU32::new(0) })
+    }
+
+    /// Makes a card and resets it.
+    pub fn card(&self, medium: Medium) -> Result<RtlCard, Error> {
+        let mut model = self.library.instance()?;
+        let number = self.power_ups.fetch_add(1, Ordering::Relaxed);
+        if let Some(path) = &self.options.waveform {
+            model.open_trace(&numbered(path, number))?;
+        }
+        let ddr4 = Ddr4::new(self.options.memory, self.options.mhz, medium);
+        RtlCard::new(model, ddr4, self.options.mhz, self.options.waveform.is_some())
+    }
+}
+
+impl Power for RtlCards {
+    /// # Panics
+    /// If the design lacks a port of the card, or the waveform cannot be written: [`RtlCards::card`] says so
+    /// without a panic.
+    fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
+        match self.card(medium) {
+            Ok(card) => Box::new(card),
+            Err(error) => panic!("the card does not power up: {error}"),
+        }
+    }
+}
+
+/// `card.vcd`, `card.1.vcd`, `card.2.vcd` ...
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => path.to_owned(),
+        n => path.with_extension(format!("{n}.vcd")),
+    }
+}

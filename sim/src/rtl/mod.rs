@@ -1,0 +1,31 @@
+//! The Verilated card: the hardware's own Verilog, cycle by cycle, with a DDR4 channel behind it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`RtlCards`] | the built design: makes cards, as a [`Power`](crate::machine::Power) |
+//! | [`RtlCard`] | one powered card, as a [`CardCore`](crate::core::CardCore) |
+//! | `pins` | the ports of the top module |
+//! | `slaves` | drives `s_axi_host`, `s_axi_cmd`, `s_axil_ctrl` with what arrives over the link |
+//! | `initiator` | one of these ports |
+//! | `memory` | joins `m_axi_mem0` to the DDR4 channel |
+//! | `completions` | takes what the card writes on `m_axi_cpl` |
+//!
+//! **A cycle.** All inputs are set from the state before the edge, the model settles, handshakes are read, and the
+//! clock makes one full cycle. So paths from an input to an output inside the card are honoured, but nothing outside the card
+//! answers in the cycle in which it is asked.
+//!
+//! **Order of delivery.** An access is presented when the address and data handshakes of the one before have happened; a
+//! read, in addition, when every write before it has been answered. This is how PCI Express delivers posted writes and what follows them.
+//!
+//! No cycle is skipped: time passes for the hardware whether it has work or not.
+
+mod card;
+mod cards;
+mod completions;
+mod initiator;
+mod memory;
+mod pins;
+mod slaves;
+
+pub use card::RtlCard;
+pub use cards::{Options, RtlCards};

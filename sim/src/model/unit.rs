@@ -34,7 +34,7 @@ struct Running {
     operations: u32,
     /// Write bursts without an answer.
     answers: u32,
-    /// Checksum of the lines of the last copy.
+    /// Checksum of the lines of the last copy that was handed over.
     crc: u32,
     status: u8,
     /// Memory answered with an error: nothing more is written.
@@ -76,8 +76,9 @@ struct Transfer {
     /// Next line to write, and how many are left.
     write: u64,
     to_write: u64,
-    /// Lines that have come from memory.
+    /// Lines that have come from memory, and their checksum.
     come: u64,
+    crc: u32,
     /// Offset of the first byte in its line, and bytes.
     offset: u64,
     bytes: u64,
@@ -249,6 +250,7 @@ impl ModelCard {
                     write: to / LINE_U64 * LINE_U64,
                     to_write: count,
                     come: 0,
+                    crc: 0,
                     offset: from % LINE_U64,
                     bytes: command.length as u64,
                     whole: lines,
@@ -283,9 +285,6 @@ impl ModelCard {
             Instruction::Synchronise | Instruction::End { .. } | Instruction::Wait => return,
         };
         let unit = &mut self.units[u];
-        if matches!(work, Work::Copy(_)) {
-            unit.context(context).crc = 0;
-        }
         unit.context(context).operations += 1;
         unit.operations.push_back(Operation { context, ready, work });
         self.wheel.push(ready, Signal::Unit(u as u8));
@@ -354,7 +353,7 @@ impl ModelCard {
             let inside = copy.strobes(copy.come);
             copy.come += 1;
             let data = mask(line, inside);
-            running.crc = crc32c::crc32c_append(running.crc, &data);
+            copy.crc = crc32c::crc32c_append(copy.crc, &data);
             unit.fifo.push_back(match (copy.whole, rounds) {
                 (true, _) => WriteBeat { data, strobes: u64::MAX },
                 (false, false) => WriteBeat { data, strobes: inside },
@@ -451,8 +450,11 @@ impl ModelCard {
         let operation = unit.operations.pop_front().expect("there is a first");
         unit.first += 1;
         unit.reading = unit.reading.max(unit.first);
-        unit.context(operation.context).operations -= 1;
         let context = operation.context;
+        unit.context(context).operations -= 1;
+        if let Work::Copy(copy) = &operation.work {
+            unit.context(context).crc = copy.crc;
+        }
         if unit.context(context).answers == 0 {
             self.unit_check(u, context);
         }

@@ -1,6 +1,9 @@
 //! A model card on the bench: short names for what tests do to it.
 #![allow(dead_code)]
 
+pub mod oracle;
+pub mod scenario;
+
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::geometry::{FIRMWARE_BASE, LINE, LINE_U64, POOLS_BASE, SAVE_BASE};
@@ -16,12 +19,12 @@ use nearpm_sim::model::{Config, ModelCard};
 /// Far beyond every bound of the card, in cycles.
 pub const LIMIT: u64 = 4_000_000;
 /// Bytes of the test medium.
-pub const PM_BYTES: usize = 8 << 20;
+pub const PM_BYTES: usize = 3 << 19;
 /// The pool that the rig maps: identifier, bytes, offset and bytes of its ring.
 pub const POOL: u32 = 7;
-pub const POOL_BYTES: u64 = 4 << 20;
-pub const RING: u64 = 2 << 20;
-pub const RING_BYTES: u64 = 2 << 20;
+pub const POOL_BYTES: u64 = 512 << 10;
+pub const RING: u64 = 256 << 10;
+pub const RING_BYTES: u64 = 256 << 10;
 /// Offset of the first log slot.
 pub const SLOTS: u64 = RING + RING_HEAD_BYTES;
 /// Energy that is more than enough for every save, in cycles.
@@ -225,6 +228,8 @@ pub fn map_command(base: u64) -> Command {
         destination: POOL_BYTES,
         auxiliary: RING,
         length: RING_BYTES as u32,
+        // Committed before: transactions up to 4 are stale.
+        sequence: 4,
         ..Command::default()
     }
 }

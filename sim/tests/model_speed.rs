@@ -1,0 +1,78 @@
+//! How fast the model runs on this machine. The floor is asserted in release builds only.
+
+mod model_support;
+
+use std::time::Instant;
+
+use model_support::*;
+use nearpm_interface::command::Command;
+use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
+use nearpm_interface::registers::state;
+use nearpm_sim::core::{Access, CardCore};
+use nearpm_sim::model::{Config, Kind, ModelCard};
+
+/// Commands or accesses a second of wall-clock that a release build must reach, with room for a loaded machine.
+const FLOOR: f64 = 400_000.0;
+const COUNT: u64 = 200_000;
+
+fn rig(memory: Kind) -> Rig {
+    let config = Config { memory, ..Config::default() };
+    let mut rig = Rig::of(ModelCard::new(config, provisioned()));
+    rig.until(state::OPEN);
+    rig.rings();
+    rig.map(POOL, 0, POOLS_BASE);
+    rig
+}
+
+fn report(what: &str, memory: Kind, start: Instant, cycles: u64) {
+    let rate = COUNT as f64 / start.elapsed().as_secs_f64();
+    let each = cycles as f64 / COUNT as f64;
+    println!("{what}, {memory:?}: {:.2} M/s of wall-clock, {each:.1} cycles each", rate / 1e6);
+    assert!(cfg!(debug_assertions) || memory == Kind::Cycle || rate > FLOOR, "{rate} a second");
+}
+
+#[test]
+fn a_million_commands_take_about_a_second() {
+    for memory in [Kind::Transaction, Kind::Cycle] {
+        // Undo logs of 64 bytes without waiting.
+        let mut r = rig(memory);
+        let start = (Instant::now(), r.card.cycle());
+        for i in 0..COUNT {
+            let source = i % 4096 * LINE_U64;
+            r.post(Command { flags: 0, ..undo(1, source, 64, SLOTS + i % 1024 * 128) });
+            if i % 32 == 31 {
+                r.status(0);
+                r.collect();
+                r.records.clear();
+            }
+        }
+        r.settle();
+        report("undo logs of 64 B, posted", memory, start.0, r.card.cycle() - start.1);
+
+        // Each waited for.
+        let mut r = rig(memory);
+        let start = (Instant::now(), r.card.cycle());
+        for i in 0..COUNT {
+            let source = i % 4096 * LINE_U64;
+            r.post(undo(1, source, 64, SLOTS + i % 1024 * 128));
+            r.status(0);
+            let next = r.card.cycle() + 300;
+            r.card.advance_to(next);
+            r.collect();
+            r.records.clear();
+        }
+        report("undo logs of 64 B, one in 1 us", memory, start.0, r.card.cycle() - start.1);
+
+        let mut r = rig(memory);
+        let start = (Instant::now(), r.card.cycle());
+        for i in 0..COUNT {
+            let address = POOLS_BASE + i * 7919 % 4096 * LINE_U64;
+            r.card.submit(Access::PmWrite { address, data: [i as u8; 64], strobes: u64::MAX });
+            if i % 32 == 31 {
+                r.load(i % 4096 * LINE_U64);
+            }
+        }
+        r.settle();
+        report("host stores", memory, start.0, r.card.cycle() - start.1);
+    }
+}

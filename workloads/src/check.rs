@@ -1,7 +1,14 @@
 //! Compares what a pool holds with what it must hold.
 //!
-//! After a crash a pool must hold the effects of a *prefix* of the operations: at least every acknowledged one, at
-//! most every started one, none of them in part.
+//! After a crash a pool must hold the effects of a *prefix* of the operations, none of them in part, and of three prefixes only. Let a be
+//! the operations that were acknowledged, and s those that were started.
+//!
+//! - a operations: everything later was rolled back.
+//! - s operations: the one in flight became durable before the program heard of it.
+//! - s - 1 operations: those that had returned became durable together, as when the operation in flight cut the epoch before it began.
+//!
+//! Under undo and redo logging with durable commits a is s - 1 or s. Under checkpointing and shadow paging a is the last
+//! acknowledged cut, and what lies between two cuts is no state that recovery may leave.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +25,7 @@ pub enum Violation {
     Structure(#[from] Fault),
     /// The contents are those of no prefix that is allowed.
     #[error(
-        "the contents are those of no prefix from {acknowledged} (acknowledged) to {started} (started) operations; against the former: {difference}"
+        "the contents are those of no prefix that a crash may leave, with {acknowledged} operations acknowledged and {started} started; against the former: {difference}"
     )]
     NoPrefix {
         /// Acknowledged operations.
@@ -30,8 +37,9 @@ pub enum Violation {
     },
 }
 
-/// Contents of the map at the root of a pool, with every invariant checked. An empty pool has none.
+/// Contents of the map at the root of a pool, with every invariant of map and pool checked. An empty pool has none.
 pub fn contents<M: Map>(pool: &Pool) -> Result<BTreeMap<u64, Value>, Fault> {
+    pool.check()?;
     let root = pool.root()?;
     if root == 0 {
         return Ok(BTreeMap::new());
@@ -70,7 +78,7 @@ pub fn prefix_of(
         ops::apply(&mut model, op);
         let after = (model.get(key) != found.get(key)) as usize;
         differing = differing + after - before;
-        if differing == 0 {
+        if differing == 0 && i + 2 >= started {
             return Ok(i + 1);
         }
     }
@@ -98,21 +106,33 @@ fn first_difference(model: &BTreeMap<u64, Value>, found: &BTreeMap<u64, Value>) 
 mod tests {
     use super::*;
 
+    fn state(ops: &[Op], count: usize) -> BTreeMap<u64, Value> {
+        let mut model = BTreeMap::new();
+        ops[..count].iter().for_each(|op| ops::apply(&mut model, op));
+        model
+    }
+
     #[test]
-    fn prefixes_are_told_from_anything_else() {
-        let ops = ops::generate(ops::Mix::Churn, 3, 60);
-        for take in 0..=ops.len() {
-            let mut model = BTreeMap::new();
-            ops[..take].iter().for_each(|op| ops::apply(&mut model, op));
-            let low = take.saturating_sub(5);
-            let high = (take + 3).min(ops.len());
-            let found = prefix_of(&model, &ops, low, high).unwrap();
-            // Operations without effect make equal states: any of them will do.
-            let mut same = BTreeMap::new();
-            ops[..found].iter().for_each(|op| ops::apply(&mut same, op));
-            assert_eq!(same, model);
-            model.insert(u64::MAX, [1; 64]);
-            assert!(prefix_of(&model, &ops, low, high).is_err());
+    fn the_three_states_are_told_from_anything_else() {
+        let ops = ops::generate(ops::Mix::Churn, 3, 200);
+        for started in 20..=ops.len() {
+            let acknowledged = started - 20;
+            for kept in [acknowledged, started - 1, started] {
+                let mut found = state(&ops, kept);
+                let judged = prefix_of(&found, &ops, acknowledged, started).unwrap();
+                // Operations without effect make equal states: any of them will do.
+                assert_eq!(state(&ops, judged), found);
+                found.insert(u64::MAX, [1; 64]);
+                assert!(prefix_of(&found, &ops, acknowledged, started).is_err());
+            }
         }
+    }
+
+    #[test]
+    fn a_state_between_two_cuts_is_refused() {
+        let ops = ops::generate(ops::Mix::Inserts, 3, 100);
+        let between = prefix_of(&state(&ops, 70), &ops, 64, 80);
+        assert!(matches!(between, Err(Violation::NoPrefix { acknowledged: 64, started: 80, .. })));
+        assert!(prefix_of(&state(&ops, 63), &ops, 64, 80).is_err(), "an acknowledged operation is lost");
     }
 }

@@ -41,8 +41,8 @@ pub fn open<M: Map>(pool: &Pool) -> Result<M, Error> {
     Ok(M::at(pool.root()?))
 }
 
-/// Applies `ops`. Under a mechanism with epochs, the epoch is cut after every `epoch` operations and at the end; elsewhere
-/// each operation is acknowledged when its transaction returns. `each` is called before each operation with its index.
+/// Applies `ops`. Under a mechanism with epochs, the epoch is cut after every `epoch` operations and at the end; the library may
+/// cut it earlier. An operation is acknowledged when the library says so. `each` is called before each operation with its index.
 pub fn run<M: Map>(
     pool: &Pool,
     map: M,
@@ -51,7 +51,12 @@ pub fn run<M: Map>(
     progress: &Progress,
     mut each: impl FnMut(usize),
 ) -> Result<(), Error> {
-    let epochs = pool.mechanism().has_epochs();
+    pool.persist()?;
+    let before = pool.statistics().acknowledged;
+    let note = || {
+        let acknowledged = pool.statistics().acknowledged - before;
+        progress.acknowledged.store(acknowledged as usize, Ordering::SeqCst);
+    };
     for (i, op) in ops.iter().enumerate() {
         each(i);
         progress.started.store(i + 1, Ordering::SeqCst);
@@ -63,11 +68,10 @@ pub fn run<M: Map>(
             }
             Ok(())
         })?;
-        if epochs && ((i + 1) % epoch == 0 || i + 1 == ops.len()) {
+        note();
+        if pool.mechanism().has_epochs() && ((i + 1) % epoch == 0 || i + 1 == ops.len()) {
             pool.cut()?;
-        }
-        if !epochs || (i + 1) % epoch == 0 || i + 1 == ops.len() {
-            progress.acknowledged.store(i + 1, Ordering::SeqCst);
+            note();
         }
     }
     Ok(())

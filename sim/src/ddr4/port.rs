@@ -403,7 +403,7 @@ impl Ddr4 {
 }
 
 fn check_burst(address: u64, beats: usize) {
-    assert!(address % LINE as u64 == 0, "a burst at {address:#x} is not aligned to its beats");
+    assert!(address.is_multiple_of(LINE as u64), "a burst at {address:#x} is not aligned to its beats");
     let end = (address % 4096) as usize + beats * LINE;
     assert!((1..=MAX_BEATS).contains(&beats) && end <= 4096, "{beats} beats at {address:#x} leave their 4 KiB");
 }

@@ -5,7 +5,10 @@
 //! | [`Parameters`] | every cost, with its source |
 //! | `fabric` | the link and the card behind it, in one time; power cuts |
 //! | `link` | when a packet leaves and arrives |
-//! | `cpu` | what a load, store, write-back or fence of a core does and costs |
+//! | `cpu` | cores: what a load, store, write-back or fence does and costs |
+//! | `cached`, `uncached` | the two ways of an access |
+//! | `adversary` | what happens unasked |
+//! | `function` | configuration, reset, host memory, interrupts |
 //! | `cache` | the write-back cache |
 //! | `combine` | a core's write-combining buffers |
 //! | `dma` | host memory that the card may write |
@@ -19,16 +22,21 @@
 //!
 //! Not modelled: translation, instruction fetch, contention between cores other than on the link, caches above host memory.
 
+mod adversary;
 mod cache;
+mod cached;
 mod combine;
 mod config_space;
 mod cpu;
 mod cut;
 mod dma;
 mod fabric;
+mod function;
 mod link;
 mod parameters;
+mod ranges;
 mod statistics;
+mod uncached;
 
 pub(crate) use cpu::{Host, Window};
 pub use cut::{Cut, Event, EventRecord};

@@ -19,6 +19,7 @@
 //!
 //! No cycle is skipped: time passes for the hardware whether it has work or not.
 
+mod answers;
 mod card;
 mod cards;
 mod completions;

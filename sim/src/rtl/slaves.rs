@@ -1,10 +1,11 @@
 //! Delivers accesses to the card's slave ports in the order of their arrival.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE};
 use nearpm_verilate::Error;
 
+use super::answers::Answers;
 use super::initiator::{Initiator, Seen};
 use super::pins::Pins;
 use crate::core::{Access, Answer, Ticket};
@@ -20,8 +21,7 @@ pub struct Slaves {
     /// Port at which an access was presented last.
     last: usize,
     open_writes: usize,
-    answers: HashMap<Ticket, Answer>,
-    next_ticket: u64,
+    answers: Answers,
 }
 
 impl Slaves {
@@ -33,22 +33,20 @@ impl Slaves {
             waiting: VecDeque::new(),
             last: CONTROL,
             open_writes: 0,
-            answers: HashMap::new(),
-            next_ticket: 0,
+            answers: Answers::default(),
         })
     }
 
     /// Queues an access.
     pub fn submit(&mut self, access: Access) -> Ticket {
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
+        let ticket = self.answers.open();
         self.waiting.push_back((ticket, access));
         ticket
     }
 
     /// Takes an answer.
     pub fn take(&mut self, ticket: Ticket) -> Option<Answer> {
-        self.answers.remove(&ticket)
+        self.answers.take(ticket)
     }
 
     /// Whether everything that was submitted has been answered.
@@ -100,7 +98,7 @@ impl Slaves {
             if port.is_busy() {
                 *seen = port.sample(pins, |response| {
                     self.open_writes -= response.is_write as usize;
-                    self.answers.insert(response.ticket, Answer { cycle, data: response.data, error: response.error });
+                    self.answers.put(response.ticket, Answer { cycle, data: response.data, error: response.error });
                 });
             }
         }

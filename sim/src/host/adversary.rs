@@ -1,0 +1,52 @@
+//! What caches and buffers may do unasked, and programs tend to forget.
+
+use nearpm_interface::geometry::LINE_U64;
+
+use super::cpu::{Host, RECENT};
+use crate::core::Access;
+
+impl Host {
+    pub(super) fn remember(&mut self, number: u64) {
+        if let Some((_, rng)) = &mut self.adversary {
+            self.recent[rng.below(RECENT as u64) as usize] = number;
+        }
+    }
+
+    /// Now and then, something that nobody asked for.
+    pub(super) fn mischief(&mut self, core: usize) {
+        let (one_in, rng) = self.adversary.as_mut().expect("called for an adversary only");
+        if !rng.one_in(*one_in) {
+            return;
+        }
+        let (action, random) = (rng.below(4), rng.bits());
+        let pick = |n: usize| (random % n.max(1) as u64) as usize;
+        let state = &mut self.cores[core];
+        match action {
+            0 if self.cache.len() > 0 => {
+                let victim = self.cache.nth(pick(self.cache.len()));
+                self.evict(core, victim);
+            }
+            1 => self.prefetch(core, self.recent[pick(RECENT)].wrapping_add(random >> 32 & 1)),
+            2 if !state.combiner.is_empty() => {
+                let buffer = pick(state.combiner.len());
+                let piece = state.combiner.take_some(buffer, rng);
+                self.post_piece(core, piece);
+            }
+            3 if !state.pending.is_empty() => {
+                let (line, flush) = state.pending.swap_remove(pick(state.pending.len()));
+                self.flush(core, line, flush);
+            }
+            _ => {}
+        }
+    }
+
+    /// Fetches a line in the background.
+    pub(super) fn prefetch(&mut self, core: usize, number: u64) {
+        if number < self.cache.window_lines() && !self.cache.contains(number) && !self.cache.is_full() {
+            let access = Access::PmRead { address: number * LINE_U64 };
+            let id = self.fabric.fetch(self.cores[core].now_ps, access, LINE_U64);
+            self.cache.insert(number, Some(id));
+            self.statistics().prefetches += 1;
+        }
+    }
+}

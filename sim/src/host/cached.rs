@@ -1,0 +1,139 @@
+//! Accesses through the write-back cache.
+
+use nearpm_interface::geometry::{LINE, LINE_U64};
+
+use super::Bar;
+use super::combine::Piece;
+use super::cpu::{Flush, Host};
+use super::ranges::{mask, split};
+use crate::core::Access;
+
+/// Lines that a load asks for ahead of the one that it waits for: as many as the fill buffers bear.
+const LOOK_AHEAD: u64 = 8;
+
+impl Host {
+    pub(super) fn load_cached(&mut self, core: usize, offset: u64, data: &mut [u8]) {
+        let last = (offset + data.len().max(1) as u64 - 1) / LINE_U64;
+        let mut asked = offset / LINE_U64;
+        let mut missed = false;
+        for (line, range, part) in split(offset, data.len(), LINE_U64) {
+            let number = line / LINE_U64;
+            while asked <= last.min(number + LOOK_AHEAD) {
+                if !self.cache.contains(asked) {
+                    self.start_fill(core, asked);
+                    self.statistics().load_misses += 1;
+                    missed = true;
+                }
+                asked += 1;
+            }
+            self.remember(number);
+            let mask = mask(range.start, range.len());
+            // The adversary's choice of a victim may have hit a line that was asked for.
+            if !self.cache.contains(number) {
+                self.start_fill(core, number);
+            }
+            let known = self.cache.touch(number).expect("asked for above").known;
+            if known & mask == mask {
+                self.statistics().load_hits += 1;
+                self.cores[core].now_ps += self.fabric.parameters.hit_ps;
+            } else {
+                self.resolve(core, number);
+            }
+            let held = &self.cache.peek(number).expect("touched above").data;
+            data[part].copy_from_slice(&held[range]);
+        }
+        if missed {
+            let core = &mut self.cores[core];
+            core.now_ps = core.now_ps.max(core.fill_ps);
+        }
+    }
+
+    pub(super) fn store_cached(&mut self, core: usize, offset: u64, data: &[u8]) {
+        for (line, range, part) in split(offset, data.len(), LINE_U64) {
+            let number = line / LINE_U64;
+            self.remember(number);
+            let mask = mask(range.start, range.len());
+            if !self.cache.contains(number) {
+                if mask == u64::MAX {
+                    // A whole line is owned without being read (fast string stores, 64-byte stores).
+                    self.make_room(core);
+                    self.cache.insert(number, None);
+                } else {
+                    self.start_fill(core, number);
+                    self.statistics().store_misses += 1;
+                }
+            }
+            let held = self.cache.touch(number).expect("inserted above");
+            held.data[range].copy_from_slice(&data[part]);
+            held.known |= mask;
+            held.dirty = true;
+        }
+    }
+
+    /// Puts a line into the cache and starts to fetch it, no faster than misses overlap.
+    pub(super) fn start_fill(&mut self, core: usize, number: u64) {
+        self.make_room(core);
+        let parameters = &self.fabric.parameters;
+        let core = &mut self.cores[core];
+        core.fill_ps = core.fill_ps.max(core.now_ps) + parameters.load_spacing_ps();
+        core.now_ps = core.now_ps.max(core.fill_ps.saturating_sub(parameters.load_miss_ps));
+        let id = self.fabric.fetch(core.now_ps, Access::PmRead { address: number * LINE_U64 }, LINE_U64);
+        self.cache.insert(number, Some(id));
+    }
+
+    /// Waits until a cached line is complete.
+    pub(super) fn resolve(&mut self, core: usize, number: u64) {
+        let line = self.cache.peek(number).expect("only cached lines are resolved");
+        let Some(id) = line.fill.take() else { return };
+        let (arrival_ps, data) = self.fabric.wait(id).unwrap_or((0, [0xff; LINE]));
+        for byte in (0..LINE).filter(|byte| line.known >> byte & 1 == 0) {
+            line.data[byte] = data[byte];
+        }
+        line.known = u64::MAX;
+        let core = &mut self.cores[core];
+        core.now_ps = core.now_ps.max(arrival_ps);
+    }
+
+    /// Writes a line back if it is dirty, and drops it where told.
+    pub(super) fn flush(&mut self, core: usize, number: u64, flush: Flush) {
+        if self.write_line(core, number) {
+            self.statistics().write_backs += 1;
+        }
+        if flush == Flush::Drop && self.cache.contains(number) {
+            self.cache.remove(number);
+        }
+    }
+
+    pub(super) fn evict(&mut self, core: usize, number: u64) {
+        if self.write_line(core, number) {
+            self.statistics().evictions += 1;
+        }
+        self.cache.remove(number);
+    }
+
+    /// Writes a cached line back if it is dirty; whether it was.
+    pub(super) fn write_line(&mut self, core: usize, number: u64) -> bool {
+        if !self.cache.contains(number) {
+            return false;
+        }
+        self.resolve(core, number);
+        let line = self.cache.peek(number).expect("looked at above");
+        let dirty = std::mem::replace(&mut line.dirty, false);
+        if dirty {
+            // The whole line goes, with what the core only read of it.
+            let piece = Piece { bar: Bar::Memory, line: number * LINE_U64, data: line.data, strobes: u64::MAX };
+            self.post_piece(core, piece);
+        }
+        dirty
+    }
+
+    pub(super) fn make_room(&mut self, core: usize) {
+        while self.cache.is_full() {
+            let victim = match &mut self.adversary {
+                Some((_, rng)) => self.cache.nth(rng.below(self.cache.len() as u64) as usize),
+                None => self.cache.oldest().expect("a full cache is not empty"),
+            };
+            self.evict(core, victim);
+        }
+    }
+}

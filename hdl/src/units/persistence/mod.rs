@@ -34,6 +34,7 @@ enum Phase {
     Reset,
     Read,
     ReadWait,
+    ReadDone,
     Write,
     WriteWait,
     Post,
@@ -45,6 +46,7 @@ enum Phase {
     Decide,
     Verify,
     VerifyLine,
+    VerifyStep,
     VerifyHead,
     VerifyEnd,
     Restore,
@@ -53,6 +55,7 @@ enum Phase {
     Scan,
     ScanTail,
     ScanEnd,
+    Skip,
     ItemData,
     ItemRecord,
     Inject,
@@ -255,6 +258,8 @@ pub struct Persistence {
     address_done: DFF<Bit>,
     data_done: DFF<Bit>,
     unanswered: DFF<Bits<8>>,
+    posted: DFF<Bit>,
+    answered: DFF<Bit>,
     write_error: DFF<Bit>,
     /// `line` enters the checksum in this cycle.
     feed: DFF<Bit>,
@@ -269,6 +274,10 @@ pub struct Persistence {
     boot_tagged: DFF<Bit>,
     loading_boot: DFF<Bit>,
     head_ok: DFF<Bit>,
+    /// What the line says, one cycle after it was read.
+    progress_now: DFF<Bit>,
+    head_now: DFF<Bit>,
+    head_above: DFF<Bit>,
     head_crc: DFF<Bits<32>>,
     head_firmware: DFF<Bits<32>>,
     items: DFF<Bits<16>>,
@@ -276,10 +285,16 @@ pub struct Persistence {
     resume: DFF<Bits<8>>,
     item_resume: DFF<Bits<8>>,
     done: DFF<Bits<16>>,
+    all_done: DFF<Bit>,
+    skipping: DFF<Bit>,
+    last_item: DFF<Bits<16>>,
     second: DFF<Bit>,
     index: DFF<Bits<7>>,
     pause: DFF<Bits<3>>,
     run: DFF<Bits<9>>,
+    /// A waiting phase was entered before this cycle; `run` counts its calm cycles.
+    counting: DFF<Bit>,
+    calm: DFF<Bit>,
     cycles: DFF<Bits<32>>,
     replayed_count: DFF<Bits<32>>,
 
@@ -299,7 +314,6 @@ pub struct Persistence {
     seal: SealOfState,
     place: Concat<26, 8, 34>,
     twice: Concat<7, 1, 8>,
-    calm: Signal<Local, Bit>,
 
     zero1: Constant<Bits<1>>,
     zero3: Constant<Bits<3>>,
@@ -428,6 +442,8 @@ impl Default for Persistence {
             address_done: Default::default(),
             data_done: Default::default(),
             unanswered: Default::default(),
+            posted: Default::default(),
+            answered: Default::default(),
             write_error: Default::default(),
             feed: Default::default(),
             feed_first: Default::default(),
@@ -440,6 +456,9 @@ impl Default for Persistence {
             boot_tagged: Default::default(),
             loading_boot: Default::default(),
             head_ok: Default::default(),
+            progress_now: Default::default(),
+            head_now: Default::default(),
+            head_above: Default::default(),
             head_crc: Default::default(),
             head_firmware: Default::default(),
             items: Default::default(),
@@ -447,10 +466,15 @@ impl Default for Persistence {
             resume: Default::default(),
             item_resume: Default::default(),
             done: Default::default(),
+            all_done: Default::default(),
+            skipping: Default::default(),
+            last_item: Default::default(),
             second: Default::default(),
             index: Default::default(),
             pause: Default::default(),
             run: Default::default(),
+            counting: Default::default(),
+            calm: Default::default(),
             cycles: Default::default(),
             replayed_count: Default::default(),
             orders: Default::default(),
@@ -467,7 +491,6 @@ impl Default for Persistence {
             seal: Default::default(),
             place: Default::default(),
             twice: Default::default(),
-            calm: Default::default(),
             zero1: Constant::new(0.into()),
             zero3: Constant::new(0.into()),
             zero48: Constant::new(0.into()),
@@ -514,10 +537,10 @@ impl Logic for Persistence {
             phase, after, section, form, public_state, open, stopped, quiesced, gating,
             saving, saved, clean, shut_pending, reset_pending, load_pending,
             refused, failure, line, line_error, held, target, word_only,
-            address_done, data_done, unanswered, write_error, feed, feed_first,
+            address_done, data_done, unanswered, posted, answered, write_error, feed, feed_first,
             armed, successor, arm_running, arm_fresh, boot_slot, boot_crc,
-            boot_tagged, loading_boot, head_ok, head_crc, head_firmware, items, skip, resume,
-            item_resume, done, second, index, pause, run, cycles, replayed_count,
+            boot_tagged, loading_boot, head_ok, progress_now, head_now, head_above, head_crc, head_firmware, items, skip, resume,
+            item_resume, done, all_done, skipping, last_item, second, index, pause, run, counting, calm, cycles, replayed_count,
             candidate, candidate_index, candidate_valid, best, best_index, found,
             floor
         );
@@ -646,8 +669,27 @@ impl Logic for Persistence {
             self.found.d.next = true;
         }
 
-        self.calm.next = self.quiet.val();
+        // While an item is replayed calm means that it has retired.
+        self.calm.d.next = self.quiet.val()
+            & !self.firmware_busy.val()
+            & (self.idle.val() | !self.gating.q.val());
+        self.counting.d.next = false;
         self.run.d.next = 0.into();
+        if self.counting.q.val() & self.calm.q.val() {
+            self.run.d.next = self.run.q.val() + self.one9.val();
+        }
+        self.progress_now.d.next = self.fields.progress_tagged.val()
+            & (self.fields.progress_generation.val() == self.armed.q.val().get_bits::<32>(0));
+        self.head_now.d.next = self.fields.head_ours.val()
+            & (self.fields.head_generation.val() == self.armed.q.val())
+            & (self.fields.head_items.val() <= self.max_items.val());
+        self.head_above.d.next = self.fields.head_ours.val()
+            & (self.fields.head_generation.val() > self.armed.q.val());
+        self.all_done.d.next = self.done.q.val() == self.items.q.val();
+        self.skipping.d.next = self.done.q.val() < self.skip.q.val();
+        self.last_item.d.next = self.items.q.val() - self.one16.val();
+        self.posted.d.next = false;
+        self.answered.d.next = self.mem.b_valid.val();
         self.pause.d.next = self.zero3.val();
 
         match self.phase.q.val() {
@@ -659,11 +701,14 @@ impl Logic for Persistence {
                 }
             }
             Phase::ReadWait => {
+                self.line.d.next = self.mem.rdata.val();
+                self.line_error.d.next = self.mem.rdata_error.val();
                 if self.mem.rdata_valid.val() {
-                    self.line.d.next = self.mem.rdata.val();
-                    self.line_error.d.next = self.mem.rdata_error.val();
-                    self.phase.d.next = self.after.q.val();
+                    self.phase.d.next = Phase::ReadDone;
                 }
+            }
+            Phase::ReadDone => {
+                self.phase.d.next = self.after.q.val();
             }
             Phase::Write => {
                 self.write_error.d.next = false;
@@ -708,6 +753,7 @@ impl Logic for Persistence {
                     self.address_done.d.next = false;
                     self.data_done.d.next = false;
                     self.target.d.next = self.target.q.val() + self.one8.val();
+                    self.posted.d.next = true;
                     self.phase.d.next = self.after.q.val();
                 }
             }
@@ -744,11 +790,7 @@ impl Logic for Persistence {
             Phase::GotProgress => {
                 self.skip.d.next = 0.into();
                 self.resume.d.next = 0.into();
-                if self.fields.progress_tagged.val()
-                    & !self.line_error.q.val()
-                    & (self.fields.progress_generation.val()
-                        == self.armed.q.val().get_bits::<32>(0))
-                {
+                if self.progress_now.q.val() & !self.line_error.q.val() {
                     self.skip.d.next = self.fields.progress_items.val();
                     self.resume.d.next = self.fields.progress_resume.val();
                 }
@@ -764,14 +806,9 @@ impl Logic for Persistence {
                 self.held.d.next = self.line.q.val();
                 self.items.d.next = self.fields.head_items.val();
                 self.head_firmware.d.next = self.fields.head_firmware.val();
-                self.head_ok.d.next = self.fields.head_ours.val()
-                    & !self.line_error.q.val()
-                    & (self.fields.head_generation.val() == self.armed.q.val())
-                    & (self.fields.head_items.val() <= self.max_items.val());
+                self.head_ok.d.next = self.head_now.q.val() & !self.line_error.q.val();
                 self.successor.d.next = self.armed.q.val();
-                if self.fields.head_ours.val()
-                    & (self.fields.head_generation.val() > self.armed.q.val())
-                {
+                if self.head_above.q.val() {
                     self.successor.d.next = self.fields.head_generation.val();
                 }
                 self.phase.d.next = Phase::Successor;
@@ -785,14 +822,11 @@ impl Logic for Persistence {
                 }
             }
             Phase::BootFirmware => {
-                self.firmware_load.next = !self.run.q.val().any();
-                self.run.d.next = self.one9.val();
-                if self.run.q.val().any() & !self.firmware_busy.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                    if self.run.q.val().get_bit(4) {
-                        self.loading_boot.d.next = false;
-                        self.phase.d.next = Phase::Decide;
-                    }
+                self.firmware_load.next = !self.counting.q.val();
+                self.counting.d.next = true;
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.loading_boot.d.next = false;
+                    self.phase.d.next = Phase::Decide;
                 }
             }
             Phase::Decide => {
@@ -815,9 +849,7 @@ impl Logic for Persistence {
             Phase::Verify => {
                 self.after.d.next = Phase::VerifyLine;
                 self.phase.d.next = Phase::Read;
-                if (self.target.q.val() >= self.item_line.val())
-                    & (self.done.q.val() == self.items.q.val())
-                {
+                if (self.target.q.val() >= self.item_line.val()) & self.all_done.q.val() {
                     self.phase.d.next = Phase::VerifyHead;
                 }
                 if self.power_fail.val() {
@@ -835,15 +867,17 @@ impl Logic for Persistence {
                         self.done.d.next = self.done.q.val() + self.one16.val();
                     }
                 }
-                self.phase.d.next = Phase::Verify;
+                self.phase.d.next = Phase::VerifyStep;
                 if self.line_error.q.val() {
                     self.phase.d.next = Phase::Loss;
                 }
             }
+            Phase::VerifyStep => {
+                self.phase.d.next = Phase::Verify;
+            }
             Phase::VerifyHead => {
-                self.crc.valid.next = true;
-                self.crc.first.next = false;
-                self.crc.block.next = self.held.q.val();
+                self.line.d.next = self.held.q.val();
+                self.feed.d.next = true;
                 self.phase.d.next = Phase::VerifyEnd;
             }
             Phase::VerifyEnd => {
@@ -879,7 +913,7 @@ impl Logic for Persistence {
                 if self.index.q.val() == self.last_map.val() {
                     self.done.d.next = 0.into();
                     self.floor.d.next = self.zero64.val();
-                    self.phase.d.next = Phase::NextItem;
+                    self.phase.d.next = Phase::Skip;
                 }
                 if self.line_error.q.val() {
                     self.phase.d.next = Phase::Loss;
@@ -889,7 +923,7 @@ impl Logic for Persistence {
                 self.index.d.next = 0.into();
                 self.found.d.next = false;
                 self.phase.d.next = Phase::Scan;
-                if self.done.q.val() == self.items.q.val() {
+                if self.all_done.q.val() {
                     self.phase.d.next = Phase::Arm;
                 }
                 if self.power_fail.val() {
@@ -899,9 +933,7 @@ impl Logic for Persistence {
             Phase::Scan => {
                 self.candidate_valid.d.next = true;
                 self.index.d.next = self.index.q.val() + self.one7.val();
-                if (self.index.q.val() + self.one7.val())
-                    == self.items.q.val().get_bits::<7>(0)
-                {
+                if self.index.q.val() == self.last_item.q.val().get_bits::<7>(0) {
                     self.phase.d.next = Phase::ScanTail;
                 }
             }
@@ -913,14 +945,18 @@ impl Logic for Persistence {
                 self.target.d.next = self.item_line.val() + self.twice.o.val();
                 self.after.d.next = Phase::ItemData;
                 self.phase.d.next = Phase::Read;
-                if self.done.q.val() < self.skip.q.val() {
+                if self.skipping.q.val() {
                     self.done.d.next = self.done.q.val() + self.one16.val();
-                    self.phase.d.next = Phase::NextItem;
+                    self.phase.d.next = Phase::Skip;
                 }
                 // Two items of one order: no card writes that.
                 if !self.found.q.val() {
                     self.phase.d.next = Phase::Loss;
                 }
+            }
+            // `done` has changed: its comparisons follow a cycle later.
+            Phase::Skip => {
+                self.phase.d.next = Phase::NextItem;
             }
             Phase::ItemData => {
                 self.held.d.next = self.line.q.val();
@@ -953,17 +989,15 @@ impl Logic for Persistence {
                 }
             }
             Phase::Settle => {
-                if self.idle.val() & self.quiet.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
+                self.counting.d.next = true;
+                self.line.d.next = self.lines.line.val();
                 self.word_only.d.next = true;
                 self.target.d.next = self.progress_line.val();
                 if self.gate_valid.val() {
-                    self.line.d.next = self.lines.line.val();
                     self.after.d.next = Phase::GateTake;
                     self.phase.d.next = Phase::Write;
                 }
-                if self.run.q.val().get_bit(4) & self.idle.val() {
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.done.d.next = self.done.q.val() + self.one16.val();
                     self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
                     self.phase.d.next = Phase::ItemDone;
@@ -972,6 +1006,7 @@ impl Logic for Persistence {
                     self.phase.d.next = Phase::Loss;
                 }
                 if self.power_fail.val() {
+                    self.counting.d.next = false;
                     self.phase.d.next = Phase::Halt;
                 }
             }
@@ -1030,13 +1065,11 @@ impl Logic for Persistence {
             // The ports wait while an image is loaded, so that no command meets half of two.
             Phase::Load => {
                 self.stopped.d.next = true;
-                if self.stopped.q.val() & self.calm.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
-                if self.run.q.val().get_bit(4) {
+                self.counting.d.next = self.stopped.q.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.refused.d.next = !self.idle.val();
                     self.firmware_load.next = self.idle.val();
-                    self.run.d.next = 0.into();
+                    self.counting.d.next = false;
                     self.phase.d.next = Phase::Open;
                     if self.idle.val() {
                         self.phase.d.next = Phase::LoadWait;
@@ -1044,10 +1077,8 @@ impl Logic for Persistence {
                 }
             }
             Phase::LoadWait => {
-                if !self.firmware_busy.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
-                if self.run.q.val().get_bit(4) {
+                self.counting.d.next = true;
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.phase.d.next = Phase::Open;
                 }
             }
@@ -1056,22 +1087,24 @@ impl Logic for Persistence {
                 self.shut_pending.d.next = false;
                 self.form.d.next = Form::Clean;
                 self.stopped.d.next = true;
-                if self.stopped.q.val() & self.calm.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
-                if self.run.q.val().get_bit(4) & self.idle.val() {
-                    self.line.d.next = self.lines.line.val();
+                self.counting.d.next = self.stopped.q.val();
+                self.line.d.next = self.lines.line.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) & self.idle.val() {
                     self.word_only.d.next = true;
                     self.target.d.next = self.arm_line.val();
                     self.after.d.next = Phase::CleanDone;
                     self.phase.d.next = Phase::Write;
                 }
-                if self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
-                    self.run.d.next = 0.into();
+                if self.counting.q.val()
+                    & self.run.q.val().get_bit(8)
+                    & self.latched_any.val()
+                    & !self.idle.val()
+                {
+                    self.counting.d.next = false;
                     self.phase.d.next = Phase::Drain;
                 }
                 if self.power_fail.val() {
-                    self.run.d.next = 0.into();
+                    self.counting.d.next = false;
                     self.phase.d.next = Phase::Drain;
                 }
             }
@@ -1081,19 +1114,18 @@ impl Logic for Persistence {
             }
             Phase::FunctionReset => {
                 self.stopped.d.next = true;
-                if self.stopped.q.val() & self.calm.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
-                if (self.run.q.val().get_bit(4) & self.idle.val())
-                    | (self.run.q.val().get_bit(8) & self.latched_any.val())
+                self.counting.d.next = self.stopped.q.val();
+                if self.counting.q.val()
+                    & ((self.run.q.val().get_bit(4) & self.idle.val())
+                        | (self.run.q.val().get_bit(8) & self.latched_any.val()))
                 {
-                    self.run.d.next = 0.into();
+                    self.counting.d.next = false;
                     self.reset_pending.d.next = false;
                     self.clear.next = true;
                     self.phase.d.next = Phase::Open;
                 }
                 if self.power_fail.val() {
-                    self.run.d.next = 0.into();
+                    self.counting.d.next = false;
                     self.phase.d.next = Phase::Drain;
                 }
             }
@@ -1128,9 +1160,7 @@ impl Logic for Persistence {
                 if !self.saving.q.val() {
                     self.cycles.d.next = 0.into();
                 }
-                if self.quiesced.q.val() & self.calm.val() & !self.firmware_busy.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
+                self.counting.d.next = self.quiesced.q.val();
                 self.write_error.d.next = false;
                 self.unanswered.d.next = 0.into();
                 self.word_only.d.next = false;
@@ -1138,7 +1168,7 @@ impl Logic for Persistence {
                 self.items.d.next = 0.into();
                 self.index.d.next = 0.into();
                 self.section.d.next = Section::Mappings;
-                if self.run.q.val().get_bit(4) {
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.phase.d.next = Phase::SaveIndex;
                 }
             }
@@ -1161,8 +1191,8 @@ impl Logic for Persistence {
                         self.phase.d.next = Phase::Post;
                     }
                     Section::Slots => {
+                        self.line.d.next = self.saved_slot_command.val();
                         if self.saved_slot_valid.val() {
-                            self.line.d.next = self.saved_slot_command.val();
                             self.feed.d.next = true;
                             self.items.d.next = self.items.q.val() + self.one16.val();
                             self.after.d.next = Phase::SaveSecond;
@@ -1170,8 +1200,8 @@ impl Logic for Persistence {
                         }
                     }
                     Section::Lines => {
+                        self.line.d.next = self.saved_line_data.val();
                         if self.saved_line_valid.val() {
-                            self.line.d.next = self.saved_line_data.val();
                             self.feed.d.next = true;
                             self.items.d.next = self.items.q.val() + self.one16.val();
                             self.after.d.next = Phase::SaveSecond;
@@ -1243,13 +1273,12 @@ impl Logic for Persistence {
 
             // Power goes before the card was open: the image and the progress word are the save.
             Phase::Halt => {
+                self.gating.d.next = false;
                 self.public_state.d.next = self.is_saving.val();
                 self.stopped.d.next = true;
                 self.quiesced.d.next = true;
-                if self.quiesced.q.val() & self.calm.val() & !self.firmware_busy.val() {
-                    self.run.d.next = self.run.q.val() + self.one9.val();
-                }
-                if self.run.q.val().get_bit(4) {
+                self.counting.d.next = self.quiesced.q.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.phase.d.next = Phase::Saved;
                 }
             }
@@ -1280,10 +1309,10 @@ impl Logic for Persistence {
         }
 
         // Writes of a save that the memory has not answered.
-        if self.saving.q.val() & self.mem.wr_valid.val() & self.mem.wr_ready.val() & !self.mem.b_valid.val() {
+        if self.posted.q.val() & !self.answered.q.val() {
             self.unanswered.d.next = self.unanswered.q.val() + self.one8.val();
         }
-        if self.saving.q.val() & self.mem.b_valid.val() & !(self.mem.wr_valid.val() & self.mem.wr_ready.val()) {
+        if !self.posted.q.val() & self.answered.q.val() {
             self.unanswered.d.next = self.unanswered.q.val() - self.one8.val();
         }
 

@@ -78,7 +78,7 @@ fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: 
     let counted = cuts.clone();
     memory.probe(move |number, event, survive| {
         // With eviction other moments are interesting too, and with epochs fences are rare.
-        if event != Event::Fence && ((evict_one_in == 0 && !mechanism.has_epochs()) || number % 23 != 0) {
+        if event != Event::Fence && ((evict_one_in == 0 && !mechanism.has_epochs()) || number % if mechanism.has_epochs() { 5 } else { 23 } != 0) {
             return;
         }
         *counted.lock().unwrap() += 1;

@@ -103,11 +103,6 @@ impl Rig {
         self.machine.now_ps() / 1000
     }
 
-    /// Cycle of the card since its power-up.
-    pub fn cycle(&self) -> u64 {
-        self.machine.cycle()
-    }
-
     /// Cuts the power: at once, or when told.
     pub fn cut(&self, cut: Option<Cut>, seed: u64) {
         match cut {

@@ -80,7 +80,7 @@ impl HashMap {
 
     /// Adds one bucket and moves to it what belongs there.
     fn grow(&self, tx: &mut Tx<'_>, buckets: u64) -> Result<(), Error> {
-        if buckets % PER_SEGMENT == 0 {
+        if buckets.is_multiple_of(PER_SEGMENT) {
             let directory = tx.read_u64(self.head + DIRECTORY_AT)?;
             let segment = tx.alloc_zeroed(8 * PER_SEGMENT)?;
             tx.write_u64(directory + 8 * (buckets / PER_SEGMENT), segment)?;

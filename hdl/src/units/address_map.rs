@@ -1,0 +1,229 @@
+//! The address mapping table: (pool, thread) to where the pool lies.
+
+use crate::bundles::MapEntry;
+use nearpm_interface::geometry::MAP_ENTRIES;
+use rust_hdl::prelude::*;
+
+/// Bit of `MapEntry::flags`: the entry is in use.
+pub const IN_USE: u64 = 1;
+/// Bit of `MapEntry::flags`: a log failed; logs and commits are refused.
+pub const LATCHED: u64 = 2;
+/// Bit of `MapEntry::flags`: an unmap was numbered; new commands are refused.
+pub const CLOSING: u64 = 4;
+
+/// 16 entries, looked up by (pool, thread).
+///
+/// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as it stood one cycle before
+/// the answer. Updates take effect at the next edge; of two updates of one entry in a cycle, the later in the
+/// list of ports wins for what both change.
+#[derive(LogicBlock)]
+pub struct AddressMap {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no entry is in use.
+    pub reset: Signal<In, Bit>,
+
+    /// Pool to look up.
+    pub lookup_pool: Signal<In, Bits<32>>,
+    /// Thread to look up.
+    pub lookup_thread: Signal<In, Bits<16>>,
+    /// Two cycles later: an entry in use has this pool and thread.
+    pub found: Signal<Out, Bit>,
+    /// Its index.
+    pub found_index: Signal<Out, Bits<4>>,
+    /// Its contents; 0 if none was found.
+    pub entry: Signal<Out, MapEntry>,
+    /// Some entry is free.
+    pub any_free: Signal<Out, Bit>,
+    /// The lowest free entry.
+    pub free_index: Signal<Out, Bits<4>>,
+
+    /// Write a whole entry.
+    pub write_valid: Signal<In, Bit>,
+    /// Which.
+    pub write_index: Signal<In, Bits<4>>,
+    /// What.
+    pub write_entry: Signal<In, MapEntry>,
+    /// Raise the committed transaction of an entry to `txid`.
+    pub commit_valid: Signal<In, Bit>,
+    /// Latch an entry.
+    pub latch_valid: Signal<In, Bit>,
+    /// Free an entry.
+    pub free_valid: Signal<In, Bit>,
+    /// Entry of commit, latch and free.
+    pub retire_index: Signal<In, Bits<4>>,
+    /// Transaction of commit.
+    pub txid: Signal<In, Bits<64>>,
+    /// Mark an entry as closing.
+    pub close_valid: Signal<In, Bit>,
+    /// Which.
+    pub close_index: Signal<In, Bits<4>>,
+
+    /// Entry to read out for a save.
+    pub save_index: Signal<In, Bits<4>>,
+    /// Its contents, one cycle later.
+    pub saved: Signal<Out, MapEntry>,
+    /// Entries in use, a bit each.
+    pub mapped: Signal<Out, Bits<16>>,
+    /// Entries that are latched, a bit each.
+    pub latched: Signal<Out, Bits<16>>,
+    /// Entries whose unmap was numbered, a bit each.
+    pub closing: Signal<Out, Bits<16>>,
+
+    _entries: [MapEntry; MAP_ENTRIES],
+    _hits: u16,
+}
+
+impl Default for AddressMap {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            lookup_pool: Default::default(),
+            lookup_thread: Default::default(),
+            found: Default::default(),
+            found_index: Default::default(),
+            entry: Default::default(),
+            any_free: Signal::new_with_default(true),
+            free_index: Default::default(),
+            write_valid: Default::default(),
+            write_index: Default::default(),
+            write_entry: Default::default(),
+            commit_valid: Default::default(),
+            latch_valid: Default::default(),
+            free_valid: Default::default(),
+            retire_index: Default::default(),
+            txid: Default::default(),
+            close_valid: Default::default(),
+            close_index: Default::default(),
+            save_index: Default::default(),
+            saved: Default::default(),
+            mapped: Default::default(),
+            latched: Default::default(),
+            closing: Default::default(),
+            _entries: [MapEntry::default(); MAP_ENTRIES],
+            _hits: 0,
+        }
+    }
+}
+
+impl AddressMap {
+    fn flag(&self, bit: u64) -> u16 {
+        let has = |e: &MapEntry| e.flags.to_u64() & bit != 0;
+        self._entries.iter().enumerate().fold(0, |mask, (i, e)| mask | u16::from(has(e)) << i)
+    }
+
+    fn edge(&mut self) {
+        let saved = self._entries[self.save_index.val().index()];
+        self.saved.next = saved;
+        let hit = (0..MAP_ENTRIES).rev().find(|&i| self._hits >> i & 1 == 1);
+        self.found.next = hit.is_some();
+        self.found_index.next = (hit.unwrap_or(0) as u64).into();
+        self.entry.next = hit.map(|i| self._entries[i]).unwrap_or_default();
+        let (pool, thread) = (self.lookup_pool.val(), self.lookup_thread.val());
+        self._hits = self._entries.iter().enumerate().fold(0, |hits, (i, e)| {
+            let hit = e.flags.to_u64() & IN_USE != 0 && e.pool == pool && e.thread == thread;
+            hits | u16::from(hit) << i
+        });
+        let retire = self.retire_index.val().index();
+        let with = |entry: &mut MapEntry, bit: u64| entry.flags = (entry.flags.to_u64() | bit).into();
+        if self.write_valid.val() {
+            self._entries[self.write_index.val().index()] = self.write_entry.val();
+        }
+        if self.commit_valid.val() {
+            self._entries[retire].committed = self.txid.val();
+        }
+        if self.latch_valid.val() {
+            with(&mut self._entries[retire], LATCHED);
+        }
+        if self.close_valid.val() {
+            with(&mut self._entries[self.close_index.val().index()], CLOSING);
+        }
+        if self.free_valid.val() {
+            self._entries[retire].flags = 0.into();
+        }
+        if self.reset.val() {
+            self._entries.iter_mut().for_each(|e| e.flags = 0.into());
+            self._hits = 0;
+        }
+    }
+}
+
+impl Logic for AddressMap {
+    fn update(&mut self) {
+        if self.clock.pos_edge() {
+            self.edge();
+        }
+        let mapped = self.flag(IN_USE);
+        self.mapped.next = u64::from(mapped).into();
+        self.latched.next = u64::from(self.flag(LATCHED)).into();
+        self.closing.next = u64::from(self.flag(CLOSING)).into();
+        self.any_free.next = mapped != u16::MAX;
+        self.free_index.next = if mapped == u16::MAX { 0.into() } else { u64::from(mapped.trailing_ones()).into() };
+    }
+
+    fn connect(&mut self) {
+        self.found.connect();
+        self.found_index.connect();
+        self.entry.connect();
+        self.any_free.connect();
+        self.free_index.connect();
+        self.saved.connect();
+        self.mapped.connect();
+        self.latched.connect();
+        self.closing.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to `committed`, 64.
+        let (bits, committed) = (MapEntry::BITS, MapEntry::BITS - 64);
+        let last = MAP_ENTRIES - 1;
+        Verilog::Custom(format!(
+            "reg [2:0] flags [0:{last}];\n\
+             reg [47:0] key [0:{last}];\n\
+             reg [{middle}:0] place [0:{last}];\n\
+             reg [63:0] committed [0:{last}];\n\
+             reg [{last}:0] hits;\n\
+             integer i;\n\
+             initial begin hits = 0; for (i = 0; i <= {last}; i = i + 1) begin flags[i] = 0; key[i] = 0; place[i] = 0; committed[i] = 0; end end\n\
+             always @(*) begin\n\
+             \x20   any_free = 1'b0; free_index = 4'd0;\n\
+             \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
+             \x20       mapped[i] = flags[i][0]; latched[i] = flags[i][1]; closing[i] = flags[i][2];\n\
+             \x20       if (!flags[i][0]) begin any_free = 1'b1; free_index = i[3:0]; end\n\
+             \x20   end\n\
+             end\n\
+             always @(posedge clock) begin\n\
+             \x20   saved <= {{committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
+             \x20   found <= |hits; found_index <= 4'd0; entry <= {bits}'d0;\n\
+             \x20   for (i = 0; i <= {last}; i = i + 1) begin\n\
+             \x20       hits[i] <= flags[i][0] && key[i] == {{lookup_pool, lookup_thread}};\n\
+             \x20       if (hits[i]) begin found_index <= i[3:0]; entry <= {{committed[i], place[i], key[i], flags[i]}}; end\n\
+             \x20   end\n\
+             \x20   if (write_valid) begin\n\
+             \x20       flags[write_index] <= write_entry[2:0]; key[write_index] <= write_entry[50:3];\n\
+             \x20       place[write_index] <= write_entry[{place_top}:51]; committed[write_index] <= write_entry[{top}:{committed}];\n\
+             \x20   end\n\
+             \x20   if (commit_valid) committed[retire_index] <= txid;\n\
+             \x20   if (latch_valid) flags[retire_index][1] <= 1'b1;\n\
+             \x20   if (close_valid) flags[close_index][2] <= 1'b1;\n\
+             \x20   if (free_valid) flags[retire_index] <= 3'd0;\n\
+             \x20   if (reset) begin hits <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
+             end\n",
+            middle = committed - 51 - 1,
+            place_top = committed - 1,
+            top = bits - 1,
+        ))
+    }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        let inputs = ["reset", "lookup_pool", "lookup_thread", "write_valid", "commit_valid", "save_index"];
+        crate::cells::clocked("address_map", &inputs, &["found", "entry", "saved"])
+    }
+}
+
+crate::dut_ports!(AddressMap {
+    clock, reset, lookup_pool, lookup_thread, found, found_index, entry, any_free, free_index, write_valid,
+    write_index, write_entry, commit_valid, latch_valid, free_valid, retire_index, txid, close_valid, close_index,
+    save_index, saved, mapped, latched, closing,
+});

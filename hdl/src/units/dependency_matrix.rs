@@ -1,0 +1,212 @@
+//! For each live item the items that it has to wait for.
+
+use super::range_table::ITEMS;
+use nearpm_interface::geometry::{HOST_QUEUE_LINES, REQUEST_SLOTS};
+use rust_hdl::prelude::*;
+
+/// 96 rows of 96 bits: row = item that waits, column = item that it waits for.
+///
+/// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
+/// a retirement; one cycle after the event. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
+/// column is cleared in the rows of commands and stays in those of host lines until it is let go.
+#[derive(LogicBlock)]
+pub struct DependencyMatrix {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no row is complete.
+    pub reset: Signal<In, Bit>,
+    /// An item is entered: its row starts anew.
+    pub enter_valid: Signal<In, Bit>,
+    /// The item.
+    pub enter_row: Signal<In, Bits<7>>,
+    /// Add bits to a row.
+    pub set_valid: Signal<In, Bit>,
+    /// The row.
+    pub set_row: Signal<In, Bits<7>>,
+    /// The bits.
+    pub set_bits: Signal<In, Bits<96>>,
+    /// The row is complete.
+    pub set_end: Signal<In, Bit>,
+    /// A slot retires.
+    pub retire_slot_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_slot: Signal<In, Bits<5>>,
+    /// It failed and stays in the rows of host lines.
+    pub retire_failed: Signal<In, Bit>,
+    /// Failed slots that are let go, a bit each.
+    pub let_go: Signal<In, Bits<32>>,
+    /// A host line retires: its write was answered.
+    pub retire_write_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_write: Signal<In, Bits<6>>,
+    /// A host line retires: its data is here.
+    pub retire_read_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_read: Signal<In, Bits<6>>,
+    /// Complete rows without a bit: commands.
+    pub ready_slots: Signal<Out, Bits<32>>,
+    /// Complete rows without a bit: host lines.
+    pub ready_lines: Signal<Out, Bits<64>>,
+    /// Pulse: a row was completed with at least one bit, by a command.
+    pub held_command: Signal<Out, Bit>,
+    /// Pulse: a row was completed with at least one bit, by a host access.
+    pub held_host: Signal<Out, Bit>,
+    _rows: Box<[u128; ITEMS]>,
+    _complete: u128,
+    _ready: u128,
+    _any: bool,
+}
+
+impl Default for DependencyMatrix {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            enter_valid: Default::default(),
+            enter_row: Default::default(),
+            set_valid: Default::default(),
+            set_row: Default::default(),
+            set_bits: Default::default(),
+            set_end: Default::default(),
+            retire_slot_valid: Default::default(),
+            retire_slot: Default::default(),
+            retire_failed: Default::default(),
+            let_go: Default::default(),
+            retire_write_valid: Default::default(),
+            retire_write: Default::default(),
+            retire_read_valid: Default::default(),
+            retire_read: Default::default(),
+            ready_slots: Default::default(),
+            ready_lines: Default::default(),
+            held_command: Default::default(),
+            held_host: Default::default(),
+            _rows: Box::new([0; ITEMS]),
+            _complete: 0,
+            _ready: 0,
+            _any: false,
+        }
+    }
+}
+
+impl DependencyMatrix {
+    /// Columns that are cleared in this cycle: (for commands, for host accesses).
+    fn cleared(&self) -> (u128, u128) {
+        let slot = u128::from(self.retire_slot_valid.val()) << self.retire_slot.val().index();
+        let write = u128::from(self.retire_write_valid.val()) << (REQUEST_SLOTS + self.retire_write.val().index());
+        let read = u128::from(self.retire_read_valid.val()) << (REQUEST_SLOTS + self.retire_read.val().index());
+        let others = write | read | u128::from(self.let_go.val().to_u64());
+        let for_hosts = if self.retire_failed.val() { 0 } else { slot };
+        (others | slot, others | for_hosts)
+    }
+
+    fn edge(&mut self) {
+        let (commands, hosts) = self.cleared();
+        let clear_of = |row: usize| if row < REQUEST_SLOTS { commands } else { hosts };
+        let set = self.set_valid.val().then(|| (self.set_row.val().index(), wide(self.set_bits.val())));
+        // What the registers showed is what `ready` follows, one cycle later.
+        let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
+        self._ready = ready;
+        let mut held = false;
+        for (i, row) in self._rows.iter_mut().enumerate() {
+            *row &= !clear_of(i);
+        }
+        if let Some((row, bits)) = set {
+            self._rows[row] |= bits & !clear_of(row);
+            held = bits & !clear_of(row) != 0 || self._any;
+            self._any = held && !self.set_end.val();
+        }
+        let done = set.is_some() && self.set_end.val();
+        let row = self.set_row.val().index();
+        self.held_command.next = done && held && row < REQUEST_SLOTS;
+        self.held_host.next = done && held && row >= REQUEST_SLOTS;
+        if done {
+            self._complete |= 1 << row;
+        }
+        if self.enter_valid.val() {
+            let row = self.enter_row.val().index();
+            self._rows[row] = 0;
+            self._complete &= !(1 << row);
+            self._ready &= !(1 << row);
+        }
+        if self.reset.val() {
+            (self._complete, self._ready, self._any) = (0, 0, false);
+        }
+    }
+}
+
+/// Bits of hardware as a number.
+fn wide(bits: Bits<96>) -> u128 {
+    (0..96).fold(0, |mask, i| mask | u128::from(bits.get_bit(i)) << i)
+}
+
+impl Logic for DependencyMatrix {
+    fn update(&mut self) {
+        if self.clock.pos_edge() {
+            self.edge();
+        }
+        self.ready_slots.next = ((self._ready & u128::from(u32::MAX)) as u64).into();
+        self.ready_lines.next = ((self._ready >> REQUEST_SLOTS) as u64).into();
+    }
+
+    fn connect(&mut self) {
+        self.ready_slots.connect();
+        self.ready_lines.connect();
+        self.held_command.connect();
+        self.held_host.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let (slots, lines, top) = (REQUEST_SLOTS, HOST_QUEUE_LINES, ITEMS - 1);
+        Verilog::Custom(format!(
+            "reg [{top}:0] rows [0:{top}];\n\
+             reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
+             reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears;\n\
+             integer i;\n\
+             initial begin complete = 0; ready = 0; any = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             always @(*) begin\n\
+             \x20   hosts = {{ {lines}'d0, let_go}};\n\
+             \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
+             \x20   if (retire_read_valid) hosts[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
+             \x20   commands = hosts;\n\
+             \x20   if (retire_slot_valid) begin\n\
+             \x20       commands[{{2'd0, retire_slot}}] = 1'b1;\n\
+             \x20       if (!retire_failed) hosts[{{2'd0, retire_slot}}] = 1'b1;\n\
+             \x20   end\n\
+             \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
+             \x20   mine = set_bits & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
+             \x20   held = set_valid & ((|mine) | any);\n\
+             \x20   ready_slots = ready[{ls}:0];\n\
+             \x20   ready_lines = ready[{top}:{slots}];\n\
+             end\n\
+             always @(posedge clock) begin\n\
+             \x20   for (i = 0; i <= {top}; i = i + 1) ready[i] <= complete[i] & ~|rows[i];\n\
+             \x20   if (clears) begin\n\
+             \x20       for (i = 0; i < {slots}; i = i + 1) rows[i] <= rows[i] & ~commands;\n\
+             \x20       for (i = {slots}; i <= {top}; i = i + 1) rows[i] <= rows[i] & ~hosts;\n\
+             \x20   end\n\
+             \x20   held_command <= held & set_end & (set_row < 7'd{slots});\n\
+             \x20   held_host <= held & set_end & (set_row >= 7'd{slots});\n\
+             \x20   if (set_valid) begin\n\
+             \x20       rows[set_row] <= (rows[set_row] & ~((set_row < 7'd{slots}) ? commands : hosts)) | mine;\n\
+             \x20       any <= held & ~set_end;\n\
+             \x20       if (set_end) complete[set_row] <= 1'b1;\n\
+             \x20   end\n\
+             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; end\n\
+             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; end\n\
+             end\n",
+            ls = slots - 1,
+            n = ITEMS,
+        ))
+    }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        let inputs = ["reset", "enter_valid", "set_valid", "retire_slot_valid", "retire_write_valid"];
+        crate::cells::clocked("dependency_matrix", &inputs, &["ready_slots", "ready_lines"])
+    }
+}
+
+crate::dut_ports!(DependencyMatrix {
+    clock, reset, enter_valid, enter_row, set_valid, set_row, set_bits, set_end, retire_slot_valid, retire_slot,
+    retire_failed, let_go, retire_write_valid, retire_write, retire_read_valid, retire_read, ready_slots,
+    ready_lines, held_command, held_host,
+});

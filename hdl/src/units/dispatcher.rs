@@ -1,0 +1,400 @@
+//! Issues commands to units and retires them.
+
+use super::request_slots::Ticket;
+use crate::cells::{Gather, PriorityPick, Register, RoundRobin};
+use nearpm_interface::geometry::UNITS;
+use nearpm_interface::status::Status;
+use rust_hdl::prelude::*;
+
+/// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
+///
+/// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
+/// without being issued, but for unmap. A log that fails latches its entry and keeps its slot until the entry's unmap is
+/// numbered. Progress is taken only while `gate_ready`. Bound: a ready command is issued two cycles later where a unit has room.
+#[derive(LogicBlock)]
+pub struct Dispatcher {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no slot is live.
+    pub reset: Signal<In, Bit>,
+    /// Issue nothing.
+    pub quiesce: Signal<In, Bit>,
+    /// No issue, `done` or retirement is under way.
+    pub quiet: Signal<Out, Bit>,
+    /// No slot is live.
+    pub empty: Signal<Out, Bit>,
+    /// Live slots, a bit each.
+    pub live: Signal<Out, Bits<32>>,
+
+    /// Some slot is free.
+    pub slot_any: Signal<Out, Bit>,
+    /// The lowest free slot.
+    pub slot_index: Signal<Out, Bits<5>>,
+    /// A command enters that slot.
+    pub enter_valid: Signal<In, Bit>,
+    /// Slots whose dependencies are gone, a bit each.
+    pub ready: Signal<In, Bits<32>>,
+    /// Failed slots that are let go, a bit each.
+    pub let_go: Signal<In, Bits<32>>,
+
+    /// Slot to issue.
+    pub issue_slot: Signal<Out, Bits<5>>,
+    /// Its ticket.
+    pub issue_ticket: Signal<In, Ticket>,
+    /// The command in `issue_slot` is issued to this unit.
+    pub issue_valid: [Signal<Out, Bit>; UNITS],
+    /// The unit has a free context.
+    pub issue_ready: [Signal<In, Bit>; UNITS],
+    /// Mapping entries that are latched, a bit each.
+    pub latched: Signal<In, Bits<16>>,
+    /// Mapping entries whose unmap was numbered, a bit each.
+    pub closing: Signal<In, Bits<16>>,
+
+    /// A unit is done with a command.
+    pub done_valid: [Signal<In, Bit>; UNITS],
+    /// It is retired.
+    pub done_ready: [Signal<Out, Bit>; UNITS],
+    /// Its slot.
+    pub done_slot: [Signal<In, Bits<5>>; UNITS],
+    /// Its status.
+    pub done_status: [Signal<In, Bits<8>>; UNITS],
+    /// A unit has come behind a wait.
+    pub progress_valid: [Signal<In, Bit>; UNITS],
+    /// It may go on.
+    pub progress_ready: [Signal<Out, Bit>; UNITS],
+    /// Its slot.
+    pub progress_slot: [Signal<In, Bits<5>>; UNITS],
+    /// The instruction behind the wait.
+    pub progress_pc: [Signal<In, Bits<8>>; UNITS],
+    /// Some progress is offered.
+    pub gate_valid: Signal<Out, Bit>,
+    /// Its instruction.
+    pub gate_pc: Signal<Out, Bits<8>>,
+    /// It may be taken.
+    pub gate_ready: Signal<In, Bit>,
+    /// Store the progress of a slot.
+    pub store_progress: Signal<Out, Bit>,
+    /// The slot.
+    pub store_slot: Signal<Out, Bits<5>>,
+
+    /// Slot that retires.
+    pub retire_slot: Signal<Out, Bits<5>>,
+    /// Its ticket.
+    pub retire_ticket: Signal<In, Ticket>,
+    /// Pulse: it retires.
+    pub retire_valid: Signal<Out, Bit>,
+    /// It is a log that failed: its slot stays.
+    pub retire_failed: Signal<Out, Bit>,
+    /// Its mapping entry's committed transaction rises.
+    pub commit_valid: Signal<Out, Bit>,
+    /// Its mapping entry is latched.
+    pub latch_valid: Signal<Out, Bit>,
+    /// Its mapping entry is freed.
+    pub free_valid: Signal<Out, Bit>,
+    /// The entry.
+    pub retire_map: Signal<Out, Bits<4>>,
+    /// Its transaction.
+    pub retire_txid: Signal<Out, Bits<64>>,
+    /// Its status.
+    pub retire_status: Signal<Out, Bits<8>>,
+    /// Its page.
+    pub retire_page: Signal<Out, Bits<2>>,
+    /// Its tag.
+    pub retire_tag: Signal<Out, Bits<32>>,
+    /// Its order number.
+    pub retire_order: Signal<Out, Bits<64>>,
+    /// Pulse: it had success.
+    pub retire_ok: Signal<Out, Bit>,
+    /// Pulse: it had begun and failed.
+    pub retire_bad: Signal<Out, Bit>,
+    /// Pulse: it was refused.
+    pub retire_refused: Signal<Out, Bit>,
+    /// A completion record is wanted, with the fields above.
+    pub record_valid: Signal<Out, Bit>,
+    /// It can be recorded.
+    pub record_ready: Signal<In, Bit>,
+
+    alive: Register<Bits<32>>,
+    issued: Register<Bits<32>>,
+    failed: Register<Bits<32>>,
+    enter_mask: Signal<Local, Bits<32>>,
+    pick_mask: Signal<Local, Bits<32>>,
+    retire_mask: Signal<Local, Bits<32>>,
+    free: PriorityPick<32, 5>,
+    pick: RoundRobin<32, 5>,
+    picked: DFF<Bit>,
+    picked_slot: DFF<Bits<5>>,
+    leaves: Signal<Local, Bit>,
+    stops: Signal<Local, Bit>,
+    units: RoundRobin<4, 2>,
+    unit_ready: Gather<4>,
+    done: RoundRobin<5, 3>,
+    done_asks: Gather<5>,
+    retiring: DFF<Bit>,
+    slot: DFF<Bits<5>>,
+    status: DFF<Bits<8>>,
+    fires: Signal<Local, Bit>,
+    wants: Signal<Local, Bit>,
+    good: Signal<Local, Bit>,
+    began: Signal<Local, Bit>,
+    stays: Signal<Local, Bit>,
+    issue_map: Signal<Local, Bits<4>>,
+    issue_unmaps: Signal<Local, Bit>,
+    map: Signal<Local, Bits<4>>,
+    is_latched: Signal<Local, Bits<16>>,
+    is_closing: Signal<Local, Bits<16>>,
+    steps: RoundRobin<4, 2>,
+    step_asks: Gather<4>,
+    one: Constant<Bits<32>>,
+    none: Constant<Bits<32>>,
+    latched_status: Constant<Bits<8>>,
+}
+
+impl Default for Dispatcher {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            quiesce: Default::default(),
+            quiet: Default::default(),
+            empty: Default::default(),
+            live: Default::default(),
+            slot_any: Default::default(),
+            slot_index: Default::default(),
+            enter_valid: Default::default(),
+            ready: Default::default(),
+            let_go: Default::default(),
+            issue_slot: Default::default(),
+            issue_ticket: Default::default(),
+            issue_valid: Default::default(),
+            issue_ready: Default::default(),
+            latched: Default::default(),
+            closing: Default::default(),
+            done_valid: Default::default(),
+            done_ready: Default::default(),
+            done_slot: Default::default(),
+            done_status: Default::default(),
+            progress_valid: Default::default(),
+            progress_ready: Default::default(),
+            progress_slot: Default::default(),
+            progress_pc: Default::default(),
+            gate_valid: Default::default(),
+            gate_pc: Default::default(),
+            gate_ready: Default::default(),
+            store_progress: Default::default(),
+            store_slot: Default::default(),
+            retire_slot: Default::default(),
+            retire_ticket: Default::default(),
+            retire_valid: Default::default(),
+            retire_failed: Default::default(),
+            commit_valid: Default::default(),
+            latch_valid: Default::default(),
+            free_valid: Default::default(),
+            retire_map: Default::default(),
+            retire_txid: Default::default(),
+            retire_status: Default::default(),
+            retire_page: Default::default(),
+            retire_tag: Default::default(),
+            retire_order: Default::default(),
+            retire_ok: Default::default(),
+            retire_bad: Default::default(),
+            retire_refused: Default::default(),
+            record_valid: Default::default(),
+            record_ready: Default::default(),
+            alive: Register::new(0.into()),
+            issued: Register::new(0.into()),
+            failed: Register::new(0.into()),
+            enter_mask: Default::default(),
+            pick_mask: Default::default(),
+            retire_mask: Default::default(),
+            free: Default::default(),
+            pick: Default::default(),
+            picked: Default::default(),
+            picked_slot: Default::default(),
+            leaves: Default::default(),
+            stops: Default::default(),
+            units: Default::default(),
+            unit_ready: Default::default(),
+            done: Default::default(),
+            done_asks: Default::default(),
+            retiring: Default::default(),
+            slot: Default::default(),
+            status: Default::default(),
+            fires: Default::default(),
+            wants: Default::default(),
+            good: Default::default(),
+            began: Default::default(),
+            stays: Default::default(),
+            issue_map: Default::default(),
+            issue_unmaps: Default::default(),
+            map: Default::default(),
+            is_latched: Default::default(),
+            is_closing: Default::default(),
+            steps: Default::default(),
+            step_asks: Default::default(),
+            one: Constant::new(1.into()),
+            none: Constant::new(0.into()),
+            latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
+        }
+    }
+}
+
+impl Logic for Dispatcher {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, picked, picked_slot, retiring, slot, status);
+        clock!(self, clock, alive, issued, failed, pick, units, done, steps);
+        self.alive.reset.next = self.reset.val();
+        self.issued.reset.next = self.reset.val();
+        self.failed.reset.next = self.reset.val();
+        self.pick.reset.next = self.reset.val();
+        self.units.reset.next = self.reset.val();
+        self.done.reset.next = self.reset.val();
+        self.steps.reset.next = self.reset.val();
+        self.alive.enable.next = true;
+        self.issued.enable.next = true;
+        self.failed.enable.next = true;
+        self.live.next = self.alive.q.val();
+        self.empty.next = !self.alive.q.val().any();
+
+        // What retires now; its fields come from the slot's ticket.
+        self.retire_slot.next = self.slot.q.val();
+        self.good.next = !self.status.q.val().any();
+        self.began.next = self.status.q.val().get_bit(7);
+        self.wants.next = self.retire_ticket.val().complete | !self.good.val();
+        self.fires.next = self.retiring.q.val() & (!self.wants.val() | self.record_ready.val());
+        self.record_valid.next = self.retiring.q.val() & self.wants.val();
+        self.map.next = self.retire_ticket.val().map;
+        self.is_closing.next = self.closing.val() >> self.map.val();
+        self.stays.next = self.fires.val()
+            & self.began.val()
+            & self.retire_ticket.val().logs
+            & !self.is_closing.val().get_bit(0);
+        self.retire_valid.next = self.fires.val();
+        self.retire_failed.next = self.stays.val();
+        self.commit_valid.next = self.fires.val() & self.good.val() & self.retire_ticket.val().commits;
+        self.latch_valid.next = self.fires.val() & self.began.val() & self.retire_ticket.val().logs;
+        self.free_valid.next = self.fires.val() & self.good.val() & self.retire_ticket.val().unmaps;
+        self.retire_map.next = self.map.val();
+        self.retire_txid.next = self.retire_ticket.val().txid;
+        self.retire_status.next = self.status.q.val();
+        self.retire_page.next = self.retire_ticket.val().page;
+        self.retire_tag.next = self.retire_ticket.val().tag;
+        self.retire_order.next = self.retire_ticket.val().order;
+        self.retire_ok.next = self.fires.val() & self.good.val();
+        self.retire_bad.next = self.fires.val() & self.began.val();
+        self.retire_refused.next = self.fires.val() & !self.good.val() & !self.began.val();
+
+        // Issue: a pick is held in a register until a unit has room.
+        self.issue_slot.next = self.picked_slot.q.val();
+        self.issue_map.next = self.issue_ticket.val().map;
+        self.issue_unmaps.next = self.issue_ticket.val().unmaps;
+        self.is_latched.next = self.latched.val() >> self.issue_map.val();
+        for i in 0..4 {
+            self.unit_ready.i[i].next = self.issue_ready[i].val();
+        }
+        self.units.requests.next = self.unit_ready.o.val();
+        self.leaves.next = self.picked.q.val()
+            & !self.quiesce.val()
+            & self.units.any.val()
+            & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.units.take.next = self.leaves.val();
+        for i in 0..4 {
+            self.issue_valid[i].next = self.leaves.val() & self.units.grant.val().get_bit(i);
+        }
+
+        // Retirement: one of the units, or a pick whose entry is latched.
+        for i in 0..4 {
+            self.done_asks.i[i].next = self.done_valid[i].val();
+        }
+        self.done_asks.i[4].next = self.picked.q.val()
+            & !self.quiesce.val()
+            & self.is_latched.val().get_bit(0)
+            & !self.issue_unmaps.val();
+        self.done.requests.next = self.done_asks.o.val();
+        self.done.take.next = false;
+        self.stops.next = false;
+        for i in 0..4 {
+            self.done_ready[i].next = false;
+        }
+        if self.fires.val() {
+            self.retiring.d.next = false;
+        }
+        if !self.retiring.q.val() | self.fires.val() {
+            self.done.take.next = self.done.any.val();
+            self.retiring.d.next = self.done.any.val();
+            self.slot.d.next = self.picked_slot.q.val();
+            self.status.d.next = self.latched_status.val();
+            self.stops.next = self.done.grant.val().get_bit(4);
+            for i in 0..4 {
+                if self.done.grant.val().get_bit(i) {
+                    self.slot.d.next = self.done_slot[i].val();
+                    self.status.d.next = self.done_status[i].val();
+                    self.done_ready[i].next = true;
+                }
+            }
+        }
+        self.pick.requests.next =
+            self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
+        self.pick.take.next = false;
+        self.pick_mask.next = self.none.val();
+        if !self.quiesce.val() & (!self.picked.q.val() | self.leaves.val() | self.stops.val()) {
+            self.pick.take.next = self.pick.any.val();
+            self.picked.d.next = self.pick.any.val();
+            self.picked_slot.d.next = self.pick.index.val();
+            if self.pick.any.val() {
+                self.pick_mask.next = self.one.val() << self.pick.index.val();
+            }
+        }
+
+        // Slots.
+        self.free.requests.next = !self.alive.q.val();
+        self.slot_any.next = self.free.any.val();
+        self.slot_index.next = self.free.index.val();
+        self.enter_mask.next = self.none.val();
+        if self.enter_valid.val() {
+            self.enter_mask.next = self.one.val() << self.free.index.val();
+        }
+        self.retire_mask.next = self.none.val();
+        if self.fires.val() {
+            self.retire_mask.next = self.one.val() << self.slot.q.val();
+        }
+        self.alive.d.next = (self.alive.q.val() & !self.let_go.val()) | self.enter_mask.val();
+        self.issued.d.next = (self.issued.q.val() & !self.let_go.val() & !self.enter_mask.val()) | self.pick_mask.val();
+        self.failed.d.next = self.failed.q.val() & !self.let_go.val();
+        if self.stays.val() {
+            self.failed.d.next = (self.failed.q.val() & !self.let_go.val()) | self.retire_mask.val();
+        } else {
+            self.alive.d.next =
+                (self.alive.q.val() & !self.let_go.val() & !self.retire_mask.val()) | self.enter_mask.val();
+        }
+
+        // Progress, one unit at a time. A slot that is entered has the write port.
+        for i in 0..4 {
+            self.step_asks.i[i].next = self.progress_valid[i].val();
+        }
+        self.steps.requests.next = self.step_asks.o.val();
+        self.gate_valid.next = self.steps.any.val();
+        self.store_progress.next = self.steps.any.val() & self.gate_ready.val() & !self.enter_valid.val();
+        self.steps.take.next = self.store_progress.val();
+        self.gate_pc.next = self.progress_pc[0].val();
+        self.store_slot.next = self.progress_slot[0].val();
+        for i in 0..4 {
+            self.progress_ready[i].next = false;
+            if self.steps.grant.val().get_bit(i) {
+                self.gate_pc.next = self.progress_pc[i].val();
+                self.store_slot.next = self.progress_slot[i].val();
+                self.progress_ready[i].next = self.store_progress.val();
+            }
+        }
+        self.quiet.next = !self.retiring.q.val() & !self.done.any.val() & !self.leaves.val();
+        if self.reset.val() {
+            self.picked.d.next = false;
+            self.retiring.d.next = false;
+        }
+    }
+}
+
+crate::dut_ports!(Dispatcher {
+    clock, reset, quiesce, quiet, empty, live, slot_any, slot_index, enter_valid, ready, let_go, issue_slot, issue_ticket, issue_valid, issue_ready, latched, closing, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, gate_valid, gate_pc, gate_ready, store_progress, store_slot, retire_slot, retire_ticket, retire_valid, retire_failed, commit_valid, latch_valid, free_valid, retire_map, retire_txid, retire_status, retire_page, retire_tag, retire_order, retire_ok, retire_bad, retire_refused, record_valid, record_ready,
+});

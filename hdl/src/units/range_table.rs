@@ -1,0 +1,377 @@
+//! The ranges of every live item, and which of them a new one conflicts with.
+
+use nearpm_interface::geometry::{HOST_QUEUE_LINES, REQUEST_SLOTS};
+use rust_hdl::prelude::*;
+
+/// Live items: request slots below, host lines above.
+pub const ITEMS: usize = REQUEST_SLOTS + HOST_QUEUE_LINES;
+/// Ranges of a command: source (read), destination and auxiliary (written).
+const RANGES: usize = 3;
+
+/// Compares a range with those of all live items (the in-flight access table, but for waiting items too).
+///
+/// Guarantees: two cycles after `query_valid` was seen, `hits` has a bit for each item that was live, has not retired since,
+/// and touches a line of the query while one of both writes; for a query of an ordered command also each live command of its
+/// mapping entry. The row's own bit is 0. An item that is entered in the cycle in which a query is seen is not compared with it. One query a cycle.
+/// A failed slot is no longer live for queries of commands.
+#[derive(LogicBlock)]
+pub struct RangeTable {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: nothing is live.
+    pub reset: Signal<In, Bit>,
+
+    /// Enter a command.
+    pub slot_valid: Signal<In, Bit>,
+    /// Its slot.
+    pub slot_index: Signal<In, Bits<5>>,
+    /// Its ranges in use: source, destination, auxiliary.
+    pub slot_ranges: [Signal<In, Bit>; RANGES],
+    /// First line of each range.
+    pub slot_first: [Signal<In, Bits<34>>; RANGES],
+    /// Last line of each range.
+    pub slot_last: [Signal<In, Bits<34>>; RANGES],
+    /// Its mapping entry.
+    pub slot_map: Signal<In, Bits<4>>,
+    /// Enter a host access.
+    pub line_valid: Signal<In, Bit>,
+    /// Its host line.
+    pub line_index: Signal<In, Bits<6>>,
+    /// Its line address.
+    pub line_address: Signal<In, Bits<34>>,
+    /// It writes.
+    pub line_write: Signal<In, Bit>,
+
+    /// Compare a range.
+    pub query_valid: Signal<In, Bit>,
+    /// First line.
+    pub query_first: Signal<In, Bits<34>>,
+    /// Last line.
+    pub query_last: Signal<In, Bits<34>>,
+    /// The range is used at all; where it is not, only the order of a command counts.
+    pub query_range: Signal<In, Bit>,
+    /// It is written.
+    pub query_write: Signal<In, Bit>,
+    /// The item is a command.
+    pub query_command: Signal<In, Bit>,
+    /// The command waits for every earlier one of its mapping entry.
+    pub query_ordered: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub query_map: Signal<In, Bits<4>>,
+    /// The item: slot, or 32 + host line.
+    pub query_row: Signal<In, Bits<7>>,
+    /// Last query of the item.
+    pub query_end: Signal<In, Bit>,
+
+    /// A result is here.
+    pub hits_valid: Signal<Out, Bit>,
+    /// Items to wait for.
+    pub hits: Signal<Out, Bits<96>>,
+    /// The item of the query.
+    pub hits_row: Signal<Out, Bits<7>>,
+    /// Last result of the item.
+    pub hits_end: Signal<Out, Bit>,
+
+    /// A slot retires.
+    pub retire_slot_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_slot: Signal<In, Bits<5>>,
+    /// It failed, and what it covers stays held: it is live for host accesses only.
+    pub retire_failed: Signal<In, Bit>,
+    /// Let the failed slots of a mapping entry go: its unmap is numbered.
+    pub close_valid: Signal<In, Bit>,
+    /// The entry.
+    pub close_map: Signal<In, Bits<4>>,
+    /// Let all failed slots go.
+    pub close_all: Signal<In, Bit>,
+    /// One cycle later: the failed slots that are let go, a bit each.
+    pub let_go: Signal<Out, Bits<32>>,
+    /// A host line retires: its write was answered.
+    pub retire_write_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_write: Signal<In, Bits<6>>,
+    /// A host line retires: its data is here.
+    pub retire_read_valid: Signal<In, Bit>,
+    /// Which.
+    pub retire_read: Signal<In, Bits<6>>,
+
+    _state: Box<State>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Query {
+    valid: bool,
+    end: bool,
+    row: u64,
+    command: bool,
+}
+
+/// What the registers of the Verilog hold.
+struct State {
+    ranges: [[Option<(u64, u64)>; RANGES]; REQUEST_SLOTS],
+    maps: [u64; REQUEST_SLOTS],
+    lines: [(u64, bool); HOST_QUEUE_LINES],
+    live: u128,
+    failed: u128,
+    stage: Query,
+    touched: u128,
+    let_go: u128,
+}
+
+impl Default for RangeTable {
+    fn default() -> Self {
+        let state = State {
+            ranges: [[None; RANGES]; REQUEST_SLOTS],
+            maps: [0; REQUEST_SLOTS],
+            lines: [(0, false); HOST_QUEUE_LINES],
+            live: 0,
+            failed: 0,
+            stage: Query::default(),
+            touched: 0,
+            let_go: 0,
+        };
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            slot_valid: Default::default(),
+            slot_index: Default::default(),
+            slot_ranges: Default::default(),
+            slot_first: Default::default(),
+            slot_last: Default::default(),
+            slot_map: Default::default(),
+            line_valid: Default::default(),
+            line_index: Default::default(),
+            line_address: Default::default(),
+            line_write: Default::default(),
+            query_valid: Default::default(),
+            query_first: Default::default(),
+            query_last: Default::default(),
+            query_range: Default::default(),
+            query_write: Default::default(),
+            query_command: Default::default(),
+            query_ordered: Default::default(),
+            query_map: Default::default(),
+            query_row: Default::default(),
+            query_end: Default::default(),
+            hits_valid: Default::default(),
+            hits: Default::default(),
+            hits_row: Default::default(),
+            hits_end: Default::default(),
+            retire_slot_valid: Default::default(),
+            retire_slot: Default::default(),
+            retire_failed: Default::default(),
+            close_valid: Default::default(),
+            close_map: Default::default(),
+            close_all: Default::default(),
+            let_go: Default::default(),
+            retire_write_valid: Default::default(),
+            retire_write: Default::default(),
+            retire_read_valid: Default::default(),
+            retire_read: Default::default(),
+            _state: Box::new(state),
+        }
+    }
+}
+
+/// 96 bits of hardware as a number, and back.
+pub(super) fn to_bits(mask: u128) -> Bits<96> {
+    mask.to_bits()
+}
+
+impl RangeTable {
+    /// Items that retire in this cycle.
+    fn retiring(&self) -> u128 {
+        let slot = u128::from(self.retire_slot_valid.val()) << self.retire_slot.val().index();
+        let write = u128::from(self.retire_write_valid.val()) << (REQUEST_SLOTS + self.retire_write.val().index());
+        let read = u128::from(self.retire_read_valid.val()) << (REQUEST_SLOTS + self.retire_read.val().index());
+        slot | write | read | self._state.let_go
+    }
+
+    /// Retiring items that a waiting item of this kind need no longer wait for.
+    fn forgotten(&self, command: bool) -> u128 {
+        let failed = self.retire_slot_valid.val() && self.retire_failed.val() && !command;
+        self.retiring() & !(u128::from(failed) << self.retire_slot.val().index())
+    }
+
+    fn compare(&self) -> u128 {
+        let s = &self._state;
+        let (first, last) = (self.query_first.val().to_u64(), self.query_last.val().to_u64());
+        let (write, used) = (self.query_write.val(), self.query_range.val());
+        let touches = |f: u64, l: u64| used && first <= l && f <= last;
+        let slots = (0..REQUEST_SLOTS).fold(0, |mask, i| {
+            let hit = s.ranges[i].iter().enumerate().any(|(r, range)| {
+                range.is_some_and(|(f, l)| touches(f, l) && (write || r > 0))
+            });
+            let order = self.query_ordered.val() && s.maps[i] == self.query_map.val().to_u64();
+            mask | u128::from(hit || order) << i
+        });
+        (0..HOST_QUEUE_LINES).fold(slots, |mask, i| {
+            let (line, writes) = s.lines[i];
+            mask | u128::from(touches(line, line) && (write || writes)) << (REQUEST_SLOTS + i)
+        })
+    }
+
+    fn edge(&mut self) {
+        let stage = self._state.stage;
+        let hits = self._state.touched & !self.forgotten(stage.command);
+        self.hits_valid.next = stage.valid;
+        self.hits.next = to_bits(hits);
+        self.hits_row.next = stage.row.into();
+        self.hits_end.next = stage.end;
+
+        let query = Query {
+            valid: self.query_valid.val(),
+            end: self.query_end.val(),
+            row: self.query_row.val().to_u64(),
+            command: self.query_command.val(),
+        };
+        let dead = if query.command { self._state.failed } else { 0 };
+        let own = 1u128 << query.row;
+        let touched = self.compare() & self._state.live & !dead & !own & !self.forgotten(query.command);
+
+        let retiring = self.retiring();
+        let fails = u128::from(self.retire_slot_valid.val() && self.retire_failed.val()) << self.retire_slot.val().index();
+        let (slot, line) = (self.slot_index.val().index(), self.line_index.val().index());
+        let ranges: [_; RANGES] = std::array::from_fn(|r| {
+            let bounds = (self.slot_first[r].val().to_u64(), self.slot_last[r].val().to_u64());
+            self.slot_ranges[r].val().then_some(bounds)
+        });
+        let enter_slot = self.slot_valid.val().then(|| (slot, ranges, self.slot_map.val().to_u64()));
+        let enter_line = self.line_valid.val().then(|| (line, (self.line_address.val().to_u64(), self.line_write.val())));
+        let reset = self.reset.val();
+        let (close, all) = (self.close_valid.val().then(|| self.close_map.val().to_u64()), self.close_all.val());
+        let state = &mut self._state;
+        let ends = |i: &usize| all || close == Some(state.maps[*i]);
+        let let_go = state.failed & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
+        state.stage = query;
+        state.touched = touched;
+        state.live = state.live & !retiring | fails;
+        state.failed = state.failed & !retiring | fails;
+        state.let_go = let_go & !retiring;
+        if let Some((slot, ranges, map)) = enter_slot {
+            state.ranges[slot] = ranges;
+            state.maps[slot] = map;
+            state.live |= 1 << slot;
+        }
+        if let Some((line, access)) = enter_line {
+            state.lines[line] = access;
+            state.live |= 1 << (REQUEST_SLOTS + line);
+        }
+        if reset {
+            (state.live, state.failed, state.let_go, state.stage) = (0, 0, 0, Query::default());
+        }
+    }
+}
+
+impl Logic for RangeTable {
+    fn update(&mut self) {
+        if self.clock.pos_edge() {
+            self.edge();
+        }
+        self.let_go.next = (self._state.let_go as u64).into();
+    }
+
+    fn connect(&mut self) {
+        self.hits_valid.connect();
+        self.hits.connect();
+        self.hits_row.connect();
+        self.hits_end.connect();
+        self.let_go.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let (slots, lines) = (REQUEST_SLOTS, HOST_QUEUE_LINES);
+        let (ls, ll, top) = (slots - 1, lines - 1, ITEMS - 1);
+        let enter: String = (0..RANGES)
+            .map(|r| {
+                format!(
+                    "        first{r}[slot_index] <= slot_first${r}; last{r}[slot_index] <= slot_last${r}; used{r}[slot_index] <= slot_ranges${r};\n"
+                )
+            })
+            .collect();
+        let declare: String = (0..RANGES)
+            .map(|r| {
+                format!(
+                    "reg [33:0] first{r} [0:{ls}]; reg [33:0] last{r} [0:{ls}]; reg [{ls}:0] used{r}; reg [{ls}:0] le{r}; reg [{ls}:0] ge{r}; reg [{ls}:0] may{r};\n"
+                )
+            })
+            .collect();
+        let compare: String = (0..RANGES)
+            .map(|r| {
+                let may = if r == 0 { "query_write" } else { "1'b1" };
+                format!(
+                    "            le{r}[i] <= query_first <= last{r}[i]; ge{r}[i] <= first{r}[i] <= query_last; may{r}[i] <= used{r}[i] & query_range & {may};\n"
+                )
+            })
+            .collect();
+        let hit = (0..RANGES).map(|r| format!("(le{r}[i] & ge{r}[i] & may{r}[i])")).collect::<Vec<_>>().join(" | ");
+        Verilog::Custom(format!(
+            "{declare}\
+             reg [3:0] maps [0:{ls}];\n\
+             reg [33:0] address [0:{ll}];\n\
+             reg [{ll}:0] writes;\n\
+             reg [{top}:0] live;\n\
+             reg [{ls}:0] failed;\n\
+             reg [{ls}:0] order;\n\
+             reg [{ll}:0] line_le; reg [{ll}:0] line_ge; reg [{ll}:0] line_may;\n\
+             reg [{top}:0] asked;\n\
+             reg stage_valid; reg stage_end; reg stage_command; reg [6:0] stage_row;\n\
+             reg [{top}:0] retiring; reg [{ls}:0] fails; reg [{top}:0] touched;\n\
+             integer i;\n\
+             initial begin\n\
+             \x20   live = 0; failed = 0; stage_valid = 0; stage_end = 0; stage_command = 0; stage_row = 0; asked = 0; writes = 0;\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1) maps[i] = 0;\n\
+             end\n\
+             always @(*) begin\n\
+             \x20   retiring = {{ {lines}'d0, let_go}}; fails = 0;\n\
+             \x20   if (retire_slot_valid) begin retiring[{{2'd0, retire_slot}}] = 1'b1; fails[retire_slot] = retire_failed; end\n\
+             \x20   if (retire_write_valid) retiring[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
+             \x20   if (retire_read_valid) retiring[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1) touched[i] = {hit} | order[i];\n\
+             \x20   for (i = 0; i < {lines}; i = i + 1) touched[{slots} + i] = line_le[i] & line_ge[i] & line_may[i];\n\
+             end\n\
+             always @(posedge clock) begin\n\
+             \x20   hits_valid <= stage_valid; hits_row <= stage_row; hits_end <= stage_end;\n\
+             \x20   hits <= touched & asked & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}});\n\
+             \x20   stage_valid <= query_valid; stage_end <= query_end; stage_command <= query_command; stage_row <= query_row;\n\
+             \x20   if (query_valid) begin\n\
+             \x20       for (i = 0; i < {slots}; i = i + 1) begin\n\
+             {compare}\
+             \x20           order[i] <= query_ordered & (maps[i] == query_map);\n\
+             \x20       end\n\
+             \x20       for (i = 0; i < {lines}; i = i + 1) begin\n\
+             \x20           line_le[i] <= query_first <= address[i]; line_ge[i] <= address[i] <= query_last;\n\
+             \x20           line_may[i] <= query_range & (query_write | writes[i]);\n\
+             \x20       end\n\
+             \x20       asked <= live & ~{{ {lines}'d0, query_command ? failed : {slots}'d0}}\n\
+             \x20           & ~(retiring & ~{{ {lines}'d0, query_command ? {slots}'d0 : fails}});\n\
+             \x20       asked[query_row] <= 1'b0;\n\
+             \x20   end\n\
+             \x20   live <= live & ~retiring | {{ {lines}'d0, fails}};\n\
+             \x20   failed <= failed & ~retiring[{ls}:0] | fails;\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1)\n\
+             \x20       let_go[i] <= failed[i] & ~retiring[i] & (close_all | (close_valid & maps[i] == close_map));\n\
+             \x20   if (slot_valid) begin\n\
+             {enter}\
+             \x20       maps[slot_index] <= slot_map; live[{{2'd0, slot_index}}] <= 1'b1;\n\
+             \x20   end\n\
+             \x20   if (line_valid) begin\n\
+             \x20       address[line_index] <= line_address; writes[line_index] <= line_write; live[7'd{slots} + {{1'b0, line_index}}] <= 1'b1;\n\
+             \x20   end\n\
+             \x20   if (reset) begin live <= 0; failed <= 0; let_go <= 0; stage_valid <= 1'b0; end\n\
+             end\n"
+        ))
+    }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        let inputs = ["reset", "slot_valid", "line_valid", "query_valid", "retire_slot_valid"];
+        crate::cells::clocked("range_table", &inputs, &["hits_valid", "hits", "hits_row", "hits_end"])
+    }
+}
+
+crate::dut_ports!(RangeTable {
+    clock, reset, slot_valid, slot_index, slot_ranges, slot_first, slot_last, slot_map, line_valid, line_index,
+    line_address, line_write, query_valid, query_first, query_last, query_range, query_write, query_command,
+    query_ordered, query_map, query_row, query_end, hits_valid, hits, hits_row, hits_end, retire_slot_valid,
+    retire_slot, retire_failed, close_valid, close_map, close_all, let_go, retire_write_valid, retire_write, retire_read_valid, retire_read,
+});

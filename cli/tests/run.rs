@@ -1,0 +1,70 @@
+//! `nearpm run` as a user sees it.
+
+use std::process::{Command, Output};
+
+fn nearpm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nearpm")).args(arguments).output().expect("the program runs")
+}
+
+#[track_caller]
+fn printed(arguments: &[&str]) -> String {
+    let output = nearpm(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_workload_survives_a_cut_under_every_mechanism_with_and_without_a_card() {
+    for workload in ["btree", "hashmap"] {
+        for mechanism in ["undo", "redo", "checkpoint", "shadow"] {
+            for card in ["none", "model"] {
+                let arguments =
+                    ["run", "--workload", workload, "--mechanism", mechanism, "--card", card, "--ops", "300"];
+                let whole = printed(&[&arguments[..], &["--power-cut", "never"]].concat());
+                assert!(whole.contains("300 entries, all as in the model"), "{whole}");
+                let cut = printed(&[&arguments[..], &["--power-cut", "op:150", "--seed", "2"]].concat());
+                assert!(cut.contains("recovery") && cut.contains("found          exactly the first"), "{cut}");
+                assert!(cut.contains("151 operations begun"), "{cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_prints_the_same_bytes() {
+    for card in ["none", "model"] {
+        let run = |seed| printed(&["run", "--card", card, "--ops", "500", "--power-cut", "random", "--seed", seed]);
+        assert_eq!(run("3"), run("3"));
+        assert_ne!(run("3"), run("4"));
+    }
+}
+
+#[test]
+fn the_demo_prints_its_table() {
+    let text = printed(&["demo", "--model-ops", "500", "--table-ops", "200"]);
+    for expected in ["recovery", "| undo ", "| redo ", "| checkpoint ", "| shadow ", "All times are simulated"] {
+        assert!(text.contains(expected), "{expected} in:\n{text}");
+    }
+}
+
+#[test]
+fn a_card_says_what_it_is() {
+    let text = printed(&["card", "info"]);
+    assert!(text.contains("FIRMWARE_CRC"), "{text}");
+    assert!(text.contains(&format!("{:#010x}", nearpm_firmware::standard().crc())), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_reason() {
+    for (arguments, reason) in [
+        (&["run", "--power-cut", "later"][..], "use never, op:K, cycle:K or random"),
+        (&["run", "--mechanism", "hope"], "use undo, redo, checkpoint or shadow"),
+        (&["run", "--card", "none", "--power-cut", "cycle:7"], "without a card there are no cycles"),
+        (&["run", "--power-cut", "cycle:100"], "before the pool was made"),
+        (&["run", "--epoch", "0"], "0 is not in 1.."),
+    ] {
+        let output = nearpm(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(reason), "{arguments:?}: {error}");
+    }
+}

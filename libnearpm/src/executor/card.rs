@@ -87,17 +87,19 @@ impl CardExecutor {
         Ok(self.card.post(self.page, command, notify)?)
     }
 
-    /// Waits for a command and for bad news of earlier ones.
+    /// Waits for a command. The failure of an earlier one comes first: it is why this one was refused.
     fn wait(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        self.card.wait(ticket).map_err(damage)?;
-        self.check()
+        let waited = self.card.wait(ticket);
+        self.check()?;
+        waited.map_err(damage)
     }
 
     fn read_back(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        self.card.read_back(ticket).map_err(damage)?;
-        self.check()
+        let read_back = self.card.read_back(ticket);
+        self.check()?;
+        read_back.map_err(damage)
     }
 
     /// A failure of an earlier command of this lane that nobody waited for.

@@ -40,7 +40,7 @@ pub(crate) trait Protocol: Send {
     #[inline]
     fn read(&mut self, cx: &mut Context, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            cx.medium.load(place, &mut data[part]);
+            cx.medium.load_checked(place, &mut data[part])?;
         }
         Ok(())
     }

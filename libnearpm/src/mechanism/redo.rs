@@ -55,7 +55,7 @@ impl Protocol for Redo {
             let data = &mut data[done..done + bytes as usize];
             done += bytes as usize;
             self.log.touch(cx, place..place + bytes)?;
-            cx.medium.load(place, data);
+            cx.medium.load_checked(place, data)?;
             if self.lines.is_empty() {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nearpm_driver::Card;
+use nearpm_driver::{Card, CardError};
 use nearpm_driver::pci::{Caching, Mapping};
 
 use super::{Memory, check_range};
@@ -49,6 +49,9 @@ impl Memory for CardMemory {
     fn drain(&self) -> Result<(), Error> {
         self.window.fence();
         Ok(self.card.push(0)?)
+    }
+    fn alive(&self) -> Result<(), Error> {
+        if self.card.registers().is_present() { Ok(()) } else { Err(CardError::Gone.into()) }
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);

@@ -48,6 +48,23 @@ impl Medium {
         each!(self, memory => memory.load(offset, data));
     }
 
+    /// Loads on behalf of the program, and makes sure that what was loaded is there: a card that has gone reads all ones. Loads go
+    /// upwards, so that the last bytes tell.
+    #[inline]
+    pub fn load_checked(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        match &self.backing {
+            Backing::Mapped(memory) => memory.load(offset, data),
+            Backing::Other(memory) => {
+                memory.load(offset, data);
+                let tail = &data[data.len().saturating_sub(8)..];
+                if tail.iter().all(|&b| b == 0xff) {
+                    memory.alive()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub fn load_vec(&self, offset: u64, bytes: u64) -> Vec<u8> {
         let mut data = vec![0; bytes as usize];
         self.load(offset, &mut data);

@@ -49,6 +49,14 @@ pub trait Memory: Send + Sync {
     /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
     /// next load sees what another agent wrote; complete after [`Memory::fence`].
     fn invalidate(&self, offset: u64, bytes: u64);
+    /// Whether the memory still answers. One that has gone may read as all ones, so that
+    /// this is asked when such a value was loaded.
+    ///
+    /// # Errors
+    /// The memory has gone.
+    fn alive(&self) -> Result<(), Error> {
+        Ok(())
+    }
     /// Address of the first byte where the memory is mapped into this process.
     ///
     /// Only the C interface hands it on, whose callers store through pointers.

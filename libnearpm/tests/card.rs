@@ -1,0 +1,287 @@
+//! Pools on a card: every mechanism with the card's copies, power cuts at any host access, hostile caches.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Model, Operation, apply, check_leaks, contents, create, operations};
+use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
+use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::{Card, CardOptions, Posting};
+
+const POOL_BYTES: u64 = 512 * 1024;
+
+/// A card that is registered under a name of its own, for as long as it lives.
+struct Registered {
+    name: String,
+    mock: MockCard,
+}
+
+impl Registered {
+    fn new(mock: MockCard, posting: Posting) -> Result<Registered, Error> {
+        static NAMES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("mock{}", NAMES.fetch_add(1, Ordering::Relaxed));
+        let card = Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() })?;
+        cards::register(&name, Arc::new(card));
+        Ok(Registered { name, mock })
+    }
+
+    fn pool(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.name)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        cards::unregister(&self.name);
+    }
+}
+
+fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
+    PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(64 * 1024).epoch_ops(5)
+}
+
+fn mock(seed: u64) -> MockOptions {
+    MockOptions { pm_bytes: 2 << 20, seed, ..MockOptions::default() }
+}
+
+fn posting(seed: u64) -> Posting {
+    [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3]
+}
+
+/// Does operations until the power fails; returns the states that may survive.
+fn run(pool: &Pool, operations: &[Operation], mut model: Model) -> (Vec<Model>, bool) {
+    let mut states = vec![model.clone()];
+    for operation in operations {
+        let before = model.clone();
+        let result = apply(pool, &mut model, operation);
+        match operation {
+            Operation::Put { key, bytes, fill } => drop(model.insert(*key, vec![*fill; *bytes])),
+            Operation::Remove { key } => drop(model.remove(key)),
+            Operation::Abort { .. } => {}
+        }
+        if result.is_err() {
+            states.push(model);
+            return (states, true);
+        }
+        let statistics = pool.statistics();
+        if statistics.acknowledged == statistics.transactions {
+            states.clear();
+        } else if states.is_empty() {
+            states.push(before);
+        }
+        states.push(model.clone());
+    }
+    (states, false)
+}
+
+fn survives(mechanism: Mechanism, engine: Engine, durability: Durability, host_ordered: bool, seeds: std::ops::Range<u64>) {
+    let mut cuts = 0;
+    for seed in seeds {
+        let what = format!("{mechanism:?}, {engine:?}, {durability:?}, ordered {host_ordered}, seed {seed}");
+        let script = operations(seed, 30, 300);
+        let settings = MockOptions { host_ordered, completion_records: seed % 5 != 0, ..mock(seed) };
+        // A first run without a cut says how many accesses there are to cut at.
+        let dry = Registered::new(MockCard::new(settings.clone()), posting(seed)).unwrap();
+        let location = dry.pool("p");
+        let options = options(mechanism, engine).durability(durability);
+        let pool = options.create(&location, POOL_BYTES).unwrap();
+        create(&pool).unwrap();
+        pool.persist().unwrap();
+        drop(pool);
+        let image = dry.mock.power_cut();
+
+        let dry = Registered::new(MockCard::with_medium(settings.clone(), image.clone()), posting(seed)).unwrap();
+        let pool = options.open(&dry.pool("p")).unwrap();
+        let opened = dry.mock.accesses();
+        let (states, cut) = run(&pool, &script, Model::new());
+        assert!(!cut, "{what}");
+        let (model, accesses) = (states.last().unwrap().clone(), dry.mock.accesses());
+        assert_eq!(contents(&pool).unwrap(), model, "{what}");
+        check_leaks(&pool, &model).unwrap();
+        if engine == Engine::Card {
+            let statistics = pool.statistics();
+            assert!(statistics.commands > 0 && statistics.fallbacks == 0, "{what}: {statistics:?}");
+        }
+        drop(pool);
+
+        for cut in 0..6u64 {
+            let span = accesses - opened;
+            let cut_after = opened + (seed.wrapping_mul(7919) + cut * span / 6) % span;
+            let settings = MockOptions { cut_after: Some(cut_after), ..settings.clone() };
+            let card = Registered::new(MockCard::with_medium(settings.clone(), image.clone()), posting(seed)).unwrap();
+            let Ok(pool) = options.open(&card.pool("p")) else { continue };
+            let (states, failed) = run(&pool, &script, Model::new());
+            drop(pool);
+            cuts += u64::from(failed);
+            let mut medium = card.mock.power_cut();
+            // The recovery is cut too, at growing distances, until it comes through.
+            for again in 1..200 {
+                let settings = MockOptions { cut_after: Some(again * 37), ..settings.clone() };
+                let card = MockCard::with_medium(settings, medium);
+                let reopened = Registered::new(card.clone(), posting(seed)).and_then(|card| {
+                    let pool = options.open(&card.pool("p"))?;
+                    let found = contents(&pool)?;
+                    check_leaks(&pool, &found)?;
+                    Ok(found)
+                });
+                medium = card.power_cut();
+                if let Ok(found) = reopened {
+                    assert!(
+                        states.contains(&found),
+                        "{what}, cut after {cut_after}: {found:?}\nis none of {} states, last {:?}",
+                        states.len(),
+                        states.last()
+                    );
+                    break;
+                }
+                assert!(again < 199, "{what}: {reopened:?}");
+            }
+        }
+    }
+    assert!(cuts > 20, "only {cuts} cuts");
+}
+
+#[test]
+fn undo_survives_power_cuts() {
+    survives(Mechanism::Undo, Engine::Card, Durability::Durable, true, 0..20);
+    survives(Mechanism::Undo, Engine::Card, Durability::Asynchronous, true, 20..32);
+}
+
+#[test]
+fn redo_survives_power_cuts() {
+    survives(Mechanism::Redo, Engine::Card, Durability::Durable, true, 0..20);
+    survives(Mechanism::Redo, Engine::Card, Durability::Asynchronous, true, 20..32);
+}
+
+#[test]
+fn checkpoints_survive_power_cuts() {
+    survives(Mechanism::Checkpoint, Engine::Card, Durability::Durable, true, 0..20);
+}
+
+#[test]
+fn shadow_pages_survive_power_cuts() {
+    survives(Mechanism::Shadow, Engine::Card, Durability::Durable, true, 0..20);
+}
+
+#[test]
+fn a_card_that_does_not_order_host_accesses_is_waited_for() {
+    for mechanism in Mechanism::ALL {
+        survives(mechanism, Engine::Card, Durability::Durable, false, 40..46);
+    }
+}
+
+#[test]
+fn the_processor_keeps_a_pool_on_a_card_consistent_too() {
+    for mechanism in Mechanism::ALL {
+        survives(mechanism, Engine::Cpu, Durability::Durable, true, 50..56);
+    }
+}
+
+#[test]
+fn a_full_mapping_table_falls_back_to_the_processor_and_is_counted() {
+    let card = Registered::new(MockCard::new(MockOptions { pm_bytes: 8 << 20, ..mock(3) }), Posting::Line).unwrap();
+    let options = options(Mechanism::Undo, Engine::Card);
+    let pools: Vec<Pool> =
+        (0..17).map(|n| options.create(&card.pool(&format!("p{n}")), 400 * 1024).unwrap()).collect();
+    for (n, pool) in pools.iter().enumerate() {
+        create(pool).unwrap();
+        let mut model = Model::new();
+        for operation in operations(n as u64, 10, 100) {
+            apply(pool, &mut model, &operation).unwrap();
+        }
+        assert_eq!(contents(pool).unwrap(), model);
+        let statistics = pool.statistics();
+        assert_eq!(statistics.fallbacks, u64::from(n == 16), "pool {n}");
+        assert_eq!(statistics.commands == 0, n == 16, "pool {n}");
+    }
+}
+
+#[test]
+fn a_failed_log_names_the_range_and_the_pool_is_recovered_by_opening_it() {
+    let card = Registered::new(MockCard::new(mock(4)), Posting::Line).unwrap();
+    let options = options(Mechanism::Undo, Engine::Card);
+    let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+    let object = pool
+        .tx(|tx| {
+            let object = tx.alloc_zeroed(4096)?;
+            tx.set_root(object)?;
+            Ok(object)
+        })
+        .unwrap();
+    let base = nearpm::list(&card.name).unwrap()[0].base;
+    card.mock.break_memory(base + object + 1024..base + object + 1088);
+    let error = pool.tx(|tx| tx.write(object + 1024, &[1; 64])).unwrap_err();
+    let Error::Damaged { offset, length, .. } = error else { panic!("{error}") };
+    assert_eq!((offset, length), (object + 1024, 64));
+    assert!(matches!(pool.tx(|tx| tx.root()), Err(Error::Poisoned)));
+    drop(pool);
+    let pool = options.open(&card.pool("p")).unwrap();
+    assert_eq!(pool.tx(|tx| tx.read_vec(object, 1024)).unwrap(), vec![0; 1024]);
+    pool.tx(|tx| tx.write(object, &[2; 64])).unwrap();
+}
+
+#[test]
+fn the_table_of_pools_survives_cuts_and_knows_names() {
+    let card = Registered::new(MockCard::new(mock(5)), Posting::Line).unwrap();
+    let options = options(Mechanism::Undo, Engine::Auto);
+    drop(options.create(&card.pool("first"), POOL_BYTES).unwrap());
+    drop(options.create(&card.pool("second"), POOL_BYTES).unwrap());
+    let names = |name: &str| nearpm::list(name).unwrap().into_iter().map(|p| p.name).collect::<Vec<_>>();
+    assert_eq!(names(&card.name), ["first", "second"]);
+    let error = options.create(&card.pool("first"), POOL_BYTES).unwrap_err().to_string();
+    assert!(error.contains("exists already"), "{error}");
+    let error = options.create(&card.pool("third"), 16 << 20).unwrap_err().to_string();
+    assert!(error.contains("not that many free"), "{error}");
+    let open = options.open(&card.pool("first")).unwrap();
+    let error = options.open(&card.pool("first")).unwrap_err().to_string();
+    assert!(error.contains("open already"), "{error}");
+    let error = nearpm::remove(&card.pool("first")).unwrap_err().to_string();
+    assert!(error.contains("open already"), "{error}");
+    drop(open);
+    nearpm::remove(&card.pool("first")).unwrap();
+    assert_eq!(names(&card.name), ["second"]);
+    let error = options.open(&card.pool("first")).unwrap_err().to_string();
+    assert!(error.contains("does not exist"), "{error}");
+    for bad in ["", "a/b", "x:y", &"n".repeat(33)] {
+        let error = options.create(&card.pool(bad), POOL_BYTES).unwrap_err().to_string();
+        assert!(error.contains("bad name"), "{bad:?}: {error}");
+    }
+    let error = options.open("card:nobody/p").unwrap_err().to_string();
+    assert!(error.contains("register"), "{error}");
+
+    // A cut at any access of a creation leaves the old table or the new one.
+    let image = card.mock.power_cut();
+    for cut_after in (20..1200).step_by(13) {
+        let settings = MockOptions { cut_after: Some(cut_after), ..mock(cut_after) };
+        let cut = MockCard::with_medium(settings, image.clone());
+        if let Ok(card) = Registered::new(cut.clone(), Posting::Line) {
+            let _ = options.create(&card.pool("new"), 400 * 1024);
+        }
+        let after = Registered::new(MockCard::with_medium(mock(1), cut.power_cut()), Posting::Line).unwrap();
+        let found = names(&after.name);
+        assert!(found == ["second"] || found == ["second", "new"], "{cut_after}: {found:?}");
+        drop(options.open(&after.pool("second")).unwrap());
+        if found.len() == 2 {
+            drop(options.open(&after.pool("new")).unwrap());
+        }
+    }
+}
+
+#[test]
+fn one_damaged_copy_of_the_table_is_survived_and_two_are_refused() {
+    let card = Registered::new(MockCard::new(mock(6)), Posting::Line).unwrap();
+    let options = options(Mechanism::Undo, Engine::Auto);
+    drop(options.create(&card.pool("a"), POOL_BYTES).unwrap());
+    drop(options.create(&card.pool("b"), POOL_BYTES).unwrap());
+    let mut image = card.mock.power_cut();
+    // The first change wrote copy 0, the second copy 1.
+    image[70] ^= 1;
+    let after = Registered::new(MockCard::with_medium(mock(1), image.clone()), Posting::Line).unwrap();
+    assert_eq!(nearpm::list(&after.name).unwrap().len(), 2);
+    image[0x8000 + 70] ^= 1;
+    let after = Registered::new(MockCard::with_medium(mock(1), image), Posting::Line).unwrap();
+    let error = nearpm::list(&after.name).unwrap_err().to_string();
+    assert!(error.contains("corrupt"), "{error}");
+}

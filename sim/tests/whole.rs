@@ -109,7 +109,9 @@ fn check(mut medium: Medium, acknowledged: u64, what: &str) {
     for (line, value) in (1..=committed).flat_map(plan) {
         expected[line as usize * LINE..][..LINE].copy_from_slice(&value);
     }
-    assert_eq!(&pool[..expected.len()], expected, "{what}: committed {committed}");
+    for (line, (got, want)) in pool.chunks(LINE).zip(expected.chunks(LINE)).enumerate() {
+        assert_eq!(got, want, "{what}: line {line} with {committed} committed");
+    }
 }
 
 fn machine(parameters: Parameters) -> Machine {

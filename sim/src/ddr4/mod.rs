@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Ddr4`] | the AXI port in the card's clock, the contents, and what a power cut does to them |
 //! | [`Config`] | every timing parameter with its source |
+//! | `burst` | bursts and beats |
 //! | `channel` | the controller: FR-FCFS, direction batches, refresh |
 //! | `bank` | JEDEC's timing rules between commands |
 //! | `queue` | the read or write queue of the controller, by bank |
@@ -21,6 +22,7 @@
 //! so that a card that lets a store overtake a copy of its line is seen to fail.
 
 mod bank;
+mod burst;
 mod channel;
 mod config;
 mod map;
@@ -31,8 +33,9 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Controller, Timing};
+pub use burst::{ReadBeat, WriteAnswer, WriteBeat};
 pub(crate) use config::{CLOCKS, CONTROLLER_MHZ};
+pub use config::{Config, Controller, Timing};
 pub(crate) use map::{BANKS, Place};
-pub use port::{Ddr4, ReadBeat, WriteAnswer, WriteBeat};
+pub use port::Ddr4;
 pub use stats::Stats;

@@ -76,7 +76,7 @@ impl CardCore for Flat {
         let mut latency = self.latency.read;
         match access {
             Access::PmRead { address } => data.copy_from_slice(&self.medium.bytes[address as usize..][..LINE]),
-            Access::RegisterRead { offset } => data[..4].copy_from_slice(&(offset & 0).to_le_bytes()),
+            Access::RegisterRead { .. } => {}
             Access::CommandRead { page } => data.fill(page as u8),
             Access::PmWrite { address, data, strobes } => {
                 self.medium.write_line(address, &data, strobes);

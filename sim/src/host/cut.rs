@@ -22,12 +22,13 @@ pub struct EventRecord {
     pub cycle: u64,
 }
 
-/// The moment of a power cut. Counts start when the card is powered up, except where told.
+/// The moment of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// When the card reaches this cycle.
+    /// When the card reaches this cycle, counted from its power-up.
     AtCycle(u64),
-    /// Instead of the host's access of this number, from 1.
+    /// Instead of the host's access of this number, from 1, counted from when the cut is armed. Every call that can notice a cut
+    /// counts: loads, stores, write-backs, fences, configuration, polls, charged time.
     AtAccess(u64),
     /// Some cycles after an event, counted from when the cut is armed.
     AfterEvent {

@@ -11,6 +11,8 @@ use crate::ddr4::{Ddr4, Stats};
 
 /// Cycles for which `rst_n` is low at power-up.
 const RESET_CYCLES: u64 = 16;
+/// Cycles after it until the ports are used: the reset passes synchronisers inside the card.
+const RELEASE_CYCLES: u64 = 16;
 /// Cycles without any traffic at the ports after which the card counts as idle. Longer than any pause inside
 /// a command, all of whose steps but a few go to memory.
 const QUIET_CYCLES: u64 = 256;
@@ -53,6 +55,7 @@ impl RtlCard {
         };
         (0..RESET_CYCLES).for_each(|_| card.edge());
         reset.drive(&mut card.pins, true);
+        (0..RELEASE_CYCLES).for_each(|_| card.edge());
         Ok(card)
     }
 

@@ -223,7 +223,8 @@ impl Job {
             }
             return Ok(Report { title, crash: None, measured: Some(measured), entries: found.len() });
         }
-        let when = format!("noticed by the program {} after the machine was switched on (simulated)", time(rig.now_ns()));
+        let when =
+            format!("noticed by the program {} after the machine was switched on (simulated)", time(rig.now_ns()));
         let (crash, entries) = self.after_the_cut::<M>(&rig, &progress, when, &bar)?;
         bar.finish_and_clear();
         Ok(Report { title, crash: Some(crash), measured: None, entries })

@@ -10,7 +10,7 @@ use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::{Cut, Parameters};
-use nearpm_sim::machine::Machine;
+use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{self, ModelCard};
 
 /// Cards that can be simulated.
@@ -28,10 +28,12 @@ impl CardKind {
         }
     }
 
-    /// Powers such a card up.
-    fn power_up(self, medium: Medium) -> Box<dyn CardCore> {
+    /// What makes such cards.
+    fn power(self) -> Box<dyn Power> {
         match self {
-            CardKind::Model => Box::new(ModelCard::new(model::Config::default(), medium)),
+            CardKind::Model => {
+                Box::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
+            }
         }
     }
 }
@@ -66,7 +68,7 @@ pub struct CardCounters {
 
 /// The computer.
 pub struct Rig {
-    kind: CardKind,
+    power: Box<dyn Power>,
     machine: Machine,
 }
 
@@ -74,8 +76,9 @@ impl Rig {
     /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`.
     pub fn new(kind: CardKind, pool_bytes: u64) -> Rig {
         let bytes = (POOLS_BASE + pool_bytes).next_multiple_of(GRAIN) + GRAIN;
-        let power = move |medium: Medium| kind.power_up(medium);
-        Rig { kind, machine: Machine::new(Parameters::default(), &power, Medium::blank(bytes as usize)) }
+        let power = kind.power();
+        let machine = Machine::new(Parameters::default(), &*power, Medium::blank(bytes as usize));
+        Rig { power, machine }
     }
 
     /// Opens the card and makes it known to the library.
@@ -124,8 +127,7 @@ impl Rig {
     /// Brings the power back. What the process knew of the card is gone with the cut.
     pub fn power_up(&self) {
         cards::unregister(CARD);
-        let kind = self.kind;
-        self.machine.power_up(&move |medium: Medium| kind.power_up(medium));
+        self.machine.power_up(&*self.power);
     }
 
     /// What the card has counted since its power-up.

@@ -91,10 +91,11 @@ impl ModelCard {
     /// The next ready slot in turn.
     fn next_ready(&self) -> u8 {
         let ready = self.dispatcher.ready;
-        let start = match self.fault {
-            Some(Fault::FloodStarves) => 0,
-            _ => (self.dispatcher.slot_turn + 1) % REQUEST_SLOTS as u32,
-        };
+        if self.fault == Some(Fault::FloodStarves) {
+            let slots = (0..REQUEST_SLOTS as u8).filter(|&slot| ready >> slot & 1 == 1);
+            return slots.min_by_key(|&slot| self.order.slots[slot as usize].page).expect("some slot is ready");
+        }
+        let start = (self.dispatcher.slot_turn + 1) % REQUEST_SLOTS as u32;
         let turned = ready.rotate_right(start);
         ((turned.trailing_zeros() + start) % REQUEST_SLOTS as u32) as u8
     }

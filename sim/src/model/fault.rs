@@ -25,8 +25,8 @@ pub enum Fault {
     CommitAfterFailedLog,
     /// Exact copies write the whole lines that they touch (C6).
     RollbackRoundsToLines,
-    /// The head of the save is written without waiting for the body (C7).
-    SaveHeadIsEarly,
+    /// The head of the save is written before the body, and its seal is not checked (C7). Each alone does no harm.
+    TornSaveIsReplayed,
     /// Any valid save is replayed, whatever the arm word says (C7).
     TornSaveFallsBack,
     /// Replay ignores the progress word (C7).
@@ -35,6 +35,6 @@ pub enum Fault {
     WindowOpensEarly,
     /// A function-level reset forgets what was accepted (C8).
     ResetDropsWork,
-    /// The dispatcher prefers the lowest slot instead of taking turns (C10).
+    /// The dispatcher prefers the lowest page instead of taking turns (C10).
     FloodStarves,
 }

@@ -56,6 +56,16 @@ impl Span {
         }
     }
 
+    /// Number of lines.
+    pub fn lines(self) -> u64 {
+        (self.last + 1).saturating_sub(self.first)
+    }
+
+    /// Number of lines that are common to both.
+    pub fn common(self, other: Span) -> u64 {
+        Span { first: self.first.max(other.first), last: self.last.min(other.last) }.lines()
+    }
+
     /// Whether a line is common to both.
     #[inline]
     pub fn meets(self, other: Span) -> bool {

@@ -296,7 +296,8 @@ impl ModelCard {
 
     fn boot_body(&mut self) {
         let head = self.persistence.head;
-        let sealed = seal::is_sealed(self.persistence.body.as_flattened(), &head.to_bytes());
+        let sealed = seal::is_sealed(self.persistence.body.as_flattened(), &head.to_bytes())
+            || self.fault == Some(Fault::TornSaveIsReplayed);
         if !sealed || self.persistence.error {
             self.enter_phase(Phase::Loss);
         } else if head.items > 0 && head.firmware_crc != self.firmware.crc {
@@ -651,7 +652,7 @@ impl ModelCard {
         if p.saved + 1 < p.save_image.len() {
             self.wheel.push(self.now + self.timing.save_line, Signal::Save);
         }
-        if self.fault == Some(Fault::SaveHeadIsEarly) && !self.persistence.head_sent {
+        if self.fault == Some(Fault::TornSaveIsReplayed) && !self.persistence.head_sent {
             self.send_head();
         }
         self.system_write(Owner::Persistence, address, vec![beat]);

@@ -19,7 +19,7 @@ use nearpm_sim::model::{Config, ModelCard};
 /// Far beyond every bound of the card, in cycles.
 pub const LIMIT: u64 = 4_000_000;
 /// Bytes of the test medium.
-pub const PM_BYTES: usize = 3 << 19;
+pub const PM_BYTES: usize = 4 << 19;
 /// The pool that the rig maps: identifier, bytes, offset and bytes of its ring.
 pub const POOL: u32 = 7;
 pub const POOL_BYTES: u64 = 512 << 10;
@@ -132,6 +132,11 @@ impl Rig {
         self.card.submit(Access::CommandWrite { offset, data, strobes })
     }
 
+    /// The slot that [`Rig::post_raw`] wrote last.
+    pub fn last_slot(&self) -> usize {
+        (self.slot + 15) % 16
+    }
+
     /// Posts a command to a page and does not wait; gives its tag.
     pub fn post_to(&mut self, page: usize, command: Command) -> u32 {
         self.tag += 1;
@@ -171,6 +176,12 @@ impl Rig {
     pub fn run(&mut self, command: Command) -> Completion {
         let tag = self.post(command);
         self.finish(tag)
+    }
+
+    /// Posts a command to a closed card; gives the slots that were dropped.
+    pub fn run_dropped(&mut self, command: Command) -> u32 {
+        self.post(command);
+        self.status(0).dropped
     }
 
     pub fn run_on(&mut self, page: usize, command: Command) -> Completion {

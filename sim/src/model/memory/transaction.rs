@@ -42,6 +42,8 @@ pub struct TransactionMemory {
     /// Earliest column command on the bus, in DRAM clocks, and the direction of the last one.
     bus: u64,
     bus_writes: bool,
+    /// Clock of the latest column command.
+    last: u64,
     refresh_due: u64,
     /// Taken writes that the DRAM has not got yet, with the clock of their arrival.
     queued: VecDeque<(Place, u64)>,
@@ -63,6 +65,7 @@ impl TransactionMemory {
             banks: [Bank { row: CLOSED, column: 0, precharge: 0 }; ddr4::BANKS],
             bus: 0,
             bus_writes: false,
+            last: 0,
             refresh_due: config.timing.refi,
             queued: VecDeque::new(),
             reads: VecDeque::new(),
@@ -121,7 +124,8 @@ impl TransactionMemory {
     }
 
     pub fn read(&mut self, now: u64, burst: Burst) {
-        let arrived = (self.controller(now) + self.crossing() + self.controller.read_front) * CLOCKS;
+        // A line that enters the queue in one cycle can be scheduled in the next.
+        let arrived = (self.controller(now) + self.crossing() + self.controller.read_front + 1) * CLOCKS;
         self.make_way(arrived, burst);
         let mut end = 0;
         for beat in 0..burst.beats as u64 {
@@ -156,7 +160,7 @@ impl TransactionMemory {
             }
             answer = answer.max(self.bus / CLOCKS + self.controller.write_answer);
         }
-        let done = self.card(answer + self.crossing()) + 1;
+        let done = self.card(answer + self.crossing());
         let after = self.writes.back().map_or(0, |w| w.done + 1);
         self.writes.push_back(Outstanding { burst, done: done.max(after) });
         self.data.extend(beats);
@@ -218,12 +222,16 @@ impl TransactionMemory {
             *bank = Bank { row: place.row, column: activate + t.rcd, precharge: activate + t.ras };
         }
         if write != self.bus_writes {
-            // The last command set the bus for its own direction.
-            self.bus += if write { t.rtw - t.ccd_s } else { t.cwl + t.burst + t.wtr_s - t.ccd_s };
+            let turn = if write { t.rtw } else { t.cwl + t.burst + t.wtr_s };
+            self.bus = self.bus.max(self.last + turn);
             self.bus_writes = write;
         }
-        let at = arrived.max(bank.column).max(self.bus);
-        self.bus = at + t.ccd_s;
+        // A command that waits for its bank lets others use the bus before it.
+        let slot = arrived.max(self.bus);
+        self.bus = slot + t.ccd_s;
+        let at = slot.max(bank.column);
+        self.last = self.last.max(at);
+        bank.column = at + t.ccd_l;
         let precharge = if write { at + t.cwl + t.burst + t.wr } else { at + t.rtp };
         bank.precharge = bank.precharge.max(precharge);
         at

@@ -3,7 +3,6 @@
 mod model_support;
 
 use model_support::*;
-use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers::{self, state};
 use nearpm_interface::seal;
 use nearpm_interface::status::Status;
@@ -76,5 +75,4 @@ fn what_was_accepted_survives_a_cut_at_any_cycle_and_is_replayed_in_order() {
             assert_eq!(again.get(registers::MAPPED), 1);
         }
     }
-    let _ = POOLS_BASE;
 }

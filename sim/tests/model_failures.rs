@@ -172,3 +172,53 @@ fn a_host_access_is_held_for_less_than_the_shortest_completion_timeout() {
     println!("held for {held_us:.0} us");
     assert!(held_us < 10_000.0, "10 ms, the lower end of range B of the PCI Express completion timeout");
 }
+
+#[test]
+fn the_save_of_a_full_persistence_domain_needs_a_bounded_time() {
+    // 16 mappings, 32 commands and 64 stores: 16 + 2 x 96 lines and the head, behind the drain of 64 lines.
+    const BOUND: u64 = 1300;
+    let full = || {
+        let (mut rig, _) = opened(None);
+        for _ in 0..32 {
+            rig.post(undo(5, 0, 16384, SLOTS));
+        }
+        for _ in 0..64 {
+            rig.store(0, pattern(0, 1));
+        }
+        let at = rig.card.cycle() + 32 * 8 + 64;
+        rig.card.advance_to(at);
+        rig
+    };
+    let whole = |energy: u64| {
+        let mut again = Rig::power_up(full().card.power_fail(energy, 5));
+        loop {
+            match again.get(registers::STATE) {
+                state::LOSS => return false,
+                state::BOOTING => {}
+                _ => return true,
+            }
+        }
+    };
+    let (mut low, mut high) = (0, ENERGY);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        *(if whole(middle) { &mut high } else { &mut low }) = middle;
+    }
+    println!("the save of everything needs {high} cycles");
+    assert!(high <= BOUND);
+    let (mut again, _) = boot(full().cut(5), None);
+    assert_eq!(again.get(registers::REPLAYED), 96, "every slot and line was in use");
+}
+
+#[test]
+fn a_run_is_the_same_every_time() {
+    let run = || {
+        let (mut rig, _) = opened(None);
+        scenario::deliver(&mut rig, &scenario::conflicts(9, 200), u64::MAX);
+        let at = rig.card.cycle() + 700;
+        rig.card.advance_to(at);
+        let trace = rig.card.take_trace();
+        (trace, rig.card.power_fail(300, 4).bytes)
+    };
+    assert!(run() == run());
+}

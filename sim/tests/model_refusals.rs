@@ -264,3 +264,21 @@ fn a_save_whose_firmware_is_gone_waits_for_a_decision() {
     again.until(state::NO_FIRMWARE);
     assert!(!again.ask(Access::PmRead { address: POOLS_BASE }).error);
 }
+
+#[test]
+fn a_refusal_needs_no_free_slot_and_a_command_waits_for_one() {
+    let (mut rig, _) = opened(None);
+    for n in 0..33 {
+        rig.post(undo(5, 0, 16384, SLOTS + n % 2 * 32768));
+    }
+    rig.settle();
+    assert!(rig.get(registers::STALL_REQUEST_FULL) > 100);
+    assert_eq!(rig.get(registers::COMMANDS_HELD), 31);
+    for _ in 0..32 {
+        rig.post(undo(5, 0, 16384, SLOTS));
+    }
+    let bad = rig.post(undo(5, 0, 0, SLOTS));
+    let record = rig.finish(bad);
+    assert_eq!(record.status, Status::BadLength.code());
+    assert!(rig.status(0).retired < 60, "before those in front of it");
+}

@@ -91,7 +91,7 @@ fn decode_map(command: &Command, context: &Context) -> Result<Decoded, Status> {
     let entry = context.map.free().ok_or(Status::MapFull)?;
     let (base, bytes) = (command.source, command.destination);
     let (ring, ring_bytes) = (command.auxiliary, command.length as u64);
-    if base % LINE_U64 != 0 || ring % LINE_U64 != 0 {
+    if !base.is_multiple_of(LINE_U64) || !ring.is_multiple_of(LINE_U64) {
         return Err(Status::Misaligned);
     }
     let end = base.checked_add(bytes).ok_or(Status::OutOfRange)?;
@@ -114,8 +114,8 @@ fn check_length(command: &Command, d: Descriptor) -> Result<(), Status> {
 
 fn check_alignment(command: &Command, d: Descriptor) -> Result<(), Status> {
     let aligned = OPERANDS.iter().all(|&o| match d.operand_use(o) {
-        Use::Entry => field(command, o) % LINE_U64 == 0,
-        Use::Word => field(command, o) % 8 == 0,
+        Use::Entry => field(command, o).is_multiple_of(LINE_U64),
+        Use::Word => field(command, o).is_multiple_of(8),
         Use::None | Use::Bytes => true,
     });
     let congruent = !d.flag(descriptor::CONGRUENT) || command.source % LINE_U64 == command.destination % LINE_U64;

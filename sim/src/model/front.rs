@@ -165,35 +165,28 @@ impl ModelCard {
             self.front.free = self.now + 1;
             return Ok(());
         };
-        if self.pages.would_fill(slot, strobes) && self.window_open() {
-            if self.order.free_slot().is_none() {
-                return Err(Obstacle::RequestSlot);
-            }
-        }
-        match self.pages.merge(slot, data, strobes) {
-            None => {
-                let cycle = self.leaves(self.now + self.timing.command_merge);
-                self.answers.plain(ticket, cycle, false);
-            }
+        let latency = match self.pages.filled(slot, data, strobes) {
+            None => self.timing.command_merge,
             Some(raw) => {
                 let whole = Command::decode(&raw).is_some() || self.fault == Some(Fault::HalfCommandExecutes);
-                if whole && self.window_open() {
-                    self.enter_command(page, raw, 0);
-                } else {
+                if !whole || !self.window_open() {
                     self.pages.drop_slot(page);
                     self.counters.dropped += 1;
+                } else if self.enter_command(page, raw, 0) == Entered::Full {
+                    return Err(Obstacle::RequestSlot);
                 }
-                let cycle = self.leaves(self.now + self.timing.command_answer);
-                self.answers.plain(ticket, cycle, false);
+                self.timing.command_answer
             }
-        }
+        };
+        self.pages.merge(slot, data, strobes);
+        let cycle = self.leaves(self.now + latency);
+        self.answers.plain(ticket, cycle, false);
         self.front.free = self.now + 1;
         Ok(())
     }
 
     /// Numbers a command, or refuses it.
     pub(super) fn enter_command(&mut self, page: u8, raw: [u8; LINE], resume: u8) -> Entered {
-        let Some(slot) = self.order.free_slot() else { return Entered::Full };
         let command = Command::from_bytes(&raw);
         let context = decoder::Context {
             descriptor: self.firmware.descriptor(command.opcode),
@@ -212,6 +205,7 @@ impl ModelCard {
                 Entered::Refused
             }
             Ok(decoded) => {
+                let Some(slot) = self.order.free_slot() else { return Entered::Full };
                 let Decoded { entry, ranges, .. } = decoded;
                 let contents = Slot { raw, command, descriptor, order: 0, page, entry, resume, failed: false };
                 self.number_command(slot, contents, &decoded, ranges);
@@ -314,7 +308,7 @@ impl ModelCard {
         let protected = (SAVE_BASE..SAVE_BASE + SAVE_BYTES).contains(&at)
             || (self.firmware.crc != 0 && (in_force..in_force + FIRMWARE_SLOT_BYTES).contains(&at))
             || (self.loader.is_some() && (FIRMWARE_BASE..FIRMWARE_BASE + slots).contains(&at));
-        !self.window_open() || at % LINE_U64 != 0 || at >= self.memory.bytes() || (line.write && protected)
+        !self.window_open() || !at.is_multiple_of(LINE_U64) || at >= self.memory.bytes() || (line.write && protected)
     }
 
     /// Commands of a page that have arrived whole and are not numbered.

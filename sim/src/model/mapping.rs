@@ -78,7 +78,7 @@ impl AddressMap {
     pub fn saved(&self, entry: usize) -> SavedMapping {
         let Some(m) = self.entries[entry] else { return SavedMapping::default() };
         SavedMapping {
-            flags: IN_USE | LATCHED * m.latched as u8 | CLOSING * m.closing as u8,
+            flags: IN_USE | (LATCHED * m.latched as u8) | (CLOSING * m.closing as u8),
             thread: m.thread,
             pool: m.pool,
             base: m.base,

@@ -29,6 +29,11 @@ pub fn locate(offset: u64) -> Option<(u8, usize)> {
     (page < COMMAND_PAGES && slot < SLOTS_PER_PAGE).then_some((page as u8, page * SLOTS_PER_PAGE + slot))
 }
 
+/// `old` with the bytes of `new` that `strobes` selects.
+fn merged(old: &[u8; LINE], new: &[u8; LINE], strobes: u64) -> [u8; LINE] {
+    std::array::from_fn(|i| if strobes >> i & 1 == 1 { new[i] } else { old[i] })
+}
+
 impl Pages {
     /// Empty slots, zero counts.
     pub fn new() -> Self {
@@ -42,19 +47,25 @@ impl Pages {
         if filled & strobes == 0 { filled | strobes == u64::MAX } else { strobes == u64::MAX }
     }
 
-    /// Merges a beat; gives the slot's 64 bytes once they are complete, and empties it.
-    pub fn merge(&mut self, slot: usize, data: &[u8; LINE], strobes: u64) -> Option<[u8; LINE]> {
+    /// The slot's 64 bytes as a beat would complete them; `None` where it would not.
+    pub fn filled(&self, slot: usize, data: &[u8; LINE], strobes: u64) -> Option<[u8; LINE]> {
+        if strobes == u64::MAX {
+            return Some(*data);
+        }
+        self.would_fill(slot, strobes).then(|| merged(&self.slots[slot].bytes, data, strobes))
+    }
+
+    /// Takes a beat; a slot that is complete with it is empty again.
+    pub fn merge(&mut self, slot: usize, data: &[u8; LINE], strobes: u64) {
         let partial = &mut self.slots[slot];
         if partial.filled & strobes != 0 {
             *partial = EMPTY;
         }
-        for (i, (to, from)) in partial.bytes.iter_mut().zip(data).enumerate() {
-            if strobes >> i & 1 == 1 {
-                *to = *from;
-            }
-        }
         partial.filled |= strobes;
-        (partial.filled == u64::MAX).then(|| std::mem::replace(partial, EMPTY).bytes)
+        match partial.filled {
+            u64::MAX => *partial = EMPTY,
+            _ => partial.bytes = merged(&partial.bytes, data, strobes),
+        }
     }
 
     /// Counts the end of a command: refused, failed or retired.
@@ -94,11 +105,13 @@ mod tests {
         let mut pages = Pages::new();
         let old = [1; LINE];
         let new: [u8; LINE] = std::array::from_fn(|i| i as u8);
-        assert_eq!(pages.merge(3, &old, 0xffff_ffff), None);
-        assert_eq!(pages.merge(3, &new, 0x0000_ff00), None, "restarts with the second eight bytes");
-        assert_eq!(pages.merge(3, &new, !0xffff), None);
-        assert!(pages.would_fill(3, 0xff));
-        assert_eq!(pages.merge(3, &new, 0xff), Some(new));
+        pages.merge(3, &old, 0xffff_ffff);
+        // This restarts the slot: what has come of the old command is gone.
+        pages.merge(3, &new, 0x0000_ff00);
+        pages.merge(3, &new, !0xffff);
+        assert_eq!(pages.filled(3, &new, 0x7f), None);
+        assert_eq!(pages.filled(3, &new, 0xff), Some(new));
+        pages.merge(3, &new, 0xff);
         assert!(!pages.would_fill(3, 0xff) && pages.would_fill(3, u64::MAX));
     }
 

@@ -9,7 +9,7 @@ use rust_hdl::prelude::*;
 use std::fmt::Write;
 
 /// CRC-32C (Castagnoli, RFC 3720) in reflected form, as `crc32c` and the SSE 4.2 instruction have it.
-pub(crate) const POLYNOMIAL: u32 = 0x82f6_3b78;
+const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// State before the first block; the result is the state XORed with the same.
 const INITIAL: u32 = u32::MAX;
 /// Block, bits.
@@ -24,6 +24,15 @@ const GROUPS: usize = BLOCK / GROUP;
 pub(crate) fn advance(mut state: u32, bits: usize) -> u32 {
     for _ in 0..bits {
         state = (state >> 1) ^ (POLYNOMIAL & (state & 1).wrapping_neg());
+    }
+    state
+}
+
+/// The state before `bits` message bits of 0, from the state after them.
+pub(crate) fn retreat(mut state: u32, bits: usize) -> u32 {
+    for _ in 0..bits {
+        let out = state >> 31;
+        state = (state ^ (POLYNOMIAL & out.wrapping_neg())) << 1 | out;
     }
     state
 }

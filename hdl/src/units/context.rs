@@ -216,3 +216,9 @@ impl Logic for Context {
         }
     }
 }
+
+crate::dut_ports!(Context {
+    clock, reset, accept, accept_slot, accept_pc, fetched, operate, copy, end_program, end_status, wait_durable,
+    synchronise, next_pc, retire, answered, memory_error, busy, ready, pc, slot, status, failed, copied,
+    want_progress, progress_taken, want_sync, sync_taken, want_done, done_taken,
+});

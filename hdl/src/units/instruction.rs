@@ -1,6 +1,5 @@
 //! What an instruction asks for, with the addresses of its command put in.
 
-use crate::dut::PortValue;
 use nearpm_interface::firmware::{Instruction, Operand};
 use nearpm_interface::geometry::LINE_U64;
 use rust_hdl::prelude::*;
@@ -51,7 +50,7 @@ pub struct Decode {
     /// Bytes of the operands, 1 to 262144.
     pub length: Signal<In, Bits<19>>,
     /// The context that executes.
-    pub context: Signal<In, Bit>,
+    pub in_context: Signal<In, Bit>,
     /// `End`.
     pub is_end: Signal<Out, Bit>,
     /// `Copy`.
@@ -125,7 +124,7 @@ impl Decode {
             whole: if is_copy { whole } else { !store },
             generate_head: word >> 28 == 2,
             store,
-            context: self.context.val(),
+            context: self.in_context.val(),
         };
         let object = match second {
             Operand::Source => self.source_offset.val(),
@@ -181,7 +180,7 @@ impl Logic for Decode {
             ("copy ? whole : ~store", blank.get_my_offset_whole(), 1),
             ("head", blank.get_my_offset_generate_head(), 1),
             ("store", blank.get_my_offset_store(), 1),
-            ("context", blank.get_my_offset_context(), 1),
+            ("in_context", blank.get_my_offset_context(), 1),
         ];
         let mut code = format!(
             "wire [3:0] op = instruction[31:28];\n\
@@ -221,13 +220,14 @@ impl Logic for Decode {
 }
 
 crate::dut_ports!(Decode {
-    instruction, source, destination, auxiliary, source_offset, destination_offset, length, context, is_end, is_copy,
+    instruction, source, destination, auxiliary, source_offset, destination_offset, length, in_context, is_end, is_copy,
     is_generate, is_store, is_wait, is_synchronise, fault, code, object, operation,
 });
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dut::PortValue;
 
     #[test]
     fn an_operation_is_as_wide_as_its_fields() {

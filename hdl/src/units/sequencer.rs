@@ -112,7 +112,7 @@ pub struct Sequencer {
     /// No command is done without that being noted.
     pub quiet: Signal<Out, Bit>,
 
-    program: AsyncRam<Bits<32>, 7, 1>,
+    words: AsyncRam<Bits<32>, 7, 1>,
     works: AsyncRam<Work, 1, 3>,
     contexts: [Context; CONTEXTS_PER_UNIT],
     decode: Decode,
@@ -129,16 +129,281 @@ pub struct Sequencer {
     next_pc: Signal<Local, Bits<8>>,
     fetch_pc: Signal<Local, Bits<8>>,
     fetch_context: Signal<Local, Bit>,
-    here: Signal<Local, Bits<2>>,
-    there: Signal<Local, Bits<2>>,
-    new: Signal<Local, Bits<2>>,
     stored: Signal<Local, Work>,
     waited: Signal<Local, Work>,
-    slot: Signal<Local, Bits<5>>,
-    zero1: Constant<Bits<1>>,
+    here: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
+    there: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
+    fresh: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     one1: Constant<Bits<1>>,
     one8: Constant<Bits<8>>,
-    in_0: Constant<Bits<2>>,
-    in_1: Constant<Bits<2>>,
     fault_status: Constant<Bits<8>>,
 }
+
+impl Default for Sequencer {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            issue_valid: Default::default(),
+            issue_ready: Default::default(),
+            work: Default::default(),
+            prog_we: Default::default(),
+            prog_addr: Default::default(),
+            prog_data: Default::default(),
+            operation_valid: Default::default(),
+            operation_ready: Default::default(),
+            operation: Default::default(),
+            operation_copy: Default::default(),
+            generate_valid: Default::default(),
+            generate_ready: Default::default(),
+            present: Default::default(),
+            object: Default::default(),
+            kind: Default::default(),
+            store_context: Default::default(),
+            store_value: Default::default(),
+            retire: Default::default(),
+            answered: Default::default(),
+            memory_error: Default::default(),
+            failed: Default::default(),
+            done_valid: Default::default(),
+            done_ready: Default::default(),
+            done_slot: Default::default(),
+            done_status: Default::default(),
+            progress_valid: Default::default(),
+            progress_ready: Default::default(),
+            progress_slot: Default::default(),
+            progress_pc: Default::default(),
+            sync_valid: Default::default(),
+            sync_ready: Default::default(),
+            sync_participants: Default::default(),
+            sync_txid: Default::default(),
+            sync_pool: Default::default(),
+            sync_thread: Default::default(),
+            quiet: Default::default(),
+            words: Default::default(),
+            works: Default::default(),
+            contexts: Default::default(),
+            decode: Default::default(),
+            instruction: Default::default(),
+            state: Default::default(),
+            accept: Default::default(),
+            fault: Default::default(),
+            operates: Default::default(),
+            step: Default::default(),
+            go_on: Default::default(),
+            fetch: Default::default(),
+            pc: Default::default(),
+            next_pc: Default::default(),
+            fetch_pc: Default::default(),
+            fetch_context: Default::default(),
+            stored: Default::default(),
+            waited: Default::default(),
+            here: Default::default(),
+            there: Default::default(),
+            fresh: Default::default(),
+            one1: Constant::new(1.into()),
+            one8: Constant::new(1.into()),
+            fault_status: Constant::new((Status::FirmwareFault as u64).into()),
+        }
+    }
+}
+
+impl Logic for Sequencer {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, words, works, instruction, state);
+        self.state.reset.next = self.reset.val();
+        self.state.enable.next = true;
+        self.state.d.next = self.state.q.val();
+
+        // Control store and commands.
+        self.words.write_enable.next = self.prog_we.val();
+        self.words.write_address.next = self.prog_addr.val();
+        self.words.write_data.next = self.prog_data.val();
+        self.issue_ready.next = !self.contexts[0].busy.val() | !self.contexts[1].busy.val();
+        self.accept.next = self.issue_valid.val() & self.issue_ready.val();
+        self.fresh[0].next = !self.contexts[0].busy.val();
+        self.fresh[1].next = self.contexts[0].busy.val();
+        self.works.write_enable.next = self.accept.val();
+        self.works.write_data.next = self.work.val();
+        self.works.write_address.next = 0.into();
+        if self.fresh[1].val() {
+            self.works.write_address.next = self.one1.val();
+        }
+        self.works.read_address[0].next = 0.into();
+        if self.state.q.val().context {
+            self.works.read_address[0].next = self.one1.val();
+        }
+        self.works.read_address[1].next = 0.into();
+        if self.store_context.val() {
+            self.works.read_address[1].next = self.one1.val();
+        }
+        self.works.read_address[2].next = 0.into();
+        if self.state.q.val().sync_context {
+            self.works.read_address[2].next = self.one1.val();
+        }
+        self.present.next = self.works.read_data[0].val();
+        self.stored.next = self.works.read_data[1].val();
+        self.waited.next = self.works.read_data[2].val();
+        self.store_value.next = self.stored.val().value;
+        self.sync_participants.next = self.waited.val().participants;
+        self.sync_txid.next = self.waited.val().txid;
+        self.sync_pool.next = self.waited.val().pool;
+        self.sync_thread.next = self.waited.val().thread;
+
+        // Execute.
+        self.here[0].next = !self.state.q.val().context;
+        self.here[1].next = self.state.q.val().context;
+        self.pc.next = self.state.q.val().pc;
+        self.next_pc.next = self.pc.val() + self.one8.val();
+        self.decode.instruction.next = self.instruction.q.val();
+        self.decode.in_context.next = self.state.q.val().context;
+        self.decode.source.next = self.present.val().source;
+        self.decode.destination.next = self.present.val().destination;
+        self.decode.auxiliary.next = self.present.val().auxiliary;
+        self.decode.source_offset.next = self.present.val().source_offset;
+        self.decode.destination_offset.next = self.present.val().destination_offset;
+        self.decode.length.next = self.present.val().length;
+        self.operation.next = self.decode.operation.val();
+        self.object.next = self.decode.object.val();
+        self.kind.next = self.decode.code.val();
+        self.operation_copy.next = self.decode.is_copy.val();
+        self.fault.next = self.decode.fault.val()
+            | self.pc.val().get_bit(7)
+            | (self.decode.is_generate.val() & self.here[0].val() & !self.contexts[0].copied.val())
+            | (self.decode.is_generate.val() & self.here[1].val() & !self.contexts[1].copied.val());
+        self.operates.next = self.state.q.val().full
+            & !self.fault.val()
+            & (self.decode.is_copy.val() | self.decode.is_store.val() | self.decode.is_generate.val());
+        self.operation_valid.next =
+            self.operates.val() & (!self.decode.is_generate.val() | self.generate_ready.val());
+        self.generate_valid.next =
+            self.operates.val() & self.decode.is_generate.val() & self.operation_ready.val();
+        self.go_on.next = self.operation_valid.val() & self.operation_ready.val();
+        self.step.next = self.go_on.val() | (self.state.q.val().full & !self.operates.val());
+
+        // Fetch.
+        self.fetch.next = self.go_on.val();
+        self.fetch_pc.next = self.next_pc.val();
+        self.fetch_context.next = self.state.q.val().context;
+        if !self.go_on.val() & (self.step.val() | !self.state.q.val().full) {
+            self.fetch.next =
+                self.contexts[0].ready.val() | self.contexts[1].ready.val() | self.accept.val();
+            if self.contexts[0].ready.val() {
+                self.fetch_pc.next = self.contexts[0].pc.val();
+                self.fetch_context.next = false;
+            } else if self.contexts[1].ready.val() {
+                self.fetch_pc.next = self.contexts[1].pc.val();
+                self.fetch_context.next = true;
+            } else {
+                self.fetch_pc.next = self.work.val().pc;
+                self.fetch_context.next = self.fresh[1].val();
+            }
+        }
+        self.there[0].next = self.fetch.val() & !self.go_on.val() & !self.fetch_context.val();
+        self.there[1].next = self.fetch.val() & !self.go_on.val() & self.fetch_context.val();
+        self.words.read_address[0].next = self.fetch_pc.val().get_bits::<7>(0);
+        self.instruction.reset.next = false;
+        self.instruction.enable.next = self.fetch.val();
+        self.instruction.d.next = self.words.read_data[0].val();
+        if self.step.val() {
+            self.state.d.next.full = false;
+        }
+        if self.fetch.val() {
+            self.state.d.next.full = true;
+            self.state.d.next.pc = self.fetch_pc.val();
+            self.state.d.next.context = self.fetch_context.val();
+        }
+
+        // The contexts.
+        for i in 0..2 {
+            self.contexts[i].clock.next = self.clock.val();
+            self.contexts[i].reset.next = self.reset.val();
+            self.contexts[i].accept.next = self.accept.val() & self.fresh[i].val();
+            self.contexts[i].accept_slot.next = self.work.val().slot;
+            self.contexts[i].accept_pc.next = self.work.val().pc;
+            self.contexts[i].fetched.next = self.there[i].val();
+            self.contexts[i].operate.next = self.go_on.val() & self.here[i].val();
+            self.contexts[i].copy.next = self.decode.is_copy.val();
+            self.contexts[i].end_program.next = self.step.val()
+                & self.here[i].val()
+                & (self.fault.val() | self.decode.is_end.val());
+            self.contexts[i].end_status.next = self.decode.code.val();
+            if self.fault.val() {
+                self.contexts[i].end_status.next = self.fault_status.val();
+            }
+            self.contexts[i].wait_durable.next =
+                self.step.val() & self.here[i].val() & !self.fault.val() & self.decode.is_wait.val();
+            self.contexts[i].synchronise.next = self.step.val()
+                & self.here[i].val()
+                & !self.fault.val()
+                & self.decode.is_synchronise.val();
+            self.contexts[i].next_pc.next = self.next_pc.val();
+            self.contexts[i].retire.next = self.retire[i].val();
+            self.contexts[i].answered.next = self.answered[i].val();
+            self.contexts[i].memory_error.next = self.memory_error[i].val();
+            self.failed[i].next = self.contexts[i].failed.val();
+            self.contexts[i].progress_taken.next = false;
+            self.contexts[i].sync_taken.next = false;
+            self.contexts[i].done_taken.next = false;
+        }
+
+        // What waits for others. An offer stands until it is taken.
+        self.progress_valid.next = self.state.q.val().progress;
+        self.progress_slot.next = self.contexts[0].slot.val();
+        self.progress_pc.next = self.contexts[0].pc.val();
+        if self.state.q.val().progress_context {
+            self.progress_slot.next = self.contexts[1].slot.val();
+            self.progress_pc.next = self.contexts[1].pc.val();
+        }
+        if !self.state.q.val().progress {
+            self.state.d.next.progress =
+                self.contexts[0].want_progress.val() | self.contexts[1].want_progress.val();
+            self.state.d.next.progress_context = !self.contexts[0].want_progress.val();
+        } else if self.progress_ready.val() {
+            self.state.d.next.progress = false;
+            self.contexts[0].progress_taken.next = !self.state.q.val().progress_context;
+            self.contexts[1].progress_taken.next = self.state.q.val().progress_context;
+        }
+        self.sync_valid.next = self.state.q.val().sync;
+        if !self.state.q.val().sync {
+            self.state.d.next.sync =
+                self.contexts[0].want_sync.val() | self.contexts[1].want_sync.val();
+            self.state.d.next.sync_context = !self.contexts[0].want_sync.val();
+        } else if self.sync_ready.val() {
+            self.state.d.next.sync = false;
+            self.contexts[0].sync_taken.next = !self.state.q.val().sync_context;
+            self.contexts[1].sync_taken.next = self.state.q.val().sync_context;
+        }
+        self.done_valid.next = self.state.q.val().done;
+        self.done_slot.next = self.state.q.val().done_slot;
+        self.done_status.next = self.state.q.val().done_status;
+        if self.done_ready.val() {
+            self.state.d.next.done = false;
+        }
+        if !self.state.q.val().done | self.done_ready.val() {
+            if self.contexts[0].want_done.val() {
+                self.state.d.next.done = true;
+                self.state.d.next.done_slot = self.contexts[0].slot.val();
+                self.state.d.next.done_status = self.contexts[0].status.val();
+                self.contexts[0].done_taken.next = true;
+            } else if self.contexts[1].want_done.val() {
+                self.state.d.next.done = true;
+                self.state.d.next.done_slot = self.contexts[1].slot.val();
+                self.state.d.next.done_status = self.contexts[1].status.val();
+                self.contexts[1].done_taken.next = true;
+            }
+        }
+        self.quiet.next = !self.state.q.val().done
+            & !self.contexts[0].want_done.val()
+            & !self.contexts[1].want_done.val();
+    }
+}
+
+crate::dut_ports!(Sequencer {
+    clock, reset, issue_valid, issue_ready, work, prog_we, prog_addr, prog_data, operation_valid, operation_ready,
+    operation, operation_copy, generate_valid, generate_ready, present, object, kind, store_context, store_value,
+    retire, answered, memory_error, failed, done_valid, done_ready, done_slot, done_status, progress_valid,
+    progress_ready, progress_slot, progress_pc, sync_valid, sync_ready, sync_participants, sync_txid, sync_pool,
+    sync_thread, quiet,
+});

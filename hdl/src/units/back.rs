@@ -1,0 +1,225 @@
+//! The execution side of the card.
+
+use super::firmware_store::FirmwareStore;
+use super::memory_port::MemoryPort;
+use super::nearpm_unit::NearPmUnit;
+use super::system_mux::SystemMux;
+use crate::bundles::{AxiMaster, MemoryRequester, MemoryResponder, Work};
+use nearpm_interface::geometry::UNITS;
+use rust_hdl::prelude::*;
+
+/// Four units, the firmware store and the memory port.
+///
+/// Guarantees and bounds are those of [`NearPmUnit`], [`FirmwareStore`] and [`MemoryPort`]. The firmware store shares the
+/// requester `system` with Persistence.
+#[derive(LogicBlock)]
+pub struct Back {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high.
+    pub reset: Signal<In, Bit>,
+
+    /// A command is issued to the unit; to one unit at a time.
+    pub issue_valid: [Signal<In, Bit>; UNITS],
+    /// A context of the unit is free.
+    pub issue_ready: [Signal<Out, Bit>; UNITS],
+    /// The command, for whichever unit it is issued to.
+    pub work: Signal<In, Work>,
+    /// A command of the unit is done. Stays until it is taken.
+    pub done_valid: [Signal<Out, Bit>; UNITS],
+    /// That is noted.
+    pub done_ready: [Signal<In, Bit>; UNITS],
+    /// Its request slot.
+    pub done_slot: [Signal<Out, Bits<5>>; UNITS],
+    /// Its status.
+    pub done_status: [Signal<Out, Bits<8>>; UNITS],
+    /// A command of the unit waited, and everything before is durable. Stays until it is taken.
+    pub progress_valid: [Signal<Out, Bit>; UNITS],
+    /// That is noted: the command goes on.
+    pub progress_ready: [Signal<In, Bit>; UNITS],
+    /// Its request slot.
+    pub progress_slot: [Signal<Out, Bits<5>>; UNITS],
+    /// Where a replay resumes.
+    pub progress_pc: [Signal<Out, Bits<8>>; UNITS],
+    /// A command of the unit waits for other devices. Stays until it is taken.
+    pub sync_valid: [Signal<Out, Bit>; UNITS],
+    /// Every participant has reported: the command goes on.
+    pub sync_ready: [Signal<In, Bit>; UNITS],
+    /// Participants of its transaction.
+    pub sync_participants: [Signal<Out, Bits<32>>; UNITS],
+    /// Its transaction.
+    pub sync_txid: [Signal<Out, Bits<64>>; UNITS],
+    /// Its pool.
+    pub sync_pool: [Signal<Out, Bits<32>>; UNITS],
+    /// Its thread.
+    pub sync_thread: [Signal<Out, Bits<16>>; UNITS],
+
+    /// The units request no new burst.
+    pub quiesce: Signal<In, Bit>,
+    /// No burst of anybody is requested or outstanding, and no unit has a command whose end is not told.
+    pub quiet: Signal<Out, Bit>,
+
+    /// Pulse while not busy: load a firmware image. Only while no unit has a command.
+    pub firmware_load: Signal<In, Bit>,
+    /// Its slot, 0 or 1.
+    pub firmware_slot: Signal<In, Bits<8>>,
+    /// Boot: the image must have the checksum `firmware_expect`, and the firmware word stands already.
+    pub firmware_boot: Signal<In, Bit>,
+    /// Checksum that the image must have at boot.
+    pub firmware_expect: Signal<In, Bits<32>>,
+    /// Loading, from the cycle after the pulse on.
+    pub firmware_busy: Signal<Out, Bit>,
+    /// Pulse: the load has ended.
+    pub firmware_done: Signal<Out, Bit>,
+    /// One of `registers::firmware_status`.
+    pub firmware_status: Signal<Out, Bits<8>>,
+    /// An image is in force.
+    pub firmware_ok: Signal<Out, Bit>,
+    /// Its checksum; 0 if there is none.
+    pub firmware_crc: Signal<Out, Bits<32>>,
+    /// Its slot.
+    pub firmware_slot_in_force: Signal<Out, Bits<8>>,
+    /// Opcodes to look up.
+    pub descriptor_index: [Signal<In, Bits<5>>; 2],
+    /// Their descriptors, one cycle later; 0 while no image is in force.
+    pub descriptor: [Signal<Out, Bits<32>>; 2],
+
+    /// Memory for the host queue.
+    pub host: MemoryResponder,
+    /// Memory for Persistence, which asks for nothing while `firmware_busy`.
+    pub system: MemoryResponder,
+    /// The memory.
+    pub m: AxiMaster<40, 512, 64, 6>,
+
+    /// Pulse: a line was read for a unit.
+    pub ev_read_line: Signal<Out, Bit>,
+    /// Pulse: a line was written for a unit.
+    pub ev_write_line: Signal<Out, Bit>,
+    /// Pulse: the memory port changed its direction.
+    pub ev_direction: Signal<Out, Bit>,
+
+    unit: [NearPmUnit; UNITS],
+    port: MemoryPort,
+    store: FirmwareStore,
+    mux: SystemMux,
+    all_quiet: Signal<Local, Bit>,
+}
+
+impl Default for Back {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            issue_valid: std::array::from_fn(|_| Default::default()),
+            issue_ready: std::array::from_fn(|_| Default::default()),
+            work: Default::default(),
+            done_valid: std::array::from_fn(|_| Default::default()),
+            done_ready: std::array::from_fn(|_| Default::default()),
+            done_slot: std::array::from_fn(|_| Default::default()),
+            done_status: std::array::from_fn(|_| Default::default()),
+            progress_valid: std::array::from_fn(|_| Default::default()),
+            progress_ready: std::array::from_fn(|_| Default::default()),
+            progress_slot: std::array::from_fn(|_| Default::default()),
+            progress_pc: std::array::from_fn(|_| Default::default()),
+            sync_valid: std::array::from_fn(|_| Default::default()),
+            sync_ready: std::array::from_fn(|_| Default::default()),
+            sync_participants: std::array::from_fn(|_| Default::default()),
+            sync_txid: std::array::from_fn(|_| Default::default()),
+            sync_pool: std::array::from_fn(|_| Default::default()),
+            sync_thread: std::array::from_fn(|_| Default::default()),
+            quiesce: Default::default(),
+            quiet: Default::default(),
+            firmware_load: Default::default(),
+            firmware_slot: Default::default(),
+            firmware_boot: Default::default(),
+            firmware_expect: Default::default(),
+            firmware_busy: Default::default(),
+            firmware_done: Default::default(),
+            firmware_status: Default::default(),
+            firmware_ok: Default::default(),
+            firmware_crc: Default::default(),
+            firmware_slot_in_force: Default::default(),
+            descriptor_index: std::array::from_fn(|_| Default::default()),
+            descriptor: std::array::from_fn(|_| Default::default()),
+            host: Default::default(),
+            system: Default::default(),
+            m: Default::default(),
+            ev_read_line: Default::default(),
+            ev_write_line: Default::default(),
+            ev_direction: Default::default(),
+            unit: std::array::from_fn(|_| Default::default()),
+            port: Default::default(),
+            store: Default::default(),
+            mux: Default::default(),
+            all_quiet: Default::default(),
+        }
+    }
+}
+
+impl Logic for Back {
+    #[hdl_gen]
+    fn update(&mut self) {
+        MemoryResponder::link(&mut self.host, &mut self.port.req[4]);
+        MemoryResponder::link(&mut self.system, &mut self.mux.persistence);
+        MemoryRequester::join(&mut self.store.mem, &mut self.mux.firmware);
+        MemoryRequester::join(&mut self.mux.mem, &mut self.port.req[5]);
+        AxiMaster::<40, 512, 64, 6>::link(&mut self.m, &mut self.port.m);
+        clock!(self, clock, port, store);
+        self.port.reset.next = self.reset.val();
+        self.store.reset.next = self.reset.val();
+        self.mux.firmware_busy.next = self.store.busy.val();
+        self.all_quiet.next = self.port.quiet.val() & !self.store.busy.val();
+        for i in 0..4 {
+            MemoryRequester::join(&mut self.unit[i].mem, &mut self.port.req[i]);
+            self.unit[i].clock.next = self.clock.val();
+            self.unit[i].reset.next = self.reset.val();
+            self.unit[i].issue_valid.next = self.issue_valid[i].val();
+            self.issue_ready[i].next = self.unit[i].issue_ready.val();
+            self.unit[i].work.next = self.work.val();
+            self.done_valid[i].next = self.unit[i].done_valid.val();
+            self.unit[i].done_ready.next = self.done_ready[i].val();
+            self.done_slot[i].next = self.unit[i].done_slot.val();
+            self.done_status[i].next = self.unit[i].done_status.val();
+            self.progress_valid[i].next = self.unit[i].progress_valid.val();
+            self.unit[i].progress_ready.next = self.progress_ready[i].val();
+            self.progress_slot[i].next = self.unit[i].progress_slot.val();
+            self.progress_pc[i].next = self.unit[i].progress_pc.val();
+            self.sync_valid[i].next = self.unit[i].sync_valid.val();
+            self.unit[i].sync_ready.next = self.sync_ready[i].val();
+            self.sync_participants[i].next = self.unit[i].sync_participants.val();
+            self.sync_txid[i].next = self.unit[i].sync_txid.val();
+            self.sync_pool[i].next = self.unit[i].sync_pool.val();
+            self.sync_thread[i].next = self.unit[i].sync_thread.val();
+            self.unit[i].prog_we.next = self.store.prog_we.val();
+            self.unit[i].prog_addr.next = self.store.prog_addr.val();
+            self.unit[i].prog_data.next = self.store.prog_data.val();
+            self.unit[i].quiesce.next = self.quiesce.val();
+            if !self.unit[i].quiet.val() {
+                self.all_quiet.next = false;
+            }
+        }
+        self.quiet.next = self.all_quiet.val();
+
+        self.store.load.next = self.firmware_load.val();
+        self.store.slot.next = self.firmware_slot.val();
+        self.store.boot.next = self.firmware_boot.val();
+        self.store.expect_crc.next = self.firmware_expect.val();
+        self.firmware_busy.next = self.store.busy.val();
+        self.firmware_done.next = self.store.load_done.val();
+        self.firmware_status.next = self.store.status.val();
+        self.firmware_ok.next = self.store.valid.val();
+        self.firmware_crc.next = self.store.crc.val();
+        self.firmware_slot_in_force.next = self.store.slot_in_force.val();
+        for i in 0..2 {
+            self.store.descriptor_index[i].next = self.descriptor_index[i].val();
+            self.descriptor[i].next = self.store.descriptor[i].val();
+        }
+        self.ev_read_line.next = self.port.ev_read_line.val();
+        self.ev_write_line.next = self.port.ev_write_line.val();
+        self.ev_direction.next = self.port.ev_direction.val();
+    }
+}
+
+crate::dut_ports!(Back {
+    clock, reset, issue_valid, issue_ready, work, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, sync_valid, sync_ready, sync_participants, sync_txid, sync_pool, sync_thread, quiesce, quiet, firmware_load, firmware_slot, firmware_boot, firmware_expect, firmware_busy, firmware_done, firmware_status, firmware_ok, firmware_crc, firmware_slot_in_force, descriptor_index, descriptor, host, system, m, ev_read_line, ev_write_line, ev_direction,
+});

@@ -1,0 +1,291 @@
+//! The reading half of the memory engine.
+
+use super::burst::Burst;
+use super::instruction::Operation;
+use super::lanes::{ByteMask, MaskedLine};
+use crate::cells::{Fifo, Register};
+use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
+use rust_hdl::prelude::*;
+
+/// Lines that the engine holds between its halves.
+pub const FIFO_LINES: u64 = 64;
+
+/// What is still to be requested, and the request.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct State {
+    active: Bit,
+    line: Bits<34>,
+    left: Bits<13>,
+    requested: Bit,
+    request_line: Bits<34>,
+    request_beats: Bits<6>,
+}
+
+/// The copy whose lines arrive.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct Arrival {
+    active: Bit,
+    first: Bit,
+    offset: Bits<6>,
+    end_byte: Bits<6>,
+    left: Bits<13>,
+    context: Bit,
+}
+
+/// Reads the lines of copies, and zeroes what lies outside of their ranges.
+///
+/// Guarantees: requests only what the line FIFO has room for; all requests of a unit have one tag, so that their data comes
+/// in order. A burst is at most 16 lines and stays inside 4 KiB. With `quiesce` no new request is made; one that is made
+/// stays until it is taken.
+/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst a cycle.
+#[derive(LogicBlock)]
+pub struct DmaRead {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high.
+    pub reset: Signal<In, Bit>,
+    /// Make no new request.
+    pub quiesce: Signal<In, Bit>,
+    /// Nothing is requested or outstanding.
+    pub quiet: Signal<Out, Bit>,
+
+    /// A copy.
+    pub operation_valid: Signal<In, Bit>,
+    /// The copy is taken.
+    pub operation_ready: Signal<Out, Bit>,
+    /// The copy.
+    pub operation: Signal<In, Operation>,
+
+    /// A read burst is asked for.
+    pub rd_valid: Signal<Out, Bit>,
+    /// The read burst is taken.
+    pub rd_ready: Signal<In, Bit>,
+    /// Its first line.
+    pub rd_line: Signal<Out, Bits<34>>,
+    /// Its beats less one, 0 to 15.
+    pub rd_beats: Signal<Out, Bits<6>>,
+    /// A line is here.
+    pub rdata_valid: Signal<In, Bit>,
+    /// The line.
+    pub rdata: Signal<In, Bits<512>>,
+    /// The memory could not read it.
+    pub rdata_error: Signal<In, Bit>,
+
+    /// A line of the present copy, in the cycle of its arrival.
+    pub line_valid: Signal<Out, Bit>,
+    /// The first of its copy.
+    pub line_first: Signal<Out, Bit>,
+    /// The last of its copy.
+    pub line_last: Signal<Out, Bit>,
+    /// The line, zero outside of the range.
+    pub line: Signal<Out, Bits<512>>,
+    /// A line leaves the line FIFO.
+    pub freed: Signal<In, Bit>,
+    /// A line could not be read, by context.
+    pub memory_error: [Signal<Out, Bit>; CONTEXTS_PER_UNIT],
+
+    queue: Fifo<Operation, 2, 3>,
+    arrivals: Fifo<Operation, 2, 3>,
+    burst: Burst,
+    mask: ByteMask,
+    mask_now: Register<Bits<64>>,
+    masked: MaskedLine,
+    state: Register<State>,
+    arrival: Register<Arrival>,
+    /// Lines of the FIFO that no request has claimed.
+    credit: Register<Bits<7>>,
+    /// Lines requested that have not arrived.
+    outstanding: Register<Bits<7>>,
+
+    front: Signal<Local, Operation>,
+    arriving: Signal<Local, Operation>,
+    load: Signal<Local, Bit>,
+    form: Signal<Local, Bit>,
+    arrival_load: Signal<Local, Bit>,
+    arrival_left: Signal<Local, Bits<13>>,
+    arrival_last: Signal<Local, Bit>,
+    next_first: Signal<Local, Bit>,
+    next_left: Signal<Local, Bits<13>>,
+    next_offset: Signal<Local, Bits<6>>,
+    next_end_byte: Signal<Local, Bits<6>>,
+    one7: Constant<Bits<7>>,
+    one13: Constant<Bits<13>>,
+}
+
+impl Default for DmaRead {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            quiesce: Default::default(),
+            quiet: Default::default(),
+            operation_valid: Default::default(),
+            operation_ready: Default::default(),
+            operation: Default::default(),
+            rd_valid: Default::default(),
+            rd_ready: Default::default(),
+            rd_line: Default::default(),
+            rd_beats: Default::default(),
+            rdata_valid: Default::default(),
+            rdata: Default::default(),
+            rdata_error: Default::default(),
+            line_valid: Default::default(),
+            line_first: Default::default(),
+            line_last: Default::default(),
+            line: Default::default(),
+            freed: Default::default(),
+            memory_error: Default::default(),
+            queue: Default::default(),
+            arrivals: Default::default(),
+            burst: Default::default(),
+            mask: Default::default(),
+            mask_now: Default::default(),
+            masked: Default::default(),
+            state: Default::default(),
+            arrival: Default::default(),
+            outstanding: Default::default(),
+            front: Default::default(),
+            arriving: Default::default(),
+            load: Default::default(),
+            form: Default::default(),
+            arrival_load: Default::default(),
+            arrival_left: Default::default(),
+            arrival_last: Default::default(),
+            next_first: Default::default(),
+            next_left: Default::default(),
+            next_offset: Default::default(),
+            next_end_byte: Default::default(),
+            credit: Register::new(FIFO_LINES.into()),
+            one7: Constant::new(1.into()),
+            one13: Constant::new(1.into()),
+        }
+    }
+}
+
+impl Logic for DmaRead {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, queue, arrivals, mask_now, state, arrival, credit, outstanding);
+        self.queue.reset.next = self.reset.val();
+        self.arrivals.reset.next = self.reset.val();
+        self.mask_now.reset.next = self.reset.val();
+        self.state.reset.next = self.reset.val();
+        self.arrival.reset.next = self.reset.val();
+        self.credit.reset.next = self.reset.val();
+        self.outstanding.reset.next = self.reset.val();
+        self.mask_now.enable.next = true;
+        self.state.enable.next = true;
+        self.arrival.enable.next = true;
+        self.credit.enable.next = true;
+        self.outstanding.enable.next = true;
+        self.state.d.next = self.state.q.val();
+        self.arrival.d.next = self.arrival.q.val();
+        self.credit.d.next = self.credit.q.val();
+        self.outstanding.d.next = self.outstanding.q.val();
+
+        // Request.
+        self.queue.write.next = self.operation_valid.val();
+        self.queue.data_in.next = self.operation.val();
+        self.operation_ready.next = !self.queue.full.val();
+        self.front.next = self.queue.data_out.val();
+        self.rd_valid.next = self.state.q.val().requested;
+        self.rd_line.next = self.state.q.val().request_line;
+        self.rd_beats.next = self.state.q.val().request_beats;
+        self.burst.line.next = self.state.q.val().line;
+        self.burst.left.next = self.state.q.val().left;
+        self.form.next = self.state.q.val().active
+            & !self.quiesce.val()
+            & (!self.state.q.val().requested | self.rd_ready.val())
+            & (self.burst.lines.val() <= self.credit.q.val());
+        self.load.next = !self.queue.empty.val()
+            & !self.arrivals.full.val()
+            & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
+        self.queue.read.next = self.load.val();
+        if self.rd_ready.val() {
+            self.state.d.next.requested = false;
+        }
+        if self.form.val() {
+            self.state.d.next.requested = true;
+            self.state.d.next.request_line = self.state.q.val().line;
+            self.state.d.next.request_beats = self.burst.beats.val();
+            self.state.d.next.line = self.burst.next_line.val();
+            self.state.d.next.left = self.burst.next_left.val();
+            if self.burst.last.val() {
+                self.state.d.next.active = false;
+            }
+        }
+        if self.load.val() {
+            self.state.d.next.active = true;
+            self.state.d.next.line = self.front.val().from;
+            self.state.d.next.left = self.front.val().count;
+        }
+        if self.form.val() & self.freed.val() {
+            self.credit.d.next = self.credit.q.val() - self.burst.lines.val() + self.one7.val();
+        } else if self.form.val() {
+            self.credit.d.next = self.credit.q.val() - self.burst.lines.val();
+        } else if self.freed.val() {
+            self.credit.d.next = self.credit.q.val() + self.one7.val();
+        }
+
+        // Arrival. The mask of the next line is ready before the line is.
+        self.arrivals.write.next = self.load.val();
+        self.arrivals.data_in.next = self.front.val();
+        self.arriving.next = self.arrivals.data_out.val();
+        self.arrival_left.next = self.arrival.q.val().left;
+        self.arrival_last.next = self.arrival_left.val() == self.one13.val();
+        self.arrival_load.next = !self.arrivals.empty.val()
+            & (!self.arrival.q.val().active | (self.rdata_valid.val() & self.arrival_last.val()));
+        self.arrivals.read.next = self.arrival_load.val();
+        self.next_first.next = self.arrival.q.val().first;
+        self.next_left.next = self.arrival_left.val();
+        self.next_offset.next = self.arrival.q.val().offset;
+        self.next_end_byte.next = self.arrival.q.val().end_byte;
+        if self.rdata_valid.val() {
+            self.next_first.next = false;
+            self.next_left.next = self.arrival_left.val() - self.one13.val();
+            if self.arrival_last.val() {
+                self.arrival.d.next.active = false;
+            }
+        }
+        if self.arrival_load.val() {
+            self.next_first.next = true;
+            self.next_left.next = self.arriving.val().count;
+            self.next_offset.next = self.arriving.val().offset;
+            self.next_end_byte.next = self.arriving.val().end_byte;
+            self.arrival.d.next.active = true;
+            self.arrival.d.next.context = self.arriving.val().context;
+        }
+        self.arrival.d.next.first = self.next_first.val();
+        self.arrival.d.next.left = self.next_left.val();
+        self.arrival.d.next.offset = self.next_offset.val();
+        self.arrival.d.next.end_byte = self.next_end_byte.val();
+        self.mask.first.next = self.next_first.val();
+        self.mask.last.next = self.next_left.val() == self.one13.val();
+        self.mask.offset.next = self.next_offset.val();
+        self.mask.end_byte.next = self.next_end_byte.val();
+        self.mask_now.d.next = self.mask.mask.val();
+        self.masked.line.next = self.rdata.val();
+        self.masked.mask.next = self.mask_now.q.val();
+        self.line.next = self.masked.masked.val();
+        self.line_valid.next = self.rdata_valid.val();
+        self.line_first.next = self.arrival.q.val().first;
+        self.line_last.next = self.arrival_last.val();
+        self.memory_error[0].next =
+            self.rdata_valid.val() & self.rdata_error.val() & !self.arrival.q.val().context;
+        self.memory_error[1].next =
+            self.rdata_valid.val() & self.rdata_error.val() & self.arrival.q.val().context;
+        if self.form.val() & self.rdata_valid.val() {
+            self.outstanding.d.next = self.outstanding.q.val() + self.burst.lines.val() - self.one7.val();
+        } else if self.form.val() {
+            self.outstanding.d.next = self.outstanding.q.val() + self.burst.lines.val();
+        } else if self.rdata_valid.val() {
+            self.outstanding.d.next = self.outstanding.q.val() - self.one7.val();
+        }
+        self.quiet.next = !self.outstanding.q.val().any();
+    }
+}
+
+crate::dut_ports!(DmaRead {
+    clock, reset, quiesce, quiet, operation_valid, operation_ready, operation, rd_valid, rd_ready, rd_line, rd_beats,
+    rdata_valid, rdata, rdata_error, line_valid, line_first, line_last, line, freed, memory_error,
+});

@@ -1,0 +1,478 @@
+//! The way to memory.
+
+use crate::bundles::{AxiMaster, HOST_QUEUE, MemoryResponder, REQUESTERS};
+use crate::cells::{Concat, Gather, Register, RoundRobin, Widen};
+use rust_hdl::prelude::*;
+
+/// Beats that one direction gets while the other waits: 2 KiB.
+pub const DIRECTION_BEATS: u64 = 32;
+
+/// The direction in force and what is outstanding.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct State {
+    writing: Bit,
+    ar: Bit,
+    aw: Bit,
+    w: Bit,
+    w_last: Bit,
+    streaming: Bit,
+}
+
+/// The requester whose data is written.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Source {
+    Unit0,
+    Unit1,
+    Unit2,
+    Unit3,
+    HostQueue,
+    System,
+}
+
+/// Joins the requesters to one AXI4 port.
+///
+/// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps the port for at most 32
+/// beats (the burst that passes them included) while the other waits, and gives it up at once when it has nothing to ask.
+/// A write burst is granted only when the data of every earlier one is taken, the last beat at the latest in that
+/// cycle, and its own data is asked for from the next cycle on: data is never waited for. Responses go to the requester that
+/// the identifier names; requesters and memory need not keep any order between identifiers.
+/// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken. At most 1023 bursts are outstanding.
+#[derive(LogicBlock)]
+pub struct MemoryPort {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high.
+    pub reset: Signal<In, Bit>,
+    /// Requesters: units 0 to 3, host queue, system.
+    pub req: [MemoryResponder; REQUESTERS],
+    /// Memory.
+    pub m: AxiMaster<40, 512, 64, 6>,
+    /// No burst is outstanding.
+    pub quiet: Signal<Out, Bit>,
+    /// Pulse: a line was read for a unit.
+    pub ev_read_line: Signal<Out, Bit>,
+    /// Pulse: a line was written for a unit.
+    pub ev_write_line: Signal<Out, Bit>,
+    /// Pulse: the direction changed.
+    pub ev_direction: Signal<Out, Bit>,
+
+    rd_any: Gather<REQUESTERS>,
+    wr_any: Gather<REQUESTERS>,
+    rd_turn: RoundRobin<REQUESTERS, 3>,
+    wr_turn: RoundRobin<REQUESTERS, 3>,
+    rd_id: Concat<3, 3, 6>,
+    wr_id: Concat<3, 3, 6>,
+    rd_address: Concat<34, 6, 40>,
+    wr_address: Concat<34, 6, 40>,
+    rd_length: Widen<6, 8>,
+    wr_length: Widen<6, 8>,
+    state: Register<State>,
+    /// Beats that the direction may still ask for while the other waits; 0 when spent.
+    budget: Register<Bits<6>>,
+    reads: Register<Bits<10>>,
+    writes: Register<Bits<10>>,
+    ar_id: Register<Bits<6>>,
+    ar_address: Register<Bits<40>>,
+    ar_length: Register<Bits<8>>,
+    aw_id: Register<Bits<6>>,
+    aw_address: Register<Bits<40>>,
+    aw_length: Register<Bits<8>>,
+    w_source: DFF<Source>,
+    w_left: Register<Bits<6>>,
+    w_data: Register<Bits<512>>,
+    w_strobe: Register<Bits<64>>,
+    r_valid: Register<Bit>,
+    r_id: Register<Bits<6>>,
+    r_data: Register<Bits<512>>,
+    r_last: Register<Bit>,
+    r_error: Register<Bit>,
+    b_valid: Register<Bit>,
+    b_id: Register<Bits<6>>,
+    b_error: Register<Bit>,
+
+    ar_free: Signal<Local, Bit>,
+    aw_free: Signal<Local, Bit>,
+    w_free: Signal<Local, Bit>,
+    w_take: Signal<Local, Bit>,
+    want_read: Signal<Local, Bit>,
+    want_write: Signal<Local, Bit>,
+    spent: Signal<Local, Bit>,
+    do_read: Signal<Local, Bit>,
+    do_write: Signal<Local, Bit>,
+    rd_index: Signal<Local, Bits<3>>,
+    wr_index: Signal<Local, Bits<3>>,
+    rd_beats: Signal<Local, Bits<6>>,
+    wr_beats: Signal<Local, Bits<6>>,
+    asked: Signal<Local, Bits<6>>,
+    rest: Signal<Local, Bits<6>>,
+    r_index: Signal<Local, Bits<3>>,
+    b_index: Signal<Local, Bits<3>>,
+    one6: Constant<Bits<6>>,
+    one10: Constant<Bits<10>>,
+    most10: Constant<Bits<10>>,
+    whole_budget: Constant<Bits<6>>,
+    size: Constant<Bits<3>>,
+    incrementing: Constant<Bits<2>>,
+    host_queue: Constant<Bits<3>>,
+}
+
+impl Default for MemoryPort {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            req: Default::default(),
+            m: Default::default(),
+            quiet: Default::default(),
+            ev_read_line: Default::default(),
+            ev_write_line: Default::default(),
+            ev_direction: Default::default(),
+            rd_any: Default::default(),
+            wr_any: Default::default(),
+            rd_turn: Default::default(),
+            wr_turn: Default::default(),
+            rd_id: Default::default(),
+            wr_id: Default::default(),
+            rd_address: Default::default(),
+            wr_address: Default::default(),
+            rd_length: Default::default(),
+            wr_length: Default::default(),
+            state: Default::default(),
+            reads: Default::default(),
+            writes: Default::default(),
+            ar_id: Default::default(),
+            ar_address: Default::default(),
+            ar_length: Default::default(),
+            aw_id: Default::default(),
+            aw_address: Default::default(),
+            aw_length: Default::default(),
+            w_source: Default::default(),
+            w_left: Default::default(),
+            w_data: Default::default(),
+            w_strobe: Default::default(),
+            r_valid: Default::default(),
+            r_id: Default::default(),
+            r_data: Default::default(),
+            r_last: Default::default(),
+            r_error: Default::default(),
+            b_valid: Default::default(),
+            b_id: Default::default(),
+            b_error: Default::default(),
+            ar_free: Default::default(),
+            aw_free: Default::default(),
+            w_free: Default::default(),
+            w_take: Default::default(),
+            want_read: Default::default(),
+            want_write: Default::default(),
+            spent: Default::default(),
+            do_read: Default::default(),
+            do_write: Default::default(),
+            rd_index: Default::default(),
+            wr_index: Default::default(),
+            rd_beats: Default::default(),
+            wr_beats: Default::default(),
+            asked: Default::default(),
+            rest: Default::default(),
+            r_index: Default::default(),
+            b_index: Default::default(),
+            one6: Constant::new(1.into()),
+            one10: Constant::new(1.into()),
+            most10: Constant::new(Bits::<10>::mask()),
+            whole_budget: Constant::new(DIRECTION_BEATS.into()),
+            budget: Register::new(DIRECTION_BEATS.into()),
+            size: Constant::new(6.into()),
+            incrementing: Constant::new(1.into()),
+            host_queue: Constant::new((HOST_QUEUE as u64).into()),
+        }
+    }
+}
+
+impl Logic for MemoryPort {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, w_source);
+        clock!(
+            self, clock, rd_turn, wr_turn, state, budget, reads, writes, ar_id, ar_address, ar_length, aw_id,
+            aw_address, aw_length, w_left, w_data, w_strobe, r_valid, r_id, r_data, r_last, r_error, b_valid, b_id,
+            b_error
+        );
+        self.rd_turn.reset.next = self.reset.val();
+        self.wr_turn.reset.next = self.reset.val();
+        self.state.reset.next = self.reset.val();
+        self.state.enable.next = true;
+        self.state.d.next = self.state.q.val();
+        self.budget.reset.next = self.reset.val();
+        self.budget.enable.next = true;
+        self.budget.d.next = self.budget.q.val();
+        self.reads.reset.next = self.reset.val();
+        self.reads.enable.next = true;
+        self.reads.d.next = self.reads.q.val();
+        self.writes.reset.next = self.reset.val();
+        self.writes.enable.next = true;
+        self.writes.d.next = self.writes.q.val();
+
+        // Who asks. `system` hides the others.
+        for i in 0..6 {
+            self.rd_any.i[i].next = self.req[i].rd_valid.val() & !self.req[5].rd_valid.val();
+            self.wr_any.i[i].next = self.req[i].wr_valid.val() & !self.req[5].wr_valid.val();
+        }
+        self.rd_any.i[5].next = self.req[5].rd_valid.val();
+        self.wr_any.i[5].next = self.req[5].wr_valid.val();
+        self.rd_turn.requests.next = self.rd_any.o.val();
+        self.wr_turn.requests.next = self.wr_any.o.val();
+        self.rd_index.next = self.rd_turn.index.val();
+        self.wr_index.next = self.wr_turn.index.val();
+
+        // Which direction.
+        self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val())
+            & (self.reads.q.val() != self.most10.val());
+        self.aw_free.next = (!self.state.q.val().aw | self.m.awready.val())
+            & (self.writes.q.val() != self.most10.val());
+        self.w_free.next = !self.state.q.val().w | self.m.wready.val();
+        self.w_take.next = self.state.q.val().streaming & self.w_free.val();
+        self.want_read.next = self.rd_turn.any.val() & self.ar_free.val();
+        self.want_write.next = self.wr_turn.any.val()
+            & self.aw_free.val()
+            & (!self.state.q.val().streaming | (self.w_take.val() & !self.w_left.q.val().any()));
+        self.spent.next = !self.budget.q.val().any();
+        self.do_read.next = self.want_read.val()
+            & (!self.want_write.val() | (self.state.q.val().writing == self.spent.val()));
+        self.do_write.next = self.want_write.val()
+            & (!self.want_read.val() | (self.state.q.val().writing != self.spent.val()));
+        self.rd_turn.take.next = self.do_read.val();
+        self.wr_turn.take.next = self.do_write.val();
+
+        // The request.
+        self.rd_address.high.next = self.req[0].rd_line.val();
+        self.rd_beats.next = self.req[0].rd_beats.val();
+        self.rd_id.low.next = self.req[0].rd_tag.val();
+        self.wr_address.high.next = self.req[0].wr_line.val();
+        self.wr_beats.next = self.req[0].wr_beats.val();
+        self.wr_id.low.next = self.req[0].wr_tag.val();
+        for i in 0..6 {
+            if self.rd_index.val().index() == i {
+                self.rd_address.high.next = self.req[i].rd_line.val();
+                self.rd_beats.next = self.req[i].rd_beats.val();
+                self.rd_id.low.next = self.req[i].rd_tag.val();
+            }
+            if self.wr_index.val().index() == i {
+                self.wr_address.high.next = self.req[i].wr_line.val();
+                self.wr_beats.next = self.req[i].wr_beats.val();
+                self.wr_id.low.next = self.req[i].wr_tag.val();
+            }
+            self.req[i].rd_ready.next = self.do_read.val() & self.rd_turn.grant.val().get_bit(i);
+            self.req[i].wr_ready.next = self.do_write.val() & self.wr_turn.grant.val().get_bit(i);
+        }
+        self.rd_address.low.next = 0.into();
+        self.wr_address.low.next = 0.into();
+        self.rd_id.high.next = self.rd_index.val();
+        self.wr_id.high.next = self.wr_index.val();
+        self.rd_length.i.next = self.rd_beats.val();
+        self.wr_length.i.next = self.wr_beats.val();
+
+        // What the direction may still ask for.
+        self.asked.next = self.rd_beats.val();
+        if self.do_write.val() {
+            self.asked.next = self.wr_beats.val();
+        }
+        self.rest.next = self.budget.q.val();
+        self.ev_direction.next = false;
+        if (self.do_read.val() & self.state.q.val().writing) | (self.do_write.val() & !self.state.q.val().writing) {
+            self.rest.next = self.whole_budget.val();
+            self.ev_direction.next = true;
+        }
+        if self.do_read.val() | self.do_write.val() {
+            self.state.d.next.writing = self.do_write.val();
+            self.budget.d.next = 0.into();
+            if self.rest.val() > self.asked.val() {
+                self.budget.d.next = self.rest.val() - self.asked.val() - self.one6.val();
+            }
+        }
+
+        // Address channels.
+        self.ar_id.reset.next = false;
+        self.ar_address.reset.next = false;
+        self.ar_length.reset.next = false;
+        self.ar_id.enable.next = self.do_read.val();
+        self.ar_address.enable.next = self.do_read.val();
+        self.ar_length.enable.next = self.do_read.val();
+        self.ar_id.d.next = self.rd_id.o.val();
+        self.ar_address.d.next = self.rd_address.o.val();
+        self.ar_length.d.next = self.rd_length.o.val();
+        if self.m.arready.val() {
+            self.state.d.next.ar = false;
+        }
+        if self.do_read.val() {
+            self.state.d.next.ar = true;
+        }
+        self.m.arvalid.next = self.state.q.val().ar;
+        self.m.arid.next = self.ar_id.q.val();
+        self.m.araddr.next = self.ar_address.q.val();
+        self.m.arlen.next = self.ar_length.q.val();
+        self.m.arsize.next = self.size.val();
+        self.m.arburst.next = self.incrementing.val();
+        self.aw_id.reset.next = false;
+        self.aw_address.reset.next = false;
+        self.aw_length.reset.next = false;
+        self.aw_id.enable.next = self.do_write.val();
+        self.aw_address.enable.next = self.do_write.val();
+        self.aw_length.enable.next = self.do_write.val();
+        self.aw_id.d.next = self.wr_id.o.val();
+        self.aw_address.d.next = self.wr_address.o.val();
+        self.aw_length.d.next = self.wr_length.o.val();
+        if self.m.awready.val() {
+            self.state.d.next.aw = false;
+        }
+        if self.do_write.val() {
+            self.state.d.next.aw = true;
+        }
+        self.m.awvalid.next = self.state.q.val().aw;
+        self.m.awid.next = self.aw_id.q.val();
+        self.m.awaddr.next = self.aw_address.q.val();
+        self.m.awlen.next = self.aw_length.q.val();
+        self.m.awsize.next = self.size.val();
+        self.m.awburst.next = self.incrementing.val();
+
+        // Write data.
+        self.w_data.reset.next = false;
+        self.w_strobe.reset.next = false;
+        self.w_data.enable.next = self.w_take.val();
+        self.w_strobe.enable.next = self.w_take.val();
+        self.w_data.d.next = self.req[0].wdata.val();
+        self.w_strobe.d.next = self.req[0].wstrb.val();
+        for i in 0..6 {
+            self.req[i].wdata_ready.next = false;
+        }
+        match self.w_source.q.val() {
+            Source::Unit1 => {
+                self.w_data.d.next = self.req[1].wdata.val();
+                self.w_strobe.d.next = self.req[1].wstrb.val();
+                self.req[1].wdata_ready.next = self.w_take.val();
+            }
+            Source::Unit2 => {
+                self.w_data.d.next = self.req[2].wdata.val();
+                self.w_strobe.d.next = self.req[2].wstrb.val();
+                self.req[2].wdata_ready.next = self.w_take.val();
+            }
+            Source::Unit3 => {
+                self.w_data.d.next = self.req[3].wdata.val();
+                self.w_strobe.d.next = self.req[3].wstrb.val();
+                self.req[3].wdata_ready.next = self.w_take.val();
+            }
+            Source::HostQueue => {
+                self.w_data.d.next = self.req[4].wdata.val();
+                self.w_strobe.d.next = self.req[4].wstrb.val();
+                self.req[4].wdata_ready.next = self.w_take.val();
+            }
+            Source::System => {
+                self.w_data.d.next = self.req[5].wdata.val();
+                self.w_strobe.d.next = self.req[5].wstrb.val();
+                self.req[5].wdata_ready.next = self.w_take.val();
+            }
+            _ => {
+                self.req[0].wdata_ready.next = self.w_take.val();
+            }
+        }
+        self.w_left.reset.next = false;
+        self.w_left.enable.next = self.w_take.val() | self.do_write.val();
+        self.w_left.d.next = self.w_left.q.val() - self.one6.val();
+        if self.m.wready.val() {
+            self.state.d.next.w = false;
+        }
+        if self.w_take.val() {
+            self.state.d.next.w = true;
+            self.state.d.next.w_last = !self.w_left.q.val().any();
+            if !self.w_left.q.val().any() {
+                self.state.d.next.streaming = false;
+            }
+        }
+        if self.do_write.val() {
+            self.state.d.next.streaming = true;
+            self.w_left.d.next = self.wr_beats.val();
+            self.w_source.d.next = Source::Unit0;
+            if self.wr_turn.grant.val().get_bit(1) {
+                self.w_source.d.next = Source::Unit1;
+            }
+            if self.wr_turn.grant.val().get_bit(2) {
+                self.w_source.d.next = Source::Unit2;
+            }
+            if self.wr_turn.grant.val().get_bit(3) {
+                self.w_source.d.next = Source::Unit3;
+            }
+            if self.wr_turn.grant.val().get_bit(4) {
+                self.w_source.d.next = Source::HostQueue;
+            }
+            if self.wr_turn.grant.val().get_bit(5) {
+                self.w_source.d.next = Source::System;
+            }
+        }
+        self.m.wvalid.next = self.state.q.val().w;
+        self.m.wlast.next = self.state.q.val().w_last;
+        self.m.wdata.next = self.w_data.q.val();
+        self.m.wstrb.next = self.w_strobe.q.val();
+
+        // Read data.
+        self.m.rready.next = true;
+        self.r_valid.reset.next = self.reset.val();
+        self.r_valid.enable.next = true;
+        self.r_valid.d.next = self.m.rvalid.val();
+        self.r_id.reset.next = false;
+        self.r_data.reset.next = false;
+        self.r_last.reset.next = false;
+        self.r_error.reset.next = false;
+        self.r_id.enable.next = self.m.rvalid.val();
+        self.r_data.enable.next = self.m.rvalid.val();
+        self.r_last.enable.next = self.m.rvalid.val();
+        self.r_error.enable.next = self.m.rvalid.val();
+        self.r_id.d.next = self.m.rid.val();
+        self.r_data.d.next = self.m.rdata.val();
+        self.r_last.d.next = self.m.rlast.val();
+        self.r_error.d.next = self.m.rresp.val().get_bit(1);
+        self.r_index.next = self.r_id.q.val().get_bits::<3>(3);
+
+        // Write answers.
+        self.m.bready.next = true;
+        self.b_valid.reset.next = self.reset.val();
+        self.b_valid.enable.next = true;
+        self.b_valid.d.next = self.m.bvalid.val();
+        self.b_id.reset.next = false;
+        self.b_error.reset.next = false;
+        self.b_id.enable.next = self.m.bvalid.val();
+        self.b_error.enable.next = self.m.bvalid.val();
+        self.b_id.d.next = self.m.bid.val();
+        self.b_error.d.next = self.m.bresp.val().get_bit(1);
+        self.b_index.next = self.b_id.q.val().get_bits::<3>(3);
+        for i in 0..6 {
+            self.req[i].rdata.next = self.r_data.q.val();
+            self.req[i].rdata_tag.next = self.r_id.q.val().get_bits::<3>(0);
+            self.req[i].rdata_last.next = self.r_last.q.val();
+            self.req[i].rdata_error.next = self.r_error.q.val();
+            self.req[i].rdata_valid.next = self.r_valid.q.val() & (self.r_index.val().index() == i);
+            self.req[i].b_tag.next = self.b_id.q.val().get_bits::<3>(0);
+            self.req[i].b_error.next = self.b_error.q.val();
+            self.req[i].b_valid.next = self.b_valid.q.val() & (self.b_index.val().index() == i);
+        }
+
+        // What is outstanding.
+        if self.do_read.val() & !(self.r_valid.q.val() & self.r_last.q.val()) {
+            self.reads.d.next = self.reads.q.val() + self.one10.val();
+        }
+        if !self.do_read.val() & self.r_valid.q.val() & self.r_last.q.val() {
+            self.reads.d.next = self.reads.q.val() - self.one10.val();
+        }
+        if self.do_write.val() & !self.b_valid.q.val() {
+            self.writes.d.next = self.writes.q.val() + self.one10.val();
+        }
+        if !self.do_write.val() & self.b_valid.q.val() {
+            self.writes.d.next = self.writes.q.val() - self.one10.val();
+        }
+        self.quiet.next = !self.reads.q.val().any() & !self.writes.q.val().any();
+        self.ev_read_line.next = self.r_valid.q.val() & (self.r_index.val() < self.host_queue.val());
+        self.ev_write_line.next = self.req[0].wdata_ready.val()
+            | self.req[1].wdata_ready.val()
+            | self.req[2].wdata_ready.val()
+            | self.req[3].wdata_ready.val();
+    }
+}
+
+crate::dut_ports!(MemoryPort { clock, reset, req, m, quiet, ev_read_line, ev_write_line, ev_direction });

@@ -103,13 +103,29 @@ pub enum Error {
         /// The failure.
         source: CardError,
     },
-    /// A thread number that the pool has no lane for.
-    #[error("thread {thread} has no log: the pool was created with {lanes} lanes")]
+    /// A thread number that the pool has no log for.
+    #[error("thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)")]
     NoLane {
         /// The number.
         thread: u16,
-        /// Lanes of the pool.
+        /// Thread numbers that have one.
         lanes: u16,
+    },
+    /// The log of a thread holds something else.
+    #[error("the log of thread {thread} holds {holds}, and cannot take {wanted} before NearPM_commit_log ends it")]
+    LogInUse {
+        /// The thread.
+        thread: u16,
+        /// What it holds.
+        holds: &'static str,
+        /// What was asked for.
+        wanted: &'static str,
+    },
+    /// Not an entry of the thread's redo log.
+    #[error("offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied")]
+    NotALog {
+        /// The offset.
+        offset: u64,
     },
 }
 

@@ -23,10 +23,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`memory`] | the trait through which persistent memory is reached, and its implementations |
+//! | [`capi`] | the C interface, which `include/nearpm.h` documents |
 //! | [`cards`] | cards by name, for `card:NAME/POOL` |
 //!
 //! One transaction runs at a time on a pool: a second thread waits. Several pools are independent.
 
+pub mod capi;
 pub mod cards;
 pub mod error;
 pub mod memory;
@@ -37,6 +39,7 @@ mod lane;
 mod mechanism;
 mod options;
 mod pool;
+mod primitives;
 mod recovery;
 mod statistics;
 mod transaction;

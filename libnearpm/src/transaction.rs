@@ -1,17 +1,24 @@
 //! An open transaction.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::alloc::{Allocator, Session};
 use crate::error::Error;
 use crate::mechanism::{Acknowledged, Context, Protocol};
 use crate::options::Durability;
+use crate::primitives::ThreadLane;
+use crate::recovery::LaneState;
 
 /// What is behind the lock of a pool.
 pub(crate) struct Inner {
     pub cx: Context,
     pub protocol: Box<dyn Protocol>,
     pub allocator: Allocator,
+    /// What the recovery found in each ring.
+    pub lanes: Vec<LaneState>,
+    /// Logs of the thread numbers that have used the primitives.
+    pub threads: BTreeMap<u16, ThreadLane>,
     /// A rollback or a commit failed half-way: nothing goes on before a recovery.
     pub poisoned: bool,
     /// The pool was closed in order.

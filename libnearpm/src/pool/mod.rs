@@ -1,6 +1,6 @@
 //! Pools: files, card memory, or any [`Memory`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use crate::lane::Lane;
 use crate::mechanism::{Acknowledged, Context, protocol};
 use crate::memory::{Backing, CardMemory, Medium, Memory};
 use crate::options::{Durability, Engine, Mechanism, PoolOptions};
+use crate::primitives::ThreadLane;
 use crate::recovery::{LaneState, Recovery, recover};
 use crate::statistics::{Counters, Statistics, count};
 use crate::transaction::{Inner, Tx};
@@ -246,8 +247,26 @@ fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
+/// Opens the log of a thread number, on the card where that is asked for.
+fn open_lane(
+    options: &PoolOptions,
+    medium: &Medium,
+    head: &PoolHead,
+    on_card: Option<&OnCard>,
+    thread: u16,
+    state: LaneState,
+) -> Result<Lane, Error> {
+    let LaneState { last_txid, entries, formatted } = state;
+    let mut lane = Lane::new(head, thread, last_txid, entries, formatted);
+    lane.format(medium)?;
+    if let Some(on) = on_card.filter(|_| options.engine != Engine::Cpu) {
+        lane.use_card(medium, head, on.card.clone(), on.base)?;
+    }
+    Ok(lane)
+}
+
 /// Gives the pool free when the transaction's thread leaves it, also by a panic.
-struct Owner<'p>(&'p AtomicUsize);
+pub(crate) struct Owner<'p>(&'p AtomicUsize);
 
 impl Drop for Owner<'_> {
     fn drop(&mut self) {
@@ -273,17 +292,13 @@ impl Pool {
         let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
         let pages = Pages::load(&medium, head).map_err(named)?;
         let thread = head.lanes - 1;
-        let LaneState { last_txid, entries, formatted } = lanes[usize::from(thread)];
-        let mut lane = Lane::new(&head, thread, last_txid, entries, formatted);
-        lane.format(&medium)?;
-        if let Some(on) = on_card.as_ref().filter(|_| options.engine != Engine::Cpu) {
-            lane.use_card(&medium, &head, on.card.clone(), on.base)?;
-        }
+        let lane = open_lane(&options, &medium, &head, on_card.as_ref(), thread, lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
         let mut cx = Context { medium, head, pages, lane };
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
-        let inner = Inner { cx, protocol, allocator, poisoned: false, closed: false };
+        let threads = BTreeMap::new();
+        let inner = Inner { cx, protocol, allocator, lanes, threads, poisoned: false, closed: false };
         Ok(Pool {
             inner: Mutex::new(inner),
             owner: AtomicUsize::new(0),
@@ -296,7 +311,7 @@ impl Pool {
         })
     }
 
-    fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
+    pub(crate) fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
         let me = this_thread();
         if self.owner.load(Ordering::Relaxed) == me {
             return Err(Error::Nested);
@@ -389,7 +404,10 @@ impl Pool {
             return Ok(());
         }
         let finished = if inner.poisoned { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
-        let closed = inner.cx.lane.executor.close();
+        let mut closed = inner.cx.lane.executor.close();
+        for thread in inner.threads.values_mut() {
+            closed = closed.and(thread.close(&inner.cx.medium));
+        }
         finished?;
         self.acknowledge(Acknowledged::All);
         closed
@@ -410,6 +428,17 @@ impl Pool {
     /// Free bytes of the heap, in all pieces together.
     pub fn free_bytes(&self) -> Result<u64, Error> {
         Ok(self.lock()?.0.allocator.free_bytes())
+    }
+
+    /// Thread numbers below this have a log for the primitives: all lanes but the last, which is for transactions.
+    pub fn thread_lanes(&self) -> u16 {
+        self.head.lanes - 1
+    }
+
+    pub(crate) fn open_thread(&self, inner: &Inner, thread: u16) -> Result<ThreadLane, Error> {
+        let state = inner.lanes[usize::from(thread)];
+        let medium = &inner.cx.medium;
+        open_lane(&self.options, medium, &self.head, self.on_card.as_ref(), thread, state).map(ThreadLane::new)
     }
 
     /// Counters since the pool was opened.

@@ -45,6 +45,11 @@ impl Pages {
         Ok(Pages { head, table, free, identity })
     }
 
+    /// Whether every logical page is at home.
+    pub fn is_identity(&self) -> bool {
+        self.identity
+    }
+
     /// Offset of a page.
     pub fn offset(&self, page: u64) -> u64 {
         self.head.heap() + page * PAGE_BYTES

@@ -39,7 +39,7 @@ fn a_million_commands_take_about_a_second() {
         let start = (Instant::now(), r.card.cycle());
         for i in 0..COUNT {
             let source = i % 4096 * LINE_U64;
-            r.post(Command { flags: 0, ..undo(1, source, 64, SLOTS + i % 1024 * 128) });
+            r.post(Command { flags: 0, ..undo(5, source, 64, SLOTS + i % 1024 * 128) });
             if i % 32 == 31 {
                 r.status(0);
                 r.collect();
@@ -47,6 +47,7 @@ fn a_million_commands_take_about_a_second() {
             }
         }
         r.settle();
+        assert_eq!(r.status(0).retired as u64, COUNT + 1, "all of them, and the map");
         report("undo logs of 64 B, posted", memory, start.0, r.card.cycle() - start.1);
 
         // Each waited for.
@@ -54,13 +55,14 @@ fn a_million_commands_take_about_a_second() {
         let start = (Instant::now(), r.card.cycle());
         for i in 0..COUNT {
             let source = i % 4096 * LINE_U64;
-            r.post(undo(1, source, 64, SLOTS + i % 1024 * 128));
+            r.post(undo(5, source, 64, SLOTS + i % 1024 * 128));
             r.status(0);
             let next = r.card.cycle() + 300;
             r.card.advance_to(next);
             r.collect();
             r.records.clear();
         }
+        assert_eq!(r.status(0).retired as u64, COUNT + 1);
         report("undo logs of 64 B, one in 1 us", memory, start.0, r.card.cycle() - start.1);
 
         let mut r = rig(memory);

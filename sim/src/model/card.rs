@@ -123,7 +123,6 @@ pub struct ModelCard {
     last_output: u64,
     trace: Option<Vec<Event>>,
     harvest: Harvest,
-    signals: Vec<Signal>,
 }
 
 impl ModelCard {
@@ -175,7 +174,6 @@ impl ModelCard {
             last_output: 0,
             trace: config.trace.then(Vec::new),
             harvest: Harvest::default(),
-            signals: Vec::new(),
         };
         card.boot();
         card
@@ -198,7 +196,10 @@ impl ModelCard {
 
     /// Cycle of the next thing that will happen by itself.
     pub fn next_event(&self) -> Option<u64> {
-        self.wheel.next().into_iter().chain(self.memory.next()).min()
+        match (self.wheel.next(), self.memory.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     pub(super) fn trace(&mut self, what: What) {
@@ -217,17 +218,15 @@ impl ModelCard {
     fn step(&mut self, cycle: u64) {
         self.now = cycle;
         self.wheel.move_to(cycle);
-        let mut harvest = std::mem::take(&mut self.harvest);
-        self.memory.run(cycle, &mut harvest);
-        self.take_harvest(&harvest);
-        self.harvest = harvest;
-        let mut signals = std::mem::take(&mut self.signals);
-        while self.wheel.take(&mut signals) {
-            for signal in signals.drain(..) {
-                self.handle(signal);
-            }
+        if self.memory.must_run(cycle) {
+            let mut harvest = std::mem::take(&mut self.harvest);
+            self.memory.run(cycle, &mut harvest);
+            self.take_harvest(&harvest);
+            self.harvest = harvest;
         }
-        self.signals = signals;
+        while let Some(signal) = self.wheel.pop() {
+            self.handle(signal);
+        }
     }
 
     fn take_harvest(&mut self, harvest: &Harvest) {

@@ -18,7 +18,7 @@ use crate::core::DmaWrite;
 #[derive(Default)]
 pub struct Dispatcher {
     /// Slots that wait for nothing and were not issued, one bit each.
-    ready: u32,
+    pub ready: u32,
     /// Slot and unit that were served last.
     slot_turn: u32,
     unit_turn: usize,

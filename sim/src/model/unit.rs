@@ -286,8 +286,12 @@ impl ModelCard {
         };
         let unit = &mut self.units[u];
         unit.context(context).operations += 1;
+        // Only a copy can start behind others: it reads ahead.
+        let starts = matches!(work, Work::Copy(_)) || unit.operations.is_empty();
         unit.operations.push_back(Operation { context, ready, work });
-        self.wheel.push(ready, Signal::Unit(u as u8));
+        if starts {
+            self.wheel.push(ready, Signal::Unit(u as u8));
+        }
     }
 
     /// Puts the next bursts of a unit at the memory port.
@@ -330,11 +334,15 @@ impl ModelCard {
         let number = unit.reading;
         unit.outstanding.push_back(number);
         unit.lines[0] = unit.lines[0].wrapping_add(burst.beats as u32);
+        let mut more = number + 1 < unit.first + unit.operations.len() as u64;
         if let Work::Copy(copy) = &mut unit.operation(number).work {
             copy.read += burst.beats as u64 * LINE_U64;
             copy.to_read -= burst.beats as u64;
+            more |= copy.to_read > 0;
         }
-        self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+        if more {
+            self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+        }
         burst
     }
 
@@ -372,6 +380,7 @@ impl ModelCard {
             }
             let Some(operation) = unit.operations.front_mut() else { return };
             if operation.ready > now {
+                self.wheel.push(operation.ready, Signal::Unit(u as u8));
                 return;
             }
             let context = operation.context;
@@ -440,7 +449,9 @@ impl ModelCard {
                 self.unit_check(u, context);
             }
         }
-        self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+        if !self.units[u].operations.is_empty() {
+            self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+        }
         Burst { token, address, beats: data.len() as u8 }
     }
 
@@ -485,7 +496,9 @@ impl ModelCard {
             // Done is reported once: the context goes with it.
             self.units[u].contexts[context as usize] = None;
             self.wheel.push(self.now + self.timing.unit_done, Signal::Done { slot, status });
-            self.dispatch_wanted(self.now + self.timing.unit_done);
+            if self.dispatcher.ready != 0 {
+                self.dispatch_wanted(self.now + self.timing.unit_done);
+            }
         } else if running.waiting && !running.offered {
             running.offered = true;
             self.wheel.push(self.now + self.timing.progress, Signal::Progress { unit: u as u8, context });

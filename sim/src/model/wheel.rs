@@ -19,6 +19,8 @@ pub struct Wheel<E> {
     /// Events beyond the span, by cycle and then by their serial number.
     far: BinaryHeap<Reverse<(u64, u64, E)>>,
     serial: u64,
+    /// Events of the current cycle that have been taken.
+    taken: usize,
 }
 
 impl<E: Copy + Ord> Wheel<E> {
@@ -30,6 +32,7 @@ impl<E: Copy + Ord> Wheel<E> {
             occupied: [0; WORDS],
             far: BinaryHeap::new(),
             serial: 0,
+            taken: 0,
         }
     }
 
@@ -88,15 +91,19 @@ impl<E: Copy + Ord> Wheel<E> {
         }
     }
 
-    /// Takes all events of the current cycle into `out`; whether there were any.
-    pub fn take(&mut self, out: &mut Vec<E>) -> bool {
+    /// Takes the next event of the current cycle; events may be added to it meanwhile.
+    #[inline]
+    pub fn pop(&mut self) -> Option<E> {
         let bucket = self.now as usize % SPAN;
-        let any = self.occupied[bucket / 64] >> (bucket % 64) & 1 == 1;
-        if any {
-            out.append(&mut self.buckets[bucket]);
-            self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+        let events = &mut self.buckets[bucket];
+        if let Some(&event) = events.get(self.taken) {
+            self.taken += 1;
+            return Some(event);
         }
-        any
+        events.clear();
+        self.taken = 0;
+        self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+        None
     }
 }
 
@@ -119,9 +126,9 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(at) = wheel.next() {
             wheel.move_to(at);
-            let mut out = Vec::new();
-            assert!(wheel.take(&mut out));
-            seen.extend(out.into_iter().map(|e| (at, e)));
+            let before = seen.len();
+            seen.extend(std::iter::from_fn(|| wheel.pop()).map(|e| (at, e)));
+            assert!(seen.len() > before);
         }
         // Near and far events of one cycle may mix: compare as sets within a cycle.
         seen.sort();

@@ -154,6 +154,15 @@ impl Memory {
         }
     }
 
+    /// Whether [`Memory::run`] has to be called at a cycle before anything else happens there.
+    #[inline]
+    pub fn must_run(&self, cycle: u64) -> bool {
+        match &self.form {
+            Form::Cycle(_) => true,
+            Form::Transaction(m) => m.next().is_some_and(|next| next <= cycle),
+        }
+    }
+
     /// Runs to a cycle, which is not beyond [`Memory::next`], and hands out what finishes there.
     pub fn run(&mut self, cycle: u64, harvest: &mut Harvest) {
         harvest.clear();

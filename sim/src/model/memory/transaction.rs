@@ -94,9 +94,10 @@ impl TransactionMemory {
     }
 
     pub fn next(&self) -> Option<u64> {
-        let read = self.reads.front().map(|r| r.done);
-        let write = self.writes.front().map(|w| w.done);
-        read.into_iter().chain(write).min()
+        let read = self.reads.front().map_or(u64::MAX, |r| r.done);
+        let write = self.writes.front().map_or(u64::MAX, |w| w.done);
+        let next = read.min(write);
+        (next != u64::MAX).then_some(next)
     }
 
     pub fn is_quiet(&self) -> bool {

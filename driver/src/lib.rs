@@ -10,6 +10,9 @@
 //!
 //! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process.
 
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
 pub mod card;
 pub mod error;
 #[cfg(any(test, feature = "mock"))]

@@ -3,7 +3,7 @@
 //! Unsafe code here does three things: it reads strings and buffers that C hands over, it writes results to where C asks, and
 //! it exports the names. What a caller must keep to is in the header.
 
-#![allow(non_snake_case)]
+#![allow(non_snake_case, unsafe_code)]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -28,6 +28,9 @@
 //!
 //! One transaction runs at a time on a pool: a second thread waits. Several pools are independent.
 
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
 pub mod capi;
 pub mod cards;
 pub mod error;

@@ -1,7 +1,9 @@
 //! A file that is mapped into the process.
 //!
 //! The unsafe code of the library's memory access is here and nowhere else: raw copies into and
-//! out of a mapping, cache-line instructions, and the system calls that memmap2 does not cover.
+//! out of a mapping, cache-line instructions, and the system calls that no safe crate covers.
+
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -210,6 +212,16 @@ impl Memory for MappedMemory {
 
     fn address(&self) -> Option<*mut u8> {
         Some(self.pointer())
+    }
+}
+
+/// Makes a file `bytes` long and reserves all of them on its medium.
+pub(crate) fn reserve(file: &File, bytes: u64) -> std::io::Result<()> {
+    let length = libc::off_t::try_from(bytes).map_err(|_| std::io::Error::from_raw_os_error(libc::EFBIG))?;
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call touches no memory.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
+        0 => Ok(()),
+        code => Err(std::io::Error::from_raw_os_error(code)),
     }
 }
 

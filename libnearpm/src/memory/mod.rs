@@ -15,6 +15,7 @@ mod volatile;
 
 pub use card::CardMemory;
 pub(crate) use medium::{Backing, Medium};
+pub(crate) use mapped::reserve;
 pub use mapped::{MappedMemory, Survives};
 pub use test::{Event, Image, TestMemory};
 pub use volatile::VolatileMemory;

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::error::{Error, Problem};
@@ -72,16 +71,10 @@ fn lock(path: &Path, file: &File) -> Result<(), Error> {
 
 /// Reserves the bytes, so that a store to the mapping never finds the medium full.
 fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
-    let no_space = Problem::NoSpace { needed: bytes };
-    let Ok(length) = libc::off_t::try_from(bytes) else { return Err(no_space.at(path.display())) };
-    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call touches no memory.
-    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
-    match code {
-        0 => Ok(()),
-        libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Err(no_space.at(path.display())),
-        code => {
-            let error = std::io::Error::from_raw_os_error(code);
-            Err(Error::system(format!("reserve {bytes} bytes for {}", path.display()), error))
+    crate::memory::reserve(file, bytes).map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Problem::NoSpace { needed: bytes }.at(path.display())
         }
-    }
+        _ => Error::system(format!("reserve {bytes} bytes for {}", path.display()), error),
+    })
 }

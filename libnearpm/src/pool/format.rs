@@ -18,6 +18,9 @@ use crate::options::{Mechanism, PoolOptions};
 /// Fewest pages of a heap: its tables and four chunks.
 const MIN_PAGES: u64 = 20;
 
+/// More than any medium has; keeps the arithmetic of offsets inside 64 bits.
+const MAX_BYTES: u64 = 1 << 56;
+
 /// The head of a new pool of `bytes` bytes.
 pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
     let lanes = options.lanes.unwrap_or(match bytes {
@@ -36,6 +39,12 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
             what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (PoolOptions::ring_bytes)",
         });
     }
+    if bytes > MAX_BYTES {
+        return Err(Problem::NoSpace { needed: bytes });
+    }
+    if options.spare_pages.is_some_and(|pages| pages > MAX_BYTES / PAGE_BYTES) {
+        return Err(Problem::BadOption { what: "no medium has so many spare pages (PoolOptions::spare_pages)" });
+    }
     let mut head =
         PoolHead { magic: POOL_MAGIC, version: POOL_VERSION, bytes, ring_bytes, lanes, ..PoolHead::default() };
     let set_pages = |head: &mut PoolHead, pages: u64| {
@@ -43,7 +52,7 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
         head.spare = options.spare_pages.unwrap_or_else(|| (pages / 8).max(MIN_PAGES / 2));
     };
     set_pages(&mut head, MIN_PAGES);
-    if head.spare > 1 << 40 || head.end() > bytes {
+    if head.end() > bytes {
         return Err(Problem::TooSmall { bytes, minimum: head.end() });
     }
     // The end rises with the pages: the largest number that fits is found by halving.

@@ -144,6 +144,12 @@ impl Memory {
 
     /// One cycle of the unit.
     pub fn step(&mut self, dut: &mut dyn Dut) {
+        self.act(dut);
+        dut.cycle();
+    }
+
+    /// What the memory does in a cycle, up to its end: all inputs of the unit that belong to it are set.
+    pub fn act(&mut self, dut: &mut dyn Dut) {
         let high = |dut: &mut dyn Dut, pin| dut.read(pin).bit(0);
         // Answers. An offered beat stays until it is taken; the unit is always ready.
         if self.present_read.is_none_or(|i| self.reads[i].at == 0) {
@@ -229,7 +235,6 @@ impl Memory {
                 self.present_read = None;
             }
         }
-        dut.cycle();
         self.now += 1;
     }
 }

@@ -52,6 +52,9 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
         head.spare = options.spare_pages.unwrap_or_else(|| (pages / 8).max(MIN_PAGES / 2));
     };
     set_pages(&mut head, MIN_PAGES);
+    if options.ring_bytes.is_none() && head.end() > bytes {
+        head.ring_bytes = MIN_RING_BYTES;
+    }
     if head.end() > bytes {
         return Err(Problem::TooSmall { bytes, minimum: head.end() });
     }

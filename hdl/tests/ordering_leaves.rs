@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::address_map::AddressMap;
+use nearpm_hdl::units::command_port::CommandPort;
 use nearpm_hdl::units::decoder::Decoder;
 use nearpm_hdl::units::dependency_matrix::DependencyMatrix;
 use nearpm_hdl::units::dispatcher::Dispatcher;
+use nearpm_hdl::units::front::Front;
+use nearpm_hdl::units::host_port::HostPort;
+use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::range_table::RangeTable;
 use nearpm_hdl::units::request_slots::RequestSlots;
@@ -192,4 +196,8 @@ fn the_other_units_build_without_denied_warnings() {
     on_both_back_ends::<Decoder>(|dut| dut.reset());
     on_both_back_ends::<OrderingPoint>(|dut| dut.reset());
     on_both_back_ends::<Dispatcher>(|dut| dut.reset());
+    on_both_back_ends::<CommandPort>(|dut| dut.reset());
+    on_both_back_ends::<HostPort>(|dut| dut.reset());
+    on_both_back_ends::<HostQueue>(|dut| dut.reset());
+    on_both_back_ends::<Front>(|dut| dut.reset());
 }

@@ -26,3 +26,8 @@ pub mod dispatcher;
 pub mod ordering_point;
 pub mod firmware_store;
 pub mod back;
+pub mod command_port;
+pub mod page_table;
+pub mod host_port;
+pub mod host_queue;
+pub mod front;

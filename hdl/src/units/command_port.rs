@@ -1,0 +1,355 @@
+//! The command pages: 64-byte commands from any split of stores.
+
+use super::page_table::{MergeBytes, PageTable};
+use crate::bundles::AxiSlave;
+use crate::cells::{AsyncRam, Concat, Crc32cBlock};
+use nearpm_interface::seal::RESIDUE;
+use rust_hdl::prelude::*;
+
+/// Where the port is with the write in hand.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Step {
+    Idle,
+    Merge,
+    Check,
+    Offer,
+    Numbering,
+    Answer,
+    Clear,
+}
+
+/// AXI slave of the command BAR.
+///
+/// Guarantees: a slot becomes a command when all its 64 bytes have arrived, in any split and order, and its checksum holds;
+/// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat. One write
+/// at a time, answered when it is merged or its command numbered, refused or dropped; `busy` from the address handshake on. A
+/// read of a page is taken only when no write is in hand here or in HostPort, and answers its status line. Bound: six cycles from the
+/// data of a whole command to its offer.
+#[derive(LogicBlock)]
+pub struct CommandPort {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no slot holds anything.
+    pub reset: Signal<In, Bit>,
+    /// The command BAR: page in address bits 13:12, slot in 11:6. Single beats.
+    pub s: AxiSlave<16, 512, 64, 6>,
+    /// Take no new address.
+    pub stop: Signal<In, Bit>,
+    /// Pulse: forget half-filled slots, zero the counters.
+    pub clear: Signal<In, Bit>,
+    /// A command whose checksum holds.
+    pub cmd_valid: Signal<Out, Bit>,
+    /// The decoder takes it.
+    pub cmd_ready: Signal<In, Bit>,
+    /// Its bytes, byte 0 lowest.
+    pub cmd_data: Signal<Out, Bits<512>>,
+    /// Its page.
+    pub cmd_page: Signal<Out, Bits<2>>,
+    /// Pulse: it was numbered, refused or dropped; with `cmd_ready` or later.
+    pub cmd_done: Signal<In, Bit>,
+    /// A write is in hand: HostPort offers nothing.
+    pub busy: Signal<Out, Bit>,
+    /// HostPort has a write that is not numbered.
+    pub host_writes_pending: Signal<In, Bit>,
+    /// Order number of the last numbered item.
+    pub order: Signal<In, Bits<64>>,
+    /// Pulse: a full slot was dropped for its checksum.
+    pub ev_dropped: Signal<Out, Bit>,
+    /// Pulse: a command is accepted.
+    pub accepted_valid: Signal<In, Bit>,
+    /// Its page.
+    pub accepted_page: Signal<In, Bits<2>>,
+    /// Pulse: a command is retired.
+    pub retired_valid: Signal<In, Bit>,
+    /// Its page.
+    pub retired_page: Signal<In, Bits<2>>,
+    /// Pulse: a command is refused.
+    pub refused_valid: Signal<In, Bit>,
+    /// Its page.
+    pub refused_page: Signal<In, Bits<2>>,
+    /// Its tag.
+    pub refused_tag: Signal<In, Bits<32>>,
+    /// Its status.
+    pub refused_status: Signal<In, Bits<8>>,
+    /// Pulse: a command is failed.
+    pub failed_valid: Signal<In, Bit>,
+    /// Its page.
+    pub failed_page: Signal<In, Bits<2>>,
+    /// Its tag.
+    pub failed_tag: Signal<In, Bits<32>>,
+    /// Its status.
+    pub failed_status: Signal<In, Bits<8>>,
+    step: DFF<Step>,
+    address: DFF<Bits<16>>,
+    data: DFF<Bits<512>>,
+    strobes: DFF<Bits<64>>,
+    whole: DFF<Bits<512>>,
+    id: DFF<Bits<6>>,
+    timer: DFF<Bits<2>>,
+    has_address: DFF<Bit>,
+    sweep: DFF<Bits<6>>,
+    slot: Concat<2, 4, 6>,
+    bytes: AsyncRam<Bits<512>, 6, 1>,
+    masks: AsyncRam<Bits<64>, 6, 1>,
+    old_mask: Signal<Local, Bits<64>>,
+    old_bytes: Signal<Local, Bits<512>>,
+    mask: Signal<Local, Bits<64>>,
+    merged: MergeBytes,
+    in_page: Signal<Local, Bit>,
+    full: Signal<Local, Bit>,
+    good: Signal<Local, Bit>,
+    crc: Crc32cBlock,
+    counts: PageTable,
+    takes_read: Signal<Local, Bit>,
+    reading: DFF<Bit>,
+    read_id: DFF<Bits<6>>,
+    read_page: DFF<Bits<2>>,
+    all: Constant<Bits<64>>,
+    none: Constant<Bits<64>>,
+    residue: Constant<Bits<32>>,
+    one2: Constant<Bits<2>>,
+    last_wait: Constant<Bits<2>>,
+    zero2: Constant<Bits<2>>,
+    zero6: Constant<Bits<6>>,
+    one6: Constant<Bits<6>>,
+    last6: Constant<Bits<6>>,
+}
+
+impl Default for CommandPort {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            stop: Default::default(),
+            clear: Default::default(),
+            cmd_valid: Default::default(),
+            cmd_ready: Default::default(),
+            cmd_data: Default::default(),
+            cmd_page: Default::default(),
+            cmd_done: Default::default(),
+            busy: Default::default(),
+            host_writes_pending: Default::default(),
+            order: Default::default(),
+            ev_dropped: Default::default(),
+            accepted_valid: Default::default(),
+            accepted_page: Default::default(),
+            retired_valid: Default::default(),
+            retired_page: Default::default(),
+            refused_valid: Default::default(),
+            refused_page: Default::default(),
+            refused_tag: Default::default(),
+            refused_status: Default::default(),
+            failed_valid: Default::default(),
+            failed_page: Default::default(),
+            failed_tag: Default::default(),
+            failed_status: Default::default(),
+            step: Default::default(),
+            address: Default::default(),
+            data: Default::default(),
+            strobes: Default::default(),
+            whole: Default::default(),
+            id: Default::default(),
+            timer: Default::default(),
+            has_address: Default::default(),
+            sweep: Default::default(),
+            slot: Default::default(),
+            bytes: Default::default(),
+            masks: Default::default(),
+            old_mask: Default::default(),
+            old_bytes: Default::default(),
+            mask: Default::default(),
+            merged: Default::default(),
+            in_page: Default::default(),
+            full: Default::default(),
+            good: Default::default(),
+            crc: Default::default(),
+            counts: Default::default(),
+            takes_read: Default::default(),
+            reading: Default::default(),
+            read_id: Default::default(),
+            read_page: Default::default(),
+            all: Constant::new(Bits::<64>::mask()),
+            none: Constant::new(0.into()),
+            residue: Constant::new(u64::from(RESIDUE).into()),
+            one2: Constant::new(1.into()),
+            last_wait: Constant::new(3.into()),
+            zero2: Constant::new(0.into()),
+            zero6: Constant::new(0.into()),
+            one6: Constant::new(1.into()),
+            last6: Constant::new(63.into()),
+        }
+    }
+}
+
+impl Logic for CommandPort {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, step, address, data, strobes, whole, id, timer, has_address, sweep, reading, read_id, read_page);
+        clock!(self, clock, bytes, masks, crc, counts);
+        self.crc.reset.next = self.reset.val();
+        self.counts.reset.next = self.reset.val() | self.clear.val();
+
+        // The slot of the write in hand.
+        self.slot.high.next = self.address.q.val().get_bits::<2>(12);
+        self.slot.low.next = self.address.q.val().get_bits::<4>(6);
+        self.in_page.next = !self.address.q.val().get_bits::<2>(10).any() & !self.address.q.val().get_bits::<2>(14).any();
+        self.bytes.read_address[0].next = self.slot.o.val();
+        self.masks.read_address[0].next = self.slot.o.val();
+        self.old_mask.next = self.masks.read_data[0].val();
+        self.old_bytes.next = self.bytes.read_data[0].val();
+        self.mask.next = self.old_mask.val() | self.strobes.q.val();
+        if (self.old_mask.val() & self.strobes.q.val()).any() {
+            // A byte comes twice: a new command has begun.
+            self.mask.next = self.strobes.q.val();
+        }
+        self.full.next = self.mask.val() == self.all.val();
+        self.merged.old.next = self.old_bytes.val();
+        self.merged.new_bytes.next = self.data.q.val();
+        self.merged.strobes.next = self.strobes.q.val();
+        self.bytes.write_address.next = self.slot.o.val();
+        self.bytes.write_data.next = self.merged.o.val();
+        self.bytes.write_enable.next = false;
+        self.masks.write_address.next = self.slot.o.val();
+        self.masks.write_data.next = self.mask.val();
+        self.masks.write_enable.next = false;
+
+        self.crc.valid.next = false;
+        self.crc.first.next = true;
+        self.crc.block.next = self.whole.q.val();
+        self.good.next = self.crc.crc.val() == self.residue.val();
+        self.cmd_valid.next = false;
+        self.cmd_data.next = self.whole.q.val();
+        self.cmd_page.next = self.address.q.val().get_bits::<2>(12);
+        self.ev_dropped.next = false;
+        self.busy.next = (self.step.q.val() != Step::Idle) | self.has_address.q.val() | self.s.awvalid.val() | self.s.wvalid.val();
+
+        self.s.awready.next = false;
+        self.s.wready.next = false;
+        self.s.bvalid.next = false;
+        self.s.bid.next = self.id.q.val();
+        self.s.bresp.next = self.zero2.val();
+
+        match self.step.q.val() {
+            Step::Clear => {
+                self.masks.write_address.next = self.sweep.q.val();
+                self.masks.write_data.next = self.none.val();
+                self.masks.write_enable.next = true;
+                self.sweep.d.next = self.sweep.q.val() + self.one6.val();
+                if self.sweep.q.val() == self.last6.val() {
+                    self.step.d.next = Step::Idle;
+                }
+            }
+            Step::Idle => {
+                self.s.awready.next = !self.has_address.q.val() & !self.stop.val();
+                if self.s.awvalid.val() & !self.has_address.q.val() & !self.stop.val() {
+                    self.address.d.next = self.s.awaddr.val();
+                    self.id.d.next = self.s.awid.val();
+                    self.has_address.d.next = true;
+                }
+                // Data may come with its address or later, never before.
+                self.s.wready.next = self.has_address.q.val() | (self.s.awvalid.val() & !self.stop.val());
+                if self.s.wvalid.val() & (self.has_address.q.val() | (self.s.awvalid.val() & !self.stop.val())) {
+                    self.data.d.next = self.s.wdata.val();
+                    self.strobes.d.next = self.s.wstrb.val();
+                    self.has_address.d.next = false;
+                    self.step.d.next = Step::Merge;
+                }
+                if self.clear.val() {
+                    self.sweep.d.next = self.zero6.val();
+                    self.step.d.next = Step::Clear;
+                }
+            }
+            Step::Merge => {
+                self.whole.d.next = self.merged.o.val();
+                self.timer.d.next = self.zero2.val();
+                self.step.d.next = Step::Answer;
+                if self.in_page.val() {
+                    self.bytes.write_enable.next = true;
+                    self.masks.write_enable.next = true;
+                    if self.full.val() {
+                        self.masks.write_data.next = self.none.val();
+                        self.step.d.next = Step::Check;
+                    }
+                }
+            }
+            Step::Check => {
+                self.crc.valid.next = !self.timer.q.val().any();
+                self.timer.d.next = self.timer.q.val() + self.one2.val();
+                if self.timer.q.val() == self.last_wait.val() {
+                    self.step.d.next = Step::Offer;
+                    if !self.good.val() {
+                        self.ev_dropped.next = true;
+                        self.step.d.next = Step::Answer;
+                    }
+                }
+            }
+            Step::Offer => {
+                self.cmd_valid.next = true;
+                if self.cmd_ready.val() {
+                    self.step.d.next = Step::Numbering;
+                }
+                if self.cmd_done.val() {
+                    self.step.d.next = Step::Answer;
+                }
+            }
+            Step::Numbering => {
+                if self.cmd_done.val() {
+                    self.step.d.next = Step::Answer;
+                }
+            }
+            Step::Answer => {
+                self.s.bvalid.next = true;
+                if self.s.bready.val() {
+                    self.step.d.next = Step::Idle;
+                }
+            }
+            _ => {
+                self.step.d.next = Step::Idle;
+            }
+        }
+
+        // Reads answer the status line of their page.
+        self.counts.read_page.next = self.read_page.q.val();
+        self.counts.order.next = self.order.val();
+        self.takes_read.next = self.s.arvalid.val() & !self.reading.q.val() & !self.busy.val() & !self.host_writes_pending.val() & !self.stop.val();
+        self.s.arready.next = self.takes_read.val();
+        self.s.rvalid.next = self.reading.q.val();
+        self.s.rid.next = self.read_id.q.val();
+        self.s.rdata.next = self.counts.line.val();
+        self.s.rresp.next = self.zero2.val();
+        self.s.rlast.next = true;
+        if self.takes_read.val() {
+            self.reading.d.next = true;
+            self.read_id.d.next = self.s.arid.val();
+            self.read_page.d.next = self.s.araddr.val().get_bits::<2>(12);
+        }
+        if self.reading.q.val() & self.s.rready.val() {
+            self.reading.d.next = false;
+        }
+        self.counts.accepted_valid.next = self.accepted_valid.val();
+        self.counts.accepted_page.next = self.accepted_page.val();
+        self.counts.retired_valid.next = self.retired_valid.val();
+        self.counts.retired_page.next = self.retired_page.val();
+        self.counts.refused_valid.next = self.refused_valid.val();
+        self.counts.refused_page.next = self.refused_page.val();
+        self.counts.refused_tag.next = self.refused_tag.val();
+        self.counts.refused_status.next = self.refused_status.val();
+        self.counts.failed_valid.next = self.failed_valid.val();
+        self.counts.failed_page.next = self.failed_page.val();
+        self.counts.failed_tag.next = self.failed_tag.val();
+        self.counts.failed_status.next = self.failed_status.val();
+        self.counts.dropped_valid.next = self.ev_dropped.val();
+        self.counts.dropped_page.next = self.address.q.val().get_bits::<2>(12);
+        if self.reset.val() {
+            self.step.d.next = Step::Clear;
+            self.sweep.d.next = self.zero6.val();
+            self.has_address.d.next = false;
+            self.reading.d.next = false;
+        }
+    }
+}
+
+crate::dut_ports!(CommandPort {
+    clock, reset, s, stop, clear, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, busy, host_writes_pending, order, ev_dropped, accepted_valid, accepted_page, retired_valid, retired_page, refused_valid, refused_page, refused_tag, refused_status, failed_valid, failed_page, failed_tag, failed_status,
+});

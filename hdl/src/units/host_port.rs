@@ -1,0 +1,317 @@
+//! The PM window: host loads and stores, line by line.
+
+use crate::bundles::AxiSlave;
+use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, SAVE_BASE, SAVE_BYTES};
+use rust_hdl::prelude::*;
+
+/// Lines of the save area, as the upper bits of a line address that all of them share.
+const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
+
+/// AXI slave of the PM window.
+///
+/// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
+/// later is numbered later. Stores go first where both wait. Refused with SLVERR and without effect: everything while the window is closed,
+/// what lies beyond memory, and stores to the save area and to the firmware slot in force. Bound: a load a cycle, a store in
+/// three; bursts are served a line at a time, and a load burst waits until no other load is open.
+#[derive(LogicBlock)]
+pub struct HostPort {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high.
+    pub reset: Signal<In, Bit>,
+    /// The PM window; 64-byte beats.
+    pub s: AxiSlave<40, 512, 64, 6>,
+    /// Accesses are taken; else refused.
+    pub window_open: Signal<In, Bit>,
+    /// Lines of persistent memory.
+    pub pm_lines: Signal<In, Bits<34>>,
+    /// Firmware slot in force.
+    pub firmware_slot: Signal<In, Bit>,
+    /// Hand nothing over: the command port has a write in hand.
+    pub hold: Signal<In, Bit>,
+    /// Take nothing.
+    pub stop: Signal<In, Bit>,
+    /// An access of one line.
+    pub acc_valid: Signal<Out, Bit>,
+    /// It is numbered.
+    pub acc_ready: Signal<In, Bit>,
+    /// It stores.
+    pub acc_write: Signal<Out, Bit>,
+    /// Its line address.
+    pub acc_line: Signal<Out, Bits<34>>,
+    /// What it stores.
+    pub acc_data: Signal<Out, Bits<512>>,
+    /// Bytes that it stores.
+    pub acc_strb: Signal<Out, Bits<64>>,
+    /// Returned with the data.
+    pub acc_id: Signal<Out, Bits<6>>,
+    /// Data of a load.
+    pub rsp_valid: Signal<In, Bit>,
+    /// It is taken.
+    pub rsp_ready: Signal<Out, Bit>,
+    /// Its identifier.
+    pub rsp_id: Signal<In, Bits<6>>,
+    /// The line.
+    pub rsp_data: Signal<In, Bits<512>>,
+    /// The memory could not read it.
+    pub rsp_error: Signal<In, Bit>,
+    /// A store is taken in part.
+    pub writes_pending: Signal<Out, Bit>,
+    /// Pulse: a line is loaded.
+    pub ev_read: Signal<Out, Bit>,
+    /// Pulse: a line is stored.
+    pub ev_write: Signal<Out, Bit>,
+    /// Pulse: a line is refused.
+    pub ev_refused: Signal<Out, Bit>,
+    has_write: DFF<Bit>,
+    answer: DFF<Bit>,
+    write_line: DFF<Bits<34>>,
+    write_id: DFF<Bits<6>>,
+    write_error: DFF<Bit>,
+    has_burst: DFF<Bit>,
+    burst_line: DFF<Bits<34>>,
+    burst_left: DFF<Bits<8>>,
+    burst_id: DFF<Bits<6>>,
+    burst_waits: DFF<Bit>,
+    open_loads: DFF<Bits<8>>,
+    refusal: DFF<Bit>,
+    refusal_id: DFF<Bits<6>>,
+    offer_write: Signal<Local, Bit>,
+    offer_read: Signal<Local, Bit>,
+    write_bad: Signal<Local, Bit>,
+    read_bad: Signal<Local, Bit>,
+    read_line: Signal<Local, Bits<34>>,
+    takes_write: Signal<Local, Bit>,
+    takes_read: Signal<Local, Bit>,
+    load_done: Signal<Local, Bit>,
+    answers: Signal<Local, Bit>,
+    single: Signal<Local, Bit>,
+    zero2: Constant<Bits<2>>,
+    slave_error: Constant<Bits<2>>,
+    zero8: Constant<Bits<8>>,
+    one8: Constant<Bits<8>>,
+    one34: Constant<Bits<34>>,
+    save_page: Constant<Bits<24>>,
+    firmware0: Constant<Bits<28>>,
+    firmware1: Constant<Bits<28>>,
+}
+
+impl Default for HostPort {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            window_open: Default::default(),
+            pm_lines: Default::default(),
+            firmware_slot: Default::default(),
+            hold: Default::default(),
+            stop: Default::default(),
+            acc_valid: Default::default(),
+            acc_ready: Default::default(),
+            acc_write: Default::default(),
+            acc_line: Default::default(),
+            acc_data: Default::default(),
+            acc_strb: Default::default(),
+            acc_id: Default::default(),
+            rsp_valid: Default::default(),
+            rsp_ready: Default::default(),
+            rsp_id: Default::default(),
+            rsp_data: Default::default(),
+            rsp_error: Default::default(),
+            writes_pending: Default::default(),
+            ev_read: Default::default(),
+            ev_write: Default::default(),
+            ev_refused: Default::default(),
+            has_write: Default::default(),
+            answer: Default::default(),
+            write_line: Default::default(),
+            write_id: Default::default(),
+            write_error: Default::default(),
+            has_burst: Default::default(),
+            burst_line: Default::default(),
+            burst_left: Default::default(),
+            burst_id: Default::default(),
+            burst_waits: Default::default(),
+            open_loads: Default::default(),
+            refusal: Default::default(),
+            refusal_id: Default::default(),
+            offer_write: Default::default(),
+            offer_read: Default::default(),
+            write_bad: Default::default(),
+            read_bad: Default::default(),
+            read_line: Default::default(),
+            takes_write: Default::default(),
+            takes_read: Default::default(),
+            load_done: Default::default(),
+            answers: Default::default(),
+            single: Default::default(),
+            zero2: Constant::new(0.into()),
+            slave_error: Constant::new(2.into()),
+            zero8: Constant::new(0.into()),
+            one8: Constant::new(1.into()),
+            one34: Constant::new(1.into()),
+            save_page: Constant::new((SAVE_BASE / LINE_U64 / SAVE_LINES).into()),
+            firmware0: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES).into()),
+            firmware1: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES + 1).into()),
+        }
+    }
+}
+
+impl Logic for HostPort {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, has_write, answer, write_line, write_id, write_error, has_burst, burst_line, burst_left, burst_id, burst_waits, open_loads, refusal, refusal_id);
+        // A store: the address is kept, the data goes straight on.
+        self.write_bad.next = !self.window_open.val()
+            | (self.write_line.q.val() >= self.pm_lines.val())
+            | (self.write_line.q.val().get_bits::<24>(10) == self.save_page.val())
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val()) & !self.firmware_slot.val())
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware1.val()) & self.firmware_slot.val());
+        self.offer_write.next = self.has_write.q.val() & self.s.wvalid.val() & !self.hold.val() & !self.stop.val();
+        self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
+        self.s.awready.next = !self.has_write.q.val() & !self.answer.q.val() & !self.stop.val();
+        self.s.wready.next = self.takes_write.val();
+        self.s.bvalid.next = self.answer.q.val();
+        self.s.bid.next = self.write_id.q.val();
+        self.s.bresp.next = self.zero2.val();
+        if self.write_error.q.val() {
+            self.s.bresp.next = self.slave_error.val();
+        }
+        if self.answer.q.val() & self.s.bready.val() {
+            self.answer.d.next = false;
+        }
+        if self.s.awvalid.val() & !self.has_write.q.val() & !self.answer.q.val() & !self.stop.val() {
+            self.has_write.d.next = true;
+            self.write_line.d.next = self.s.awaddr.val().get_bits::<34>(6);
+            self.write_id.d.next = self.s.awid.val();
+            self.write_error.d.next = false;
+        }
+        if self.takes_write.val() {
+            self.write_line.d.next = self.write_line.q.val() + self.one34.val();
+            self.write_error.d.next = self.write_error.q.val() | self.write_bad.val();
+            if self.s.wlast.val() {
+                self.has_write.d.next = false;
+                self.answer.d.next = true;
+            }
+        }
+        self.writes_pending.next = self.has_write.q.val() | self.s.awvalid.val();
+
+        // A load: a single one is handed over as it comes; a burst is kept.
+        self.single.next = !self.s.arlen.val().any();
+        self.read_line.next = self.s.araddr.val().get_bits::<34>(6);
+        self.offer_read.next = self.s.arvalid.val() & self.single.val() & !self.has_burst.q.val();
+        if self.has_burst.q.val() {
+            self.read_line.next = self.burst_line.q.val();
+            self.offer_read.next = !self.burst_waits.q.val();
+        }
+        self.read_bad.next = !self.window_open.val() | (self.read_line.val() >= self.pm_lines.val());
+        self.takes_read.next = self.offer_read.val()
+            & !self.has_write.q.val()
+            & !self.s.awvalid.val()
+            & !self.hold.val()
+            & !self.stop.val()
+            & !self.refusal.q.val()
+            & (self.read_bad.val() | self.acc_ready.val());
+        self.s.arready.next = self.takes_read.val() & !self.has_burst.q.val();
+        if self.s.arvalid.val()
+            & !self.single.val()
+            & !self.has_burst.q.val()
+            & !self.open_loads.q.val().any()
+            & !self.refusal.q.val()
+            & !self.has_write.q.val()
+            & !self.s.awvalid.val()
+            & !self.hold.val()
+            & !self.stop.val()
+        {
+            self.s.arready.next = true;
+            self.has_burst.d.next = true;
+            self.burst_waits.d.next = false;
+            self.burst_line.d.next = self.s.araddr.val().get_bits::<34>(6);
+            self.burst_left.d.next = self.s.arlen.val();
+            self.burst_id.d.next = self.s.arid.val();
+        }
+        if self.takes_read.val() {
+            if self.has_burst.q.val() {
+                self.burst_waits.d.next = true;
+            }
+            if self.read_bad.val() {
+                self.refusal.d.next = true;
+                self.refusal_id.d.next = self.s.arid.val();
+                if self.has_burst.q.val() {
+                    self.refusal_id.d.next = self.burst_id.q.val();
+                }
+            }
+        }
+
+        self.acc_valid.next = (self.offer_write.val() & !self.write_bad.val())
+            | (self.offer_read.val()
+                & !self.read_bad.val()
+                & !self.has_write.q.val()
+                & !self.s.awvalid.val()
+                & !self.hold.val()
+                & !self.stop.val()
+                & !self.refusal.q.val());
+        self.acc_write.next = self.has_write.q.val();
+        self.acc_line.next = self.read_line.val();
+        self.acc_id.next = self.s.arid.val();
+        if self.has_burst.q.val() {
+            self.acc_id.next = self.burst_id.q.val();
+        }
+        if self.has_write.q.val() {
+            self.acc_line.next = self.write_line.q.val();
+            self.acc_id.next = self.write_id.q.val();
+        }
+        self.acc_data.next = self.s.wdata.val();
+        self.acc_strb.next = self.s.wstrb.val();
+
+        // Data of loads, and refusals.
+        self.answers.next = self.rsp_valid.val() | self.refusal.q.val();
+        self.s.rvalid.next = self.answers.val();
+        self.s.rid.next = self.refusal_id.q.val();
+        self.s.rdata.next = self.rsp_data.val();
+        self.s.rresp.next = self.slave_error.val();
+        self.s.rlast.next = !self.has_burst.q.val() | !self.burst_left.q.val().any();
+        self.rsp_ready.next = self.s.rready.val();
+        self.load_done.next = self.answers.val() & self.s.rready.val();
+        if self.rsp_valid.val() {
+            self.s.rid.next = self.rsp_id.val();
+            self.s.rresp.next = self.zero2.val();
+            if self.rsp_error.val() {
+                self.s.rresp.next = self.slave_error.val();
+            }
+        } else {
+            if self.refusal.q.val() & self.s.rready.val() {
+                self.refusal.d.next = false;
+            }
+        }
+        if self.load_done.val() & self.has_burst.q.val() {
+            self.burst_waits.d.next = false;
+            self.burst_line.d.next = self.burst_line.q.val() + self.one34.val();
+            self.burst_left.d.next = self.burst_left.q.val() - self.one8.val();
+            if !self.burst_left.q.val().any() {
+                self.has_burst.d.next = false;
+            }
+        }
+        if self.takes_read.val() & !self.load_done.val() {
+            self.open_loads.d.next = self.open_loads.q.val() + self.one8.val();
+        }
+        if !self.takes_read.val() & self.load_done.val() {
+            self.open_loads.d.next = self.open_loads.q.val() - self.one8.val();
+        }
+        self.ev_read.next = self.takes_read.val() & !self.read_bad.val();
+        self.ev_write.next = self.takes_write.val() & !self.write_bad.val();
+        self.ev_refused.next = (self.takes_write.val() & self.write_bad.val()) | (self.takes_read.val() & self.read_bad.val());
+        if self.reset.val() {
+            self.has_write.d.next = false;
+            self.answer.d.next = false;
+            self.has_burst.d.next = false;
+            self.refusal.d.next = false;
+            self.open_loads.d.next = self.zero8.val();
+        }
+    }
+}
+
+crate::dut_ports!(HostPort {
+    clock, reset, s, window_open, pm_lines, firmware_slot, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
+});

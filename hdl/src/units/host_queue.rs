@@ -1,0 +1,426 @@
+//! Host loads and stores from numbering to the memory's answer.
+
+use crate::bundles::MemoryRequester;
+use crate::cells::{AsyncRam, Fifo, PriorityPick, Register, RoundRobin};
+use rust_hdl::prelude::*;
+
+/// What the queue keeps of a line besides its data.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+pub struct HostLine {
+    /// Line address.
+    pub line: Bits<34>,
+    /// Bytes to store.
+    pub strobes: Bits<64>,
+    /// Identifier of a load.
+    pub id: Bits<6>,
+    /// Order number.
+    pub order: Bits<64>,
+}
+
+crate::port_record!(HostLine { line, strobes, id, order });
+
+/// A load's data on its way to the host.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+pub struct HostAnswer {
+    /// Identifier of the load.
+    pub id: Bits<6>,
+    /// The memory could not read.
+    pub error: Bit,
+    /// Tag to free.
+    pub tag: Bits<3>,
+    /// The line.
+    pub data: Bits<512>,
+}
+
+crate::port_record!(HostAnswer { id, error, tag, data });
+
+/// 64 lines, each held from numbering until the memory has answered.
+///
+/// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
+/// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
+/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same.
+#[derive(LogicBlock)]
+pub struct HostQueue {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no line is live.
+    pub reset: Signal<In, Bit>,
+    /// Some line is free.
+    pub free_any: Signal<Out, Bit>,
+    /// The lowest free line.
+    pub free_index: Signal<Out, Bits<6>>,
+    /// An access enters.
+    pub ins_valid: Signal<In, Bit>,
+    /// Its line.
+    pub ins_index: Signal<In, Bits<6>>,
+    /// It stores.
+    pub ins_write: Signal<In, Bit>,
+    /// Its line address.
+    pub ins_line: Signal<In, Bits<34>>,
+    /// What it stores.
+    pub ins_data: Signal<In, Bits<512>>,
+    /// Bytes that it stores.
+    pub ins_strb: Signal<In, Bits<64>>,
+    /// Identifier of a load.
+    pub ins_id: Signal<In, Bits<6>>,
+    /// Order number.
+    pub ins_order: Signal<In, Bits<64>>,
+    /// Lines whose dependencies are gone.
+    pub ready: Signal<In, Bits<64>>,
+    /// Request nothing new.
+    pub quiesce: Signal<In, Bit>,
+    /// Nothing is outstanding.
+    pub quiet: Signal<Out, Bit>,
+    /// No line is live.
+    pub empty: Signal<Out, Bit>,
+    /// Live lines, a bit each.
+    pub live: Signal<Out, Bits<64>>,
+    /// The memory.
+    pub mem: MemoryRequester,
+    /// Pulse: a store retires.
+    pub retw_valid: Signal<Out, Bit>,
+    /// Its line.
+    pub retw_index: Signal<Out, Bits<6>>,
+    /// Pulse: a load retires.
+    pub retr_valid: Signal<Out, Bit>,
+    /// Its line.
+    pub retr_index: Signal<Out, Bits<6>>,
+    /// Data of a load.
+    pub rsp_valid: Signal<Out, Bit>,
+    /// It is taken.
+    pub rsp_ready: Signal<In, Bit>,
+    /// Its identifier.
+    pub rsp_id: Signal<Out, Bits<6>>,
+    /// The line.
+    pub rsp_data: Signal<Out, Bits<512>>,
+    /// The memory could not read it.
+    pub rsp_error: Signal<Out, Bit>,
+    /// Pulse: the memory refused a store.
+    pub ev_error: Signal<Out, Bit>,
+    /// Line to read out, while nothing is issued; the rest answers in the next cycle.
+    pub save_index: Signal<In, Bits<6>>,
+    /// It holds a store.
+    pub save_valid: Signal<Out, Bit>,
+    /// Its line address.
+    pub save_line: Signal<Out, Bits<34>>,
+    /// Its data.
+    pub save_data: Signal<Out, Bits<512>>,
+    /// Its strobes.
+    pub save_strb: Signal<Out, Bits<64>>,
+    /// Its order number.
+    pub save_order: Signal<Out, Bits<64>>,
+    alive: Register<Bits<64>>,
+    stores: Register<Bits<64>>,
+    issued: Register<Bits<64>>,
+    enter_mask: Signal<Local, Bits<64>>,
+    leave_write: Signal<Local, Bits<64>>,
+    leave_read: Signal<Local, Bits<64>>,
+    pick_write: Signal<Local, Bits<64>>,
+    pick_read: Signal<Local, Bits<64>>,
+    free: PriorityPick<64, 6>,
+    data: AsyncRam<Bits<512>, 6, 1>,
+    lines: AsyncRam<HostLine, 6, 3>,
+    writer: RoundRobin<64, 6>,
+    reader: RoundRobin<64, 6>,
+    write_held: DFF<Bit>,
+    write_index: DFF<Bits<6>>,
+    read_held: DFF<Bit>,
+    read_index: DFF<Bits<6>>,
+    write_tags: Register<Bits<8>>,
+    read_tags: Register<Bits<8>>,
+    write_tag: PriorityPick<8, 3>,
+    read_tag: PriorityPick<8, 3>,
+    write_table: AsyncRam<Bits<6>, 3, 1>,
+    read_table: AsyncRam<Bits<6>, 3, 1>,
+    id_table: AsyncRam<Bits<6>, 3, 1>,
+    granted: Fifo<Bits<6>, 3, 4>,
+    answers: Fifo<HostAnswer, 3, 4>,
+    answer: Signal<Local, HostAnswer>,
+    to_write: Signal<Local, HostLine>,
+    to_read: Signal<Local, HostLine>,
+    to_send: Signal<Local, HostLine>,
+    sends: Signal<Local, Bit>,
+    loads: Signal<Local, Bit>,
+    pops: Signal<Local, Bit>,
+    saved: DFF<Bits<6>>,
+    saved_stores: Signal<Local, Bits<64>>,
+    tag_taken_w: Signal<Local, Bits<8>>,
+    tag_freed_w: Signal<Local, Bits<8>>,
+    tag_taken_r: Signal<Local, Bits<8>>,
+    tag_freed_r: Signal<Local, Bits<8>>,
+    no_line: Constant<HostLine>,
+    no_answer: Constant<HostAnswer>,
+    one: Constant<Bits<64>>,
+    none: Constant<Bits<64>>,
+    one8: Constant<Bits<8>>,
+    none8: Constant<Bits<8>>,
+    single: Constant<Bits<6>>,
+}
+
+impl Default for HostQueue {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            free_any: Default::default(),
+            free_index: Default::default(),
+            ins_valid: Default::default(),
+            ins_index: Default::default(),
+            ins_write: Default::default(),
+            ins_line: Default::default(),
+            ins_data: Default::default(),
+            ins_strb: Default::default(),
+            ins_id: Default::default(),
+            ins_order: Default::default(),
+            ready: Default::default(),
+            quiesce: Default::default(),
+            quiet: Default::default(),
+            empty: Default::default(),
+            live: Default::default(),
+            mem: Default::default(),
+            retw_valid: Default::default(),
+            retw_index: Default::default(),
+            retr_valid: Default::default(),
+            retr_index: Default::default(),
+            rsp_valid: Default::default(),
+            rsp_ready: Default::default(),
+            rsp_id: Default::default(),
+            rsp_data: Default::default(),
+            rsp_error: Default::default(),
+            ev_error: Default::default(),
+            save_index: Default::default(),
+            save_valid: Default::default(),
+            save_line: Default::default(),
+            save_data: Default::default(),
+            save_strb: Default::default(),
+            save_order: Default::default(),
+            alive: Register::new(0.into()),
+            stores: Register::new(0.into()),
+            issued: Register::new(0.into()),
+            enter_mask: Default::default(),
+            leave_write: Default::default(),
+            leave_read: Default::default(),
+            pick_write: Default::default(),
+            pick_read: Default::default(),
+            free: Default::default(),
+            data: Default::default(),
+            lines: Default::default(),
+            writer: Default::default(),
+            reader: Default::default(),
+            write_held: Default::default(),
+            write_index: Default::default(),
+            read_held: Default::default(),
+            read_index: Default::default(),
+            write_tags: Register::new(255.into()),
+            read_tags: Register::new(255.into()),
+            write_tag: Default::default(),
+            read_tag: Default::default(),
+            write_table: Default::default(),
+            read_table: Default::default(),
+            id_table: Default::default(),
+            granted: Default::default(),
+            answers: Default::default(),
+            answer: Default::default(),
+            to_write: Default::default(),
+            to_read: Default::default(),
+            to_send: Default::default(),
+            sends: Default::default(),
+            loads: Default::default(),
+            pops: Default::default(),
+            saved: Default::default(),
+            saved_stores: Default::default(),
+            tag_taken_w: Default::default(),
+            tag_freed_w: Default::default(),
+            tag_taken_r: Default::default(),
+            tag_freed_r: Default::default(),
+            no_line: Constant::new(HostLine::default()),
+            no_answer: Constant::new(HostAnswer::default()),
+            one: Constant::new(1.into()),
+            none: Constant::new(0.into()),
+            one8: Constant::new(1.into()),
+            none8: Constant::new(0.into()),
+            single: Constant::new(0.into()),
+        }
+    }
+}
+
+impl Logic for HostQueue {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, write_held, write_index, read_held, read_index, saved);
+        clock!(self, clock, alive, stores, issued, data, lines, writer, reader, write_tags, read_tags, write_table, read_table, id_table, granted, answers);
+        self.alive.reset.next = self.reset.val();
+        self.stores.reset.next = self.reset.val();
+        self.issued.reset.next = self.reset.val();
+        self.writer.reset.next = self.reset.val();
+        self.reader.reset.next = self.reset.val();
+        self.write_tags.reset.next = self.reset.val();
+        self.read_tags.reset.next = self.reset.val();
+        self.granted.reset.next = self.reset.val();
+        self.answers.reset.next = self.reset.val();
+        self.alive.enable.next = true;
+        self.stores.enable.next = true;
+        self.issued.enable.next = true;
+        self.write_tags.enable.next = true;
+        self.read_tags.enable.next = true;
+        self.live.next = self.alive.q.val();
+        self.empty.next = !self.alive.q.val().any();
+        self.free.requests.next = !self.alive.q.val();
+        self.free_any.next = self.free.any.val();
+        self.free_index.next = self.free.index.val();
+
+        // The memory's answers retire lines.
+        self.write_table.read_address[0].next = self.mem.b_tag.val();
+        self.read_table.read_address[0].next = self.mem.rdata_tag.val();
+        self.id_table.read_address[0].next = self.mem.rdata_tag.val();
+        self.retw_valid.next = self.mem.b_valid.val();
+        self.retw_index.next = self.write_table.read_data[0].val();
+        self.ev_error.next = self.mem.b_valid.val() & self.mem.b_error.val();
+        self.retr_valid.next = self.mem.rdata_valid.val();
+        self.retr_index.next = self.read_table.read_data[0].val();
+        self.leave_write.next = self.none.val();
+        if self.mem.b_valid.val() {
+            self.leave_write.next = self.one.val() << self.write_table.read_data[0].val();
+        }
+        self.leave_read.next = self.none.val();
+        if self.mem.rdata_valid.val() {
+            self.leave_read.next = self.one.val() << self.read_table.read_data[0].val();
+        }
+
+        // Data of loads waits for the host.
+        self.answers.write.next = self.mem.rdata_valid.val();
+        self.answers.data_in.next = self.no_answer.val();
+        self.answers.data_in.next.id = self.id_table.read_data[0].val();
+        self.answers.data_in.next.error = self.mem.rdata_error.val();
+        self.answers.data_in.next.tag = self.mem.rdata_tag.val();
+        self.answers.data_in.next.data = self.mem.rdata.val();
+        self.answer.next = self.answers.data_out.val();
+        self.pops.next = !self.answers.empty.val() & self.rsp_ready.val();
+        self.answers.read.next = self.pops.val();
+        self.rsp_valid.next = !self.answers.empty.val();
+        self.rsp_id.next = self.answer.val().id;
+        self.rsp_error.next = self.answer.val().error;
+        self.rsp_data.next = self.answer.val().data;
+
+        // Requests: one load and one store are picked ahead.
+        self.lines.read_address[0].next = self.write_index.q.val();
+        self.lines.read_address[1].next = self.read_index.q.val();
+        self.to_write.next = self.lines.read_data[0].val();
+        self.to_read.next = self.lines.read_data[1].val();
+        self.write_tag.requests.next = self.write_tags.q.val();
+        self.read_tag.requests.next = self.read_tags.q.val();
+        self.mem.wr_valid.next = self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val();
+        self.mem.wr_line.next = self.to_write.val().line;
+        self.mem.wr_beats.next = self.single.val();
+        self.mem.wr_tag.next = self.write_tag.index.val();
+        self.sends.next = self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val() & self.mem.wr_ready.val();
+        self.mem.rd_valid.next = self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val();
+        self.mem.rd_line.next = self.to_read.val().line;
+        self.mem.rd_beats.next = self.single.val();
+        self.mem.rd_tag.next = self.read_tag.index.val();
+        self.loads.next = self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val() & self.mem.rd_ready.val();
+        self.write_table.write_enable.next = self.sends.val();
+        self.write_table.write_address.next = self.write_tag.index.val();
+        self.write_table.write_data.next = self.write_index.q.val();
+        self.read_table.write_enable.next = self.loads.val();
+        self.read_table.write_address.next = self.read_tag.index.val();
+        self.read_table.write_data.next = self.read_index.q.val();
+        self.id_table.write_enable.next = self.loads.val();
+        self.id_table.write_address.next = self.read_tag.index.val();
+        self.id_table.write_data.next = self.to_read.val().id;
+        self.tag_taken_w.next = self.none8.val();
+        if self.sends.val() {
+            self.tag_taken_w.next = self.one8.val() << self.write_tag.index.val();
+        }
+        self.tag_freed_w.next = self.none8.val();
+        if self.mem.b_valid.val() {
+            self.tag_freed_w.next = self.one8.val() << self.mem.b_tag.val();
+        }
+        self.write_tags.d.next = (self.write_tags.q.val() & !self.tag_taken_w.val()) | self.tag_freed_w.val();
+        self.tag_taken_r.next = self.none8.val();
+        if self.loads.val() {
+            self.tag_taken_r.next = self.one8.val() << self.read_tag.index.val();
+        }
+        self.tag_freed_r.next = self.none8.val();
+        if self.pops.val() {
+            self.tag_freed_r.next = self.one8.val() << self.answer.val().tag;
+        }
+        self.read_tags.d.next = (self.read_tags.q.val() & !self.tag_taken_r.val()) | self.tag_freed_r.val();
+
+        self.writer.requests.next = self.ready.val() & self.alive.q.val() & self.stores.q.val() & !self.issued.q.val();
+        self.reader.requests.next = self.ready.val() & self.alive.q.val() & !self.stores.q.val() & !self.issued.q.val();
+        self.writer.take.next = false;
+        self.reader.take.next = false;
+        self.pick_write.next = self.none.val();
+        self.pick_read.next = self.none.val();
+        if (!self.write_held.q.val() | self.sends.val()) & !self.quiesce.val() {
+            self.writer.take.next = self.writer.any.val();
+            self.write_held.d.next = self.writer.any.val();
+            self.write_index.d.next = self.writer.index.val();
+            self.pick_write.next = self.writer.grant.val();
+        }
+        if (!self.read_held.q.val() | self.loads.val()) & !self.quiesce.val() {
+            self.reader.take.next = self.reader.any.val();
+            self.read_held.d.next = self.reader.any.val();
+            self.read_index.d.next = self.reader.index.val();
+            self.pick_read.next = self.reader.grant.val();
+        }
+
+        // Data of the stores that were granted, in the order of the grants.
+        self.granted.write.next = self.sends.val();
+        self.granted.data_in.next = self.write_index.q.val();
+        self.granted.read.next = self.mem.wdata_ready.val();
+        self.data.read_address[0].next = self.granted.data_out.val();
+        self.lines.read_address[2].next = self.granted.data_out.val();
+        if self.granted.empty.val() {
+            self.data.read_address[0].next = self.saved.q.val();
+            self.lines.read_address[2].next = self.saved.q.val();
+        }
+        self.to_send.next = self.lines.read_data[2].val();
+        self.mem.wdata.next = self.data.read_data[0].val();
+        self.mem.wstrb.next = self.to_send.val().strobes;
+
+        // Lines.
+        self.enter_mask.next = self.none.val();
+        if self.ins_valid.val() {
+            self.enter_mask.next = self.one.val() << self.ins_index.val();
+        }
+        self.alive.d.next = (self.alive.q.val() & !self.leave_write.val() & !self.leave_read.val()) | self.enter_mask.val();
+        self.issued.d.next = (self.issued.q.val() & !self.enter_mask.val()) | self.pick_write.val() | self.pick_read.val();
+        self.stores.d.next = self.stores.q.val() & !self.enter_mask.val();
+        if self.ins_write.val() {
+            self.stores.d.next = self.stores.q.val() | self.enter_mask.val();
+        }
+        self.data.write_enable.next = self.ins_valid.val();
+        self.data.write_address.next = self.ins_index.val();
+        self.data.write_data.next = self.ins_data.val();
+        self.lines.write_enable.next = self.ins_valid.val();
+        self.lines.write_address.next = self.ins_index.val();
+        self.lines.write_data.next = self.no_line.val();
+        self.lines.write_data.next.line = self.ins_line.val();
+        self.lines.write_data.next.strobes = self.ins_strb.val();
+        self.lines.write_data.next.id = self.ins_id.val();
+        self.lines.write_data.next.order = self.ins_order.val();
+        self.quiet.next = (self.write_tags.q.val() == !self.none8.val())
+            & self.granted.empty.val()
+            & !self.mem.rdata_valid.val()
+            & ((self.read_tags.q.val() == !self.none8.val()) | !self.answers.empty.val());
+
+        // Save read-out.
+        self.saved.d.next = self.save_index.val();
+        self.saved_stores.next = (self.alive.q.val() & self.stores.q.val()) >> self.saved.q.val();
+        self.save_valid.next = self.saved_stores.val().get_bit(0);
+        self.save_line.next = self.to_send.val().line;
+        self.save_strb.next = self.to_send.val().strobes;
+        self.save_order.next = self.to_send.val().order;
+        self.save_data.next = self.data.read_data[0].val();
+        if self.reset.val() {
+            self.write_held.d.next = false;
+            self.read_held.d.next = false;
+        }
+    }
+}
+
+crate::dut_ports!(HostQueue {
+    clock, reset, free_any, free_index, ins_valid, ins_index, ins_write, ins_line, ins_data, ins_strb, ins_id, ins_order, ready, quiesce, quiet, empty, live, mem, retw_valid, retw_index, retr_valid, retr_index, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, ev_error, save_index, save_valid, save_line, save_data, save_strb, save_order,
+});

@@ -607,7 +607,8 @@ impl Logic for Decoder {
             Step::Judge => {
                 // From the last check to the first: the first that fails has the word.
                 self.status.d.next = self.zero8.val();
-                if self.desc.q.val().get_bit(24) & self.old_txid.q.val() {
+                if self.desc.q.val().get_bit(24) & self.old_txid.q.val() & !self.injected.q.val() {
+                    // Not for a replay: it was accepted before the commit that is known by now.
                     self.status.d.next = self.stale.val();
                     self.refuse.next = true;
                 }

@@ -83,11 +83,7 @@ impl std::fmt::Display for CommandFailure {
              {length} bytes): {}; ",
             self.error
         )?;
-        f.write_str(if self.error.had_side_effects() {
-            "what it writes is undefined"
-        } else {
-            "it had no effect"
-        })
+        f.write_str(if self.error.had_side_effects() { "what it writes is undefined" } else { "it had no effect" })
     }
 }
 
@@ -143,7 +139,9 @@ pub enum CardError {
         found: u32,
     },
     /// The card speaks another version of the interface.
-    #[error("the card has interface version {found}, this driver has {supported}: use the driver of the card's release")]
+    #[error(
+        "the card has interface version {found}, this driver has {supported}: use the driver of the card's release"
+    )]
     WrongVersion {
         /// Version of the card.
         found: u32,

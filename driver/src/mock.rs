@@ -19,8 +19,9 @@ use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_MAGIC};
 use nearpm_interface::geometry::{
-    COMMAND_BAR, COMMAND_BAR_BYTES, COMMAND_PAGE_BYTES, COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, LINE_U64,
-    MAP_ENTRIES, MAX_COMMAND_BYTES, PCI_DEVICE, PCI_VENDOR, PM_BAR, POOLS_BASE, REGISTER_BAR, REGISTER_BAR_BYTES, SLOTS_PER_PAGE,
+    COMMAND_BAR, COMMAND_BAR_BYTES, COMMAND_PAGE_BYTES, COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE,
+    LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, PCI_DEVICE, PCI_VENDOR, PM_BAR, POOLS_BASE, REGISTER_BAR,
+    REGISTER_BAR_BYTES, SLOTS_PER_PAGE,
 };
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, entry_bytes};
 use nearpm_interface::registers::{self as reg, capability, control, firmware_status, state};
@@ -141,7 +142,7 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 
 impl State {
     fn chance(&mut self, one_in: u64) -> bool {
-        one_in > 0 && self.next() % one_in == 0
+        one_in > 0 && self.next().is_multiple_of(one_in)
     }
 
     /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -320,8 +321,7 @@ impl State {
             return Err(Status::BadLength);
         }
         let place = |offset: u64, bytes: u64, ring: bool| {
-            let limit =
-                if ring { mapping.ring } else { Range64 { start: 0, bytes: mapping.bytes } };
+            let limit = if ring { mapping.ring } else { Range64 { start: 0, bytes: mapping.bytes } };
             let end = offset.checked_add(bytes).ok_or(Status::OutOfRange)?;
             if offset < limit.start || end > limit.start + limit.bytes {
                 return Err(Status::OutOfRange);
@@ -332,7 +332,7 @@ impl State {
         let (reads, writes) = match opcode {
             Opcode::Fence | Opcode::Unmap => (vec![], vec![]),
             Opcode::UndoLog | Opcode::Checkpoint => {
-                if command.destination % LINE_U64 != 0 {
+                if !command.destination.is_multiple_of(LINE_U64) {
                     return Err(Status::Misaligned);
                 }
                 let bytes = entry_bytes(command.source, command.length);
@@ -346,7 +346,7 @@ impl State {
                 (vec![place(command.source, length, in_ring)?], vec![place(command.destination, length, false)?])
             }
             Opcode::Commit | Opcode::Switch => {
-                if command.destination % 8 != 0 {
+                if !command.destination.is_multiple_of(8) {
                     return Err(Status::Misaligned);
                 }
                 (vec![], vec![place(command.destination, 8, false)?])
@@ -370,10 +370,12 @@ impl State {
         if self.mapping(command).is_some() {
             return Err(Status::MapExists);
         }
-        if self.mappings.len() + self.pending.iter().filter(|a| a.command.opcode == Opcode::Map as u8).count() >= MAP_ENTRIES {
+        if self.mappings.len() + self.pending.iter().filter(|a| a.command.opcode == Opcode::Map as u8).count()
+            >= MAP_ENTRIES
+        {
             return Err(Status::MapFull);
         }
-        if command.source % LINE_U64 != 0 || command.auxiliary % LINE_U64 != 0 {
+        if !command.source.is_multiple_of(LINE_U64) || !command.auxiliary.is_multiple_of(LINE_U64) {
             return Err(Status::Misaligned);
         }
         let end = command.source.checked_add(command.destination).ok_or(Status::OutOfRange)?;
@@ -403,9 +405,9 @@ impl State {
             );
             self.pending[..i].iter().all(|earlier| {
                 let same = earlier.command.pool == this.command.pool && earlier.command.thread == this.command.thread;
-                let conflict = this.writes.iter().any(|w| {
-                    earlier.writes.iter().chain(&earlier.reads).any(|e| overlap(w, e))
-                }) || this.reads.iter().any(|r| earlier.writes.iter().any(|e| overlap(r, e)));
+                let conflict =
+                    this.writes.iter().any(|w| earlier.writes.iter().chain(&earlier.reads).any(|e| overlap(w, e)))
+                        || this.reads.iter().any(|r| earlier.writes.iter().any(|e| overlap(r, e)));
                 !conflict && !(ordered && same)
             })
         };
@@ -455,7 +457,8 @@ impl State {
             }
             Opcode::Commit | Opcode::Switch => {
                 self.medium[destination..][..8].copy_from_slice(&command.auxiliary.to_le_bytes());
-                for mapping in self.mappings.iter_mut().filter(|m| (m.pool, m.thread) == (command.pool, command.thread)) {
+                for mapping in self.mappings.iter_mut().filter(|m| (m.pool, m.thread) == (command.pool, command.thread))
+                {
                     if opcode == Opcode::Commit {
                         mapping.committed = command.txid;
                     }

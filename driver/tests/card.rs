@@ -187,8 +187,14 @@ fn a_failed_log_latches_and_says_that_it_had_effects() {
     let failure = card.take_failure(1, POOL, 0).unwrap().expect("the failure is kept for its owner");
     assert_eq!(failure.error, CommandError::MemoryError);
     assert!(failure.error.had_side_effects());
-    let commit =
-        Command { opcode: Opcode::Commit as u8, pool: POOL, destination: RING, auxiliary: 1, txid: 1, ..Command::default() };
+    let commit = Command {
+        opcode: Opcode::Commit as u8,
+        pool: POOL,
+        destination: RING,
+        auxiliary: 1,
+        txid: 1,
+        ..Command::default()
+    };
     let ticket = card.post(1, commit, true).unwrap();
     assert!(matches!(card.wait(ticket), Err(CardError::Command(f)) if f.error == CommandError::Latched));
 }

@@ -15,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES};
+use nearpm_interface::media::{
+    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES,
+};
 
 use crate::error::Error;
 use crate::mechanism::{Context, Protocol};
@@ -23,8 +25,8 @@ use crate::mechanism::{Context, Protocol};
 /// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
 /// get whole pages.
 const CLASSES: [u32; 30] = [
-    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048,
-    2304, 2688, 3200, 4096, 5440, 8192,
+    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792,
+    2048, 2304, 2688, 3200, 4096, 5440, 8192,
 ];
 
 /// Words of a bitmap.
@@ -32,8 +34,8 @@ const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
 
 /// The smallest class for a size, `None` where the object needs whole chunks.
 fn class_of(bytes: u64) -> Option<usize> {
-    let lines = bytes % LINE_U64 == 0;
-    let pages = bytes % PAGE_BYTES == 0;
+    let lines = bytes.is_multiple_of(LINE_U64);
+    let pages = bytes.is_multiple_of(PAGE_BYTES);
     CLASSES.iter().position(|&class| {
         let class = u64::from(class);
         class >= bytes && (!lines || class % LINE_U64 == 0) && (!pages || class % PAGE_BYTES == 0)
@@ -381,7 +383,7 @@ impl Allocator {
         let Some(run) = self.runs.get(&chunk) else { return Err(error) };
         let bytes = u64::from(CLASSES[run.class]);
         let unit = (inside / bytes) as u32;
-        if inside % bytes != 0 || unit >= Run::capacity(run.class) || !run.has(unit) {
+        if !inside.is_multiple_of(bytes) || unit >= Run::capacity(run.class) || !run.has(unit) {
             return Err(error);
         }
         Ok(Object::Unit { chunk, unit, bytes })
@@ -492,7 +494,7 @@ impl Allocator {
 const _: () = {
     let mut i = 0;
     while i < CLASSES.len() {
-        assert!(CLASSES[i] as u64 % UNIT_BYTES == 0 && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
+        assert!((CLASSES[i] as u64).is_multiple_of(UNIT_BYTES) && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
         assert!(i == 0 || CLASSES[i] > CLASSES[i - 1]);
         i += 1;
     }

@@ -78,9 +78,10 @@ impl Code {
                 Problem::TooSmall { .. } | Problem::BadName { .. } | Problem::BadOption { .. } => Code::EINVAL,
             },
             Error::System { .. } => Code::ESYSTEM,
-            Error::OutOfRange { .. } | Error::Misaligned { .. } | Error::NotAllocated { .. } | Error::NotALog { .. } => {
-                Code::ERANGE
-            }
+            Error::OutOfRange { .. }
+            | Error::Misaligned { .. }
+            | Error::NotAllocated { .. }
+            | Error::NotALog { .. } => Code::ERANGE,
             Error::ZeroSize { .. } | Error::Nested | Error::Aborted(_) => Code::EINVAL,
             Error::Full { .. } => Code::ENOSPC,
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => Code::ELOG,
@@ -180,13 +181,17 @@ fn pointer(pool: &Pool, offset: u64) -> Result<*mut c_void, Failure> {
 
 fn open(location: &str, start: impl FnOnce(&PoolOptions) -> Result<Pool, Error>) -> Result<u32, Failure> {
     if location.starts_with("card:") {
-        return Err(invalid("C programs store through pointers, which the memory of a card does not have here; use a pool in a file"));
+        return Err(invalid(
+            "C programs store through pointers, which the memory of a card does not have here; use a pool in a file",
+        ));
     }
     let pool = start(&PoolOptions::new().mechanism(Mechanism::Undo))?;
     let id = pool.id();
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     if pools.contains_key(&id) {
-        let message = format!("pool {location}: a pool with its identifier {id:#x} (a copy of it?) is open already; close that first");
+        let message = format!(
+            "pool {location}: a pool with its identifier {id:#x} (a copy of it?) is open already; close that first"
+        );
         return Err(Failure { code: Code::EBUSY, message });
     }
     pools.insert(id, Arc::new(pool));
@@ -334,12 +339,7 @@ pub extern "C" fn NearPM_persist(pool_id: u32, address: *const c_void, size: u64
 
 /// See `nearpm.h`.
 #[unsafe(no_mangle)]
-pub extern "C" fn NearPM_undolog_create(
-    pool_id: u32,
-    thread_id: u16,
-    old_data_ptr: *const c_void,
-    size: u64,
-) -> c_int {
+pub extern "C" fn NearPM_undolog_create(pool_id: u32, thread_id: u16, old_data_ptr: *const c_void, size: u64) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
         pool.undolog_create(thread_id, offset(&pool, old_data_ptr)?, size)?;
@@ -398,12 +398,7 @@ pub extern "C" fn NearPM_abort_log(pool_id: u32, thread_id: u16) -> c_int {
 
 /// See `nearpm.h`.
 #[unsafe(no_mangle)]
-pub extern "C" fn NearPM_ckpoint_create(
-    pool_id: u32,
-    thread_id: u16,
-    old_data_ptr: *const c_void,
-    size: u64,
-) -> c_int {
+pub extern "C" fn NearPM_ckpoint_create(pool_id: u32, thread_id: u16, old_data_ptr: *const c_void, size: u64) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
         pool.ckpoint_create(thread_id, offset(&pool, old_data_ptr)?, size)?;

@@ -48,13 +48,17 @@ pub enum Error {
         what: &'static str,
     },
     /// `free` of something that is not an allocated object.
-    #[error("offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed")]
+    #[error(
+        "offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed"
+    )]
     NotAllocated {
         /// The offset.
         offset: u64,
     },
     /// No free space in the heap.
-    #[error("the pool is full: {requested} bytes do not fit ({free} bytes are free, in pieces); free objects or create a larger pool")]
+    #[error(
+        "the pool is full: {requested} bytes do not fit ({free} bytes are free, in pieces); free objects or create a larger pool"
+    )]
     Full {
         /// Bytes that were asked for.
         requested: u64,
@@ -62,7 +66,9 @@ pub enum Error {
         free: u64,
     },
     /// A transaction outgrew its log or its spare pages. It was rolled back.
-    #[error("the transaction is too large: {what} needs {needed} bytes and has {available}; split it, or create the pool with {remedy}")]
+    #[error(
+        "the transaction is too large: {what} needs {needed} bytes and has {available}; split it, or create the pool with {remedy}"
+    )]
     TooLarge {
         /// What is full.
         what: &'static str,
@@ -77,7 +83,9 @@ pub enum Error {
     #[error("a transaction of this pool is open on this thread already: pass it on instead of nesting")]
     Nested,
     /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
-    #[error("the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it")]
+    #[error(
+        "the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it"
+    )]
     Poisoned,
     /// The closure gave up by [`Error::abort`].
     #[error("the transaction was aborted: {0}")]
@@ -94,7 +102,9 @@ pub enum Error {
     #[error("card: {0}")]
     Card(#[from] CardError),
     /// The card failed in the middle of a command that writes.
-    #[error("the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined ({source})")]
+    #[error(
+        "the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined ({source})"
+    )]
     Damaged {
         /// First damaged byte, as an offset in the pool.
         offset: u64,
@@ -104,7 +114,9 @@ pub enum Error {
         source: CardError,
     },
     /// A thread number that the pool has no log for.
-    #[error("thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)")]
+    #[error(
+        "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)"
+    )]
     NoLane {
         /// The number.
         thread: u16,
@@ -122,7 +134,9 @@ pub enum Error {
         wanted: &'static str,
     },
     /// Not an entry of the thread's redo log.
-    #[error("offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied")]
+    #[error(
+        "offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied"
+    )]
     NotALog {
         /// The offset.
         offset: u64,
@@ -210,7 +224,9 @@ pub enum Problem {
         rule: &'static str,
     },
     /// A card that is not known.
-    #[error("names the card {name:?}, which is not open in this process; open it and register it with nearpm::cards::register")]
+    #[error(
+        "names the card {name:?}, which is not open in this process; open it and register it with nearpm::cards::register"
+    )]
     UnknownCard {
         /// Name of the card.
         name: String,

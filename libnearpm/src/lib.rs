@@ -31,15 +31,15 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod alloc;
 pub mod capi;
 pub mod cards;
 pub mod error;
-pub mod memory;
-mod alloc;
 mod executor;
 mod interval;
 mod lane;
 mod mechanism;
+pub mod memory;
 mod options;
 mod pool;
 mod primitives;

@@ -90,9 +90,8 @@ impl ThreadLane {
                     medium.write_back(entry.offset, entry.length.into());
                 }
                 let word = Word { offset: self.lane.epoch_word(), txid };
-                let committed = medium
-                    .fence()
-                    .and_then(|()| self.lane.executor.commit(medium, word, Durability::Durable));
+                let committed =
+                    medium.fence().and_then(|()| self.lane.executor.commit(medium, word, Durability::Durable));
                 self.step(committed)?;
             }
             Log::Applied { .. } => {
@@ -148,7 +147,11 @@ impl ThreadLane {
             if matches!(self.log, Log::Broken) {
                 return Err(Error::Poisoned);
             }
-            return Err(Error::LogInUse { thread, holds: "old values, or new ones that are committed", wanted: "new ones" });
+            return Err(Error::LogInUse {
+                thread,
+                holds: "old values, or new ones that are committed",
+                wanted: "new ones",
+            });
         };
         let reserved = self.lane.reserve([(offset, value.len() as u64)])?;
         let mut at = 0;
@@ -250,8 +253,8 @@ impl Pool {
     /// name it: [`Pool::switch_page`] does that and frees the old pages at once. A copy that nothing refers
     /// to when power fails stays allocated.
     pub fn shadowcpy(&self, thread: u16, offset: u64, bytes: u64) -> Result<u64, Error> {
-        if offset % PAGE_BYTES != 0 || bytes % PAGE_BYTES != 0 {
-            let wrong = if offset % PAGE_BYTES != 0 { offset } else { bytes };
+        if !offset.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) {
+            let wrong = if !offset.is_multiple_of(PAGE_BYTES) { offset } else { bytes };
             return Err(Error::Misaligned { offset: wrong, alignment: PAGE_BYTES });
         }
         self.on_thread(thread, "a shadow copy", offset, bytes, |_, _| Ok(()))?;

@@ -57,8 +57,7 @@ impl<'p> Tx<'p> {
             return Err(Error::abort("an earlier call of the transaction failed half-way, and its error was ignored"));
         }
         let (allocator, mut session) = self.inner.session();
-        let prepared =
-            allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
+        let prepared = allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
         if let Err(error) = prepared {
             self.rollback()?;
             return Err(error);
@@ -97,9 +96,8 @@ impl<'p> Tx<'p> {
 
     /// Notes that a call failed in a way that may have left part of its work.
     fn doom<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        let harmless = |error: &Error| {
-            matches!(error, Error::ZeroSize { .. } | Error::Full { .. } | Error::NotAllocated { .. })
-        };
+        let harmless =
+            |error: &Error| matches!(error, Error::ZeroSize { .. } | Error::Full { .. } | Error::NotAllocated { .. });
         self.doomed |= result.as_ref().is_err_and(|e| !harmless(e));
         result
     }

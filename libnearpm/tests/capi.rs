@@ -26,7 +26,11 @@ fn functions(text: &str, start: &str) -> Vec<String> {
 #[test]
 fn the_header_declares_what_the_library_exports() {
     let exported = functions(SOURCE, "extern \"C\" fn ");
-    let code: String = HEADER.lines().filter(|l| l.ends_with(");") || l.contains("NearPM_redolog_create(")).collect::<Vec<_>>().join("\n");
+    let code: String = HEADER
+        .lines()
+        .filter(|l| l.ends_with(");") || l.contains("NearPM_redolog_create("))
+        .collect::<Vec<_>>()
+        .join("\n");
     let declared: Vec<String> = functions(&code, "NearPM_");
     assert_eq!(exported, declared);
     assert!(exported.len() > 15);
@@ -36,7 +40,8 @@ fn the_header_declares_what_the_library_exports() {
 fn the_header_has_the_error_codes_of_the_library() {
     for (code, name, meaning) in Code::ALL {
         let start = format!("NEARPM_{name} = {},", *code as i32);
-        let line = HEADER.lines().find(|l| l.trim().starts_with(&start)).unwrap_or_else(|| panic!("{start} is missing"));
+        let line =
+            HEADER.lines().find(|l| l.trim().starts_with(&start)).unwrap_or_else(|| panic!("{start} is missing"));
         assert!(line.contains(meaning.trim()), "{line}");
     }
     assert_eq!(HEADER.matches("    NEARPM_").count(), Code::ALL.len());

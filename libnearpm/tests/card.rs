@@ -76,7 +76,13 @@ fn run(pool: &Pool, operations: &[Operation], mut model: Model) -> (Vec<Model>, 
     (states, false)
 }
 
-fn survives(mechanism: Mechanism, engine: Engine, durability: Durability, host_ordered: bool, seeds: std::ops::Range<u64>) {
+fn survives(
+    mechanism: Mechanism,
+    engine: Engine,
+    durability: Durability,
+    host_ordered: bool,
+    seeds: std::ops::Range<u64>,
+) {
     let mut cuts = 0;
     for seed in seeds {
         let what = format!("{mechanism:?}, {engine:?}, {durability:?}, ordered {host_ordered}, seed {seed}");
@@ -183,8 +189,7 @@ fn the_processor_keeps_a_pool_on_a_card_consistent_too() {
 fn a_full_mapping_table_falls_back_to_the_processor_and_is_counted() {
     let card = Registered::new(MockCard::new(MockOptions { pm_bytes: 8 << 20, ..mock(3) }), Posting::Line).unwrap();
     let options = options(Mechanism::Undo, Engine::Card);
-    let pools: Vec<Pool> =
-        (0..17).map(|n| options.create(&card.pool(&format!("p{n}")), 400 * 1024).unwrap()).collect();
+    let pools: Vec<Pool> = (0..17).map(|n| options.create(&card.pool(&format!("p{n}")), 400 * 1024).unwrap()).collect();
     for (n, pool) in pools.iter().enumerate() {
         create(pool).unwrap();
         let mut model = Model::new();

@@ -26,31 +26,21 @@ fn options(mechanism: Mechanism) -> PoolOptions {
     PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(64 * 1024).epoch_ops(5).id(7)
 }
 
-/// Opens an image, checks it against the oracle, and returns the memory that it was recovered in.
-fn recover(mechanism: Mechanism, image: Image, oracle: &Oracle, what: &str) -> TestMemory {
-    let memory = TestMemory::from_image(image);
-    check(mechanism, memory.clone(), oracle, what);
-    memory
-}
-
-fn check(mechanism: Mechanism, memory: TestMemory, oracle: &Oracle, what: &str) {
-    let pool = options(mechanism).open_in(Box::new(memory)).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let found = contents(&pool).unwrap();
+/// Opens what survived and checks it against the oracle.
+fn recover(mechanism: Mechanism, memory: TestMemory, oracle: &Oracle) -> Result<(), String> {
+    let pool = options(mechanism).open_in(Box::new(memory)).map_err(|e| e.to_string())?;
+    let found = contents(&pool).map_err(|e| e.to_string())?;
     let allowed = &oracle.states[oracle.acknowledged..];
-    let at = allowed.iter().position(|state| *state == found);
-    assert!(
-        at.is_some(),
-        "{what}: recovered {found:?}\nwhich is none of the {} states from {}\nlast {:?}",
-        allowed.len(),
-        oracle.acknowledged,
-        allowed.last(),
-    );
-    check_leaks(&pool, &found).unwrap_or_else(|e| panic!("{what}: {e}"));
+    if !allowed.contains(&found) {
+        let last = allowed.last();
+        return Err(format!("recovered {found:?}\nwhich is none of {} states; the last is {last:?}", allowed.len()));
+    }
+    check_leaks(&pool, &found).map_err(|e| e.to_string())
 }
 
 /// Cuts during the recovery of an image, at each of its fences, and recovers what that leaves.
-fn cut_recovery(mechanism: Mechanism, image: &Image, oracle: &Arc<Mutex<Oracle>>, what: &str) {
-    let memory = TestMemory::from_image(image.clone());
+fn cut_recovery(mechanism: Mechanism, image: Image, oracle: &Oracle) -> Result<(), String> {
+    let memory = TestMemory::from_image(image);
     let images: Arc<Mutex<Vec<Image>>> = Arc::default();
     let sink = images.clone();
     memory.probe(move |number, event, survive| {
@@ -58,11 +48,18 @@ fn cut_recovery(mechanism: Mechanism, image: &Image, oracle: &Arc<Mutex<Oracle>>
             sink.lock().unwrap().push(survive(number));
         }
     });
-    drop(options(mechanism).open_in(Box::new(memory.clone())).unwrap());
+    drop(options(mechanism).open_in(Box::new(memory.clone())).map_err(|e| e.to_string())?);
     memory.stop_probe();
-    for image in std::mem::take(&mut *images.lock().unwrap()) {
-        recover(mechanism, image, &oracle.lock().unwrap(), what);
-    }
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    images.into_iter().try_for_each(|image| recover(mechanism, TestMemory::from_image(image), oracle))
+}
+
+/// How often power was cut, and the first cut that was not survived. Nothing panics inside a probe: the pool's own code
+/// would unwind through the memory.
+#[derive(Default)]
+struct Verdict {
+    cuts: u64,
+    failure: Option<String>,
 }
 
 fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: u64, seed: u64) {
@@ -74,20 +71,27 @@ fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: 
     let oracle = Arc::new(Mutex::new(Oracle { states: vec![model.clone()], acknowledged: 0 }));
 
     let shared = oracle.clone();
-    let cuts = Arc::new(Mutex::new(0u64));
-    let counted = cuts.clone();
+    let verdict: Arc<Mutex<Verdict>> = Arc::default();
+    let given = verdict.clone();
+    let every = if mechanism.has_epochs() { 5 } else { 23 };
     memory.probe(move |number, event, survive| {
         // With eviction other moments are interesting too, and with epochs fences are rare.
-        if event != Event::Fence && ((evict_one_in == 0 && !mechanism.has_epochs()) || number % if mechanism.has_epochs() { 5 } else { 23 } != 0) {
+        let sampled = (evict_one_in > 0 || mechanism.has_epochs()) && number % every == 0;
+        let mut verdict = given.lock().unwrap();
+        if verdict.failure.is_some() || !(event == Event::Fence || sampled) {
             return;
         }
-        *counted.lock().unwrap() += 1;
-        let what = format!("{mechanism:?}, {durability:?}, eviction {evict_one_in}, seed {seed}, event {number}");
+        verdict.cuts += 1;
+        let oracle = shared.lock().unwrap();
         for flavour in 0..2 {
             let image = survive(number * 2 + flavour);
-            recover(mechanism, image.clone(), &shared.lock().unwrap(), &what);
+            let mut result = recover(mechanism, TestMemory::from_image(image.clone()), &oracle);
             if number % 7 == 0 && flavour == 0 {
-                cut_recovery(mechanism, &image, &shared, &what);
+                result = result.and_then(|()| cut_recovery(mechanism, image, &oracle));
+            }
+            verdict.failure = result.err().map(|e| format!("event {number}: {e}"));
+            if verdict.failure.is_some() {
+                return;
             }
         }
     });
@@ -109,14 +113,18 @@ fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: 
         }
     }
     memory.stop_probe();
+    let what = format!("{mechanism:?}, {durability:?}, eviction {evict_one_in}, seed {seed}");
+    let verdict = verdict.lock().unwrap();
+    assert!(verdict.failure.is_none(), "{what}: {}", verdict.failure.as_ref().unwrap());
+    assert!(verdict.cuts > 40, "{what}: only {} cuts", verdict.cuts);
     assert_eq!(contents(&pool).unwrap(), model);
-    assert!(*cuts.lock().unwrap() > 40, "only {} cuts", cuts.lock().unwrap());
     // After the last persist only the last state may survive, whatever the caches do.
     pool.persist().unwrap();
     let mut last = oracle.lock().unwrap();
     last.acknowledged = last.states.len() - 1;
-    for seed in 0..4 {
-        recover(mechanism, memory.surviving(seed), &last, "after persist");
+    for cut in 0..4 {
+        let survivor = TestMemory::from_image(memory.surviving(cut));
+        recover(mechanism, survivor, &last).unwrap_or_else(|e| panic!("{what}, after the last persist: {e}"));
     }
 }
 

@@ -63,7 +63,10 @@ fn a_foreign_file_is_refused_and_left_alone() {
     let text = "this is no pool at all, but it is longer than the head of one would be".repeat(10);
     fs::write(&path, &text).unwrap();
     assert!(matches!(problem(open(&path), &path), Problem::Foreign { .. }));
-    assert!(matches!(nearpm::remove(path.to_str().unwrap()), Err(Error::Pool { problem: Problem::Foreign { .. }, .. })));
+    assert!(matches!(
+        nearpm::remove(path.to_str().unwrap()),
+        Err(Error::Pool { problem: Problem::Foreign { .. }, .. })
+    ));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     fs::write(&path, [0; 4096]).unwrap();
     assert_eq!(problem(open(&path), &path), Problem::Unfinished);
@@ -166,7 +169,8 @@ fn impossible_options_are_refused() {
         assert!(matches!(problem(options.create(text, bytes), &path), Problem::BadOption { .. }), "{options:?}");
         assert!(!path.exists());
     }
-    for (options, bytes) in [(options(), 0), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
+    for (options, bytes) in
+        [(options(), 0), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
     {
         let found = problem(options.create(text, bytes), &path);
         let Problem::TooSmall { minimum, .. } = found else { panic!("{found}") };
@@ -211,7 +215,10 @@ fn damaged_metadata_is_refused_and_not_believed() {
     let words = (0..heap).rev().step_by(64).map(|at| at / 64 * 64).find(|&at| image[at + 64 + 7] == 0x52).unwrap() + 64;
     assert!(refused(&|image| image[words + 7] = 9).contains("state of a chunk"));
     assert!(refused(&|image| image[words] = 0x90).contains("no class"));
-    assert!(refused(&|image| image[words..words + 8].copy_from_slice(&(0x4c << 56 | 0xffff_u64).to_le_bytes())).contains("leaves the heap"));
+    assert!(
+        refused(&|image| image[words..words + 8].copy_from_slice(&(0x4c << 56 | 0xffff_u64).to_le_bytes()))
+            .contains("leaves the heap")
+    );
 }
 
 /// The sealed word of an identifier (see the interface crate).
@@ -295,7 +302,8 @@ fn the_primitives_refuse_what_makes_no_sense() {
     pool.abort_log(1).unwrap();
     pool.undolog_create(1, object, 8192).unwrap();
     pool.commit_log(1).unwrap();
-    let shadow = PoolOptions::new().mechanism(Mechanism::Shadow).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
+    let shadow =
+        PoolOptions::new().mechanism(Mechanism::Shadow).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
     assert!(shadow.undolog_create(0, object, 8).is_err());
 }
 

@@ -54,12 +54,7 @@ pub(crate) trait Executor: Send {
 
     /// Commits a redo log and begins to apply it. Until [`Executor::settle`] nobody may touch what
     /// [`Executor::unsettled`] covers.
-    fn publish(
-        &mut self,
-        medium: &Medium,
-        publication: Publication<'_>,
-        durability: Durability,
-    ) -> Result<(), Error>;
+    fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error>;
 
     /// Whether a second log may be published before the first one is settled.
     fn can_pile_up(&self) -> bool;

@@ -36,7 +36,8 @@ fn split(place: u64, length: u64) -> impl Iterator<Item = (u64, std::ops::Range<
             let at = place + done;
             let inside = at % LINE_U64;
             let bytes = (LINE_U64 - inside).min(length - done);
-            let part = (at / LINE_U64, inside as usize..(inside + bytes) as usize, done as usize..(done + bytes) as usize);
+            let part =
+                (at / LINE_U64, inside as usize..(inside + bytes) as usize, done as usize..(done + bytes) as usize);
             done += bytes;
             part
         })

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nearpm_driver::{Card, CardError};
 use nearpm_driver::pci::{Caching, Mapping};
+use nearpm_driver::{Card, CardError};
 
 use super::{Memory, check_range};
 use crate::error::Error;

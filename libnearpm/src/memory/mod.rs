@@ -14,9 +14,9 @@ mod test;
 mod volatile;
 
 pub use card::CardMemory;
-pub(crate) use medium::{Backing, Medium};
 pub(crate) use mapped::reserve;
 pub use mapped::{MappedMemory, Survives};
+pub(crate) use medium::{Backing, Medium};
 pub use test::{Event, Image, TestMemory};
 pub use volatile::VolatileMemory;
 

@@ -78,7 +78,7 @@ impl State {
 
     /// The cache may evict a line at any moment.
     fn maybe_evict(&mut self) {
-        if self.evict_one_in == 0 || self.open.is_empty() || self.random.next() % self.evict_one_in != 0 {
+        if self.evict_one_in == 0 || self.open.is_empty() || !self.random.next().is_multiple_of(self.evict_one_in) {
             return;
         }
         let at = self.random.next() as usize % self.open.len();

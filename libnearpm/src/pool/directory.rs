@@ -110,7 +110,7 @@ impl Directory {
         let length = entry.name.iter().position(|&b| b == 0).unwrap_or(entry.name.len());
         let name = std::str::from_utf8(&entry.name[..length]).ok()?.to_owned();
         let end = entry.base.checked_add(entry.bytes)?;
-        let sound = entry.base >= POOLS_BASE && entry.base % PAGE_BYTES == 0 && end <= self.pm_bytes;
+        let sound = entry.base >= POOLS_BASE && entry.base.is_multiple_of(PAGE_BYTES) && end <= self.pm_bytes;
         sound.then_some(CardPool { name, base: entry.base, bytes: entry.bytes, id: entry.pool })
     }
 

@@ -94,8 +94,7 @@ pub struct MemoryPort {
     aw_free: Signal<Local, Bit>,
     w_free: Signal<Local, Bit>,
     w_take: Signal<Local, Bit>,
-    want_read: Signal<Local, Bit>,
-    want_write: Signal<Local, Bit>,
+    serve_write: Signal<Local, Bit>,
     spent: Signal<Local, Bit>,
     do_read: Signal<Local, Bit>,
     do_write: Signal<Local, Bit>,
@@ -162,8 +161,7 @@ impl Default for MemoryPort {
             aw_free: Default::default(),
             w_free: Default::default(),
             w_take: Default::default(),
-            want_read: Default::default(),
-            want_write: Default::default(),
+            serve_write: Default::default(),
             spent: Default::default(),
             do_read: Default::default(),
             do_write: Default::default(),
@@ -230,15 +228,13 @@ impl Logic for MemoryPort {
             & (self.writes.q.val() != self.most10.val());
         self.w_free.next = !self.state.q.val().w | self.m.wready.val();
         self.w_take.next = self.state.q.val().streaming & self.w_free.val();
-        self.want_read.next = self.rd_turn.any.val() & self.ar_free.val();
-        self.want_write.next = self.wr_turn.any.val()
+        self.spent.next = !self.budget.q.val().any();
+        self.serve_write.next = self.wr_turn.any.val()
+            & (!self.rd_turn.any.val() | (self.state.q.val().writing != self.spent.val()));
+        self.do_read.next = self.rd_turn.any.val() & !self.serve_write.val() & self.ar_free.val();
+        self.do_write.next = self.serve_write.val()
             & self.aw_free.val()
             & (!self.state.q.val().streaming | (self.w_take.val() & !self.w_left.q.val().any()));
-        self.spent.next = !self.budget.q.val().any();
-        self.do_read.next = self.want_read.val()
-            & (!self.want_write.val() | (self.state.q.val().writing == self.spent.val()));
-        self.do_write.next = self.want_write.val()
-            & (!self.want_read.val() | (self.state.q.val().writing != self.spent.val()));
         self.rd_turn.take.next = self.do_read.val();
         self.wr_turn.take.next = self.do_write.val();
 

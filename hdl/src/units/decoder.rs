@@ -78,6 +78,8 @@ pub struct Decoder {
     /// The lowest free entry.
     pub free_index: Signal<In, Bits<4>>,
 
+    /// Every request slot holds a failed log: only an unmap is of any use.
+    pub slots_lost: Signal<In, Bit>,
     /// An item is offered.
     pub item_valid: Signal<Out, Bit>,
     /// It is numbered.
@@ -274,6 +276,7 @@ impl Default for Decoder {
             entry: Default::default(),
             any_free: Default::default(),
             free_index: Default::default(),
+            slots_lost: Default::default(),
             item_valid: Default::default(),
             item_ready: Default::default(),
             item_raw: Default::default(),
@@ -679,6 +682,12 @@ impl Logic for Decoder {
                 if self.item_ready.val() {
                     self.finished.next = true;
                     self.step.d.next = Step::Idle;
+                } else {
+                    if self.slots_lost.val() & !self.desc.q.val().get_bit(22) {
+                        // Waiting would be for ever, with the unmap that frees slots behind this command.
+                        self.status.d.next = self.is_latched.val();
+                        self.step.d.next = Step::Refuse;
+                    }
                 }
             }
             Step::Refuse => {
@@ -781,5 +790,5 @@ impl Logic for Decoder {
 }
 
 crate::dut_ports!(Decoder {
-    clock, reset, device_number, pm_lines, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, inject_valid, inject_ready, inject_data, inject_page, inject_resume, idle, descriptor_index, descriptor, lookup_pool, lookup_thread, found, found_index, entry, any_free, free_index, item_valid, item_ready, item_raw, item_work, item_ticket, item_resume, item_ranges, item_first, item_last, item_ordered, item_unmaps, item_maps, item_entry, refused_valid, refused_page, refused_tag, refused_status, refused_ready,
+    clock, reset, device_number, pm_lines, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, inject_valid, inject_ready, inject_data, inject_page, inject_resume, idle, descriptor_index, descriptor, lookup_pool, lookup_thread, found, found_index, entry, any_free, free_index, slots_lost, item_valid, item_ready, item_raw, item_work, item_ticket, item_resume, item_ranges, item_first, item_last, item_ordered, item_unmaps, item_maps, item_entry, refused_valid, refused_page, refused_tag, refused_status, refused_ready,
 });

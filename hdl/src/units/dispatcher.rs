@@ -23,6 +23,8 @@ pub struct Dispatcher {
     pub quiet: Signal<Out, Bit>,
     /// No slot is live.
     pub empty: Signal<Out, Bit>,
+    /// Every slot holds a failed log.
+    pub slots_lost: Signal<Out, Bit>,
     /// Live slots, a bit each.
     pub live: Signal<Out, Bits<32>>,
 
@@ -147,6 +149,7 @@ pub struct Dispatcher {
     step_asks: Gather<4>,
     one: Constant<Bits<32>>,
     none: Constant<Bits<32>>,
+    all_slots: Constant<Bits<32>>,
     latched_status: Constant<Bits<8>>,
 }
 
@@ -158,6 +161,7 @@ impl Default for Dispatcher {
             quiesce: Default::default(),
             quiet: Default::default(),
             empty: Default::default(),
+            slots_lost: Default::default(),
             live: Default::default(),
             slot_any: Default::default(),
             slot_index: Default::default(),
@@ -234,6 +238,7 @@ impl Default for Dispatcher {
             step_asks: Default::default(),
             one: Constant::new(1.into()),
             none: Constant::new(0.into()),
+            all_slots: Constant::new(Bits::<32>::mask()),
             latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
         }
     }
@@ -255,6 +260,7 @@ impl Logic for Dispatcher {
         self.issued.enable.next = true;
         self.failed.enable.next = true;
         self.live.next = self.alive.q.val();
+        self.slots_lost.next = self.failed.q.val() == self.all_slots.val();
         self.empty.next = !self.alive.q.val().any();
 
         // What retires now; its fields come from the slot's ticket.
@@ -396,5 +402,5 @@ impl Logic for Dispatcher {
 }
 
 crate::dut_ports!(Dispatcher {
-    clock, reset, quiesce, quiet, empty, live, slot_any, slot_index, enter_valid, ready, let_go, issue_slot, issue_ticket, issue_valid, issue_ready, latched, closing, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, gate_valid, gate_pc, gate_ready, store_progress, store_slot, retire_slot, retire_ticket, retire_valid, retire_failed, commit_valid, latch_valid, free_valid, retire_map, retire_txid, retire_status, retire_page, retire_tag, retire_order, retire_ok, retire_bad, retire_refused, record_valid, record_ready,
+    clock, reset, quiesce, quiet, empty, slots_lost, live, slot_any, slot_index, enter_valid, ready, let_go, issue_slot, issue_ticket, issue_valid, issue_ready, latched, closing, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, gate_valid, gate_pc, gate_ready, store_progress, store_slot, retire_slot, retire_ticket, retire_valid, retire_failed, commit_valid, latch_valid, free_valid, retire_map, retire_txid, retire_status, retire_page, retire_tag, retire_order, retire_ok, retire_bad, retire_refused, record_valid, record_ready,
 });

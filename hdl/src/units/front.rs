@@ -37,6 +37,8 @@ pub struct Front {
     pub pm_lines: Signal<In, Bits<34>>,
     /// Firmware slot in force: the host may not write it.
     pub firmware_slot: Signal<In, Bit>,
+    /// An image is in force.
+    pub firmware_ok: Signal<In, Bit>,
     /// Host accesses and commands are taken; else refused and dropped.
     pub window_open: Signal<In, Bit>,
     /// The ports take no new work.
@@ -197,6 +199,7 @@ impl Default for Front {
             device_number: Default::default(),
             pm_lines: Default::default(),
             firmware_slot: Default::default(),
+            firmware_ok: Default::default(),
             window_open: Default::default(),
             stop: Default::default(),
             quiesce: Default::default(),
@@ -339,7 +342,8 @@ impl Logic for Front {
             self.address_map.write_index.next = self.map_restore_index.val();
             self.address_map.write_entry.next = self.map_restore.val();
         }
-        self.address_map.close_valid.next = self.decoder.item_unmaps.val() & self.ordering.enter_slot.val();
+        // An unmap closes its entry as soon as it is offered: what failed logs hold may be the slot that it waits for.
+        self.address_map.close_valid.next = self.decoder.item_unmaps.val() & self.decoder.item_valid.val();
         self.address_map.close_index.next = self.address_map.found_index.val();
         self.address_map.commit_valid.next = self.dispatcher.commit_valid.val();
         self.address_map.latch_valid.next = self.dispatcher.latch_valid.val();
@@ -393,8 +397,9 @@ impl Logic for Front {
         self.ranges.query_map.next = self.ordering.query_map.val();
         self.ranges.query_row.next = self.ordering.query_row.val();
         self.ranges.query_end.next = self.ordering.query_end.val();
-        self.ranges.close_valid.next = self.decoder.item_unmaps.val() & self.ordering.enter_slot.val();
-        self.ranges.close_map.next = self.ordering.query_map.val();
+        self.ranges.close_valid.next = self.decoder.item_unmaps.val() & self.decoder.item_valid.val();
+        self.ranges.close_map.next = self.address_map.found_index.val();
+        self.decoder.slots_lost.next = self.dispatcher.slots_lost.val();
         self.ranges.close_all.next = self.clear.val();
         self.ranges.retire_slot_valid.next = self.dispatcher.retire_valid.val();
         self.ranges.retire_slot.next = self.dispatcher.retire_slot.val();
@@ -495,6 +500,7 @@ impl Logic for Front {
         self.host_port.window_open.next = self.window_open.val();
         self.host_port.pm_lines.next = self.pm_lines.val();
         self.host_port.firmware_slot.next = self.firmware_slot.val();
+        self.host_port.firmware_ok.next = self.firmware_ok.val();
         self.host_port.hold.next = self.command_port.busy.val();
         self.host_port.stop.next = self.stop.val();
         self.command_port.host_writes_pending.next = self.host_port.writes_pending.val();
@@ -558,5 +564,5 @@ impl Logic for Front {
 }
 
 crate::dut_ports!(Front {
-    clock, reset, cmd, host, mem, device_number, pm_lines, firmware_slot, window_open, stop, quiesce, clear, quiet, idle, order, save_index, saved_map, saved_slot_valid, saved_slot_command, saved_slot_order, saved_slot_page, saved_slot_resume, saved_line_valid, saved_line_data, saved_line_line, saved_line_strobes, saved_line_order, map_restore_valid, map_restore_index, map_restore, inject_command_valid, inject_command_ready, inject_command, inject_page, inject_resume, inject_store_valid, inject_store_ready, inject_store_line, inject_store_data, inject_store_strobes, gate_valid, gate_pc, gate_ready, descriptor_index, descriptor, issue_valid, issue_ready, work, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, record_valid, record_ready, record, mapped, latched, ev_accepted, ev_retired, ev_refused, ev_failed, ev_dropped, ev_command_held, ev_host_held, ev_host_read, ev_host_write, ev_host_refused, ev_stall_request, ev_stall_host,
+    clock, reset, cmd, host, mem, device_number, pm_lines, firmware_slot, firmware_ok, window_open, stop, quiesce, clear, quiet, idle, order, save_index, saved_map, saved_slot_valid, saved_slot_command, saved_slot_order, saved_slot_page, saved_slot_resume, saved_line_valid, saved_line_data, saved_line_line, saved_line_strobes, saved_line_order, map_restore_valid, map_restore_index, map_restore, inject_command_valid, inject_command_ready, inject_command, inject_page, inject_resume, inject_store_valid, inject_store_ready, inject_store_line, inject_store_data, inject_store_strobes, gate_valid, gate_pc, gate_ready, descriptor_index, descriptor, issue_valid, issue_ready, work, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, record_valid, record_ready, record, mapped, latched, ev_accepted, ev_retired, ev_refused, ev_failed, ev_dropped, ev_command_held, ev_host_held, ev_host_read, ev_host_write, ev_host_refused, ev_stall_request, ev_stall_host,
 });

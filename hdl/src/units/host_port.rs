@@ -27,6 +27,8 @@ pub struct HostPort {
     pub pm_lines: Signal<In, Bits<34>>,
     /// Firmware slot in force.
     pub firmware_slot: Signal<In, Bit>,
+    /// An image is in force; else both slots may be written.
+    pub firmware_ok: Signal<In, Bit>,
     /// Hand nothing over: the command port has a write in hand.
     pub hold: Signal<In, Bit>,
     /// Take nothing.
@@ -105,6 +107,7 @@ impl Default for HostPort {
             window_open: Default::default(),
             pm_lines: Default::default(),
             firmware_slot: Default::default(),
+            firmware_ok: Default::default(),
             hold: Default::default(),
             stop: Default::default(),
             acc_valid: Default::default(),
@@ -166,8 +169,12 @@ impl Logic for HostPort {
         self.write_bad.next = !self.window_open.val()
             | (self.write_line.q.val() >= self.pm_lines.val())
             | (self.write_line.q.val().get_bits::<24>(10) == self.save_page.val())
-            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val()) & !self.firmware_slot.val())
-            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware1.val()) & self.firmware_slot.val());
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val())
+                & self.firmware_ok.val()
+                & !self.firmware_slot.val())
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware1.val())
+                & self.firmware_ok.val()
+                & self.firmware_slot.val());
         self.offer_write.next = self.has_write.q.val() & self.s.wvalid.val() & !self.hold.val() & !self.stop.val();
         self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
         self.s.awready.next = !self.has_write.q.val() & !self.answer.q.val() & !self.stop.val();
@@ -313,5 +320,5 @@ impl Logic for HostPort {
 }
 
 crate::dut_ports!(HostPort {
-    clock, reset, s, window_open, pm_lines, firmware_slot, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
+    clock, reset, s, window_open, pm_lines, firmware_slot, firmware_ok, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
 });

@@ -242,12 +242,12 @@ impl RangeTable {
         let (close, all) = (self.close_valid.val().then(|| self.close_map.val().to_u64()), self.close_all.val());
         let state = &mut self._state;
         let ends = |i: &usize| all || close == Some(state.maps[*i]);
-        let let_go = state.failed & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
+        let let_go = (state.failed & !retiring | fails) & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
         state.stage = query;
         state.touched = touched;
         state.live = state.live & !retiring | fails;
         state.failed = state.failed & !retiring | fails;
-        state.let_go = let_go & !retiring;
+        state.let_go = let_go;
         if let Some((slot, ranges, map)) = enter_slot {
             state.ranges[slot] = ranges;
             state.maps[slot] = map;
@@ -350,7 +350,7 @@ impl Logic for RangeTable {
              \x20   live <= live & ~retiring | {{ {lines}'d0, fails}};\n\
              \x20   failed <= failed & ~retiring[{ls}:0] | fails;\n\
              \x20   for (i = 0; i < {slots}; i = i + 1)\n\
-             \x20       let_go[i] <= failed[i] & ~retiring[i] & (close_all | (close_valid & maps[i] == close_map));\n\
+             \x20       let_go[i] <= (failed[i] & ~retiring[i] | fails[i]) & (close_all | (close_valid & maps[i] == close_map));\n\
              \x20   if (slot_valid) begin\n\
              {enter}\
              \x20       maps[slot_index] <= slot_map; live[{{2'd0, slot_index}}] <= 1'b1;\n\

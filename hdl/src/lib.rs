@@ -4,6 +4,11 @@
 //! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog.
 
 pub mod bundles;
+pub mod card;
 pub mod cells;
 pub mod dut;
+mod generate;
 pub mod units;
+mod wrapper;
+
+pub use generate::{GeneratedCard, MODULE, Parameters, generate};

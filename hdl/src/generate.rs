@@ -1,0 +1,91 @@
+//! The card as one Verilog file and a description of its ports.
+
+use crate::card::Card;
+use crate::dut::{PortRow, Ports, verilog_of};
+use crate::units::registers::BUILD_HASH_NAME;
+use crate::wrapper;
+use nearpm_interface::registers::capability;
+use serde_json::json;
+
+/// Name of the card's top module.
+pub const MODULE: &str = "nearpm_card";
+
+/// What can be chosen when a card is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The board keeps what the card acknowledged through a power cut: sets `POWER_FAIL_SAFE`.
+    pub power_fail_safe: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { power_fail_safe: true }
+    }
+}
+
+impl Parameters {
+    /// The `CAPABILITIES` register.
+    fn capabilities(&self) -> u32 {
+        let safe = if self.power_fail_safe { capability::POWER_FAIL_SAFE } else { 0 };
+        capability::HOST_ORDERED | capability::COMPLETION_RECORDS | safe
+    }
+}
+
+/// A generated card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedCard {
+    /// One self-contained file; its top module is [`MODULE`].
+    pub verilog: String,
+    /// Module, hash, parameters and ports, as JSON.
+    pub ports_json: String,
+}
+
+/// rust-hdl passes the card by value on its way to the heap.
+const STACK_BYTES: usize = 4 << 30;
+
+/// Generates the card.
+///
+/// The register `BUILD_HASH` of the result reads as the CRC-32C of the whole text with that constant zero.
+///
+/// # Panics
+/// When rust-hdl's checks of the design fail, which is a defect of this crate.
+pub fn generate(parameters: &Parameters) -> GeneratedCard {
+    let parameters = *parameters;
+    let thread = std::thread::Builder::new()
+        .name("generate".into())
+        .stack_size(STACK_BYTES)
+        .spawn(move || generate_here(parameters))
+        .expect("the system has a thread left");
+    thread.join().expect("the design passes its checks")
+}
+
+fn generate_here(parameters: Parameters) -> GeneratedCard {
+    let card = Box::new(Card::new(parameters.capabilities()));
+    let mut rows = Vec::new();
+    card.list(&PortRow::root(), &mut rows);
+    let text = wrapper::wrap(MODULE, &verilog_of(card), &rows);
+    let (verilog, hash) = with_hash(&text);
+    let ports: Vec<_> = wrapper::ports(&rows)
+        .iter()
+        .map(|port| {
+            let direction = if port.input { "input" } else { "output" };
+            json!({ "name": port.name, "direction": direction, "bits": port.bits })
+        })
+        .collect();
+    let description = json!({
+        "module": MODULE,
+        "build_hash": format!("{hash:08x}"),
+        "parameters": { "power_fail_safe": parameters.power_fail_safe },
+        "ports": ports,
+    });
+    let ports_json = serde_json::to_string_pretty(&description).expect("plain data is JSON");
+    GeneratedCard { verilog, ports_json: ports_json + "\n" }
+}
+
+/// Puts the hash of the text into its own constant.
+fn with_hash(text: &str) -> (String, u32) {
+    let constant = |hash: u32| format!("{BUILD_HASH_NAME} = 32'h{hash:08x};");
+    assert_eq!(text.matches(&constant(0)).count(), 1, "one constant holds the hash");
+    let hash = crc32c::crc32c(text.as_bytes());
+    (text.replacen(&constant(0), &constant(hash), 1), hash)
+}

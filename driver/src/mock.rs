@@ -3,7 +3,7 @@
 //! It keeps the contract and is otherwise as hostile as the contract allows, by a seed:
 //! - commands are accepted at once and executed late, out of order where they do not conflict, and never before a host
 //!   access that they conflict with needs them (unless the card is told not to order host accesses);
-//! - the processor's cache in front of a write-back window evicts and prefetches at any moment, and never learns what the
+//! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any moment, and never learns what the
 //!   card writes;
 //! - what is written back, or stored to a write-combining window, travels at any moment until the fence;
 //! - at a power cut everything accepted is carried out, and what has not travelled is lost.
@@ -85,6 +85,9 @@ struct Range64 {
     bytes: u64,
 }
 
+/// Lines that speculation remembers.
+const RECENT_LINES: usize = 16;
+
 /// A command that was accepted and not executed.
 struct Accepted {
     command: Command,
@@ -94,6 +97,9 @@ struct Accepted {
     reads: Vec<Range<u64>>,
     writes: Vec<Range<u64>>,
 }
+
+/// Lines that a command reads, and those that it writes.
+type Access = (Vec<Range<u64>>, Vec<Range<u64>>);
 
 #[derive(Default)]
 struct Page {
@@ -116,6 +122,8 @@ struct State {
     cache: BTreeMap<u64, ([u8; LINE], bool)>,
     /// What is on its way to the card.
     travelling: Vec<Store>,
+    /// Lines that were touched or dropped lately.
+    recent: Vec<u64>,
     dma: HashMap<u64, Arc<Mutex<Vec<u8>>>>,
     config: [u8; 64],
     now_ns: u64,
@@ -173,11 +181,11 @@ impl State {
             let at = self.next() as usize % self.cache.len();
             let line = *self.cache.keys().nth(at).expect("the index is below the length");
             self.evict(line);
-            // The prefetcher follows what was touched lately.
-            let next = line + LINE_U64;
-            if next < self.options.pm_bytes as u64 {
-                self.fetch(next);
-            }
+        }
+        if self.chance(self.options.evict_one_in) && !self.recent.is_empty() {
+            // A processor may load speculatively what was touched or dropped lately.
+            let at = self.next() as usize % self.recent.len();
+            self.fetch(self.recent[at]);
         }
         true
     }
@@ -194,6 +202,14 @@ impl State {
             // Behind an earlier write-back of the same line.
             self.travelling.push(Store::Pm { address: line, bytes: bytes.to_vec() });
         }
+    }
+
+    /// Notes a line that speculation may come back to.
+    fn touch(&mut self, line: u64) {
+        if self.recent.len() == RECENT_LINES {
+            self.recent.remove(0);
+        }
+        self.recent.push(line);
     }
 
     fn fetch(&mut self, line: u64) -> &mut ([u8; LINE], bool) {
@@ -296,7 +312,7 @@ impl State {
     }
 
     /// Checks a command as the decoder does, and gives the lines that it reads and writes.
-    fn admit(&self, page: usize, command: &Command) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>), Status> {
+    fn admit(&self, page: usize, command: &Command) -> Result<Access, Status> {
         let opcode = Opcode::from_code(command.opcode).ok_or(Status::BadOpcode)?;
         if self.card_state != state::OPEN {
             return Err(Status::BadOpcode);
@@ -408,7 +424,7 @@ impl State {
                 let conflict =
                     this.writes.iter().any(|w| earlier.writes.iter().chain(&earlier.reads).any(|e| overlap(w, e)))
                         || this.reads.iter().any(|r| earlier.writes.iter().any(|e| overlap(r, e)));
-                !conflict && !(ordered && same)
+                !(conflict || ordered && same)
             })
         };
         let at = if ready(at) { at } else { 0 };
@@ -599,6 +615,7 @@ impl MockCard {
             order: 0,
             cache: BTreeMap::new(),
             travelling: Vec::new(),
+            recent: Vec::new(),
             dma: HashMap::new(),
             config,
             now_ns: 0,
@@ -769,6 +786,7 @@ impl Mapping for Window {
         if !state.gone {
             for line in lines(address..address + bytes).step_by(LINE) {
                 state.cache.remove(&line);
+                state.touch(line);
             }
         }
     }

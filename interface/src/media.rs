@@ -111,10 +111,18 @@ impl EntryHead {
         let mut entry = vec![0; entry_bytes(self.offset, self.length) as usize];
         let start = entry_data(self.offset) as usize;
         entry[start..start + data.len()].copy_from_slice(data);
+        self.seal(&mut entry);
+        entry
+    }
+
+    /// Puts the sealed head in front of the data lines that `entry` holds behind its first line.
+    ///
+    /// # Panics
+    /// If `entry` is not one line and whole data lines.
+    pub fn seal(&self, entry: &mut [u8]) {
         let mut head = EntryHead { crc: 0, ..*self }.to_bytes();
         seal::seal(&entry[LINE..], &mut head);
         entry[..LINE].copy_from_slice(&head);
-        entry
     }
 
     /// The head at the start of `slot`, if it is one and its data is whole.

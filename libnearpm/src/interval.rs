@@ -1,13 +1,15 @@
 //! Sets of byte ranges.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A set of disjoint ranges; ranges that touch are one.
+///
+/// A sorted vector: transactions have few ranges, mostly neighbours of the last ones, and a cleared vector keeps its memory. An
+/// insertion in front of many ranges moves them; a log ring of the default size bounds that to some kilobytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalSet {
-    /// Start to end.
-    ranges: BTreeMap<u64, u64>,
+    /// Start and end, rising.
+    ranges: Vec<(u64, u64)>,
 }
 
 impl IntervalSet {
@@ -21,49 +23,57 @@ impl IntervalSet {
 
     /// The ranges, rising.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.ranges.iter().map(|(&start, &end)| start..end)
+        self.ranges.iter().map(|&(start, end)| start..end)
+    }
+
+    /// Index of the first range that ends behind `at`.
+    #[inline]
+    fn behind(&self, at: u64) -> usize {
+        self.ranges.partition_point(|&(_, end)| end <= at)
     }
 
     /// Whether some byte of `range` is in the set.
+    #[inline]
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.ranges.range(..range.end).next_back().is_some_and(|(_, &end)| end > range.start)
+        self.ranges.get(self.behind(range.start)).is_some_and(|&(start, _)| start < range.end)
     }
 
-    /// The parts of `range` that are not in the set, rising.
-    pub fn gaps(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut gaps = Vec::new();
+    /// Adds the parts of `range` that are not in the set to `gaps`, rising.
+    #[inline]
+    pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
         let mut at = range.start;
-        let before = self.ranges.range(..=range.start).next_back().map(|(&s, _)| s).unwrap_or(range.start);
-        for (&start, &end) in self.ranges.range(before..range.end) {
+        for &(start, end) in &self.ranges[self.behind(range.start)..] {
+            if start >= range.end {
+                break;
+            }
             if start > at {
                 gaps.push(at..start);
             }
-            at = at.max(end);
+            at = end;
         }
         if at < range.end {
             gaps.push(at..range.end);
         }
-        gaps
     }
 
     /// Adds a range.
+    #[inline]
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
-        let (mut start, mut end) = (range.start, range.end);
-        while let Some((&s, &e)) = self.ranges.range(..=end).next_back() {
-            if e < start {
-                break;
+        // The ranges that touch this one become one with it.
+        let first = self.ranges.partition_point(|&(_, end)| end < range.start);
+        let last = first + self.ranges[first..].partition_point(|&(start, _)| start <= range.end);
+        match &mut self.ranges[first..last] {
+            [] => self.ranges.insert(first, (range.start, range.end)),
+            [only] => *only = (only.0.min(range.start), only.1.max(range.end)),
+            several => {
+                let end = several[several.len() - 1].1.max(range.end);
+                several[0] = (several[0].0.min(range.start), end);
+                self.ranges.drain(first + 1..last);
             }
-            if s <= range.start && e >= range.end {
-                return;
-            }
-            start = start.min(s);
-            end = end.max(e);
-            self.ranges.remove(&s);
         }
-        self.ranges.insert(start, end);
     }
 }
 
@@ -90,7 +100,8 @@ mod tests {
             let range = probe.0..probe.0 + probe.1;
             let inside = &model[range.start as usize..range.end as usize];
             prop_assert_eq!(set.overlaps(&range), inside.contains(&true));
-            let gaps = set.gaps(&range);
+            let mut gaps = Vec::new();
+            set.gaps(&range, &mut gaps);
             for byte in range {
                 prop_assert_eq!(gaps.iter().any(|g| g.contains(&byte)), !model[byte as usize]);
             }

@@ -34,6 +34,13 @@ pub(crate) struct Entry {
     pub sequence: u64,
 }
 
+impl Entry {
+    /// The head of this entry.
+    pub fn head(&self, common: &EntryHead) -> EntryHead {
+        EntryHead { sequence: self.sequence, offset: self.offset, length: self.length, ..*common }
+    }
+}
+
 /// A lane of an open pool.
 pub(crate) struct Lane {
     pub thread: u16,
@@ -124,13 +131,16 @@ impl Lane {
         self.last_txid
     }
 
-    /// Reserves slots for `ranges` (offset and length in the pool), split at the longest command.
+    /// Reserves slots for `ranges` (offset and length in the pool), split at the longest command, and adds them to `reserved`.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when they do not all fit; then none is reserved.
-    pub fn reserve(&mut self, ranges: impl IntoIterator<Item = (u64, u64)>) -> Result<Vec<Entry>, Error> {
-        let (given, entries) = (self.given, self.entries);
-        let mut reserved = Vec::new();
+    pub fn reserve(
+        &mut self,
+        ranges: impl IntoIterator<Item = (u64, u64)>,
+        reserved: &mut Vec<Entry>,
+    ) -> Result<(), Error> {
+        let (given, entries, before) = (self.given, self.entries, reserved.len());
         let mut needed = 0;
         for (offset, length) in ranges {
             let mut at = offset;
@@ -140,6 +150,7 @@ impl Lane {
                 needed += bytes;
                 let Some(slot) = self.slot(bytes) else {
                     (self.given, self.entries) = (given, entries);
+                    reserved.truncate(before);
                     return Err(Error::TooLarge {
                         what: "the log ring",
                         needed: needed + self.used(),
@@ -153,7 +164,7 @@ impl Lane {
                 at += u64::from(piece);
             }
         }
-        Ok(reserved)
+        Ok(())
     }
 
     /// Takes `bytes` contiguous bytes of the ring and gives their place in it.
@@ -185,17 +196,14 @@ impl Lane {
         }
     }
 
-    /// The head of an entry of this lane.
-    pub fn entry_head(&self, entry: &Entry, kind: EntryKind, txid: u64) -> EntryHead {
+    /// What the heads of a transaction's entries have in common; [`Entry::head`] does the rest.
+    pub fn entry_head(&self, kind: EntryKind, txid: u64) -> EntryHead {
         EntryHead {
             magic: ENTRY_MAGIC,
             kind: kind as u8,
             version: ENTRY_VERSION,
             thread: self.thread,
-            sequence: entry.sequence,
             txid,
-            offset: entry.offset,
-            length: entry.length,
             pool: self.pool,
             ..EntryHead::default()
         }
@@ -211,8 +219,8 @@ impl Lane {
         dirty: bool,
     ) -> Result<(), Error> {
         count(&medium.counters.log_entries, entries.len() as u64);
-        let heads: Vec<EntryHead> = entries.iter().map(|e| self.entry_head(e, kind, txid)).collect();
-        self.executor.log(medium, entries, &heads, dirty)
+        let head = self.entry_head(kind, txid);
+        self.executor.log(medium, entries, &head, dirty)
     }
 }
 
@@ -229,18 +237,21 @@ mod tests {
     #[test]
     fn a_full_ring_refuses_and_reserves_nothing() {
         let mut lane = lane(16384);
-        let first = lane.reserve([(1 << 20, 4096), (1 << 21, 4096)]).unwrap();
-        assert_eq!(first.len(), 2);
+        let mut entries = Vec::new();
+        lane.reserve([(1 << 20, 4096), (1 << 21, 4096)], &mut entries).unwrap();
+        assert_eq!(entries.len(), 2);
         let used = lane.used();
-        let error = lane.reserve([(0, 4096), (8192, 4096)]).unwrap_err();
+        let error = lane.reserve([(0, 4096), (8192, 4096)], &mut entries).unwrap_err();
         assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        assert_eq!(entries.len(), 2);
         assert_eq!(lane.used(), used);
     }
 
     #[test]
     fn long_ranges_are_split_at_the_longest_command() {
         let mut lane = lane(1 << 20);
-        let entries = lane.reserve([(100, u64::from(MAX_COMMAND_BYTES) + 1)]).unwrap();
+        let mut entries = Vec::new();
+        lane.reserve([(100, u64::from(MAX_COMMAND_BYTES) + 1)], &mut entries).unwrap();
         let lengths: Vec<u32> = entries.iter().map(|e| e.length).collect();
         assert_eq!(lengths, [MAX_COMMAND_BYTES, 1]);
         assert_eq!(entries[1].offset, 100 + u64::from(MAX_COMMAND_BYTES));
@@ -257,7 +268,8 @@ mod tests {
                     let (mark, _) = live.remove(0);
                     lane.release(mark);
                 }
-                if let Ok(entries) = lane.reserve([(64, length)]) {
+                let mut entries = Vec::new();
+                if lane.reserve([(64, length)], &mut entries).is_ok() {
                     let entry = entries[0];
                     prop_assert!(entry.sequence > sequence, "sequences rise");
                     sequence = entry.sequence;

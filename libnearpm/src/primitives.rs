@@ -71,7 +71,8 @@ impl ThreadLane {
 
     fn log_old(&mut self, medium: &Medium, kind: EntryKind, ranges: &[(u64, u64)]) -> Result<(), Error> {
         self.old_log()?;
-        let reserved = self.lane.reserve(ranges.iter().copied())?;
+        let mut reserved = Vec::new();
+        self.lane.reserve(ranges.iter().copied(), &mut reserved)?;
         let (txid, entries, _) = self.old_log()?;
         entries.extend_from_slice(&reserved);
         // The program stores as it likes, so that any line may be dirty.
@@ -153,11 +154,13 @@ impl ThreadLane {
                 wanted: "new ones",
             });
         };
-        let reserved = self.lane.reserve([(offset, value.len() as u64)])?;
+        let mut reserved = Vec::new();
+        self.lane.reserve([(offset, value.len() as u64)], &mut reserved)?;
+        let common = self.lane.entry_head(EntryKind::Redo, *txid);
         let mut at = 0;
         for entry in &reserved {
             let value = &value[at..at + entry.length as usize];
-            medium.put(entry.slot, &self.lane.entry_head(entry, EntryKind::Redo, *txid).encode(value));
+            medium.put(entry.slot, &entry.head(&common).encode(value));
             at += entry.length as usize;
         }
         count(&medium.counters.log_entries, reserved.len() as u64);

@@ -185,6 +185,71 @@ fn the_processor_keeps_a_pool_on_a_card_consistent_too() {
     }
 }
 
+/// The program's own stores may still be in the cache when it asks for a log: the log must hold them.
+#[test]
+fn a_log_captures_what_the_program_has_stored_and_not_flushed() {
+    for seed in 0..40 {
+        let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+        let options = PoolOptions::new().engine(Engine::Card).lanes(2).ring_bytes(64 * 1024);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
+        let page = object / 4096 * 4096;
+        for round in 0..4u8 {
+            pool.store(object + 40, &[round; 100]).unwrap();
+            if round % 2 == 0 {
+                pool.undolog_create(0, object + 40, 100).unwrap();
+            } else {
+                pool.ckpoint_create(0, page, 4096).unwrap();
+            }
+            pool.store(object + 40, &[0xee; 100]).unwrap();
+            if seed % 3 == 0 {
+                pool.flush(object + 40, 100).unwrap();
+            }
+            pool.abort_log(0).unwrap();
+            let mut found = [0; 100];
+            pool.load(object + 40, &mut found).unwrap();
+            assert_eq!(found, [round; 100], "seed {seed}, round {round}");
+        }
+        pool.undolog_create(0, object + 40, 100).unwrap();
+        pool.store(object + 40, &[0xdd; 100]).unwrap();
+        pool.flush(object + 40, 100).unwrap();
+        let medium = card.mock.power_cut();
+        let after = Registered::new(MockCard::with_medium(mock(seed), medium), Posting::Line).unwrap();
+        let pool = options.open(&after.pool("p")).unwrap();
+        assert_eq!(pool.tx(|tx| tx.read_vec(object + 40, 100)).unwrap(), [3; 100], "seed {seed}");
+    }
+}
+
+/// Table 2 on the card: redo logs, checkpoints and shadow copies by hand.
+#[test]
+fn the_primitives_work_on_a_card() {
+    for seed in 0..20 {
+        let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+        let options = PoolOptions::new().engine(Engine::Card).lanes(3).ring_bytes(32 * 1024);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let (object, reference) = pool.tx(|tx| Ok((tx.alloc_zeroed(4096)?, tx.alloc_zeroed(64)?))).unwrap();
+        pool.tx(|tx| tx.write_u64(reference, object)).unwrap();
+        let first = pool.redolog_create(0, object, &[1; 100]).unwrap();
+        let second = pool.redolog_create(0, object + 1000, &[2; 100]).unwrap();
+        pool.applylog(0, first, 100).unwrap();
+        pool.applylog(0, second, 100).unwrap();
+        pool.commit_log(0).unwrap();
+        let copy = pool.shadowcpy(1, object, 4096).unwrap();
+        pool.store(copy + 2000, &[3; 100]).unwrap();
+        pool.flush(copy, 4096).unwrap();
+        pool.switch_page(reference, copy).unwrap();
+        assert!(pool.statistics().commands >= 8);
+        let medium = card.mock.power_cut();
+        let after = Registered::new(MockCard::with_medium(mock(seed), medium), Posting::Line).unwrap();
+        let pool = options.open(&after.pool("p")).unwrap();
+        let page = pool.tx(|tx| tx.read_u64(reference)).unwrap();
+        assert_eq!(page, copy);
+        let found = pool.tx(|tx| tx.read_vec(page, 4096)).unwrap();
+        assert_eq!((found[0], found[999], found[1000], found[1099], found[2000], found[2100]), (1, 0, 2, 2, 3, 0));
+        assert_eq!(pool.objects().unwrap().len(), 2, "the old page was freed");
+    }
+}
+
 #[test]
 fn a_full_mapping_table_falls_back_to_the_processor_and_is_counted() {
     let card = Registered::new(MockCard::new(MockOptions { pm_bytes: 8 << 20, ..mock(3) }), Posting::Line).unwrap();

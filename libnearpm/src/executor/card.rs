@@ -137,7 +137,7 @@ fn damage(error: CardError) -> Error {
 }
 
 impl Executor for CardExecutor {
-    fn log(&mut self, medium: &Medium, entries: &[Entry], heads: &[EntryHead], dirty: bool) -> Result<(), Error> {
+    fn log(&mut self, medium: &Medium, entries: &[Entry], head: &EntryHead, dirty: bool) -> Result<(), Error> {
         if dirty {
             for entry in entries {
                 medium.write_back(entry.offset, entry.length.into());
@@ -145,7 +145,7 @@ impl Executor for CardExecutor {
             medium.fence()?;
         }
         let mut last = None;
-        for (entry, head) in entries.iter().zip(heads) {
+        for entry in entries {
             let opcode = match EntryKind::from_code(head.kind) {
                 Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
                 _ => Opcode::UndoLog,

@@ -19,14 +19,21 @@ pub(crate) struct CpuExecutor {
     unapplied: Option<Word>,
     /// A commit was fenced and not drained.
     asynchronous: bool,
+    /// A log entry that is being made.
+    buffer: Vec<u8>,
 }
 
 impl Executor for CpuExecutor {
-    fn log(&mut self, medium: &Medium, entries: &[Entry], heads: &[EntryHead], _dirty: bool) -> Result<(), Error> {
-        for (entry, head) in entries.iter().zip(heads) {
-            let old = medium.load_vec(entry.offset, entry.length.into());
-            medium.put(entry.slot, &head.encode(&old));
-            count(&medium.counters.bytes_by_cpu, entry_bytes(entry.offset, entry.length));
+    fn log(&mut self, medium: &Medium, entries: &[Entry], head: &EntryHead, _dirty: bool) -> Result<(), Error> {
+        for entry in entries {
+            let bytes = entry_bytes(entry.offset, entry.length);
+            let start = entry_data(entry.offset) as usize;
+            self.buffer.clear();
+            self.buffer.resize(bytes as usize, 0);
+            medium.load(entry.offset, &mut self.buffer[start..start + entry.length as usize]);
+            entry.head(head).seal(&mut self.buffer);
+            medium.put(entry.slot, &self.buffer);
+            count(&medium.counters.bytes_by_cpu, bytes);
         }
         // The entry certifies itself, so that one fence is enough: durable entry, then stores.
         medium.fence()

@@ -40,10 +40,10 @@ pub(crate) struct Publication<'a> {
 
 /// Executes the primitives of one lane.
 pub(crate) trait Executor: Send {
-    /// Copies the old contents of `entries` into their slots and heads them. On return the caller may store to what they
+    /// Copies the old contents of `entries` into their slots and heads them with what `head` has for all. On return the caller may store to what they
     /// cover: no such store becomes durable before the entry that covers it. `dirty` says that lines
     /// of the sources may be dirty in the cache.
-    fn log(&mut self, medium: &Medium, entries: &[Entry], heads: &[EntryHead], dirty: bool) -> Result<(), Error>;
+    fn log(&mut self, medium: &Medium, entries: &[Entry], head: &EntryHead, dirty: bool) -> Result<(), Error>;
 
     /// Writes a commit word after everything that was logged, written back and fenced. On return it is ordered before every
     /// later store and command, and durable if that was asked for.

@@ -48,7 +48,8 @@ impl Protocol for Checkpoint {
             pages.extend(touched.filter(|&p| !self.epoch.has(p)));
         }
         if !pages.is_empty() {
-            let entries = cx.lane.reserve(pages.iter().map(|&p| (p, PAGE_BYTES)))?;
+            let mut entries = Vec::new();
+            cx.lane.reserve(pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
             let txid = match self.txid {
                 Some(txid) => txid,
                 None => *self.txid.insert(cx.lane.next_txid()),

@@ -57,18 +57,24 @@ impl RedoLog {
         }
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
-        let (entries, former) = match cx.lane.reserve(ranges()) {
+        let mut entries = Vec::new();
+        let former = match cx.lane.reserve(ranges(), &mut entries) {
             Err(Error::TooLarge { .. }) if self.published => {
                 self.settle(cx)?;
-                (cx.lane.reserve(ranges())?, 0)
+                cx.lane.reserve(ranges(), &mut entries)?;
+                0
             }
-            other => (other?, former),
+            other => {
+                other?;
+                former
+            }
         };
         let txid = cx.lane.next_txid();
+        let common = cx.lane.entry_head(EntryKind::Redo, txid);
         let mut at = 0;
         for entry in &entries {
             let value = &values.bytes[at..at + entry.length as usize];
-            cx.medium.put(entry.slot, &cx.lane.entry_head(entry, EntryKind::Redo, txid).encode(value));
+            cx.medium.put(entry.slot, &entry.head(&common).encode(value));
             at += entry.length as usize;
         }
         let counters = &cx.medium.counters;

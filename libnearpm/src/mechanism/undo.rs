@@ -3,6 +3,8 @@
 //! Invariant: no byte is stored to unless an entry of the open transaction covers it whose durability comes before
 //! the store's, or the transaction allocated it.
 
+use std::ops::Range;
+
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::EntryKind;
 
@@ -23,33 +25,46 @@ pub(crate) struct Undo {
     /// Lines that were stored to.
     stored: IntervalSet,
     entries: Vec<Entry>,
+    /// Parts of the running write that need entries; kept for its memory.
+    gaps: Vec<Range<u64>>,
     /// Logging failed half-way, so that only a recovery can tell which entries are whole.
     broken: bool,
     /// Slots belong to transactions whose commit is not known to be durable.
     unreleased: bool,
 }
 
-fn lines(start: u64, end: u64) -> std::ops::Range<u64> {
+fn lines(start: u64, end: u64) -> Range<u64> {
     start / LINE_U64 * LINE_U64..end.next_multiple_of(LINE_U64)
 }
 
 impl Undo {
-    fn log(&mut self, cx: &mut Context, gaps: &[std::ops::Range<u64>]) -> Result<(), Error> {
-        let ranges = || gaps.iter().map(|g| (g.start, g.end - g.start));
-        let entries = match cx.lane.reserve(ranges()) {
+    /// Logs the gaps.
+    fn log(&mut self, cx: &mut Context) -> Result<(), Error> {
+        let first = self.entries.len();
+        let ranges = self.gaps.iter().map(|g| (g.start, g.end - g.start));
+        match cx.lane.reserve(ranges.clone(), &mut self.entries) {
             Err(Error::TooLarge { .. }) if self.unreleased && self.txid.is_none() => {
-                self.persist(cx)?;
-                cx.lane.reserve(ranges())?
+                Self::release(cx, &mut self.unreleased)?;
+                cx.lane.reserve(ranges, &mut self.entries)?;
             }
             other => other?,
-        };
+        }
         let txid = match self.txid {
             Some(txid) => txid,
             None => *self.txid.insert(cx.lane.next_txid()),
         };
-        let dirty = gaps.iter().any(|g| self.stored.overlaps(&lines(g.start, g.end)));
-        self.entries.extend_from_slice(&entries);
-        cx.lane.log(&cx.medium, EntryKind::Undo, txid, &entries, dirty).inspect_err(|_| self.broken = true)
+        let dirty = self.gaps.iter().any(|g| self.stored.overlaps(&lines(g.start, g.end)));
+        let logged = cx.lane.log(&cx.medium, EntryKind::Undo, txid, &self.entries[first..], dirty);
+        logged.inspect_err(|_| self.broken = true)
+    }
+
+    /// Makes asynchronous commits durable and gives their slots back.
+    fn release(cx: &mut Context, unreleased: &mut bool) -> Result<(), Error> {
+        if std::mem::take(unreleased) {
+            cx.lane.executor.persist(&cx.medium)?;
+            cx.lane.release(cx.lane.mark());
+        }
+        Ok(())
     }
 
     fn forget(&mut self) {
@@ -63,14 +78,14 @@ impl Undo {
 impl Protocol for Undo {
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
         // Log everything before anything is stored, so that a full log leaves nothing half written.
-        let mut gaps = Vec::new();
+        self.gaps.clear();
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            gaps.extend(self.covered.gaps(&(place..place + part.len() as u64)));
+            self.covered.gaps(&(place..place + part.len() as u64), &mut self.gaps);
         }
-        if !gaps.is_empty() {
-            self.log(cx, &gaps)?;
-            for gap in gaps {
-                self.covered.insert(gap);
+        if !self.gaps.is_empty() {
+            self.log(cx)?;
+            for gap in &self.gaps {
+                self.covered.insert(gap.clone());
             }
         }
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
@@ -143,10 +158,6 @@ impl Protocol for Undo {
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
-        if std::mem::take(&mut self.unreleased) {
-            cx.lane.executor.persist(&cx.medium)?;
-            cx.lane.release(cx.lane.mark());
-        }
-        Ok(())
+        Self::release(cx, &mut self.unreleased)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Model, apply, check_leaks, contents, create, operations};
 use nearpm::memory::{Event, Image, TestMemory};
-use nearpm::{Durability, Error, Mechanism, PoolOptions};
+use nearpm::{Durability, Error, Mechanism, PoolOptions, Problem};
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, RING_HEAD_BYTES, entry_sequence};
 
 const POOL_BYTES: usize = 512 * 1024;
@@ -254,3 +254,40 @@ fn data_that_looks_like_an_entry_is_not_taken_for_one() {
     let pool = options.open_in(Box::new(TestMemory::from_image(image))).unwrap();
     assert_eq!(pool.tx(|tx| tx.read_vec(victim, 64)).unwrap(), [1; 64]);
 }
+
+/// A creation that is cut leaves a pool that is whole or one that is refused, whatever lay there before.
+#[test]
+fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
+    let memory = TestMemory::from_image(vec![0xa5; POOL_BYTES]);
+    let outcomes = Arc::new(Mutex::new((0, 0)));
+    let sink = outcomes.clone();
+    memory.probe(move |number, event, survive| {
+        if event == Event::Store && number % 11 != 0 {
+            return;
+        }
+        let opened = options(Mechanism::Undo).open_in(Box::new(TestMemory::from_image(survive(number))));
+        let mut outcomes = sink.lock().unwrap();
+        match opened {
+            Ok(pool) => {
+                outcomes.0 +=
+                    u32::from(pool.root().is_ok_and(|root| root == 0) && pool.objects().is_ok_and(|o| o.is_empty()));
+            }
+            Err(Error::Pool {
+                problem: Problem::Foreign { .. } | Problem::Unfinished | Problem::Corrupt { what: HEAD, .. },
+                ..
+            }) => {
+                outcomes.0 += 1;
+            }
+            Err(_) => {}
+        }
+        outcomes.1 += 1;
+    });
+    drop(options(Mechanism::Undo).create_in(Box::new(memory.clone())).unwrap());
+    memory.stop_probe();
+    let (sound, all) = *outcomes.lock().unwrap();
+    assert_eq!(sound, all);
+    assert!(all > 20);
+}
+
+/// What a head is refused for whose line was torn.
+const HEAD: &str = "the checksum of the head does not hold";

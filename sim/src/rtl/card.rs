@@ -4,7 +4,7 @@ use nearpm_verilate::{Error, Instance, Port};
 
 use super::completions::Completions;
 use super::memory::Memory;
-use super::pins::{Bit, Pins};
+use super::pins::{Bit, Pins, tie};
 use super::slaves::Slaves;
 use crate::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
 use crate::ddr4::{Ddr4, Stats};
@@ -40,6 +40,9 @@ impl RtlCard {
         let mut pins = Pins::new(model);
         let clock = pins.model.port("clk")?;
         let mut reset = Bit::new(&mut pins, "rst_n", false)?;
+        tie(&mut pins, "pm_bytes".into(), ddr4.medium().bytes.len() as u64);
+        // Alone on its peer port: messages are taken and none come.
+        tie(&mut pins, "peer_out_ready".into(), 1);
         let mut card = RtlCard {
             clock,
             power_fail: Bit::new(&mut pins, "power_fail", false)?,

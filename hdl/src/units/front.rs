@@ -479,14 +479,16 @@ impl Logic for Front {
         }
         self.command_port.accepted_valid.next = self.decoder.cmd_done.val() & !self.decoder.refused_valid.val();
         self.command_port.accepted_page.next = self.decoder.refused_page.val();
-        self.command_port.retired_valid.next = self.dispatcher.retire_ok.val();
+        // What a replay does was accepted, and counted, before the power went.
+        self.command_port.retired_valid.next = self.dispatcher.retire_ok.val() & !self.closed.val();
         self.command_port.retired_page.next = self.dispatcher.retire_page.val();
-        self.command_port.failed_valid.next = self.dispatcher.retire_bad.val();
+        self.command_port.failed_valid.next = self.dispatcher.retire_bad.val() & !self.closed.val();
         self.command_port.failed_page.next = self.dispatcher.retire_page.val();
         self.command_port.failed_tag.next = self.dispatcher.retire_tag.val();
         self.command_port.failed_status.next = self.dispatcher.retire_status.val();
         self.retire_refused.next = self.dispatcher.retire_refused.val();
-        self.command_port.refused_valid.next = self.retire_refused.val() | self.decoder.refused_valid.val();
+        self.command_port.refused_valid.next =
+            (self.retire_refused.val() | self.decoder.refused_valid.val()) & !self.closed.val();
         self.command_port.refused_page.next = self.decoder.refused_page.val();
         self.command_port.refused_tag.next = self.decoder.refused_tag.val();
         self.command_port.refused_status.next = self.decoder.refused_status.val();
@@ -502,6 +504,8 @@ impl Logic for Front {
         self.host_port.firmware_slot.next = self.firmware_slot.val();
         self.host_port.firmware_ok.next = self.firmware_ok.val();
         self.host_port.hold.next = self.command_port.busy.val();
+        self.command_port.host_asks.next = self.host_port.asks.val() & self.queue.free_any.val();
+        self.command_port.host_takes.next = self.host_port.takes.val();
         self.host_port.stop.next = self.stop.val();
         self.command_port.host_writes_pending.next = self.host_port.writes_pending.val();
         self.host_port.rsp_valid.next = self.queue.rsp_valid.val();

@@ -174,7 +174,8 @@ impl State {
         if self.chance(4) {
             self.travel_one();
         }
-        if self.chance(3) {
+        // Some cards are prompt and some are as late as they may be.
+        if self.chance(if self.options.seed % 2 == 0 { 3 } else { 60 }) {
             self.execute_one();
         }
         if self.chance(self.options.evict_one_in) && !self.cache.is_empty() {

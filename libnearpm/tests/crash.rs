@@ -261,10 +261,7 @@ fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
     let memory = TestMemory::from_image(vec![0xa5; POOL_BYTES]);
     let outcomes = Arc::new(Mutex::new((0, 0)));
     let sink = outcomes.clone();
-    memory.probe(move |number, event, survive| {
-        if event == Event::Store && number % 11 != 0 {
-            return;
-        }
+    memory.probe(move |number, _, survive| {
         let opened = options(Mechanism::Undo).open_in(Box::new(TestMemory::from_image(survive(number))));
         let mut outcomes = sink.lock().unwrap();
         match opened {
@@ -286,7 +283,7 @@ fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
     memory.stop_probe();
     let (sound, all) = *outcomes.lock().unwrap();
     assert_eq!(sound, all);
-    assert!(all > 20);
+    assert!(all > 10, "only {all} cuts");
 }
 
 /// What a head is refused for whose line was torn.

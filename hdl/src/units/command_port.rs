@@ -12,19 +12,28 @@ enum Step {
     Idle,
     Merge,
     Check,
+    Pass,
+    Answer,
+    Clear,
+}
+
+/// Where the port is with the command before it.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Desk {
+    Free,
     Offer,
     Numbering,
     Answer,
-    Clear,
 }
 
 /// AXI slave of the command BAR.
 ///
 /// Guarantees: a slot becomes a command when all its 64 bytes have arrived, in any split and order, and its checksum holds;
-/// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat. One write
-/// at a time, answered when it is merged or its command numbered, refused or dropped; `busy` from the address handshake on. A
-/// read of a page is taken only when no write is in hand here or in HostPort, and answers its status line. Bound: six cycles from the
-/// data of a whole command to its offer.
+/// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat.
+/// Writes are answered in order, when they are merged or their command numbered, refused or dropped; `busy` from the address
+/// handshake on. While one command is numbered the next is collected. A read of a page is taken only when no write is in
+/// hand here or in HostPort, and answers its status line. Where writes here and others wait for each other, they take turns, and who came
+/// first goes first. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
 #[derive(LogicBlock)]
 pub struct CommandPort {
     /// Rising edge.
@@ -49,6 +58,10 @@ pub struct CommandPort {
     pub cmd_done: Signal<In, Bit>,
     /// A write is in hand: HostPort offers nothing.
     pub busy: Signal<Out, Bit>,
+    /// HostPort has an access that could be numbered at once.
+    pub host_asks: Signal<In, Bit>,
+    /// Pulse: HostPort's access is numbered or refused.
+    pub host_takes: Signal<In, Bit>,
     /// HostPort has a write that is not numbered.
     pub host_writes_pending: Signal<In, Bit>,
     /// Order number of the last numbered item.
@@ -87,6 +100,16 @@ pub struct CommandPort {
     id: DFF<Bits<6>>,
     timer: DFF<Bits<2>>,
     has_address: DFF<Bit>,
+    desk: DFF<Desk>,
+    desk_data: DFF<Bits<512>>,
+    desk_page: DFF<Bits<2>>,
+    desk_id: DFF<Bits<6>>,
+    desk_frees: Signal<Local, Bit>,
+    working: Signal<Local, Bit>,
+    others: Signal<Local, Bit>,
+    turn: DFF<Bit>,
+    may_start: Signal<Local, Bit>,
+    starts: Signal<Local, Bit>,
     sweep: DFF<Bits<6>>,
     slot: Concat<2, 4, 6>,
     bytes: AsyncRam<Bits<512>, 6, 1>,
@@ -129,6 +152,8 @@ impl Default for CommandPort {
             cmd_page: Default::default(),
             cmd_done: Default::default(),
             busy: Default::default(),
+            host_asks: Default::default(),
+            host_takes: Default::default(),
             host_writes_pending: Default::default(),
             order: Default::default(),
             ev_dropped: Default::default(),
@@ -152,6 +177,16 @@ impl Default for CommandPort {
             id: Default::default(),
             timer: Default::default(),
             has_address: Default::default(),
+            desk: Default::default(),
+            desk_data: Default::default(),
+            desk_page: Default::default(),
+            desk_id: Default::default(),
+            desk_frees: Default::default(),
+            working: Default::default(),
+            others: Default::default(),
+            turn: Default::default(),
+            may_start: Default::default(),
+            starts: Default::default(),
             sweep: Default::default(),
             slot: Default::default(),
             bytes: Default::default(),
@@ -185,7 +220,7 @@ impl Default for CommandPort {
 impl Logic for CommandPort {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step, address, data, strobes, whole, id, timer, has_address, sweep, reading, read_id, read_page);
+        dff_setup!(self, clock, step, address, data, strobes, whole, id, timer, has_address, desk, desk_data, desk_page, desk_id, turn, sweep, reading, read_id, read_page);
         clock!(self, clock, bytes, masks, crc, counts);
         self.crc.reset.next = self.reset.val();
         self.counts.reset.next = self.reset.val() | self.clear.val();
@@ -219,16 +254,55 @@ impl Logic for CommandPort {
         self.crc.block.next = self.whole.q.val();
         self.good.next = self.crc.crc.val() == self.residue.val();
         self.cmd_valid.next = false;
-        self.cmd_data.next = self.whole.q.val();
-        self.cmd_page.next = self.address.q.val().get_bits::<2>(12);
+        self.cmd_data.next = self.desk_data.q.val();
+        self.cmd_page.next = self.desk_page.q.val();
         self.ev_dropped.next = false;
-        self.busy.next = (self.step.q.val() != Step::Idle) | self.has_address.q.val() | self.s.awvalid.val() | self.s.wvalid.val();
+
+        // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice in a row.
+        self.working.next =
+            (self.step.q.val() != Step::Idle) | self.has_address.q.val() | (self.desk.q.val() != Desk::Free);
+        self.others.next = self.host_asks.val()
+            | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
+        self.may_start.next = (self.turn.q.val() | !self.others.val()) & !self.stop.val();
+        self.starts.next = self.s.awvalid.val()
+            & self.may_start.val()
+            & (self.step.q.val() == Step::Idle)
+            & !self.has_address.q.val();
+        self.busy.next = self.working.val() | (self.s.awvalid.val() & self.may_start.val());
 
         self.s.awready.next = false;
         self.s.wready.next = false;
         self.s.bvalid.next = false;
         self.s.bid.next = self.id.q.val();
         self.s.bresp.next = self.zero2.val();
+
+        // The command that was collected before.
+        self.desk_frees.next = self.desk.q.val() == Desk::Free;
+        match self.desk.q.val() {
+            Desk::Offer => {
+                self.cmd_valid.next = true;
+                if self.cmd_ready.val() {
+                    self.desk.d.next = Desk::Numbering;
+                }
+                if self.cmd_done.val() {
+                    self.desk.d.next = Desk::Answer;
+                }
+            }
+            Desk::Numbering => {
+                if self.cmd_done.val() {
+                    self.desk.d.next = Desk::Answer;
+                }
+            }
+            Desk::Answer => {
+                self.s.bvalid.next = true;
+                self.s.bid.next = self.desk_id.q.val();
+                if self.s.bready.val() {
+                    self.desk_frees.next = true;
+                    self.desk.d.next = Desk::Free;
+                }
+            }
+            _ => {}
+        }
 
         match self.step.q.val() {
             Step::Clear => {
@@ -241,15 +315,15 @@ impl Logic for CommandPort {
                 }
             }
             Step::Idle => {
-                self.s.awready.next = !self.has_address.q.val() & !self.stop.val();
-                if self.s.awvalid.val() & !self.has_address.q.val() & !self.stop.val() {
+                self.s.awready.next = !self.has_address.q.val() & self.may_start.val();
+                if self.starts.val() {
                     self.address.d.next = self.s.awaddr.val();
                     self.id.d.next = self.s.awid.val();
                     self.has_address.d.next = true;
                 }
                 // Data may come with its address or later, never before.
-                self.s.wready.next = self.has_address.q.val() | (self.s.awvalid.val() & !self.stop.val());
-                if self.s.wvalid.val() & (self.has_address.q.val() | (self.s.awvalid.val() & !self.stop.val())) {
+                self.s.wready.next = self.has_address.q.val() | self.starts.val();
+                if self.s.wvalid.val() & (self.has_address.q.val() | self.starts.val()) {
                     self.data.d.next = self.s.wdata.val();
                     self.strobes.d.next = self.s.wstrb.val();
                     self.has_address.d.next = false;
@@ -277,31 +351,29 @@ impl Logic for CommandPort {
                 self.crc.valid.next = !self.timer.q.val().any();
                 self.timer.d.next = self.timer.q.val() + self.one2.val();
                 if self.timer.q.val() == self.last_wait.val() {
-                    self.step.d.next = Step::Offer;
+                    self.step.d.next = Step::Pass;
                     if !self.good.val() {
                         self.ev_dropped.next = true;
                         self.step.d.next = Step::Answer;
                     }
                 }
             }
-            Step::Offer => {
-                self.cmd_valid.next = true;
-                if self.cmd_ready.val() {
-                    self.step.d.next = Step::Numbering;
-                }
-                if self.cmd_done.val() {
-                    self.step.d.next = Step::Answer;
-                }
-            }
-            Step::Numbering => {
-                if self.cmd_done.val() {
-                    self.step.d.next = Step::Answer;
+            Step::Pass => {
+                if self.desk_frees.val() {
+                    self.desk.d.next = Desk::Offer;
+                    self.desk_data.d.next = self.whole.q.val();
+                    self.desk_page.d.next = self.address.q.val().get_bits::<2>(12);
+                    self.desk_id.d.next = self.id.q.val();
+                    self.step.d.next = Step::Idle;
                 }
             }
             Step::Answer => {
-                self.s.bvalid.next = true;
-                if self.s.bready.val() {
-                    self.step.d.next = Step::Idle;
+                // Behind the answer to the command before it.
+                if self.desk.q.val() == Desk::Free {
+                    self.s.bvalid.next = true;
+                    if self.s.bready.val() {
+                        self.step.d.next = Step::Idle;
+                    }
                 }
             }
             _ => {
@@ -312,8 +384,16 @@ impl Logic for CommandPort {
         // Reads answer the status line of their page.
         self.counts.read_page.next = self.read_page.q.val();
         self.counts.order.next = self.order.val();
-        self.takes_read.next = self.s.arvalid.val() & !self.reading.q.val() & !self.busy.val() & !self.host_writes_pending.val() & !self.stop.val();
+        self.takes_read.next = self.s.arvalid.val()
+            & !self.reading.q.val()
+            & !self.working.val()
+            & !(self.s.awvalid.val() & self.turn.q.val())
+            & !self.host_writes_pending.val()
+            & !self.stop.val();
         self.s.arready.next = self.takes_read.val();
+        self.turn.d.next = self.s.awvalid.val()
+            & !self.starts.val()
+            & (self.turn.q.val() | self.host_takes.val() | self.takes_read.val());
         self.s.rvalid.next = self.reading.q.val();
         self.s.rid.next = self.read_id.q.val();
         self.s.rdata.next = self.counts.line.val();
@@ -344,6 +424,7 @@ impl Logic for CommandPort {
         if self.reset.val() {
             self.step.d.next = Step::Clear;
             self.sweep.d.next = self.zero6.val();
+            self.desk.d.next = Desk::Free;
             self.has_address.d.next = false;
             self.reading.d.next = false;
         }
@@ -351,5 +432,5 @@ impl Logic for CommandPort {
 }
 
 crate::dut_ports!(CommandPort {
-    clock, reset, s, stop, clear, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, busy, host_writes_pending, order, ev_dropped, accepted_valid, accepted_page, retired_valid, retired_page, refused_valid, refused_page, refused_tag, refused_status, failed_valid, failed_page, failed_tag, failed_status,
+    clock, reset, s, stop, clear, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, busy, host_asks, host_takes, host_writes_pending, order, ev_dropped, accepted_valid, accepted_page, retired_valid, retired_page, refused_valid, refused_page, refused_tag, refused_status, failed_valid, failed_page, failed_tag, failed_status,
 });

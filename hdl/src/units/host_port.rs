@@ -29,6 +29,10 @@ pub struct HostPort {
     pub firmware_slot: Signal<In, Bit>,
     /// An image is in force; else both slots may be written.
     pub firmware_ok: Signal<In, Bit>,
+    /// An access could be numbered at once, but for `hold`.
+    pub asks: Signal<Out, Bit>,
+    /// Pulse: it is numbered or refused.
+    pub takes: Signal<Out, Bit>,
     /// Hand nothing over: the command port has a write in hand.
     pub hold: Signal<In, Bit>,
     /// Take nothing.
@@ -65,6 +69,7 @@ pub struct HostPort {
     pub ev_write: Signal<Out, Bit>,
     /// Pulse: a line is refused.
     pub ev_refused: Signal<Out, Bit>,
+    may_start: Signal<Local, Bit>,
     has_write: DFF<Bit>,
     answer: DFF<Bit>,
     write_line: DFF<Bits<34>>,
@@ -108,6 +113,8 @@ impl Default for HostPort {
             pm_lines: Default::default(),
             firmware_slot: Default::default(),
             firmware_ok: Default::default(),
+            asks: Default::default(),
+            takes: Default::default(),
             hold: Default::default(),
             stop: Default::default(),
             acc_valid: Default::default(),
@@ -126,6 +133,7 @@ impl Default for HostPort {
             ev_read: Default::default(),
             ev_write: Default::default(),
             ev_refused: Default::default(),
+            may_start: Default::default(),
             has_write: Default::default(),
             answer: Default::default(),
             write_line: Default::default(),
@@ -177,7 +185,9 @@ impl Logic for HostPort {
                 & self.firmware_slot.val());
         self.offer_write.next = self.has_write.q.val() & self.s.wvalid.val() & !self.hold.val() & !self.stop.val();
         self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
-        self.s.awready.next = !self.has_write.q.val() & !self.answer.q.val() & !self.stop.val();
+        self.may_start.next =
+            !self.has_write.q.val() & (!self.answer.q.val() | self.s.bready.val()) & !self.stop.val();
+        self.s.awready.next = self.may_start.val();
         self.s.wready.next = self.takes_write.val();
         self.s.bvalid.next = self.answer.q.val();
         self.s.bid.next = self.write_id.q.val();
@@ -188,7 +198,7 @@ impl Logic for HostPort {
         if self.answer.q.val() & self.s.bready.val() {
             self.answer.d.next = false;
         }
-        if self.s.awvalid.val() & !self.has_write.q.val() & !self.answer.q.val() & !self.stop.val() {
+        if self.s.awvalid.val() & self.may_start.val() {
             self.has_write.d.next = true;
             self.write_line.d.next = self.s.awaddr.val().get_bits::<34>(6);
             self.write_id.d.next = self.s.awid.val();
@@ -259,6 +269,9 @@ impl Logic for HostPort {
                 & !self.hold.val()
                 & !self.stop.val()
                 & !self.refusal.q.val());
+        self.asks.next = (self.has_write.q.val() & self.s.wvalid.val())
+            | (self.offer_read.val() & !self.has_write.q.val() & !self.s.awvalid.val() & !self.refusal.q.val());
+        self.takes.next = self.takes_write.val() | self.takes_read.val();
         self.acc_write.next = self.has_write.q.val();
         self.acc_line.next = self.read_line.val();
         self.acc_id.next = self.s.arid.val();
@@ -320,5 +333,5 @@ impl Logic for HostPort {
 }
 
 crate::dut_ports!(HostPort {
-    clock, reset, s, window_open, pm_lines, firmware_slot, firmware_ok, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
+    clock, reset, s, window_open, pm_lines, firmware_slot, firmware_ok, asks, takes, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
 });

@@ -175,7 +175,7 @@ impl State {
             self.travel_one();
         }
         // Some cards are prompt and some are as late as they may be.
-        if self.chance(if self.options.seed % 2 == 0 { 3 } else { 60 }) {
+        if self.chance(if self.options.seed.is_multiple_of(2) { 3 } else { 60 }) {
             self.execute_one();
         }
         if self.chance(self.options.evict_one_in) && !self.cache.is_empty() {

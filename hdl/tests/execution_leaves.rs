@@ -89,6 +89,7 @@ fn masks_keep_the_bytes_of_the_range() {
         for case in 0..50 {
             let line = random_line(&mut rng);
             let mask = if case == 0 { u64::MAX } else { rng.random() };
+            dut.set("valid", true);
             dut.set("line", Value::from_bytes(&line));
             dut.set("mask", mask);
             let kept: Vec<_> = (0..LINE).map(|b| if mask >> b & 1 == 1 { line[b] } else { 0 }).collect();
@@ -234,6 +235,11 @@ fn a_head_has_its_fields_in_their_places() {
             dut.set("work", work.to_value());
             dut.set("kind", u64::from(head.kind));
             dut.set("object", head.offset);
+            dut.set("enable", true);
+            dut.cycle();
+            dut.set("enable", false);
+            dut.set("object", 0u64);
+            dut.cycle();
             assert_eq!(dut.get("line"), Value::from_bytes(&head.to_bytes()));
         }
     });
@@ -252,6 +258,10 @@ fn the_seal_is_that_of_the_interface() {
             let line = Value::from_bytes(&head).with_slice(seal::HEAD_COVERED * 8, 32, u64::from(state));
             dut.set("line", line);
             dut.set("crc", u64::from(crc32c::crc32c(&body)));
+            dut.set("enable", true);
+            dut.cycle();
+            dut.set("enable", false);
+            dut.cycle();
             seal::seal(&body, &mut head);
             assert_eq!(dut.get("head"), Value::from_bytes(&head), "{lines} lines");
         }

@@ -129,31 +129,31 @@ impl Logic for Crc32cBlock {
         }
         v += "reg [31:0] data;\nreg [1:0] busy;\nreg [1:0] start;\n";
         let _ = writeln!(v, "wire [31:0] base = start[1] ? 32'h{INITIAL:08x} : state;");
-        v += "wire [31:0] moved;\n";
-        for row in 0..32 {
-            let taps = (0..32).filter(|bit| advance(1 << bit, BLOCK) >> row & 1 == 1);
-            let mask = taps.fold(0u32, |mask, bit| mask | 1 << bit);
-            let _ = writeln!(v, "assign moved[{row}] = ^(base & 32'h{mask:08x});");
-        }
-        let _ = writeln!(v, "initial begin busy = 2'd0; done = 1'b0; crc = 32'd0;");
-        let _ = writeln!(v, "    state = 32'h{INITIAL:08x}; end\nalways @(posedge clock) begin");
+        v += "initial begin busy = 2'd0; done = 1'b0;\n";
+        let _ = writeln!(v, "    state = 32'h{INITIAL:08x}; end");
+        v += "always @(*) crc = ~state;\nalways @(posedge clock) begin\n";
+        // The enables are for simulation: what nobody waits for is not computed.
+        v += "    if (valid) begin\n";
         for group in 0..GROUPS {
             let (low, high) = (group * GROUP, group * GROUP + GROUP - 1);
             for row in 0..32 {
                 let taps = (0..GROUP).filter(|bit| self._columns[low + bit] >> row & 1 == 1);
                 let mask = taps.fold(0u64, |mask, bit| mask | 1 << bit);
-                let _ = writeln!(v, "    part{group}[{row}] <= ^(block[{high}:{low}] & 64'h{mask:016x});");
+                let _ = writeln!(v, "        part{group}[{row}] <= ^(block[{high}:{low}] & 64'h{mask:016x});");
             }
         }
         let parts: Vec<_> = (0..GROUPS).map(|group| format!("part{group}")).collect();
-        let _ = writeln!(v, "    data <= {};", parts.join(" ^ "));
+        let _ = writeln!(v, "    end\n    if (busy[0]) data <= {};", parts.join(" ^ "));
         v += "    start <= {start[0], first};\n\
               \x20   busy <= reset ? 2'd0 : {busy[0], valid};\n\
               \x20   done <= busy[1] & ~reset;\n\
-              \x20   if (busy[1]) begin\n\
-              \x20       state <= moved ^ data;\n\
-              \x20       crc <= ~(moved ^ data);\n\
-              \x20   end\nend\n";
+              \x20   if (busy[1]) begin\n";
+        for row in 0..32 {
+            let taps = (0..32).filter(|bit| advance(1 << bit, BLOCK) >> row & 1 == 1);
+            let mask = taps.fold(0u32, |mask, bit| mask | 1 << bit);
+            let _ = writeln!(v, "        state[{row}] <= ^(base & 32'h{mask:08x}) ^ data[{row}];");
+        }
+        v += "    end\nend\n";
         Verilog::Custom(v)
     }
 

@@ -264,6 +264,7 @@ impl Logic for DmaRead {
         self.mask.offset.next = self.next_offset.val();
         self.mask.end_byte.next = self.next_end_byte.val();
         self.mask_now.d.next = self.mask.mask.val();
+        self.masked.valid.next = self.rdata_valid.val();
         self.masked.line.next = self.rdata.val();
         self.masked.mask.next = self.mask_now.q.val();
         self.line.next = self.masked.masked.val();

@@ -45,9 +45,12 @@ impl Logic for ByteMask {
 
 crate::dut_ports!(ByteMask { first, last, offset, end_byte, mask });
 
-/// A line with the bytes outside of a mask zeroed, combinationally: one level of logic.
+/// A line with the bytes outside of a mask zeroed, combinationally: one level of logic. Zero while not `valid`, which
+/// spares the simulation of idle cycles.
 #[derive(LogicBlock, Default)]
 pub struct MaskedLine {
+    /// There is a line.
+    pub valid: Signal<In, Bit>,
     /// The line.
     pub line: Signal<In, Bits<512>>,
     /// The bytes to keep.
@@ -58,7 +61,7 @@ pub struct MaskedLine {
 
 impl Logic for MaskedLine {
     fn update(&mut self) {
-        let mask = self.mask.val().to_u64();
+        let mask = if self.valid.val() { self.mask.val().to_u64() } else { 0 };
         if mask == u64::MAX {
             self.masked.next = self.line.val();
             return;
@@ -74,8 +77,11 @@ impl Logic for MaskedLine {
 
     fn hdl(&self) -> Verilog {
         let lanes: Vec<_> = (0..64).rev().map(|lane| format!("{{8{{mask[{lane}]}}}}")).collect();
-        Verilog::Custom(format!("always @(*) masked = line & {{{}}};\n", lanes.join(", ")))
+        Verilog::Custom(format!(
+            "always @(*) if (valid) masked = line & {{{}}}; else masked = 512'd0;\n",
+            lanes.join(", ")
+        ))
     }
 }
 
-crate::dut_ports!(MaskedLine { line, mask, masked });
+crate::dut_ports!(MaskedLine { valid, line, mask, masked });

@@ -2,28 +2,36 @@
 
 use crate::bundles::Work;
 use crate::cells::crc32c_block::{advance, retreat};
-use crate::cells::{AsyncRam, Concat, Crc32cBlock, Fifo, Register};
+use crate::cells::{clocked, AsyncRam, Concat, Crc32cBlock, Fifo, Register};
 use crate::dut::{PortValue, Value};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
 use nearpm_interface::seal::HEAD_COVERED;
+use rust_hdl::core::timing::TimingInfo;
 use rust_hdl::prelude::*;
 
-/// Puts the fields of a head in their places, combinationally: wires only. The checksum is zero.
+/// Puts the fields of a head in their places and keeps them. The checksum is zero.
 #[derive(LogicBlock, Default)]
 pub struct HeadFields {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Take the fields at the next edge.
+    pub enable: Signal<In, Bit>,
     /// The command.
     pub work: Signal<In, Work>,
     /// Code of the kind of entry.
     pub kind: Signal<In, Bits<8>>,
     /// Pool offset of the logged range.
     pub object: Signal<In, Bits<64>>,
-    /// The head line.
+    /// The head line, from the edge on.
     pub line: Signal<Out, Bits<512>>,
 }
 
 impl Logic for HeadFields {
     fn update(&mut self) {
+        if !(self.clock.pos_edge() && self.enable.val()) {
+            return;
+        }
         let work = self.work.val();
         let head = EntryHead {
             magic: ENTRY_MAGIC,
@@ -48,7 +56,7 @@ impl Logic for HeadFields {
     fn hdl(&self) -> Verilog {
         let work = Work::default();
         let part = |low: usize, bits: usize| format!("work[{low} +: {bits}]");
-        let mut code = String::from("always @(*) begin\n    line = 512'd0;\n");
+        let mut code = String::from("initial line = 512'd0;\nalways @(posedge clock) if (enable) begin\n");
         for field in EntryHead::LAYOUT.fields {
             let value = match field.name {
                 "magic" => format!("32'h{ENTRY_MAGIC:x}"),
@@ -61,18 +69,22 @@ impl Logic for HeadFields {
                 "length" => format!("{{13'd0, {}}}", part(work.get_my_offset_length(), 19)),
                 "pool" => part(work.get_my_offset_pool(), 32),
                 "participants" => part(work.get_my_offset_participants(), 32),
-                "reserved" | "crc" => continue,
+                "reserved" | "crc" => format!("{}'d0", field.size * 8),
                 other => unreachable!("the generator does not know the field {other} of a head"),
             };
-            code += &format!("    line[{} +: {}] = {value};\n", field.offset * 8, field.size * 8);
+            code += &format!("    line[{} +: {}] <= {value};\n", field.offset * 8, field.size * 8);
         }
         Verilog::Custom(code + "end\n")
     }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        clocked("head_fields", &["enable", "work", "kind", "object"], &["line"])
+    }
 }
 
-crate::dut_ports!(HeadFields { work, kind, object, line });
+crate::dut_ports!(HeadFields { clock, enable, work, kind, object, line });
 
-/// Seals a head, combinationally: an XOR of about 32 bits.
+/// Seals a head and keeps it: an XOR of about 32 bits before the register.
 ///
 /// A CRC is linear over XOR, so the state behind data and head is the state behind the head alone, plus what the data changed
 /// in the initial state (which is the CRC of the data), moved on over the head. `line` carries the state behind the head
@@ -80,11 +92,15 @@ crate::dut_ports!(HeadFields { work, kind, object, line });
 /// linear as well.
 #[derive(LogicBlock, Default)]
 pub struct HeadSeal {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Seal the head at the next edge.
+    pub enable: Signal<In, Bit>,
     /// The head, with the state in the place of its checksum.
     pub line: Signal<In, Bits<512>>,
     /// CRC-32C of the data lines.
     pub crc: Signal<In, Bits<32>>,
-    /// The sealed head.
+    /// The sealed head, from the edge on.
     pub head: Signal<Out, Bits<512>>,
 }
 
@@ -93,6 +109,9 @@ const COVERED_BITS: usize = HEAD_COVERED * 8;
 
 impl Logic for HeadSeal {
     fn update(&mut self) {
+        if !(self.clock.pos_edge() && self.enable.val()) {
+            return;
+        }
         let line = self.line.val().to_value();
         let state = line.slice(COVERED_BITS, 32).to_u64() as u32;
         let moved = advance(self.crc.val().to_u64() as u32, COVERED_BITS);
@@ -105,7 +124,8 @@ impl Logic for HeadSeal {
     }
 
     fn hdl(&self) -> Verilog {
-        let mut code = String::from("always @(*) begin\n    head = line;\n");
+        let mut code = String::from("initial head = 512'd0;\nalways @(posedge clock) if (enable) begin\n");
+        code += &format!("    head[{}:0] <= line[{}:0];\n", COVERED_BITS - 1, COVERED_BITS - 1);
         for row in 0..32 {
             let taps = |matrix: fn(u32, usize) -> u32, bits: usize| {
                 let taps = (0..32).filter(|bit| matrix(1 << bit, bits) >> row & 1 == 1);
@@ -114,14 +134,18 @@ impl Logic for HeadSeal {
             let (back, on) = (taps(retreat, LINE * 8 - COVERED_BITS), taps(advance, COVERED_BITS));
             let at = COVERED_BITS + row;
             code += &format!(
-                "    head[{at}] = ~(^(line[511:{COVERED_BITS}] & 32'h{back:08x}) ^ ^(crc & 32'h{on:08x}));\n"
+                "    head[{at}] <= ~(^(line[511:{COVERED_BITS}] & 32'h{back:08x}) ^ ^(crc & 32'h{on:08x}));\n"
             );
         }
         Verilog::Custom(code + "end\n")
     }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        clocked("head_seal", &["enable", "line", "crc"], &["head"])
+    }
 }
 
-crate::dut_ports!(HeadSeal { line, crc, head });
+crate::dut_ports!(HeadSeal { clock, enable, line, crc, head });
 
 /// The head that is computed, the head that is written, and how far copies are.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
@@ -181,7 +205,6 @@ pub struct MetadataGenerator {
     pub head_written: Signal<In, Bit>,
 
     fields: HeadFields,
-    own: Register<Bits<512>>,
     own_crc: Crc32cBlock,
     joined: Concat<32, 480, 512>,
     heads: Fifo<Bits<512>, 1, 2>,
@@ -189,7 +212,6 @@ pub struct MetadataGenerator {
     /// CRC of the data of copies, by number.
     sums: AsyncRam<Bits<32>, 3, 1>,
     seal: HeadSeal,
-    sealed: Register<Bits<512>>,
     state: Register<State>,
 
     summed: Signal<Local, Bits<4>>,
@@ -220,14 +242,12 @@ impl Default for MetadataGenerator {
             head: Default::default(),
             head_written: Default::default(),
             fields: Default::default(),
-            own: Default::default(),
             own_crc: Default::default(),
             joined: Default::default(),
             heads: Default::default(),
             data_crc: Default::default(),
             sums: Default::default(),
             seal: Default::default(),
-            sealed: Default::default(),
             state: Default::default(),
             summed: Default::default(),
             started: Default::default(),
@@ -242,12 +262,10 @@ impl Default for MetadataGenerator {
 impl Logic for MetadataGenerator {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, own, own_crc, heads, data_crc, sums, sealed, state);
-        self.own.reset.next = false;
+        clock!(self, clock, fields, own_crc, heads, data_crc, sums, seal, state);
         self.own_crc.reset.next = self.reset.val();
         self.heads.reset.next = self.reset.val();
         self.data_crc.reset.next = self.reset.val();
-        self.sealed.reset.next = false;
         self.state.reset.next = self.reset.val();
         self.state.enable.next = true;
         self.state.d.next = self.state.q.val();
@@ -257,13 +275,12 @@ impl Logic for MetadataGenerator {
         self.fields.work.next = self.work.val();
         self.fields.kind.next = self.kind.val();
         self.fields.object.next = self.object.val();
-        self.own.d.next = self.fields.line.val();
-        self.own.enable.next = self.generate_valid.val() & !self.state.q.val().busy;
+        self.fields.enable.next = self.generate_valid.val() & !self.state.q.val().busy;
         self.own_crc.valid.next = self.state.q.val().feed;
         self.own_crc.first.next = true;
-        self.own_crc.block.next = self.own.q.val();
+        self.own_crc.block.next = self.fields.line.val();
         self.state.d.next.feed = false;
-        if self.own.enable.val() {
+        if self.fields.enable.val() {
             self.state.d.next.busy = true;
             self.state.d.next.feed = true;
         }
@@ -271,7 +288,7 @@ impl Logic for MetadataGenerator {
             self.state.d.next.computed = true;
         }
         self.joined.high.next = self.own_crc.state.val();
-        self.joined.low.next = self.own.q.val().get_bits::<480>(0);
+        self.joined.low.next = self.fields.line.val().get_bits::<480>(0);
         self.heads.data_in.next = self.joined.o.val();
         self.heads.write.next = self.state.q.val().computed & !self.heads.full.val();
         if self.heads.write.val() {
@@ -312,9 +329,8 @@ impl Logic for MetadataGenerator {
         if self.bypass.val() {
             self.seal.crc.next = self.data_crc.crc.val();
         }
-        self.sealed.d.next = self.seal.head.val();
-        self.sealed.enable.next = self.head_take.val();
-        self.head.next = self.sealed.q.val();
+        self.seal.enable.next = self.head_take.val();
+        self.head.next = self.seal.head.val();
         if self.head_written.val() {
             self.state.d.next.ready = false;
         }

@@ -31,8 +31,8 @@ enum Source {
 
 /// Joins the requesters to one AXI4 port.
 ///
-/// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps the port for at most 32
-/// beats (the burst that passes them included) while the other waits, and gives it up at once when it has nothing to ask.
+/// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps the port until 32 beats are asked
+/// for while the other waits (the burst that passes them is whole), and gives it up at once when it has nothing to ask.
 /// A write burst is granted only when the data of every earlier one is taken, the last beat at the latest in that
 /// cycle, and its own data is asked for from the next cycle on: data is never waited for. Responses go to the requester that
 /// the identifier names; requesters and memory need not keep any order between identifiers.

@@ -367,6 +367,30 @@ fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit() {
 }
 
 #[test]
+fn what_a_latched_log_covers_is_held_like_what_the_failed_one_covers() {
+    on_both_back_ends::<Front>(|dut| {
+        let mut b = Bench::new(dut, 13);
+        b.map(POOL, 1);
+        b.drain();
+        b.failing = vec![50];
+        b.issue = false;
+        // Both logs are accepted; the first fails, the second is never issued: neither line has its old value logged.
+        b.post(1, 0, &log(1, 50, 128, 0));
+        b.post(1, 1, &log(1, 51, 512, 0));
+        b.store(line_of(128), [9; LINE], u64::MAX);
+        b.store(line_of(512), [8; LINE], u64::MAX);
+        b.settle_writes();
+        b.issue = true;
+        b.until("both records", |b| b.records.len() >= 2);
+        b.run(300);
+        assert_eq!(b.stored, [0; 0], "a store without its log");
+        b.post(0, 0, &simple(Opcode::Unmap, 1, 52));
+        b.drain();
+        assert_eq!(b.memory.get(line_of(512)), [8; LINE]);
+    });
+}
+
+#[test]
 fn an_unmap_finds_room_when_every_slot_holds_a_failed_log() {
     on_both_back_ends::<Front>(|dut| {
         let mut b = Bench::new(dut, 8);

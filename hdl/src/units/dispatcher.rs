@@ -9,8 +9,8 @@ use rust_hdl::prelude::*;
 /// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
 ///
 /// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
-/// without being issued, but for unmap. A log that fails latches its entry and keeps its slot until the entry's unmap is
-/// numbered. Progress is taken only while `gate_ready`. Bound: a ready command is issued two cycles later where a unit has room.
+/// without being issued, but for unmap. A log that fails latches its entry; it, and a log that retires as Latched, keeps its slot
+/// until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued two cycles later where a unit has room.
 #[derive(LogicBlock)]
 pub struct Dispatcher {
     /// Rising edge.
@@ -85,7 +85,7 @@ pub struct Dispatcher {
     pub retire_ticket: Signal<In, Ticket>,
     /// Pulse: it retires.
     pub retire_valid: Signal<Out, Bit>,
-    /// It is a log that failed: its slot stays.
+    /// It is a log that failed or was refused: its slot stays.
     pub retire_failed: Signal<Out, Bit>,
     /// Its mapping entry's committed transaction rises.
     pub commit_valid: Signal<Out, Bit>,
@@ -272,8 +272,9 @@ impl Logic for Dispatcher {
         self.record_valid.next = self.retiring.q.val() & self.wants.val();
         self.map.next = self.retire_ticket.val().map;
         self.is_closing.next = self.closing.val() >> self.map.val();
+        // A log that was accepted and is refused by the latch has logged as little as the one that failed.
         self.stays.next = self.fires.val()
-            & self.began.val()
+            & (self.began.val() | (self.status.q.val() == self.latched_status.val()))
             & self.retire_ticket.val().logs
             & !self.is_closing.val().get_bit(0);
         self.retire_valid.next = self.fires.val();

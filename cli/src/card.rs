@@ -25,7 +25,7 @@ const INFO_POOL_BYTES: u64 = 16 << 20;
 /// Runs the command.
 pub fn command(command: &CardCommand) -> Result<()> {
     let CardCommand::Info { card: kind } = command;
-    let rig = Rig::new(*kind, INFO_POOL_BYTES);
+    let rig = Rig::new(*kind, INFO_POOL_BYTES)?;
     let card = rig.open_card()?;
     let capabilities: Vec<&str> = [
         (Capabilities::HOST_ORDERED, "orders host accesses and commands together"),

@@ -18,6 +18,9 @@ pub struct DemoArguments {
     /// Inserts on the transaction-level card, with a power cut
     #[arg(long, default_value_t = 100_000)]
     pub model_ops: usize,
+    /// Inserts on the Verilated RTL, with a power cut; 0 leaves it out
+    #[arg(long, default_value_t = 2_000)]
+    pub rtl_ops: usize,
     /// Inserts for each row of the table
     #[arg(long, default_value_t = 10_000)]
     pub table_ops: usize,
@@ -40,6 +43,11 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         epoch: 64,
     };
     println!("{}", Job::new(&job, CardKind::Model).run::<BTree>()?);
+
+    if arguments.rtl_ops > 0 {
+        let job = RunArguments { card: CardChoice::Rtl, ops: arguments.rtl_ops, ..job.clone() };
+        println!("{}", Job::new(&job, CardKind::Rtl).run::<BTree>()?);
+    }
 
     println!("# What the card is worth\n");
     println!("{}", worth(&RunArguments { ops: arguments.table_ops, power_cut: PowerCut::Never, ..job })?);

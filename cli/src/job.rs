@@ -37,6 +37,8 @@ pub enum CardChoice {
     None,
     /// The transaction-level card
     Model,
+    /// The Verilated RTL
+    Rtl,
 }
 
 /// Arguments of `nearpm run`.
@@ -73,6 +75,8 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         (CardChoice::None, Workload::Hashmap) => without_card::<HashMap>(arguments),
         (CardChoice::Model, Workload::Btree) => Job::new(arguments, CardKind::Model).run::<BTree>(),
         (CardChoice::Model, Workload::Hashmap) => Job::new(arguments, CardKind::Model).run::<HashMap>(),
+        (CardChoice::Rtl, Workload::Btree) => Job::new(arguments, CardKind::Rtl).run::<BTree>(),
+        (CardChoice::Rtl, Workload::Hashmap) => Job::new(arguments, CardKind::Rtl).run::<HashMap>(),
     }?;
     print!("{report}");
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
@@ -206,7 +210,7 @@ impl Job {
     /// Runs to the end, through the power cut if there is one, and checks everything.
     pub fn run<M: Map>(&self) -> Result<Report> {
         let bytes = pool_bytes(self.operations.len());
-        let rig = Rig::new(self.kind, bytes);
+        let rig = Rig::new(self.kind, bytes)?;
         let title = format!("{}: {}", M::NAME, self.label);
         let progress = Progress::default();
         if let PowerCut::Cycle(cycle) = self.power_cut {

@@ -6,7 +6,9 @@
 mod card;
 mod cut;
 mod demo;
+mod figures;
 mod firmware;
+mod hardware;
 mod job;
 mod rig;
 mod table;
@@ -32,6 +34,10 @@ enum Command {
     /// Assemble, disassemble or check firmware images
     #[command(subcommand)]
     Firmware(firmware::FirmwareCommand),
+    /// Write the card as one Verilog file, and a description of its ports
+    Verilog(hardware::VerilogArguments),
+    /// Measure the simulated card itself: latency of logs, sustained copy
+    Figures(figures::FiguresArguments),
     /// Ask a card what it is
     #[command(subcommand)]
     Card(card::CardCommand),
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => job::command(&arguments),
         Command::Demo(arguments) => demo::command(&arguments),
         Command::Firmware(command) => firmware::command(&command),
+        Command::Verilog(arguments) => hardware::verilog(&arguments),
+        Command::Figures(arguments) => figures::command(&arguments),
         Command::Card(command) => card::command(&command),
     };
     match result {

@@ -13,11 +13,15 @@ use nearpm_sim::host::{Cut, Parameters};
 use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{self, ModelCard};
 
+use crate::hardware::rtl_cards;
+
 /// Cards that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CardKind {
     /// The transaction-level model
     Model,
+    /// The Verilated RTL
+    Rtl,
 }
 
 impl CardKind {
@@ -25,19 +29,23 @@ impl CardKind {
     pub fn name(self) -> &'static str {
         match self {
             CardKind::Model => "transaction-level card",
+            CardKind::Rtl => "Verilated RTL",
         }
     }
 
     /// What makes such cards.
-    fn power(self) -> Box<dyn Power> {
-        match self {
+    fn power(self) -> Result<Box<dyn Power>> {
+        Ok(match self {
             CardKind::Model => {
                 Box::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
             }
-        }
+            CardKind::Rtl => Box::new(rtl_cards(CARD_MHZ)?),
+        })
     }
 }
 
+/// Clock of the simulated cards, in MHz.
+const CARD_MHZ: u64 = 300;
 /// Name of the card in the process.
 const CARD: &str = "sim";
 /// Where the pool lies.
@@ -74,11 +82,11 @@ pub struct Rig {
 
 impl Rig {
     /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`.
-    pub fn new(kind: CardKind, pool_bytes: u64) -> Rig {
+    pub fn new(kind: CardKind, pool_bytes: u64) -> Result<Rig> {
         let bytes = (POOLS_BASE + pool_bytes).next_multiple_of(GRAIN) + GRAIN;
-        let power = kind.power();
+        let power = kind.power()?;
         let machine = Machine::new(Parameters::default(), &*power, Medium::blank(bytes as usize));
-        Rig { power, machine }
+        Ok(Rig { power, machine })
     }
 
     /// Opens the card and makes it known to the library.

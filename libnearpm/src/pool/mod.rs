@@ -372,8 +372,10 @@ impl Pool {
     pub fn persist(&self) -> Result<(), Error> {
         let (mut inner, _owner) = self.lock()?;
         let inner = &mut *inner;
+        // An unwinding in the middle leaves the epoch half cut, as an error does.
+        inner.poisoned = true;
         let result = inner.protocol.persist(&mut inner.cx);
-        inner.poisoned |= result.is_err();
+        inner.poisoned = result.is_err();
         result?;
         self.acknowledge(Acknowledged::All);
         Ok(())
@@ -403,7 +405,9 @@ impl Pool {
         if std::mem::replace(&mut inner.closed, true) {
             return Ok(());
         }
-        let finished = if inner.poisoned { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
+        // While the stack unwinds nobody knows how far the protocol got; what was acknowledged is durable without it.
+        let unfinished = inner.poisoned || std::thread::panicking();
+        let finished = if unfinished { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
         let mut closed = inner.cx.lane.executor.close();
         for thread in inner.threads.values_mut() {
             closed = closed.and(thread.close(&inner.cx.medium));

@@ -1,0 +1,13 @@
+//! The bodies of the fuzz targets. Each is a function of bytes that panics when a promise is broken, so that the fuzzer, a
+//! saved crash and the ordinary tests run the same code.
+//!
+//! | function | promise |
+//! |---|---|
+//! | [`pool_opener`] | whatever a memory holds, opening it gives a sound pool or an error that says why |
+//! | [`command_port`] | whatever a host writes, the card answers, comes to rest, and keeps to the pools that are mapped |
+
+mod opener;
+mod port;
+
+pub use opener::pool_opener;
+pub use port::command_port;

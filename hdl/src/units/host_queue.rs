@@ -69,7 +69,7 @@ pub struct HostQueue {
     pub ready: Signal<In, Bits<64>>,
     /// Request nothing new.
     pub quiesce: Signal<In, Bit>,
-    /// Nothing is outstanding.
+    /// Nothing is outstanding at the memory; data of loads may still wait for the host.
     pub quiet: Signal<Out, Bit>,
     /// No line is live.
     pub empty: Signal<Out, Bit>,
@@ -128,6 +128,7 @@ pub struct HostQueue {
     read_index: DFF<Bits<6>>,
     write_tags: Register<Bits<8>>,
     read_tags: Register<Bits<8>>,
+    reading: Register<Bits<8>>,
     write_tag: PriorityPick<8, 3>,
     read_tag: PriorityPick<8, 3>,
     write_table: AsyncRam<Bits<6>, 3, 1>,
@@ -148,6 +149,7 @@ pub struct HostQueue {
     tag_freed_w: Signal<Local, Bits<8>>,
     tag_taken_r: Signal<Local, Bits<8>>,
     tag_freed_r: Signal<Local, Bits<8>>,
+    tag_read: Signal<Local, Bits<8>>,
     no_line: Constant<HostLine>,
     no_answer: Constant<HostAnswer>,
     one: Constant<Bits<64>>,
@@ -213,6 +215,7 @@ impl Default for HostQueue {
             read_index: Default::default(),
             write_tags: Register::new(255.into()),
             read_tags: Register::new(255.into()),
+            reading: Register::new(0.into()),
             write_tag: Default::default(),
             read_tag: Default::default(),
             write_table: Default::default(),
@@ -233,6 +236,7 @@ impl Default for HostQueue {
             tag_freed_w: Default::default(),
             tag_taken_r: Default::default(),
             tag_freed_r: Default::default(),
+            tag_read: Default::default(),
             no_line: Constant::new(HostLine::default()),
             no_answer: Constant::new(HostAnswer::default()),
             one: Constant::new(1.into()),
@@ -248,7 +252,7 @@ impl Logic for HostQueue {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, write_held, write_index, read_held, read_index, saved);
-        clock!(self, clock, alive, stores, issued, data, lines, writer, reader, write_tags, read_tags, write_table, read_table, id_table, granted, answers);
+        clock!(self, clock, alive, stores, issued, data, lines, writer, reader, write_tags, read_tags, reading, write_table, read_table, id_table, granted, answers);
         self.alive.reset.next = self.reset.val();
         self.stores.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
@@ -256,6 +260,7 @@ impl Logic for HostQueue {
         self.reader.reset.next = self.reset.val();
         self.write_tags.reset.next = self.reset.val();
         self.read_tags.reset.next = self.reset.val();
+        self.reading.reset.next = self.reset.val();
         self.granted.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
         self.alive.enable.next = true;
@@ -263,6 +268,7 @@ impl Logic for HostQueue {
         self.issued.enable.next = true;
         self.write_tags.enable.next = true;
         self.read_tags.enable.next = true;
+        self.reading.enable.next = true;
         self.live.next = self.alive.q.val();
         self.empty.next = !self.alive.q.val().any();
         self.free.requests.next = !self.alive.q.val();
@@ -346,6 +352,11 @@ impl Logic for HostQueue {
             self.tag_freed_r.next = self.one8.val() << self.answer.val().tag;
         }
         self.read_tags.d.next = (self.read_tags.q.val() & !self.tag_taken_r.val()) | self.tag_freed_r.val();
+        self.tag_read.next = self.none8.val();
+        if self.mem.rdata_valid.val() {
+            self.tag_read.next = self.one8.val() << self.mem.rdata_tag.val();
+        }
+        self.reading.d.next = (self.reading.q.val() & !self.tag_read.val()) | self.tag_taken_r.val();
 
         self.writer.requests.next = self.ready.val() & self.alive.q.val() & self.stores.q.val() & !self.issued.q.val();
         self.reader.requests.next = self.ready.val() & self.alive.q.val() & !self.stores.q.val() & !self.issued.q.val();
@@ -403,8 +414,7 @@ impl Logic for HostQueue {
         self.lines.write_data.next.order = self.ins_order.val();
         self.quiet.next = (self.write_tags.q.val() == !self.none8.val())
             & self.granted.empty.val()
-            & !self.mem.rdata_valid.val()
-            & ((self.read_tags.q.val() == !self.none8.val()) | !self.answers.empty.val());
+            & !self.reading.q.val().any();
 
         // Save read-out.
         self.saved.d.next = self.save_index.val();

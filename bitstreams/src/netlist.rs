@@ -209,7 +209,9 @@ fn luts_of(kind: &str) -> usize {
         "RAM32M" | "RAM64M" => 4,
         "RAM128X1D" | "RAM256X1S" => 4,
         "RAM64X1D" | "RAM32X1D" | "RAM128X1S" => 2,
-        k if k.starts_with("LUT") || k.starts_with("SRL") || k.starts_with("RAM64X1S") || k.starts_with("RAM32X1S") => 1,
+        k if k.starts_with("LUT") || k.starts_with("SRL") || k.starts_with("RAM64X1S") || k.starts_with("RAM32X1S") => {
+            1
+        }
         _ => 0,
     }
 }

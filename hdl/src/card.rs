@@ -1,8 +1,6 @@
 //! The whole card.
 
-use crate::bundles::{
-    AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster, MemoryRequester,
-};
+use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster, MemoryRequester};
 use crate::units::back::Back;
 use crate::units::completion_writer::CompletionWriter;
 use crate::units::front::Front;
@@ -245,7 +243,20 @@ impl Logic for Card {
 }
 
 crate::dut_ports!(Card {
-    clock, reset, power_fail, save_done, pm_bytes, s_axi_host, s_axi_cmd, s_axil_ctrl, m_axi_mem0,
-    m_axi_cpl, peer_out_valid, peer_out_ready, peer_out_data, peer_in_valid, peer_in_ready,
+    clock,
+    reset,
+    power_fail,
+    save_done,
+    pm_bytes,
+    s_axi_host,
+    s_axi_cmd,
+    s_axil_ctrl,
+    m_axi_mem0,
+    m_axi_cpl,
+    peer_out_valid,
+    peer_out_ready,
+    peer_out_data,
+    peer_in_valid,
+    peer_in_ready,
     peer_in_data,
 });

@@ -14,8 +14,8 @@ use nearpm_interface::geometry::{
 };
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, entry_bytes};
 use nearpm_interface::registers::firmware_status;
-use nearpm_interface::seal;
 use nearpm_interface::save::{FIRMWARE_WORD_OFFSET, firmware_word};
+use nearpm_interface::seal;
 use nearpm_interface::status::Status;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -379,7 +379,6 @@ const RUN: [Opcode; 9] = [
     Opcode::MirrorLog,
     Opcode::Recover,
 ];
-
 
 /// Cycle of the last entry `what` of the memory's log.
 fn last(bench: &Bench, what: &str) -> u64 {

@@ -84,8 +84,7 @@ fn the_card_is_one_file_that_names_its_own_hash() {
     assert_eq!(generated.verilog.matches(&constant).count(), 1);
     let zeroed = generated.verilog.replace(&constant, "NPM_BUILD_HASH = 32'h00000000;");
     assert_eq!(format!("{:08x}", crc32c::crc32c(zeroed.as_bytes())), hash);
-    let names: Vec<_> =
-        json["ports"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = json["ports"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     for name in ["clk", "rst_n", "power_fail", "save_done", "m_axi_mem0_arqos", "s_axi_host_wstrb"] {
         assert!(names.contains(&name), "{name}");
     }
@@ -404,7 +403,12 @@ fn figures() {
     let start = card.now;
     let reads = card.read_register(registers::UNIT_READ_LINES);
     for i in 0..4u64 {
-        card.post(true, slot_offset(1, i as usize), undo(1, 0x2000 + 0x8000 * i, 0x4000, ENTRY + 0x5000 * i, i + 2).encode(), u64::MAX);
+        card.post(
+            true,
+            slot_offset(1, i as usize),
+            undo(1, 0x2000 + 0x8000 * i, 0x4000, ENTRY + 0x5000 * i, i + 2).encode(),
+            u64::MAX,
+        );
     }
     card.drain(true);
     let status = card.wait_retired(1);

@@ -49,8 +49,7 @@ impl Host {
     }
 
     fn record(&self, base: u64, index: u64) -> Option<Completion> {
-        let bytes: Option<Vec<u8>> =
-            (0..16).map(|i| self.bytes.get(&(base + 16 * index + i)).copied()).collect();
+        let bytes: Option<Vec<u8>> = (0..16).map(|i| self.bytes.get(&(base + 16 * index + i)).copied()).collect();
         Some(Completion::from_bytes(&bytes?.try_into().unwrap()))
     }
 }
@@ -97,9 +96,7 @@ fn records_fill_the_ring_of_their_page_lap_after_lap() {
         assert_eq!(host.beats, 200);
         for index in 0..8u64 {
             let n = if index < 4 { 96 + index } else { 88 + index };
-            let wanted = Completion {
-                tag: n as u32, status: 0x81, page: 1, lap: (n / 8 + 1) as u16, order: 5000 + n,
-            };
+            let wanted = Completion { tag: n as u32, status: 0x81, page: 1, lap: (n / 8 + 1) as u16, order: 5000 + n };
             assert_eq!(host.record(0x12_3456_7840, index), Some(wanted));
         }
         assert_eq!(host.record(0x12_3456_7840, 8), None);

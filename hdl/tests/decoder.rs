@@ -381,7 +381,8 @@ fn a_command_that_waits_for_a_slot_is_refused_when_failed_logs_hold_them_all() {
         dut.reset();
         dut.set("refused_ready", true);
         let mut around = Surroundings { maps: vec![None; 16], descriptors: vec![Descriptor::default(); 32], hit: None };
-        around.maps[5] = Some(Map { flags: IN_USE, pool: 0, thread: 0, ..any_map(&mut ChaCha8Rng::seed_from_u64(1), 5) });
+        around.maps[5] =
+            Some(Map { flags: IN_USE, pool: 0, thread: 0, ..any_map(&mut ChaCha8Rng::seed_from_u64(1), 5) });
         around.descriptors[0] = Descriptor::default().with(descriptor::VALID).with(descriptor::ORDERED);
         around.descriptors[1] = around.descriptors[0].with(descriptor::UNMAPS);
         for (opcode, refused) in [(0, true), (1, false)] {

@@ -239,11 +239,8 @@ fn half_a_command_never_executes() {
         b.map(POOL, 1);
         b.drain();
         let (first, second) = (log(1, 7, 128, 0), log(1, 8, 256, 0));
-        let piece = |c: &Command, word: u64| Beat {
-            address: slot_offset(1, 5),
-            data: c.encode(),
-            strobes: 0xff << (8 * word),
-        };
+        let piece =
+            |c: &Command, word: u64| Beat { address: slot_offset(1, 5), data: c.encode(), strobes: 0xff << (8 * word) };
         for word in 0..7 {
             b.command_beat(piece(&first, word));
         }

@@ -22,8 +22,27 @@ macro_rules! pins {
     };
 }
 pins!(
-    rd_valid, rd_ready, rd_line, rd_beats, rd_tag, rdata_valid, rdata, rdata_tag, rdata_last, rdata_error, wr_valid,
-    wr_ready, wr_line, wr_beats, wr_tag, wdata, wstrb, wdata_ready, b_valid, b_tag, b_error,
+    rd_valid,
+    rd_ready,
+    rd_line,
+    rd_beats,
+    rd_tag,
+    rdata_valid,
+    rdata,
+    rdata_tag,
+    rdata_last,
+    rdata_error,
+    wr_valid,
+    wr_ready,
+    wr_line,
+    wr_beats,
+    wr_tag,
+    wdata,
+    wstrb,
+    wdata_ready,
+    b_valid,
+    b_tag,
+    b_error,
 );
 
 /// One side of a requester: what it asks for and what it waits for.
@@ -76,7 +95,16 @@ impl<'a> Bench<'a> {
         let requesters = requesters.collect();
         dut.reset();
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self { dut, memory, rng, requesters, oracle: BTreeMap::new(), grants: Vec::new(), longest_wait: 0, system_every: 1 }
+        Self {
+            dut,
+            memory,
+            rng,
+            requesters,
+            oracle: BTreeMap::new(),
+            grants: Vec::new(),
+            longest_wait: 0,
+            system_every: 1,
+        }
     }
 
     fn high(&mut self, port: PortId) -> bool {

@@ -61,8 +61,11 @@ fn the_range_table_finds_exactly_the_conflicts() {
             }
             if live[row].is_some() {
                 live[row] = None;
-                let (valid, index) =
-                    if row < 32 { ("retire_slot_valid", "retire_slot") } else { ("retire_write_valid", "retire_write") };
+                let (valid, index) = if row < 32 {
+                    ("retire_slot_valid", "retire_slot")
+                } else {
+                    ("retire_write_valid", "retire_write")
+                };
                 dut.set(valid, true);
                 dut.set(index, (row % 32 + if row >= 64 { 32 } else { 0 }) as u64);
                 dut.cycle();
@@ -104,9 +107,8 @@ fn the_range_table_finds_exactly_the_conflicts() {
                 let found = dut.get("hits");
                 (0..96).filter(|&b| found.bit(b)).for_each(|b| hits.set_bit(b, true));
             }
-            let expected: BTreeSet<usize> = (0..96)
-                .filter(|&o| live[o].as_ref().is_some_and(|old| conflict(&item, old, ordered)))
-                .collect();
+            let expected: BTreeSet<usize> =
+                (0..96).filter(|&o| live[o].as_ref().is_some_and(|old| conflict(&item, old, ordered))).collect();
             let found: BTreeSet<usize> = (0..96).filter(|&b| hits.bit(b)).collect();
             assert_eq!(found, expected, "row {row}: {item:?}");
             live[row] = Some(item);

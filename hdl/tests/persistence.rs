@@ -8,9 +8,8 @@ use nearpm_hdl::units::persistence::Persistence;
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_STORE, LINES_PER_ITEM,
-    MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord, SaveHead, SavedItem, SavedMapping,
-    firmware_word,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_STORE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS,
+    PROGRESS_LINE, ProgressWord, SaveHead, SavedItem, SavedMapping, firmware_word,
 };
 use nearpm_interface::seal;
 use rand::{RngExt, SeedableRng};
@@ -139,8 +138,7 @@ impl Tables {
     }
 
     fn items(&self) -> Vec<Item> {
-        let mut items: Vec<_> =
-            self.slots.iter().chain(&self.lines).filter_map(|i| *i).collect();
+        let mut items: Vec<_> = self.slots.iter().chain(&self.lines).filter_map(|i| *i).collect();
         items.sort_by_key(|i| i.record.order);
         items
     }
@@ -379,9 +377,10 @@ impl<'a> Bench<'a> {
         let take = waiting && !running && self.ready_after == 0;
         self.set(|p| p.command_ready, take);
         self.set(|p| p.store_ready, take);
-        let fails = self.running.as_ref().is_some_and(|r| {
-            r.gates.is_empty() && r.ends_at <= self.now && self.fail_item == Some(r.item)
-        });
+        let fails = self
+            .running
+            .as_ref()
+            .is_some_and(|r| r.gates.is_empty() && r.ends_at <= self.now && self.fail_item == Some(r.item));
         self.set(|p| p.failed, fails);
 
         // What the card does in this cycle.
@@ -480,12 +479,7 @@ impl<'a> Bench<'a> {
     }
 
     fn boot(&mut self) -> u32 {
-        self.run_to_state(&[
-            state::OPEN,
-            state::NO_FIRMWARE,
-            state::LOSS,
-            state::FIRMWARE_MISSING,
-        ])
+        self.run_to_state(&[state::OPEN, state::NO_FIRMWARE, state::LOSS, state::FIRMWARE_MISSING])
     }
 
     fn power_fail(&mut self) {
@@ -666,8 +660,8 @@ fn a_cut_in_a_replay_resumes_it_and_repeats_nothing_that_was_counted() {
                 }
                 continue;
             }
-            let progress = ProgressWord::decode(bench.medium.word(PROGRESS_LINE, 0))
-                .filter(|p| p.generation == generation as u32);
+            let progress =
+                ProgressWord::decode(bench.medium.word(PROGRESS_LINE, 0)).filter(|p| p.generation == generation as u32);
             let (counted, resume) = progress.map_or((0, 0), |p| (usize::from(p.items), p.resume));
             assert!(counted <= first.len());
             assert!(first.len() <= counted + 1, "an item began before the one before was counted");

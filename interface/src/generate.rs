@@ -66,11 +66,8 @@ fn upper(name: &str) -> String {
 
 /// Numbers that all languages share, in groups: (title, prefix, [(name, value, meaning)]).
 fn groups() -> Vec<(&'static str, &'static str, Vec<(String, u64, String)>)> {
-    let mut groups = vec![(
-        "Sizes",
-        "",
-        sizes().into_iter().map(|(n, v)| (n.to_string(), v, String::new())).collect::<Vec<_>>(),
-    )];
+    let mut groups =
+        vec![("Sizes", "", sizes().into_iter().map(|(n, v)| (n.to_string(), v, String::new())).collect::<Vec<_>>())];
     let opcodes = Opcode::ALL.iter().map(|&(o, d)| (upper(&format!("{o:?}")), o as u64, d.trim().into()));
     groups.push(("Opcodes", "OP_", opcodes.collect()));
     let statuses = Status::ALL.iter().map(|&(s, d)| (upper(&format!("{s:?}")), s.code() as u64, d.trim().into()));
@@ -137,8 +134,13 @@ pub fn page() -> String {
          Offsets and sizes are in bytes; everything is little-endian.\n",
     );
     for layout in LAYOUTS {
-        let _ = writeln!(out, "\n## {} ({} bytes)\n\n{}\n\n| offset | size | field | meaning |\n|---|---|---|---|",
-            layout.name, layout.size, layout.doc.trim());
+        let _ = writeln!(
+            out,
+            "\n## {} ({} bytes)\n\n{}\n\n| offset | size | field | meaning |\n|---|---|---|---|",
+            layout.name,
+            layout.size,
+            layout.doc.trim()
+        );
         for f in layout.fields {
             let _ = writeln!(out, "| {} | {} | `{}` | {} |", f.offset, f.size, f.name, f.doc.trim());
         }

@@ -257,9 +257,7 @@ impl ChunkWord {
         };
         let sound = match decoded {
             ChunkWord::Free => true,
-            ChunkWord::Run { object_bytes: n } => {
-                n > 0 && n as u64 % UNIT_BYTES == 0 && n as u64 <= CHUNK_BYTES / 2
-            }
+            ChunkWord::Run { object_bytes: n } => n > 0 && n as u64 % UNIT_BYTES == 0 && n as u64 <= CHUNK_BYTES / 2,
             ChunkWord::Large { chunks } => chunks > 0,
         };
         (sound && decoded.encode() == word).then_some(decoded)

@@ -105,10 +105,7 @@ impl ProgressWord {
 
     /// The 8-byte word.
     pub fn encode(self) -> u64 {
-        self.generation as u64
-            | (self.items as u64) << 32
-            | (self.resume as u64) << 48
-            | (Self::TAG as u64) << 56
+        self.generation as u64 | (self.items as u64) << 32 | (self.resume as u64) << 48 | (Self::TAG as u64) << 56
     }
     /// Reads a word; `None` where the tag is not there (no replay has begun).
     pub fn decode(word: u64) -> Option<Self> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nearpm_driver::pci::Caching;
 use nearpm_driver::card::PoolMapping;
+use nearpm_driver::pci::Caching;
 use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{LINE, POOLS_BASE};

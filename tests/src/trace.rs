@@ -133,7 +133,12 @@ impl Builder {
                 let pages = POOL.ring / 4096;
                 let from = self.rng.random_range(0..pages);
                 let to = (from + self.rng.random_range(1..pages)) % pages;
-                Command { source: from * 4096, destination: to * 4096, length: 4096, ..self.command(Opcode::ShadowCopy) }
+                Command {
+                    source: from * 4096,
+                    destination: to * 4096,
+                    length: 4096,
+                    ..self.command(Opcode::ShadowCopy)
+                }
             }
             15 => {
                 let (source, length) = self.range();
@@ -147,7 +152,12 @@ impl Builder {
             }
             17 => {
                 let word = self.rng.random_range(0..self.mix.hot_lines) * LINE_U64;
-                Command { destination: word + 8, auxiliary: self.rng.random(), length: 8, ..self.command(Opcode::Switch) }
+                Command {
+                    destination: word + 8,
+                    auxiliary: self.rng.random(),
+                    length: 8,
+                    ..self.command(Opcode::Switch)
+                }
             }
             18 => self.command(Opcode::Fence),
             _ => {

@@ -4,7 +4,9 @@ use nearpm_interface::geometry::{POOLS_BASE, SAVE_BASE, SAVE_BYTES};
 use nearpm_interface::status::Status;
 use nearpm_sim::bench::provisioned;
 use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::machine::Power;
 use nearpm_sim::model;
+use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::drive::{self, Outcome, Run};
 use nearpm_tests::oracle::Oracle;
 use nearpm_tests::trace::{self, Mix, POOL, Step, Timed};
@@ -24,6 +26,11 @@ fn medium() -> Medium {
 
 fn model_card() -> Box<dyn CardCore> {
     Box::new(model::ModelCard::new(model::Config::default(), medium()))
+}
+
+fn rtl_cards() -> RtlCards {
+    let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+    RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Everything but the save area, which holds order numbers and generations.
@@ -67,5 +74,63 @@ fn the_model_agrees_with_the_oracle() {
             let trace = trace::random(seed, steps, mix);
             agrees_with_the_oracle(&format!("seed {seed}, {mix:?}"), &trace, &drive::run(model_card(), &trace));
         }
+    }
+}
+
+#[test]
+fn the_rtl_agrees_with_the_oracle() {
+    let cards = rtl_cards();
+    for seed in 0..if thorough() { 40 } else { 3 } {
+        for (mix, steps) in [(Mix::CONFLICTS, 700), (Mix::SPREAD, 300)] {
+            let trace = trace::random(seed, steps, mix);
+            let run = drive::run(cards.power_up(medium()), &trace);
+            agrees_with_the_oracle(&format!("seed {seed}, {mix:?}"), &trace, &run);
+        }
+    }
+}
+
+/// Cycles from acceptance to completion record of every accepted command, sorted.
+fn command_cycles(run: &Run) -> Vec<u64> {
+    let mut cycles: Vec<u64> = run
+        .outcomes
+        .iter()
+        .filter_map(|o| match o {
+            Outcome::Command { accepted, done } if done.status == Status::Ok => {
+                Some(done.cycle.saturating_sub(*accepted))
+            }
+            _ => None,
+        })
+        .collect();
+    cycles.sort_unstable();
+    cycles
+}
+
+/// Statuses and order numbers must be equal. Times are printed and not compared: the model's latencies are those of the
+/// architecture page and have not been fitted to the RTL.
+#[test]
+fn rtl_and_model_answer_alike() {
+    let cards = rtl_cards();
+    for seed in 1000..if thorough() { 1020 } else { 1002 } {
+        let trace = trace::random(seed, 500, Mix::CONFLICTS);
+        let (rtl, model) = (drive::run(cards.power_up(medium()), &trace), drive::run(model_card(), &trace));
+        for (i, pair) in rtl.outcomes.iter().zip(&model.outcomes).enumerate() {
+            match pair {
+                (Outcome::Command { done: a, .. }, Outcome::Command { done: b, .. }) => {
+                    assert_eq!((a.status, a.order), (b.status, b.order), "seed {seed}, step {i}: {:?}", trace[i].step);
+                }
+                (Outcome::Load { data: a, .. }, Outcome::Load { data: b, .. }) => {
+                    assert_eq!(a, b, "seed {seed}, step {i}")
+                }
+                (Outcome::Store { .. }, Outcome::Store { .. }) => {}
+                other => panic!("seed {seed}, step {i}: {other:?}"),
+            }
+        }
+        assert!(without_save(&rtl.medium) == without_save(&model.medium), "seed {seed}: memory differs");
+        let (r, m) = (command_cycles(&rtl), command_cycles(&model));
+        let (median, p99) = (r.len() / 2, r.len() * 99 / 100);
+        println!(
+            "seed {seed}: median {} (RTL) {} (model), 99th percentile {} {}, whole trace {} {} cycles",
+            r[median], m[median], r[p99], m[p99], rtl.cycles, model.cycles
+        );
     }
 }

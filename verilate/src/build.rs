@@ -34,13 +34,7 @@ impl Library {
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
-        let fixed = [
-            shim::HEAD,
-            CXX_FLAGS,
-            verilator.version(),
-            &deny,
-            &source.verilog,
-        ];
+        let fixed = [shim::HEAD, CXX_FLAGS, verilator.version(), &deny, &source.verilog];
         let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)));
         let folder = cache::entry(&key, |scratch| {
             let runtime = runtime(&verilator, source.trace)?;
@@ -62,21 +56,14 @@ fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(
     let input = scratch.join("top.v");
     fs::write(&input, &source.verilog).context("write", &input)?;
     let mut command = verilator.command();
-    command
-        .args(source.flags())
-        .arg("--Mdir")
-        .arg(scratch)
-        .arg(&input);
+    command.args(source.flags()).arg("--Mdir").arg(scratch).arg(&input);
     let log = run(&source.top, &mut command)?;
     let log_path = scratch.join("warnings.log");
     fs::write(&log_path, &log).context("write", &log_path)?;
     if source.deny_warnings {
         let denied = denied(&log);
         if !denied.is_empty() {
-            return Err(Error::DeniedWarnings {
-                top: source.top.clone(),
-                log: denied,
-            });
+            return Err(Error::DeniedWarnings { top: source.top.clone(), log: denied });
         }
     }
     shim::write(scratch)
@@ -88,10 +75,7 @@ fn denied(log: &str) -> String {
     let mut out = String::new();
     for line in log.lines() {
         if let Some(rest) = line.strip_prefix("%Warning-") {
-            keep = Source::DENIED.iter().any(|w| {
-                rest.strip_prefix(w)
-                    .is_some_and(|rest| rest.starts_with(':'))
-            });
+            keep = Source::DENIED.iter().any(|w| rest.strip_prefix(w).is_some_and(|rest| rest.starts_with(':')));
         } else if line.starts_with('%') {
             keep = false;
         }
@@ -112,27 +96,15 @@ fn runtime(verilator: &Verilator, trace: bool) -> Result<PathBuf, Error> {
         if trace {
             names.push("verilated_vcd_c");
         }
-        let files = names
-            .iter()
-            .map(|n| verilator.include().join(format!("{n}.cpp")))
-            .collect();
+        let files = names.iter().map(|n| verilator.include().join(format!("{n}.cpp"))).collect();
         compile_all("verilated", verilator, trace, files, scratch)
     })
 }
 
 /// Compiles and links what [`translate`] wrote.
-fn compile(
-    verilator: &Verilator,
-    source: &Source,
-    runtime: &Path,
-    scratch: &Path,
-) -> Result<(), Error> {
+fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Path) -> Result<(), Error> {
     let mut files = with_extension(scratch, "cpp")?;
-    let size: u64 = files
-        .iter()
-        .filter_map(|f| f.metadata().ok())
-        .map(|m| m.len())
-        .sum();
+    let size: u64 = files.iter().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
     if size <= ONE_UNIT_LIMIT {
         let all = scratch.join("all.cc");
         let text: String = files.iter().map(|f| format!("#include {f:?}\n")).collect();
@@ -141,44 +113,25 @@ fn compile(
     }
     compile_all(&source.top, verilator, source.trace, files, scratch)?;
     let mut link = Command::new("g++");
-    link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"])
-        .arg(scratch.join("model.so"));
-    link.args(with_extension(scratch, "o")?)
-        .args(with_extension(runtime, "o")?);
+    link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"]).arg(scratch.join("model.so"));
+    link.args(with_extension(scratch, "o")?).args(with_extension(runtime, "o")?);
     run(&source.top, &mut link).map(|_| ())
 }
 
 /// Compiles each file to an object in `folder`, two at a time.
-fn compile_all(
-    top: &str,
-    verilator: &Verilator,
-    trace: bool,
-    files: Vec<PathBuf>,
-    folder: &Path,
-) -> Result<(), Error> {
+fn compile_all(top: &str, verilator: &Verilator, trace: bool, files: Vec<PathBuf>, folder: &Path) -> Result<(), Error> {
     let include = verilator.include();
     let job = |file: &Path| {
-        let object = folder
-            .join(file.file_stem().unwrap_or(OsStr::new("unit")))
-            .with_extension("o");
+        let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
         let mut command = Command::new("g++");
         command.args(CXX_FLAGS.split_whitespace());
         command.arg(format!("-DVM_TRACE={}", u8::from(trace)));
         command.arg(format!("-DVM_TRACE_VCD={}", u8::from(trace)));
-        command
-            .arg("-I")
-            .arg(&include)
-            .arg("-I")
-            .arg(include.join("vltstd"))
-            .arg("-I")
-            .arg(folder);
+        command.arg("-I").arg(&include).arg("-I").arg(include.join("vltstd")).arg("-I").arg(folder);
         command.arg("-c").arg(file).arg("-o").arg(object);
         run(top, &mut command).map(|_| ())
     };
-    let (first, second): (Vec<_>, Vec<_>) = files
-        .iter()
-        .enumerate()
-        .partition(|(index, _)| index % 2 == 0);
+    let (first, second): (Vec<_>, Vec<_>) = files.iter().enumerate().partition(|(index, _)| index % 2 == 0);
     let all = |half: Vec<(usize, &PathBuf)>| half.into_iter().try_for_each(|(_, file)| job(file));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| all(second));
@@ -190,11 +143,8 @@ fn compile_all(
 /// The files of a folder with that extension, in the order of their names.
 fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).context("list", folder)?;
-    let mut files: Vec<_> = entries
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension() == Some(OsStr::new(extension)))
-        .collect();
+    let mut files: Vec<_> =
+        entries.flatten().map(|e| e.path()).filter(|p| p.extension() == Some(OsStr::new(extension))).collect();
     files.sort();
     Ok(files)
 }
@@ -207,9 +157,6 @@ mod tests {
     fn only_denied_warnings_are_kept() {
         let log = "%Warning-LATCH: top.v:3:1: Latch inferred\n   3 | always\n\
                    %Warning-UNUSEDSIGNAL: top.v:4:1: Not used\n   4 | wire\n";
-        assert_eq!(
-            denied(log),
-            "%Warning-LATCH: top.v:3:1: Latch inferred\n   3 | always\n"
-        );
+        assert_eq!(denied(log), "%Warning-LATCH: top.v:3:1: Latch inferred\n   3 | always\n");
     }
 }

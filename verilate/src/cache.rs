@@ -9,29 +9,19 @@ use std::path::{Path, PathBuf};
 /// that cargo runs it for.
 pub(crate) fn search_roots() -> Vec<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    std::env::current_dir()
-        .ok()
-        .into_iter()
-        .chain(package)
-        .collect()
+    std::env::current_dir().ok().into_iter().chain(package).collect()
 }
 
 /// The folder that holds all results.
 pub(crate) fn folder() -> PathBuf {
-    let named = |name| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
+    let named = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     if let Some(folder) = named("NEARPM_VERILATE_CACHE") {
         return folder;
     }
     let target = named("CARGO_TARGET_DIR").or_else(|| {
         let roots = search_roots();
         let mut above = roots.iter().flat_map(|r| r.ancestors());
-        above
-            .find(|a| a.join("Cargo.lock").is_file())
-            .map(|a| a.join("target"))
+        above.find(|a| a.join("Cargo.lock").is_file()).map(|a| a.join("target"))
     });
     target.unwrap_or_else(std::env::temp_dir).join("verilated")
 }
@@ -55,10 +45,7 @@ pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 ///
 /// The scratch folder is renamed only when `make` succeeded, so a folder that exists is complete. A
 /// file lock keeps others from doing the same work at the same time.
-pub(crate) fn entry(
-    name: &str,
-    make: impl FnOnce(&Path) -> Result<(), Error>,
-) -> Result<PathBuf, Error> {
+pub(crate) fn entry(name: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
     let cache = folder();
     let done = cache.join(name);
     if done.is_dir() {

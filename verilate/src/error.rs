@@ -7,9 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// No Verilator on this machine. Nothing was written.
-    #[error(
-        "Verilator was not found (looked at: {looked}): run `./x setup`, or set VERILATOR to its binary"
-    )]
+    #[error("Verilator was not found (looked at: {looked}): run `./x setup`, or set VERILATOR to its binary")]
     VerilatorMissing {
         /// The places that were tried, in order.
         looked: String,
@@ -87,10 +85,6 @@ pub(crate) trait IoContext<T> {
 
 impl<T> IoContext<T> for std::io::Result<T> {
     fn context(self, what: &'static str, path: &std::path::Path) -> Result<T, Error> {
-        self.map_err(|source| Error::Io {
-            what,
-            path: path.to_owned(),
-            source,
-        })
+        self.map_err(|source| Error::Io { what, path: path.to_owned(), source })
     }
 }

@@ -38,10 +38,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn load(path: &Path, traced: bool) -> Result<Self, Error> {
-        let fail = |source| Error::Load {
-            path: path.to_owned(),
-            source,
-        };
+        let fail = |source| Error::Load { path: path.to_owned(), source };
         // SAFETY: the file was made by this crate's build; its initialisers are those of the C++
         // runtime, and its functions have the types that the shim's text gives them. The library
         // lives in the same struct as the function pointers taken from it.
@@ -113,58 +110,28 @@ impl Instance {
         let (model, raw) = unsafe {
             let model = (api.new)();
             let room = (api.ports)(model, std::ptr::null_mut(), 0);
-            let empty = RawPort {
-                name: c"".as_ptr(),
-                output: 0,
-                bits: 0,
-                data: std::ptr::null_mut(),
-            };
+            let empty = RawPort { name: c"".as_ptr(), output: 0, bits: 0, data: std::ptr::null_mut() };
             let mut raw = vec![empty; room as usize];
             (api.ports)(model, raw.as_mut_ptr(), room);
             (model, raw)
         };
         let info = |port: &RawPort| PortInfo {
             // SAFETY: as above: a string literal of the loaded library.
-            name: unsafe { CStr::from_ptr(port.name) }
-                .to_string_lossy()
-                .into_owned(),
-            direction: if port.output == 0 {
-                Direction::Input
-            } else {
-                Direction::Output
-            },
+            name: unsafe { CStr::from_ptr(port.name) }.to_string_lossy().into_owned(),
+            direction: if port.output == 0 { Direction::Input } else { Direction::Output },
             bits: port.bits,
         };
         let infos: Vec<_> = raw.iter().map(info).collect();
-        let names = infos
-            .iter()
-            .zip(0..)
-            .map(|(i, n)| (i.name.clone(), Port(n)))
-            .collect();
-        let slots = raw
-            .iter()
-            .map(|p| Slot {
-                data: p.data,
-                bits: p.bits,
-            })
-            .collect();
-        Self {
-            model,
-            slots,
-            infos,
-            names,
-            api,
-        }
+        let names = infos.iter().zip(0..).map(|(i, n)| (i.name.clone(), Port(n))).collect();
+        let slots = raw.iter().map(|p| Slot { data: p.data, bits: p.bits }).collect();
+        Self { model, slots, infos, names, api }
     }
 
     /// Resolves a port by its Verilog name.
     pub fn port(&self, name: &str) -> Result<Port, Error> {
         self.names.get(name).copied().ok_or_else(|| {
             let ports: Vec<_> = self.infos.iter().map(|i| i.name.as_str()).collect();
-            Error::NoSuchPort {
-                name: name.to_owned(),
-                ports: ports.join(", "),
-            }
+            Error::NoSuchPort { name: name.to_owned(), ports: ports.join(", ") }
         })
     }
 
@@ -225,15 +192,8 @@ impl Instance {
     #[inline]
     pub fn set_u64(&mut self, port: Port, value: u64) {
         let Slot { data, bits } = self.slots[port.0 as usize];
-        debug_assert!(
-            bits >= 64 || value >> bits == 0,
-            "{value:#x} does not fit {bits} bits"
-        );
-        let value = if bits < 64 {
-            value & ((1 << bits) - 1)
-        } else {
-            value
-        };
+        debug_assert!(bits >= 64 || value >> bits == 0, "{value:#x} does not fit {bits} bits");
+        let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
         // SAFETY: as in `get_u64`, with `&mut self`; the casts keep all bits that the port has.
         unsafe {
             match bits {
@@ -273,13 +233,8 @@ impl Instance {
         let count = bits.div_ceil(32) as usize;
         let word = |i: usize| words.get(i).copied().unwrap_or(0);
         let spare = count as u32 * 32 - bits;
-        let fits = words.iter().skip(count).all(|w| *w == 0)
-            && (spare == 0 || word(count - 1) >> (32 - spare) == 0);
-        assert!(
-            fits,
-            "the value does not fit port `{}` of {bits} bits",
-            self.info(port).name
-        );
+        let fits = words.iter().skip(count).all(|w| *w == 0) && (spare == 0 || word(count - 1) >> (32 - spare) == 0);
+        assert!(fits, "the value does not fit port `{}` of {bits} bits", self.info(port).name);
         if bits > 64 {
             // SAFETY: as in `get_u64`, with `&mut self`: a wide port is `count` words.
             let stored = unsafe { std::slice::from_raw_parts_mut(data.cast::<u32>(), count) };
@@ -296,9 +251,7 @@ impl Instance {
         if !self.api.traced {
             return Err(Error::NotTraced);
         }
-        let fail = || Error::TraceFile {
-            path: path.to_owned(),
-        };
+        let fail = || Error::TraceFile { path: path.to_owned() };
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| fail())?;
         // SAFETY: `model` is alive and `name` ends in 0.
         let open = unsafe { (self.api.open_trace)(self.model, name.as_ptr()) };

@@ -84,11 +84,7 @@ fn declared(line: &str) -> Option<Declared<'_>> {
     let member = arguments.next()?;
     let msb: u32 = arguments.next()?.parse().ok()?;
     let lsb: u32 = arguments.next()?.parse().ok()?;
-    Some(Declared {
-        member,
-        output,
-        bits: msb - lsb + 1,
-    })
+    Some(Declared { member, output, bits: msb - lsb + 1 })
 }
 
 /// The Verilog name of a C++ member: Verilator writes a character that C++ does not allow as `__0`
@@ -97,9 +93,7 @@ fn verilog_name(member: &str) -> String {
     let mut name = String::new();
     let mut rest = member;
     while let Some(at) = rest.find("__0") {
-        let code = rest
-            .get(at + 3..at + 5)
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let code = rest.get(at + 3..at + 5).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         name.push_str(&rest[..at]);
         match code {
             Some(code) => {
@@ -122,12 +116,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
     let mut shim = HEAD.to_owned();
     shim.push_str("EXPORT unsigned nearpm_ports(Model* m, Port* out, unsigned room) {\n");
     shim.push_str("    unsigned n = 0;\n    (void)m; (void)out; (void)room;\n");
-    for Declared {
-        member,
-        output,
-        bits,
-    } in text.lines().filter_map(declared)
-    {
+    for Declared { member, output, bits } in text.lines().filter_map(declared) {
         let name = verilog_name(member);
         let output = u8::from(output);
         let _ = writeln!(

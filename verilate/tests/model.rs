@@ -26,24 +26,10 @@ fn ports_of_every_width_hold_their_values() {
     let mut words = [0; 4];
     model.get_words(sum, &mut words);
     let expect = (0xfu128 << 96) + 1 + 5 + 0x1234 + 0x8000_0001 + u128::from(u64::MAX);
-    assert_eq!(
-        words,
-        [
-            expect as u32,
-            (expect >> 32) as u32,
-            (expect >> 64) as u32,
-            0xf
-        ]
-    );
-    assert_eq!(
-        (model.info(w).bits, model.info(w).direction),
-        (100, Direction::Input)
-    );
+    assert_eq!(words, [expect as u32, (expect >> 32) as u32, (expect >> 64) as u32, 0xf]);
+    assert_eq!((model.info(w).bits, model.info(w).direction), (100, Direction::Input));
     assert_eq!(model.info(sum).direction, Direction::Output);
-    assert!(matches!(
-        model.port("nothing"),
-        Err(Error::NoSuchPort { .. })
-    ));
+    assert!(matches!(model.port("nothing"), Err(Error::NoSuchPort { .. })));
 }
 
 #[test]
@@ -65,10 +51,7 @@ fn instances_are_independent_and_cycle_uses_the_new_inputs() {
 #[test]
 #[should_panic(expected = "does not fit port `w` of 100 bits")]
 fn values_that_do_not_fit_are_refused() {
-    let mut model = Library::build(&Source::new("top", PORTS))
-        .unwrap()
-        .instance()
-        .unwrap();
+    let mut model = Library::build(&Source::new("top", PORTS)).unwrap().instance().unwrap();
     let w = model.port("w").unwrap();
     model.set_words(w, &[0, 0, 0, 0x10]);
 }
@@ -76,18 +59,9 @@ fn values_that_do_not_fit_are_refused() {
 #[test]
 fn warnings_that_change_behaviour_are_errors() {
     let cases = [
-        (
-            "WIDTHEXPAND",
-            "module top(input [3:0] a, output [7:0] q); assign q = a; endmodule\n",
-        ),
-        (
-            "LATCH",
-            "module top(input e, a, output reg q); always @(*) if (e) q = a; endmodule\n",
-        ),
-        (
-            "UNDRIVEN",
-            "module top(output q); wire x; assign q = x; endmodule\n",
-        ),
+        ("WIDTHEXPAND", "module top(input [3:0] a, output [7:0] q); assign q = a; endmodule\n"),
+        ("LATCH", "module top(input e, a, output reg q); always @(*) if (e) q = a; endmodule\n"),
+        ("UNDRIVEN", "module top(output q); wire x; assign q = x; endmodule\n"),
     ];
     for (warning, verilog) in cases {
         let source = Source::new("top", verilog);
@@ -102,9 +76,7 @@ fn warnings_that_change_behaviour_are_errors() {
 
 #[test]
 fn broken_verilog_says_where() {
-    let error = Library::build(&Source::new("top", "module top(; endmodule\n"))
-        .err()
-        .unwrap();
+    let error = Library::build(&Source::new("top", "module top(; endmodule\n")).err().unwrap();
     assert!(error.to_string().contains("syntax error"), "{error}");
 }
 
@@ -124,9 +96,6 @@ fn a_trace_shows_the_nets() {
     std::fs::remove_file(&path).unwrap();
     assert!(text.contains("count"), "{text}");
 
-    let mut plain = Library::build(&Source::new("top", PORTS))
-        .unwrap()
-        .instance()
-        .unwrap();
+    let mut plain = Library::build(&Source::new("top", PORTS)).unwrap().instance().unwrap();
     assert!(matches!(plain.open_trace(&path), Err(Error::NotTraced)));
 }

@@ -23,6 +23,4 @@ pub struct MapEntry {
     pub committed: Bits<64>,
 }
 
-crate::port_record!(MapEntry {
-    flags, thread, pool, base, bytes, ring, ring_bytes, committed
-});
+crate::port_record!(MapEntry { flags, thread, pool, base, bytes, ring, ring_bytes, committed });

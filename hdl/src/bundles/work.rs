@@ -36,6 +36,18 @@ pub struct Work {
 }
 
 crate::port_record!(Work {
-    slot, pc, source, destination, auxiliary, value, source_offset, destination_offset, length,
-    thread, pool, txid, sequence, participants,
+    slot,
+    pc,
+    source,
+    destination,
+    auxiliary,
+    value,
+    source_offset,
+    destination_offset,
+    length,
+    thread,
+    pool,
+    txid,
+    sequence,
+    participants,
 });

@@ -220,7 +220,27 @@ impl Default for CommandPort {
 impl Logic for CommandPort {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step, address, data, strobes, whole, id, timer, has_address, desk, desk_data, desk_page, desk_id, turn, sweep, reading, read_id, read_page);
+        dff_setup!(
+            self,
+            clock,
+            step,
+            address,
+            data,
+            strobes,
+            whole,
+            id,
+            timer,
+            has_address,
+            desk,
+            desk_data,
+            desk_page,
+            desk_id,
+            turn,
+            sweep,
+            reading,
+            read_id,
+            read_page
+        );
         clock!(self, clock, bytes, masks, crc, counts);
         self.crc.reset.next = self.reset.val();
         self.counts.reset.next = self.reset.val() | self.clear.val();
@@ -228,7 +248,8 @@ impl Logic for CommandPort {
         // The slot of the write in hand.
         self.slot.high.next = self.address.q.val().get_bits::<2>(12);
         self.slot.low.next = self.address.q.val().get_bits::<4>(6);
-        self.in_page.next = !self.address.q.val().get_bits::<2>(10).any() & !self.address.q.val().get_bits::<2>(14).any();
+        self.in_page.next =
+            !self.address.q.val().get_bits::<2>(10).any() & !self.address.q.val().get_bits::<2>(14).any();
         self.bytes.read_address[0].next = self.slot.o.val();
         self.masks.read_address[0].next = self.slot.o.val();
         self.old_mask.next = self.masks.read_data[0].val();
@@ -261,13 +282,11 @@ impl Logic for CommandPort {
         // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice in a row.
         self.working.next =
             (self.step.q.val() != Step::Idle) | self.has_address.q.val() | (self.desk.q.val() != Desk::Free);
-        self.others.next = self.host_asks.val()
-            | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
+        self.others.next =
+            self.host_asks.val() | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
         self.may_start.next = (self.turn.q.val() | !self.others.val()) & !self.stop.val();
-        self.starts.next = self.s.awvalid.val()
-            & self.may_start.val()
-            & (self.step.q.val() == Step::Idle)
-            & !self.has_address.q.val();
+        self.starts.next =
+            self.s.awvalid.val() & self.may_start.val() & (self.step.q.val() == Step::Idle) & !self.has_address.q.val();
         self.busy.next = self.working.val() | (self.s.awvalid.val() & self.may_start.val());
 
         self.s.awready.next = false;
@@ -432,5 +451,32 @@ impl Logic for CommandPort {
 }
 
 crate::dut_ports!(CommandPort {
-    clock, reset, s, stop, clear, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, busy, host_asks, host_takes, host_writes_pending, order, ev_dropped, accepted_valid, accepted_page, retired_valid, retired_page, refused_valid, refused_page, refused_tag, refused_status, failed_valid, failed_page, failed_tag, failed_status,
+    clock,
+    reset,
+    s,
+    stop,
+    clear,
+    cmd_valid,
+    cmd_ready,
+    cmd_data,
+    cmd_page,
+    cmd_done,
+    busy,
+    host_asks,
+    host_takes,
+    host_writes_pending,
+    order,
+    ev_dropped,
+    accepted_valid,
+    accepted_page,
+    retired_valid,
+    retired_page,
+    refused_valid,
+    refused_page,
+    refused_tag,
+    refused_status,
+    failed_valid,
+    failed_page,
+    failed_tag,
+    failed_status,
 });

@@ -54,8 +54,13 @@ impl Logic for CompletionLine {
     fn hdl(&self) -> Verilog {
         let bits = Completion::SIZE * 8;
         let mut code = format!("reg [{}:0] one;\nalways @(*) begin\n    one = {bits}'d0;\n", bits - 1);
-        let fields = [("tag", 32, "record[31:0]"), ("status", 8, "record[39:32]"),
-            ("page", 2, "record[41:40]"), ("lap", 16, "lap"), ("order", 64, "record[105:42]")];
+        let fields = [
+            ("tag", 32, "record[31:0]"),
+            ("status", 8, "record[39:32]"),
+            ("page", 2, "record[41:40]"),
+            ("lap", 16, "lap"),
+            ("order", 64, "record[105:42]"),
+        ];
         for (name, width, value) in fields {
             let field = Completion::LAYOUT.fields.iter().find(|f| f.name == name);
             let low = field.expect("a field of the record").offset * 8;
@@ -196,8 +201,20 @@ impl Logic for CompletionWriter {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, phase, record_now, base_now, size_now, index_now, lap_now, enabled_now,
-            address, data, strobes, address_done, data_done
+            self,
+            clock,
+            phase,
+            record_now,
+            base_now,
+            size_now,
+            index_now,
+            lap_now,
+            enabled_now,
+            address,
+            data,
+            strobes,
+            address_done,
+            data_done
         );
         clock!(self, clock, queue);
         for i in 0..COMMAND_PAGES {
@@ -314,6 +331,15 @@ impl Logic for CompletionWriter {
 }
 
 crate::dut_ports!(CompletionWriter {
-    clock, reset, clear, quiesce, record_valid, record_ready, record, ring_base, ring_size,
-    ring_start, axi,
+    clock,
+    reset,
+    clear,
+    quiesce,
+    record_valid,
+    record_ready,
+    record,
+    ring_base,
+    ring_size,
+    ring_start,
+    axi,
 });

@@ -428,7 +428,63 @@ impl Default for Decoder {
 impl Logic for Decoder {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step, raw, page, resume, injected, desc, status, length_bad, entry_bytes, end_s, last_s, first_s, far_s, beyond_s, before_ring_s, behind_ring_s, askew_s, head_s, tail_s, end_d, last_d, first_d, far_d, beyond_d, before_ring_d, behind_ring_d, askew_d, head_d, tail_d, end_a, last_a, first_a, far_a, beyond_a, before_ring_a, behind_ring_a, askew_a, head_a, tail_a, ring_end, map_end, map_ring_end, map_askew, map_far, map_beyond, map_low, map_ring_beyond, incongruent, old_txid, strangers, sd_lap, sa_lap, da_lap);
+        dff_setup!(
+            self,
+            clock,
+            step,
+            raw,
+            page,
+            resume,
+            injected,
+            desc,
+            status,
+            length_bad,
+            entry_bytes,
+            end_s,
+            last_s,
+            first_s,
+            far_s,
+            beyond_s,
+            before_ring_s,
+            behind_ring_s,
+            askew_s,
+            head_s,
+            tail_s,
+            end_d,
+            last_d,
+            first_d,
+            far_d,
+            beyond_d,
+            before_ring_d,
+            behind_ring_d,
+            askew_d,
+            head_d,
+            tail_d,
+            end_a,
+            last_a,
+            first_a,
+            far_a,
+            beyond_a,
+            before_ring_a,
+            behind_ring_a,
+            askew_a,
+            head_a,
+            tail_a,
+            ring_end,
+            map_end,
+            map_ring_end,
+            map_askew,
+            map_far,
+            map_beyond,
+            map_low,
+            map_ring_beyond,
+            incongruent,
+            old_txid,
+            strangers,
+            sd_lap,
+            sa_lap,
+            da_lap
+        );
         // Fields of the command in hand; see the layout of `Command`.
         self.lookup_pool.next = self.raw.q.val().get_bits::<32>(32);
         self.lookup_thread.next = self.raw.q.val().get_bits::<16>(16);
@@ -568,25 +624,30 @@ impl Logic for Decoder {
                 self.behind_ring_s.d.next = self.end_s.q.val() > self.ring_end.q.val();
                 self.first_s.d.next = self.low_s.val().get_bits::<34>(6);
                 self.last_s.d.next = self.final_s.val().get_bits::<34>(6);
-                self.askew_s.d.next = ((self.use_s.val() == self.use_entry.val()) & self.low_s.val().get_bits::<6>(0).any())
+                self.askew_s.d.next = ((self.use_s.val() == self.use_entry.val())
+                    & self.low_s.val().get_bits::<6>(0).any())
                     | ((self.use_s.val() == self.use_word.val()) & self.low_s.val().get_bits::<3>(0).any());
                 self.beyond_d.d.next = self.end_d.q.val() > self.wide_bytes.o.val();
                 self.before_ring_d.d.next = self.wide_d.o.val() < self.wide_ring.o.val();
                 self.behind_ring_d.d.next = self.end_d.q.val() > self.ring_end.q.val();
                 self.first_d.d.next = self.low_d.val().get_bits::<34>(6);
                 self.last_d.d.next = self.final_d.val().get_bits::<34>(6);
-                self.askew_d.d.next = ((self.use_d.val() == self.use_entry.val()) & self.low_d.val().get_bits::<6>(0).any())
+                self.askew_d.d.next = ((self.use_d.val() == self.use_entry.val())
+                    & self.low_d.val().get_bits::<6>(0).any())
                     | ((self.use_d.val() == self.use_word.val()) & self.low_d.val().get_bits::<3>(0).any());
                 self.beyond_a.d.next = self.end_a.q.val() > self.wide_bytes.o.val();
                 self.before_ring_a.d.next = self.wide_a.o.val() < self.wide_ring.o.val();
                 self.behind_ring_a.d.next = self.end_a.q.val() > self.ring_end.q.val();
                 self.first_a.d.next = self.low_a.val().get_bits::<34>(6);
                 self.last_a.d.next = self.final_a.val().get_bits::<34>(6);
-                self.askew_a.d.next = ((self.use_a.val() == self.use_entry.val()) & self.low_a.val().get_bits::<6>(0).any())
+                self.askew_a.d.next = ((self.use_a.val() == self.use_entry.val())
+                    & self.low_a.val().get_bits::<6>(0).any())
                     | ((self.use_a.val() == self.use_word.val()) & self.low_a.val().get_bits::<3>(0).any());
                 self.incongruent.d.next = self.low_s.val().get_bits::<6>(0) != self.low_d.val().get_bits::<6>(0);
-                self.map_askew.d.next = self.low_s.val().get_bits::<6>(0).any() | self.low_a.val().get_bits::<6>(0).any();
-                self.map_far.d.next = self.far_s.q.val() | self.far_d.q.val() | self.far_a.q.val() | !self.low_d.val().any();
+                self.map_askew.d.next =
+                    self.low_s.val().get_bits::<6>(0).any() | self.low_a.val().get_bits::<6>(0).any();
+                self.map_far.d.next =
+                    self.far_s.q.val() | self.far_d.q.val() | self.far_a.q.val() | !self.low_d.val().any();
                 self.map_beyond.d.next = self.map_end.q.val() > self.wider_pm.o.val();
                 self.map_low.d.next = self.low_s.val() < self.pools_base.val();
                 self.map_ring_beyond.d.next = self.map_ring_end.q.val() > self.wide_d.o.val();
@@ -599,12 +660,18 @@ impl Logic for Decoder {
                 self.tail_d.d.next = self.base_line.val() + self.last_d.q.val();
                 self.head_a.d.next = self.base_line.val() + self.first_a.q.val();
                 self.tail_a.d.next = self.base_line.val() + self.last_a.q.val();
-                self.sd_lap.d.next = (self.use_s.val() != self.no_use.val()) & (self.use_d.val() != self.no_use.val())
-                    & (self.first_s.q.val() <= self.last_d.q.val()) & (self.first_d.q.val() <= self.last_s.q.val());
-                self.sa_lap.d.next = (self.use_s.val() != self.no_use.val()) & (self.use_a.val() != self.no_use.val())
-                    & (self.first_s.q.val() <= self.last_a.q.val()) & (self.first_a.q.val() <= self.last_s.q.val());
-                self.da_lap.d.next = (self.use_d.val() != self.no_use.val()) & (self.use_a.val() != self.no_use.val())
-                    & (self.first_d.q.val() <= self.last_a.q.val()) & (self.first_a.q.val() <= self.last_d.q.val());
+                self.sd_lap.d.next = (self.use_s.val() != self.no_use.val())
+                    & (self.use_d.val() != self.no_use.val())
+                    & (self.first_s.q.val() <= self.last_d.q.val())
+                    & (self.first_d.q.val() <= self.last_s.q.val());
+                self.sa_lap.d.next = (self.use_s.val() != self.no_use.val())
+                    & (self.use_a.val() != self.no_use.val())
+                    & (self.first_s.q.val() <= self.last_a.q.val())
+                    & (self.first_a.q.val() <= self.last_s.q.val());
+                self.da_lap.d.next = (self.use_d.val() != self.no_use.val())
+                    & (self.use_a.val() != self.no_use.val())
+                    & (self.first_d.q.val() <= self.last_a.q.val())
+                    & (self.first_a.q.val() <= self.last_d.q.val());
                 self.step.d.next = Step::Judge;
             }
             Step::Judge => {
@@ -643,7 +710,11 @@ impl Logic for Decoder {
                     // A map has a list of its own.
                     self.refuse.next = false;
                     self.status.d.next = self.zero8.val();
-                    if self.map_far.q.val() | self.map_beyond.q.val() | self.map_low.q.val() | self.map_ring_beyond.q.val() {
+                    if self.map_far.q.val()
+                        | self.map_beyond.q.val()
+                        | self.map_low.q.val()
+                        | self.map_ring_beyond.q.val()
+                    {
                         self.status.d.next = self.out_of_range.val();
                         self.refuse.next = true;
                     }
@@ -706,24 +777,29 @@ impl Logic for Decoder {
         self.cmd_done.next = self.finished.val() & !self.injected.q.val();
         self.inject_ready.next = self.finished.val() & self.injected.q.val();
 
-        self.askew.next = self.askew_s.q.val() | self.askew_d.q.val() | self.askew_a.q.val()
+        self.askew.next = self.askew_s.q.val()
+            | self.askew_d.q.val()
+            | self.askew_a.q.val()
             | (self.desc.q.val().get_bit(20) & self.incongruent.q.val());
         self.lapped.next = self.sd_lap.q.val() | self.sa_lap.q.val() | self.da_lap.q.val();
         self.outside.next = false;
         if (self.use_s.val() != self.no_use.val())
-            & (self.far_s.q.val() | self.beyond_s.q.val()
+            & (self.far_s.q.val()
+                | self.beyond_s.q.val()
                 | (self.desc.q.val().get_bit(15) & (self.before_ring_s.q.val() | self.behind_ring_s.q.val())))
         {
             self.outside.next = true;
         }
         if (self.use_d.val() != self.no_use.val())
-            & (self.far_d.q.val() | self.beyond_d.q.val()
+            & (self.far_d.q.val()
+                | self.beyond_d.q.val()
                 | (self.desc.q.val().get_bit(16) & (self.before_ring_d.q.val() | self.behind_ring_d.q.val())))
         {
             self.outside.next = true;
         }
         if (self.use_a.val() != self.no_use.val())
-            & (self.far_a.q.val() | self.beyond_a.q.val()
+            & (self.far_a.q.val()
+                | self.beyond_a.q.val()
                 | (self.desc.q.val().get_bit(17) & (self.before_ring_a.q.val() | self.behind_ring_a.q.val())))
         {
             self.outside.next = true;
@@ -790,5 +866,47 @@ impl Logic for Decoder {
 }
 
 crate::dut_ports!(Decoder {
-    clock, reset, device_number, pm_lines, cmd_valid, cmd_ready, cmd_data, cmd_page, cmd_done, inject_valid, inject_ready, inject_data, inject_page, inject_resume, idle, descriptor_index, descriptor, lookup_pool, lookup_thread, found, found_index, entry, any_free, free_index, slots_lost, item_valid, item_ready, item_raw, item_work, item_ticket, item_resume, item_ranges, item_first, item_last, item_ordered, item_unmaps, item_maps, item_entry, refused_valid, refused_page, refused_tag, refused_status, refused_ready,
+    clock,
+    reset,
+    device_number,
+    pm_lines,
+    cmd_valid,
+    cmd_ready,
+    cmd_data,
+    cmd_page,
+    cmd_done,
+    inject_valid,
+    inject_ready,
+    inject_data,
+    inject_page,
+    inject_resume,
+    idle,
+    descriptor_index,
+    descriptor,
+    lookup_pool,
+    lookup_thread,
+    found,
+    found_index,
+    entry,
+    any_free,
+    free_index,
+    slots_lost,
+    item_valid,
+    item_ready,
+    item_raw,
+    item_work,
+    item_ticket,
+    item_resume,
+    item_ranges,
+    item_first,
+    item_last,
+    item_ordered,
+    item_unmaps,
+    item_maps,
+    item_entry,
+    refused_valid,
+    refused_page,
+    refused_tag,
+    refused_status,
+    refused_ready,
 });

@@ -206,7 +206,24 @@ impl Logic for DependencyMatrix {
 }
 
 crate::dut_ports!(DependencyMatrix {
-    clock, reset, enter_valid, enter_row, set_valid, set_row, set_bits, set_end, retire_slot_valid, retire_slot,
-    retire_failed, let_go, retire_write_valid, retire_write, retire_read_valid, retire_read, ready_slots,
-    ready_lines, held_command, held_host,
+    clock,
+    reset,
+    enter_valid,
+    enter_row,
+    set_valid,
+    set_row,
+    set_bits,
+    set_end,
+    retire_slot_valid,
+    retire_slot,
+    retire_failed,
+    let_go,
+    retire_write_valid,
+    retire_write,
+    retire_read_valid,
+    retire_read,
+    ready_slots,
+    ready_lines,
+    held_command,
+    held_host,
 });

@@ -314,10 +314,8 @@ impl Logic for Dispatcher {
         for i in 0..4 {
             self.done_asks.i[i].next = self.done_valid[i].val();
         }
-        self.done_asks.i[4].next = self.picked.q.val()
-            & !self.quiesce.val()
-            & self.is_latched.val().get_bit(0)
-            & !self.issue_unmaps.val();
+        self.done_asks.i[4].next =
+            self.picked.q.val() & !self.quiesce.val() & self.is_latched.val().get_bit(0) & !self.issue_unmaps.val();
         self.done.requests.next = self.done_asks.o.val();
         self.done.take.next = false;
         self.stops.next = false;
@@ -341,8 +339,7 @@ impl Logic for Dispatcher {
                 }
             }
         }
-        self.pick.requests.next =
-            self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
+        self.pick.requests.next = self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
         self.pick.take.next = false;
         self.pick_mask.next = self.none.val();
         if !self.quiesce.val() & (!self.picked.q.val() | self.leaves.val() | self.stops.val()) {
@@ -403,5 +400,53 @@ impl Logic for Dispatcher {
 }
 
 crate::dut_ports!(Dispatcher {
-    clock, reset, quiesce, quiet, empty, slots_lost, live, slot_any, slot_index, enter_valid, ready, let_go, issue_slot, issue_ticket, issue_valid, issue_ready, latched, closing, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, gate_valid, gate_pc, gate_ready, store_progress, store_slot, retire_slot, retire_ticket, retire_valid, retire_failed, commit_valid, latch_valid, free_valid, retire_map, retire_txid, retire_status, retire_page, retire_tag, retire_order, retire_ok, retire_bad, retire_refused, record_valid, record_ready,
+    clock,
+    reset,
+    quiesce,
+    quiet,
+    empty,
+    slots_lost,
+    live,
+    slot_any,
+    slot_index,
+    enter_valid,
+    ready,
+    let_go,
+    issue_slot,
+    issue_ticket,
+    issue_valid,
+    issue_ready,
+    latched,
+    closing,
+    done_valid,
+    done_ready,
+    done_slot,
+    done_status,
+    progress_valid,
+    progress_ready,
+    progress_slot,
+    progress_pc,
+    gate_valid,
+    gate_pc,
+    gate_ready,
+    store_progress,
+    store_slot,
+    retire_slot,
+    retire_ticket,
+    retire_valid,
+    retire_failed,
+    commit_valid,
+    latch_valid,
+    free_valid,
+    retire_map,
+    retire_txid,
+    retire_status,
+    retire_page,
+    retire_tag,
+    retire_order,
+    retire_ok,
+    retire_bad,
+    retire_refused,
+    record_valid,
+    record_ready,
 });

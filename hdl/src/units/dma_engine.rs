@@ -82,8 +82,7 @@ impl Logic for DmaEngine {
         self.writer.quiesce.next = self.quiesce.val();
         self.quiet.next = self.reader.quiet.val() & self.writer.quiet.val();
 
-        self.operation_ready.next =
-            self.writer.operation_ready.val() & self.reader.operation_ready.val();
+        self.operation_ready.next = self.writer.operation_ready.val() & self.reader.operation_ready.val();
         self.writer.operation.next = self.operation.val();
         self.writer.operation_valid.next = self.operation_valid.val() & self.reader.operation_ready.val();
         self.reader.operation.next = self.operation.val();
@@ -120,8 +119,7 @@ impl Logic for DmaEngine {
         for i in 0..2 {
             self.retire[i].next = self.writer.retire[i].val();
             self.answered[i].next = self.writer.answered[i].val();
-            self.memory_error[i].next =
-                self.writer.memory_error[i].val() | self.reader.memory_error[i].val();
+            self.memory_error[i].next = self.writer.memory_error[i].val() | self.reader.memory_error[i].val();
             self.writer.failed[i].next = self.failed[i].val();
         }
 
@@ -140,7 +138,28 @@ impl Logic for DmaEngine {
 }
 
 crate::dut_ports!(DmaEngine {
-    clock, reset, quiesce, quiet, operation_valid, operation_ready, operation, operation_copy, retire, answered,
-    memory_error, failed, store_context, store_value, copy_started, line_valid, line_first, line_last, line,
-    head_ready, head_take, head, head_written, mem,
+    clock,
+    reset,
+    quiesce,
+    quiet,
+    operation_valid,
+    operation_ready,
+    operation,
+    operation_copy,
+    retire,
+    answered,
+    memory_error,
+    failed,
+    store_context,
+    store_value,
+    copy_started,
+    line_valid,
+    line_first,
+    line_last,
+    line,
+    head_ready,
+    head_take,
+    head,
+    head_written,
+    mem,
 });

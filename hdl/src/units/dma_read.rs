@@ -271,10 +271,8 @@ impl Logic for DmaRead {
         self.line_valid.next = self.rdata_valid.val();
         self.line_first.next = self.arrival.q.val().first;
         self.line_last.next = self.arrival_last.val();
-        self.memory_error[0].next =
-            self.rdata_valid.val() & self.rdata_error.val() & !self.arrival.q.val().context;
-        self.memory_error[1].next =
-            self.rdata_valid.val() & self.rdata_error.val() & self.arrival.q.val().context;
+        self.memory_error[0].next = self.rdata_valid.val() & self.rdata_error.val() & !self.arrival.q.val().context;
+        self.memory_error[1].next = self.rdata_valid.val() & self.rdata_error.val() & self.arrival.q.val().context;
         if self.form.val() & self.rdata_valid.val() {
             self.outstanding.d.next = self.outstanding.q.val() + self.burst.lines.val() - self.one7.val();
         } else if self.form.val() {
@@ -287,6 +285,24 @@ impl Logic for DmaRead {
 }
 
 crate::dut_ports!(DmaRead {
-    clock, reset, quiesce, quiet, operation_valid, operation_ready, operation, rd_valid, rd_ready, rd_line, rd_beats,
-    rdata_valid, rdata, rdata_error, line_valid, line_first, line_last, line, freed, memory_error,
+    clock,
+    reset,
+    quiesce,
+    quiet,
+    operation_valid,
+    operation_ready,
+    operation,
+    rd_valid,
+    rd_ready,
+    rd_line,
+    rd_beats,
+    rdata_valid,
+    rdata,
+    rdata_error,
+    line_valid,
+    line_first,
+    line_last,
+    line,
+    freed,
+    memory_error,
 });

@@ -250,11 +250,10 @@ impl Logic for DmaWrite {
                 | (self.is_copy.val() & (self.burst.lines.val() <= self.available.q.val())));
         self.claim.next = self.form.val() & self.is_copy.val();
         self.head_take.next = self.form.val() & self.present.q.val().generate_head;
-        self.load.next = !self.queue.empty.val()
-            & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
+        self.load.next =
+            !self.queue.empty.val() & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
         self.queue.read.next = self.load.val();
-        self.copy_started.next =
-            self.load.val() & !self.front.val().generate_head & !self.front.val().store;
+        self.copy_started.next = self.load.val() & !self.front.val().generate_head & !self.front.val().store;
 
         // Request.
         self.grant.next = self.state.q.val().requested & self.wr_ready.val();
@@ -308,8 +307,7 @@ impl Logic for DmaWrite {
         self.beat_last.next = !self.beats_left.val().any();
         self.offset.next = self.beats.q.val().offset;
         self.mask.first.next = self.beats.q.val().first & !self.beats.q.val().whole;
-        self.mask.last.next =
-            self.beats.q.val().last & self.beat_last.val() & !self.beats.q.val().whole;
+        self.mask.last.next = self.beats.q.val().last & self.beat_last.val() & !self.beats.q.val().whole;
         self.mask.offset.next = self.offset.val();
         self.mask.end_byte.next = self.beats.q.val().end_byte;
         self.word.lane.next = self.offset.val().get_bits::<3>(3);
@@ -324,14 +322,10 @@ impl Logic for DmaWrite {
             self.wdata.next = self.word.line.val();
             self.wstrb.next = self.word.strobes.val();
         }
-        if (self.failed[0].val() & !self.beats.q.val().context)
-            | (self.failed[1].val() & self.beats.q.val().context)
-        {
+        if (self.failed[0].val() & !self.beats.q.val().context) | (self.failed[1].val() & self.beats.q.val().context) {
             self.wstrb.next = self.none64.val();
         }
-        self.line_taken.next = self.wdata_ready.val()
-            & !self.beats.q.val().generate_head
-            & !self.beats.q.val().store;
+        self.line_taken.next = self.wdata_ready.val() & !self.beats.q.val().generate_head & !self.beats.q.val().store;
         self.head_written.next = self.wdata_ready.val() & self.beats.q.val().generate_head;
         if self.wdata_ready.val() {
             self.beats.d.next.left = self.beats_left.val() - self.one6.val();
@@ -366,7 +360,36 @@ impl Logic for DmaWrite {
 }
 
 crate::dut_ports!(DmaWrite {
-    clock, reset, quiesce, quiet, operation_valid, operation_ready, operation, copy_started, retire, answered,
-    memory_error, failed, line_valid, line, line_taken, head_ready, head_take, head, head_written, store_context,
-    store_value, wr_valid, wr_ready, wr_line, wr_beats, wr_tag, wdata, wstrb, wdata_ready, b_valid, b_tag, b_error,
+    clock,
+    reset,
+    quiesce,
+    quiet,
+    operation_valid,
+    operation_ready,
+    operation,
+    copy_started,
+    retire,
+    answered,
+    memory_error,
+    failed,
+    line_valid,
+    line,
+    line_taken,
+    head_ready,
+    head_take,
+    head,
+    head_written,
+    store_context,
+    store_value,
+    wr_valid,
+    wr_ready,
+    wr_line,
+    wr_beats,
+    wr_tag,
+    wdata,
+    wstrb,
+    wdata_ready,
+    b_valid,
+    b_tag,
+    b_error,
 });

@@ -5,9 +5,7 @@ use crate::bundles::MemoryRequester;
 use crate::cells::{AsyncRam, Crc32cBlock, Register};
 use crate::dut::PortValue;
 use nearpm_interface::command::OPCODES;
-use nearpm_interface::firmware::{
-    IMAGE_FORMAT, IMAGE_LINES, IMAGE_MAGIC, ISA_VERSION, ImageHead, PROGRAM_WORDS,
-};
+use nearpm_interface::firmware::{IMAGE_FORMAT, IMAGE_LINES, IMAGE_MAGIC, ISA_VERSION, ImageHead, PROGRAM_WORDS};
 use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, FIRMWARE_SLOTS, LINE, LINE_U64, SAVE_BASE};
 use nearpm_interface::registers::firmware_status;
 use nearpm_interface::save::{FIRMWARE_WORD_OFFSET, firmware_word};
@@ -109,9 +107,7 @@ impl Logic for ImageFields {
     }
 }
 
-crate::dut_ports!(ImageFields {
-    line, index, slot, magic_ok, version_ok, crc, word, number, base, slot_ok,
-});
+crate::dut_ports!(ImageFields { line, index, slot, magic_ok, version_ok, crc, word, number, base, slot_ok });
 
 /// Loads an image from a slot, checks it, and puts it in force.
 ///
@@ -282,8 +278,22 @@ impl Logic for FirmwareStore {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, phase, done, in_force, crc_in_force, slot_now, loading, booting, expected, error, feed,
-            feed_first, line, count, number
+            self,
+            clock,
+            phase,
+            done,
+            in_force,
+            crc_in_force,
+            slot_now,
+            loading,
+            booting,
+            expected,
+            error,
+            feed,
+            feed_first,
+            line,
+            count,
+            number
         );
         clock!(self, clock, crc_cell, body, head, lookup, status_now);
         self.status_now.reset.next = self.reset.val();
@@ -493,6 +503,22 @@ impl Logic for FirmwareStore {
 }
 
 crate::dut_ports!(FirmwareStore {
-    clock, reset, load, slot, boot, expect_crc, busy, load_done, status, valid, crc, slot_in_force, descriptor_index,
-    descriptor, prog_we, prog_addr, prog_data, mem,
+    clock,
+    reset,
+    load,
+    slot,
+    boot,
+    expect_crc,
+    busy,
+    load_done,
+    status,
+    valid,
+    crc,
+    slot_in_force,
+    descriptor_index,
+    descriptor,
+    prog_we,
+    prog_addr,
+    prog_data,
+    mem,
 });

@@ -289,7 +289,20 @@ impl Logic for Front {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, saved_index);
-        clock!(self, clock, command_port, decoder, address_map, ordering, ranges, matrix, slots, dispatcher, host_port, queue);
+        clock!(
+            self,
+            clock,
+            command_port,
+            decoder,
+            address_map,
+            ordering,
+            ranges,
+            matrix,
+            slots,
+            dispatcher,
+            host_port,
+            queue
+        );
         self.command_port.reset.next = self.reset.val();
         self.decoder.reset.next = self.reset.val();
         self.address_map.reset.next = self.reset.val() | self.clear.val();
@@ -314,8 +327,8 @@ impl Logic for Front {
         self.command_port.cmd_ready.next = self.decoder.cmd_ready.val() | self.closed.val();
         self.command_port.cmd_done.next =
             self.decoder.cmd_done.val() | (self.command_port.cmd_valid.val() & self.closed.val());
-        self.ev_dropped.next = self.command_port.ev_dropped.val()
-            | (self.command_port.cmd_valid.val() & self.closed.val());
+        self.ev_dropped.next =
+            self.command_port.ev_dropped.val() | (self.command_port.cmd_valid.val() & self.closed.val());
         self.decoder.inject_valid.next = self.inject_command_valid.val();
         self.decoder.inject_data.next = self.inject_command.val();
         self.decoder.inject_page.next = self.inject_page.val();
@@ -548,10 +561,8 @@ impl Logic for Front {
         self.saved_line_order.next = self.queue.save_order.val();
 
         self.quiet.next = self.dispatcher.quiet.val() & self.queue.quiet.val() & !self.ordering.busy.val();
-        self.idle.next = self.dispatcher.empty.val()
-            & self.queue.empty.val()
-            & self.decoder.idle.val()
-            & !self.ordering.busy.val();
+        self.idle.next =
+            self.dispatcher.empty.val() & self.queue.empty.val() & self.decoder.idle.val() & !self.ordering.busy.val();
 
         self.ev_accepted.next = self.ordering.enter_slot.val();
         self.ev_retired.next = self.dispatcher.retire_ok.val();
@@ -568,5 +579,78 @@ impl Logic for Front {
 }
 
 crate::dut_ports!(Front {
-    clock, reset, cmd, host, mem, device_number, pm_lines, firmware_slot, firmware_ok, window_open, stop, quiesce, clear, quiet, idle, order, save_index, saved_map, saved_slot_valid, saved_slot_command, saved_slot_order, saved_slot_page, saved_slot_resume, saved_line_valid, saved_line_data, saved_line_line, saved_line_strobes, saved_line_order, map_restore_valid, map_restore_index, map_restore, inject_command_valid, inject_command_ready, inject_command, inject_page, inject_resume, inject_store_valid, inject_store_ready, inject_store_line, inject_store_data, inject_store_strobes, gate_valid, gate_pc, gate_ready, descriptor_index, descriptor, issue_valid, issue_ready, work, done_valid, done_ready, done_slot, done_status, progress_valid, progress_ready, progress_slot, progress_pc, record_valid, record_ready, record, mapped, latched, ev_accepted, ev_retired, ev_refused, ev_failed, ev_dropped, ev_command_held, ev_host_held, ev_host_read, ev_host_write, ev_host_refused, ev_stall_request, ev_stall_host,
+    clock,
+    reset,
+    cmd,
+    host,
+    mem,
+    device_number,
+    pm_lines,
+    firmware_slot,
+    firmware_ok,
+    window_open,
+    stop,
+    quiesce,
+    clear,
+    quiet,
+    idle,
+    order,
+    save_index,
+    saved_map,
+    saved_slot_valid,
+    saved_slot_command,
+    saved_slot_order,
+    saved_slot_page,
+    saved_slot_resume,
+    saved_line_valid,
+    saved_line_data,
+    saved_line_line,
+    saved_line_strobes,
+    saved_line_order,
+    map_restore_valid,
+    map_restore_index,
+    map_restore,
+    inject_command_valid,
+    inject_command_ready,
+    inject_command,
+    inject_page,
+    inject_resume,
+    inject_store_valid,
+    inject_store_ready,
+    inject_store_line,
+    inject_store_data,
+    inject_store_strobes,
+    gate_valid,
+    gate_pc,
+    gate_ready,
+    descriptor_index,
+    descriptor,
+    issue_valid,
+    issue_ready,
+    work,
+    done_valid,
+    done_ready,
+    done_slot,
+    done_status,
+    progress_valid,
+    progress_ready,
+    progress_slot,
+    progress_pc,
+    record_valid,
+    record_ready,
+    record,
+    mapped,
+    latched,
+    ev_accepted,
+    ev_retired,
+    ev_refused,
+    ev_failed,
+    ev_dropped,
+    ev_command_held,
+    ev_host_held,
+    ev_host_read,
+    ev_host_write,
+    ev_host_refused,
+    ev_stall_request,
+    ev_stall_host,
 });

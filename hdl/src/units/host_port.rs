@@ -83,6 +83,8 @@ pub struct HostPort {
     open_loads: DFF<Bits<8>>,
     refusal: DFF<Bit>,
     refusal_id: DFF<Bits<6>>,
+    refusal_shown: DFF<Bit>,
+    shows_data: Signal<Local, Bit>,
     offer_write: Signal<Local, Bit>,
     offer_read: Signal<Local, Bit>,
     write_bad: Signal<Local, Bit>,
@@ -147,6 +149,8 @@ impl Default for HostPort {
             open_loads: Default::default(),
             refusal: Default::default(),
             refusal_id: Default::default(),
+            refusal_shown: Default::default(),
+            shows_data: Default::default(),
             offer_write: Default::default(),
             offer_read: Default::default(),
             write_bad: Default::default(),
@@ -172,7 +176,24 @@ impl Default for HostPort {
 impl Logic for HostPort {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, has_write, answer, write_line, write_id, write_error, has_burst, burst_line, burst_left, burst_id, burst_waits, open_loads, refusal, refusal_id);
+        dff_setup!(
+            self,
+            clock,
+            has_write,
+            answer,
+            write_line,
+            write_id,
+            write_error,
+            has_burst,
+            burst_line,
+            burst_left,
+            burst_id,
+            burst_waits,
+            open_loads,
+            refusal,
+            refusal_id,
+            refusal_shown
+        );
         // A store: the address is kept, the data goes straight on.
         self.write_bad.next = !self.window_open.val()
             | (self.write_line.q.val() >= self.pm_lines.val())
@@ -185,8 +206,7 @@ impl Logic for HostPort {
                 & self.firmware_slot.val());
         self.offer_write.next = self.has_write.q.val() & self.s.wvalid.val() & !self.hold.val() & !self.stop.val();
         self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
-        self.may_start.next =
-            !self.has_write.q.val() & (!self.answer.q.val() | self.s.bready.val()) & !self.stop.val();
+        self.may_start.next = !self.has_write.q.val() & (!self.answer.q.val() | self.s.bready.val()) & !self.stop.val();
         self.s.awready.next = self.may_start.val();
         self.s.wready.next = self.takes_write.val();
         self.s.bvalid.next = self.answer.q.val();
@@ -286,15 +306,18 @@ impl Logic for HostPort {
         self.acc_strb.next = self.s.wstrb.val();
 
         // Data of loads, and refusals.
+        // What is shown stays until it is taken; data goes first where both begin.
+        self.shows_data.next = self.rsp_valid.val() & !self.refusal_shown.q.val();
+        self.refusal_shown.d.next = self.refusal.q.val() & !self.shows_data.val() & !self.s.rready.val();
         self.answers.next = self.rsp_valid.val() | self.refusal.q.val();
         self.s.rvalid.next = self.answers.val();
         self.s.rid.next = self.refusal_id.q.val();
         self.s.rdata.next = self.rsp_data.val();
         self.s.rresp.next = self.slave_error.val();
         self.s.rlast.next = !self.has_burst.q.val() | !self.burst_left.q.val().any();
-        self.rsp_ready.next = self.s.rready.val();
+        self.rsp_ready.next = self.s.rready.val() & !self.refusal_shown.q.val();
         self.load_done.next = self.answers.val() & self.s.rready.val();
-        if self.rsp_valid.val() {
+        if self.shows_data.val() {
             self.s.rid.next = self.rsp_id.val();
             self.s.rresp.next = self.zero2.val();
             if self.rsp_error.val() {
@@ -321,17 +344,45 @@ impl Logic for HostPort {
         }
         self.ev_read.next = self.takes_read.val() & !self.read_bad.val();
         self.ev_write.next = self.takes_write.val() & !self.write_bad.val();
-        self.ev_refused.next = (self.takes_write.val() & self.write_bad.val()) | (self.takes_read.val() & self.read_bad.val());
+        self.ev_refused.next =
+            (self.takes_write.val() & self.write_bad.val()) | (self.takes_read.val() & self.read_bad.val());
         if self.reset.val() {
             self.has_write.d.next = false;
             self.answer.d.next = false;
             self.has_burst.d.next = false;
             self.refusal.d.next = false;
+            self.refusal_shown.d.next = false;
             self.open_loads.d.next = self.zero8.val();
         }
     }
 }
 
 crate::dut_ports!(HostPort {
-    clock, reset, s, window_open, pm_lines, firmware_slot, firmware_ok, asks, takes, hold, stop, acc_valid, acc_ready, acc_write, acc_line, acc_data, acc_strb, acc_id, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, writes_pending, ev_read, ev_write, ev_refused,
+    clock,
+    reset,
+    s,
+    window_open,
+    pm_lines,
+    firmware_slot,
+    firmware_ok,
+    asks,
+    takes,
+    hold,
+    stop,
+    acc_valid,
+    acc_ready,
+    acc_write,
+    acc_line,
+    acc_data,
+    acc_strb,
+    acc_id,
+    rsp_valid,
+    rsp_ready,
+    rsp_id,
+    rsp_data,
+    rsp_error,
+    writes_pending,
+    ev_read,
+    ev_write,
+    ev_refused,
 });

@@ -252,7 +252,25 @@ impl Logic for HostQueue {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, write_held, write_index, read_held, read_index, saved);
-        clock!(self, clock, alive, stores, issued, data, lines, writer, reader, write_tags, read_tags, reading, write_table, read_table, id_table, granted, answers);
+        clock!(
+            self,
+            clock,
+            alive,
+            stores,
+            issued,
+            data,
+            lines,
+            writer,
+            reader,
+            write_tags,
+            read_tags,
+            reading,
+            write_table,
+            read_table,
+            id_table,
+            granted,
+            answers
+        );
         self.alive.reset.next = self.reset.val();
         self.stores.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
@@ -315,16 +333,22 @@ impl Logic for HostQueue {
         self.to_read.next = self.lines.read_data[1].val();
         self.write_tag.requests.next = self.write_tags.q.val();
         self.read_tag.requests.next = self.read_tags.q.val();
-        self.mem.wr_valid.next = self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val();
+        self.mem.wr_valid.next =
+            self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val();
         self.mem.wr_line.next = self.to_write.val().line;
         self.mem.wr_beats.next = self.single.val();
         self.mem.wr_tag.next = self.write_tag.index.val();
-        self.sends.next = self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val() & self.mem.wr_ready.val();
+        self.sends.next = self.write_held.q.val()
+            & self.write_tag.any.val()
+            & !self.granted.full.val()
+            & !self.quiesce.val()
+            & self.mem.wr_ready.val();
         self.mem.rd_valid.next = self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val();
         self.mem.rd_line.next = self.to_read.val().line;
         self.mem.rd_beats.next = self.single.val();
         self.mem.rd_tag.next = self.read_tag.index.val();
-        self.loads.next = self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val() & self.mem.rd_ready.val();
+        self.loads.next =
+            self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val() & self.mem.rd_ready.val();
         self.write_table.write_enable.next = self.sends.val();
         self.write_table.write_address.next = self.write_tag.index.val();
         self.write_table.write_data.next = self.write_index.q.val();
@@ -396,8 +420,10 @@ impl Logic for HostQueue {
         if self.ins_valid.val() {
             self.enter_mask.next = self.one.val() << self.ins_index.val();
         }
-        self.alive.d.next = (self.alive.q.val() & !self.leave_write.val() & !self.leave_read.val()) | self.enter_mask.val();
-        self.issued.d.next = (self.issued.q.val() & !self.enter_mask.val()) | self.pick_write.val() | self.pick_read.val();
+        self.alive.d.next =
+            (self.alive.q.val() & !self.leave_write.val() & !self.leave_read.val()) | self.enter_mask.val();
+        self.issued.d.next =
+            (self.issued.q.val() & !self.enter_mask.val()) | self.pick_write.val() | self.pick_read.val();
         self.stores.d.next = self.stores.q.val() & !self.enter_mask.val();
         if self.ins_write.val() {
             self.stores.d.next = self.stores.q.val() | self.enter_mask.val();
@@ -412,9 +438,8 @@ impl Logic for HostQueue {
         self.lines.write_data.next.strobes = self.ins_strb.val();
         self.lines.write_data.next.id = self.ins_id.val();
         self.lines.write_data.next.order = self.ins_order.val();
-        self.quiet.next = (self.write_tags.q.val() == !self.none8.val())
-            & self.granted.empty.val()
-            & !self.reading.q.val().any();
+        self.quiet.next =
+            (self.write_tags.q.val() == !self.none8.val()) & self.granted.empty.val() & !self.reading.q.val().any();
 
         // Save read-out.
         self.saved.d.next = self.save_index.val();
@@ -432,5 +457,38 @@ impl Logic for HostQueue {
 }
 
 crate::dut_ports!(HostQueue {
-    clock, reset, free_any, free_index, ins_valid, ins_index, ins_write, ins_line, ins_data, ins_strb, ins_id, ins_order, ready, quiesce, quiet, empty, live, mem, retw_valid, retw_index, retr_valid, retr_index, rsp_valid, rsp_ready, rsp_id, rsp_data, rsp_error, ev_error, save_index, save_valid, save_line, save_data, save_strb, save_order,
+    clock,
+    reset,
+    free_any,
+    free_index,
+    ins_valid,
+    ins_index,
+    ins_write,
+    ins_line,
+    ins_data,
+    ins_strb,
+    ins_id,
+    ins_order,
+    ready,
+    quiesce,
+    quiet,
+    empty,
+    live,
+    mem,
+    retw_valid,
+    retw_index,
+    retr_valid,
+    retr_index,
+    rsp_valid,
+    rsp_ready,
+    rsp_id,
+    rsp_data,
+    rsp_error,
+    ev_error,
+    save_index,
+    save_valid,
+    save_line,
+    save_data,
+    save_strb,
+    save_order,
 });

@@ -75,13 +75,8 @@ pub struct Decode {
 
 /// Bit of `from_lines` (and of `to_lines`) in an instruction, found by encoding one.
 fn copy_field(from_lines: u8, to_lines: u8) -> u32 {
-    let blank = Instruction::Copy {
-        from: Operand::Source,
-        from_lines: 0,
-        to: Operand::Source,
-        to_lines: 0,
-        lines: false,
-    };
+    let blank =
+        Instruction::Copy { from: Operand::Source, from_lines: 0, to: Operand::Source, to_lines: 0, lines: false };
     let set = Instruction::Copy { from: Operand::Source, from_lines, to: Operand::Source, to_lines, lines: false };
     (blank.encode() ^ set.encode()).trailing_zeros()
 }
@@ -220,8 +215,24 @@ impl Logic for Decode {
 }
 
 crate::dut_ports!(Decode {
-    instruction, source, destination, auxiliary, source_offset, destination_offset, length, in_context, is_end, is_copy,
-    is_generate, is_store, is_wait, is_synchronise, fault, code, object, operation,
+    instruction,
+    source,
+    destination,
+    auxiliary,
+    source_offset,
+    destination_offset,
+    length,
+    in_context,
+    is_end,
+    is_copy,
+    is_generate,
+    is_store,
+    is_wait,
+    is_synchronise,
+    fault,
+    code,
+    object,
+    operation,
 });
 
 #[cfg(test)]

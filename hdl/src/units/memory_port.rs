@@ -222,15 +222,14 @@ impl Logic for MemoryPort {
         self.wr_index.next = self.wr_turn.index.val();
 
         // Which direction.
-        self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val())
-            & (self.reads.q.val() != self.most10.val());
-        self.aw_free.next = (!self.state.q.val().aw | self.m.awready.val())
-            & (self.writes.q.val() != self.most10.val());
+        self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val()) & (self.reads.q.val() != self.most10.val());
+        self.aw_free.next =
+            (!self.state.q.val().aw | self.m.awready.val()) & (self.writes.q.val() != self.most10.val());
         self.w_free.next = !self.state.q.val().w | self.m.wready.val();
         self.w_take.next = self.state.q.val().streaming & self.w_free.val();
         self.spent.next = !self.budget.q.val().any();
-        self.serve_write.next = self.wr_turn.any.val()
-            & (!self.rd_turn.any.val() | (self.state.q.val().writing != self.spent.val()));
+        self.serve_write.next =
+            self.wr_turn.any.val() & (!self.rd_turn.any.val() | (self.state.q.val().writing != self.spent.val()));
         self.do_read.next = self.rd_turn.any.val() & !self.serve_write.val() & self.ar_free.val();
         self.do_write.next = self.serve_write.val()
             & self.aw_free.val()

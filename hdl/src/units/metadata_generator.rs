@@ -2,7 +2,7 @@
 
 use crate::bundles::Work;
 use crate::cells::crc32c_block::{advance, retreat};
-use crate::cells::{clocked, AsyncRam, Concat, Crc32cBlock, Fifo, Register};
+use crate::cells::{AsyncRam, Concat, Crc32cBlock, Fifo, Register, clocked};
 use crate::dut::{PortValue, Value};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
@@ -319,9 +319,8 @@ impl Logic for MetadataGenerator {
         self.wanted.next = self.started.val() - self.one4.val();
         self.ahead.next = self.summed.val() - self.started.val();
         self.bypass.next = self.state.q.val().last3 & (self.summed.val() == self.wanted.val());
-        self.head_ready.next = !self.heads.empty.val()
-            & !self.state.q.val().ready
-            & (!self.ahead.val().get_bit(3) | self.bypass.val());
+        self.head_ready.next =
+            !self.heads.empty.val() & !self.state.q.val().ready & (!self.ahead.val().get_bit(3) | self.bypass.val());
         self.heads.read.next = self.head_take.val();
         self.sums.read_address[0].next = self.wanted.val().get_bits::<3>(0);
         self.seal.line.next = self.heads.data_out.val();
@@ -341,6 +340,20 @@ impl Logic for MetadataGenerator {
 }
 
 crate::dut_ports!(MetadataGenerator {
-    clock, reset, generate_valid, generate_ready, work, object, kind, line_valid, line_first, line_last, line,
-    copy_started, head_ready, head_take, head, head_written,
+    clock,
+    reset,
+    generate_valid,
+    generate_ready,
+    work,
+    object,
+    kind,
+    line_valid,
+    line_first,
+    line_last,
+    line,
+    copy_started,
+    head_ready,
+    head_take,
+    head,
+    head_written,
 });

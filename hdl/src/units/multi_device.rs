@@ -191,8 +191,8 @@ impl Logic for MultiDevice {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, phase, heard, out, waiting, others, unit, turn, device, missing, stage,
-            entry, place_now, timer
+            self, clock, phase, heard, out, waiting, others, unit, turn, device, missing, stage, entry, place_now,
+            timer
         );
         clock!(self, clock, reached);
         self.own.next = self.one32.val() << self.device_number.val();
@@ -201,8 +201,8 @@ impl Logic for MultiDevice {
         self.peer_out_valid.next = self.phase.q.val() == Phase::Send;
         self.peer_out_data.next = self.out.q.val();
         for i in 0..UNITS {
-            self.sync_ready[i].next = self.sync_valid[i].val()
-                & !(self.sync_participants[i].val() & !self.own.val()).any();
+            self.sync_ready[i].next =
+                self.sync_valid[i].val() & !(self.sync_participants[i].val() & !self.own.val()).any();
         }
         if self.timer.q.val() != self.patience.val() {
             self.timer.d.next = self.timer.q.val() + self.one12.val();
@@ -213,10 +213,8 @@ impl Logic for MultiDevice {
         self.heard_device.next = self.heard.q.val().device;
         self.waiting_pool.next = self.waiting.q.val().pool;
         self.waiting_thread.next = self.waiting.q.val().thread;
-        self.heard_hash.next = self.heard_pool.val().get_bits::<5>(0)
-            ^ self.heard_thread.val().get_bits::<5>(0);
-        self.own_hash.next = self.waiting_pool.val().get_bits::<5>(0)
-            ^ self.waiting_thread.val().get_bits::<5>(0);
+        self.heard_hash.next = self.heard_pool.val().get_bits::<5>(0) ^ self.heard_thread.val().get_bits::<5>(0);
+        self.own_hash.next = self.waiting_pool.val().get_bits::<5>(0) ^ self.waiting_thread.val().get_bits::<5>(0);
         self.entry.d.next = self.reached.read_data[0].val();
         self.stage.d.next = self.stage.q.val() + self.one2.val();
         self.read.next = self.stage.q.val() == self.three2.val();
@@ -262,8 +260,8 @@ impl Logic for MultiDevice {
                 self.reached.write_data.next.thread = self.heard.q.val().thread;
                 self.reached.write_data.next.txid = self.heard.q.val().txid;
                 if self.read.val() {
-                    self.reached.write_enable.next = !self.same_heard.val()
-                        | (self.entry.q.val().txid < self.heard.q.val().txid);
+                    self.reached.write_enable.next =
+                        !self.same_heard.val() | (self.entry.q.val().txid < self.heard.q.val().txid);
                     self.phase.d.next = Phase::Idle;
                     if self.heard.q.val().status == self.asks.val() {
                         self.phase.d.next = Phase::Look;
@@ -280,16 +278,15 @@ impl Logic for MultiDevice {
                 self.out.d.next.device = self.speaker.o.val();
                 if self.read.val() {
                     self.phase.d.next = Phase::Idle;
-                    if self.same_heard.val() & (self.entry.q.val().txid >= self.heard.q.val().txid)
-                    {
+                    if self.same_heard.val() & (self.entry.q.val().txid >= self.heard.q.val().txid) {
                         self.phase.d.next = Phase::Send;
                     }
                 }
             }
             Phase::Own => {
                 if self.read.val() {
-                    self.reached.write_enable.next = !self.same_own.val()
-                        | (self.entry.q.val().txid < self.waiting.q.val().txid);
+                    self.reached.write_enable.next =
+                        !self.same_own.val() | (self.entry.q.val().txid < self.waiting.q.val().txid);
                     self.device.d.next = 0.into();
                     self.missing.d.next = false;
                     self.phase.d.next = Phase::Check;
@@ -300,8 +297,7 @@ impl Logic for MultiDevice {
                     self.device.d.next = self.device.q.val() + self.one3.val();
                     self.others.d.next = self.others.q.val() >> 1;
                     if self.others.q.val().get_bit(0)
-                        & !(self.same_own.val()
-                            & (self.entry.q.val().txid >= self.waiting.q.val().txid))
+                        & !(self.same_own.val() & (self.entry.q.val().txid >= self.waiting.q.val().txid))
                     {
                         self.missing.d.next = true;
                     }
@@ -345,7 +341,19 @@ impl Logic for MultiDevice {
 }
 
 crate::dut_ports!(MultiDevice {
-    clock, reset, device_number, sync_valid, sync_participants, sync_txid, sync_pool, sync_thread,
-    sync_ready, peer_out_valid, peer_out_ready, peer_out_data, peer_in_valid, peer_in_ready,
+    clock,
+    reset,
+    device_number,
+    sync_valid,
+    sync_participants,
+    sync_txid,
+    sync_pool,
+    sync_thread,
+    sync_ready,
+    peer_out_valid,
+    peer_out_ready,
+    peer_out_data,
+    peer_in_valid,
+    peer_in_ready,
     peer_in_data,
 });

@@ -167,5 +167,23 @@ impl Logic for PageTable {
 }
 
 crate::dut_ports!(PageTable {
-    clock, reset, accepted_valid, accepted_page, retired_valid, retired_page, refused_valid, refused_page, refused_tag, refused_status, failed_valid, failed_page, failed_tag, failed_status, dropped_valid, dropped_page, order, read_page, line,
+    clock,
+    reset,
+    accepted_valid,
+    accepted_page,
+    retired_valid,
+    retired_page,
+    refused_valid,
+    refused_page,
+    refused_tag,
+    refused_status,
+    failed_valid,
+    failed_page,
+    failed_tag,
+    failed_status,
+    dropped_valid,
+    dropped_page,
+    order,
+    read_page,
+    line,
 });

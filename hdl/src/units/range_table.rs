@@ -199,9 +199,10 @@ impl RangeTable {
         let (write, used) = (self.query_write.val(), self.query_range.val());
         let touches = |f: u64, l: u64| used && first <= l && f <= last;
         let slots = (0..REQUEST_SLOTS).fold(0, |mask, i| {
-            let hit = s.ranges[i].iter().enumerate().any(|(r, range)| {
-                range.is_some_and(|(f, l)| touches(f, l) && (write || r > 0))
-            });
+            let hit = s.ranges[i]
+                .iter()
+                .enumerate()
+                .any(|(r, range)| range.is_some_and(|(f, l)| touches(f, l) && (write || r > 0)));
             let order = self.query_ordered.val() && s.maps[i] == self.query_map.val().to_u64();
             mask | u128::from(hit || order) << i
         });
@@ -230,19 +231,22 @@ impl RangeTable {
         let touched = self.compare() & self._state.live & !dead & !own & !self.forgotten(query.command);
 
         let retiring = self.retiring();
-        let fails = u128::from(self.retire_slot_valid.val() && self.retire_failed.val()) << self.retire_slot.val().index();
+        let fails =
+            u128::from(self.retire_slot_valid.val() && self.retire_failed.val()) << self.retire_slot.val().index();
         let (slot, line) = (self.slot_index.val().index(), self.line_index.val().index());
         let ranges: [_; RANGES] = std::array::from_fn(|r| {
             let bounds = (self.slot_first[r].val().to_u64(), self.slot_last[r].val().to_u64());
             self.slot_ranges[r].val().then_some(bounds)
         });
         let enter_slot = self.slot_valid.val().then(|| (slot, ranges, self.slot_map.val().to_u64()));
-        let enter_line = self.line_valid.val().then(|| (line, (self.line_address.val().to_u64(), self.line_write.val())));
+        let enter_line =
+            self.line_valid.val().then(|| (line, (self.line_address.val().to_u64(), self.line_write.val())));
         let reset = self.reset.val();
         let (close, all) = (self.close_valid.val().then(|| self.close_map.val().to_u64()), self.close_all.val());
         let state = &mut self._state;
         let ends = |i: &usize| all || close == Some(state.maps[*i]);
-        let let_go = (state.failed & !retiring | fails) & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
+        let let_go =
+            (state.failed & !retiring | fails) & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
         state.stage = query;
         state.touched = touched;
         state.live = state.live & !retiring | fails;
@@ -370,8 +374,41 @@ impl Logic for RangeTable {
 }
 
 crate::dut_ports!(RangeTable {
-    clock, reset, slot_valid, slot_index, slot_ranges, slot_first, slot_last, slot_map, line_valid, line_index,
-    line_address, line_write, query_valid, query_first, query_last, query_range, query_write, query_command,
-    query_ordered, query_map, query_row, query_end, hits_valid, hits, hits_row, hits_end, retire_slot_valid,
-    retire_slot, retire_failed, close_valid, close_map, close_all, let_go, retire_write_valid, retire_write, retire_read_valid, retire_read,
+    clock,
+    reset,
+    slot_valid,
+    slot_index,
+    slot_ranges,
+    slot_first,
+    slot_last,
+    slot_map,
+    line_valid,
+    line_index,
+    line_address,
+    line_write,
+    query_valid,
+    query_first,
+    query_last,
+    query_range,
+    query_write,
+    query_command,
+    query_ordered,
+    query_map,
+    query_row,
+    query_end,
+    hits_valid,
+    hits,
+    hits_row,
+    hits_end,
+    retire_slot_valid,
+    retire_slot,
+    retire_failed,
+    close_valid,
+    close_map,
+    close_all,
+    let_go,
+    retire_write_valid,
+    retire_write,
+    retire_read_valid,
+    retire_read,
 });

@@ -2,12 +2,8 @@
 
 use crate::bundles::AxiLiteSlave;
 use nearpm_interface::INTERFACE_VERSION;
-use nearpm_interface::geometry::{
-    COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS, UNITS,
-};
-use nearpm_interface::registers::{
-    self as regs, ALL, Access, ID_VALUE, control, firmware_status,
-};
+use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS, UNITS};
+use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status};
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
 
@@ -346,9 +342,7 @@ impl Registers {
         if answer && self.axi.bready.val() {
             self._answer = false;
         }
-        if let (Some(offset), Some((data, strobes)), false) =
-            (self._write_address, self._write_data, answer)
-        {
+        if let (Some(offset), Some((data, strobes)), false) = (self._write_address, self._write_data, answer) {
             self.write(offset, data, strobes);
             (self._write_address, self._write_data, self._answer) = (None, None, true);
         } else {
@@ -482,9 +476,7 @@ impl Logic for Registers {
             rings += &format!("    ring_start${page} <= ~reset & {};\n", acts(size));
             let (low, high) = (holder(ring_base(page)), holder(ring_base(page) + 4));
             let size = holder(size);
-            wires += &format!(
-                "    ring_base${page} = {{{high}, {low}}};\n    ring_size${page} = {size}[3:0];\n"
-            );
+            wires += &format!("    ring_base${page} = {{{high}, {low}}};\n    ring_size${page} = {size}[3:0];\n");
             cleared += &format!("{low} <= 32'd0; {high} <= 32'd0; {size} <= 32'd0; ");
         }
         Verilog::Custom(format!(
@@ -569,10 +561,43 @@ impl Logic for Registers {
 }
 
 crate::dut_ports!(Registers {
-    clock, reset, clear, axi, pm_bytes, state, generation, replayed, latched, mapped, save_cycles,
-    load_refused, firmware_status, firmware_slot, firmware_crc, shut_down, acknowledge_loss,
-    function_reset, load_request, load_slot, device_number, ring_base, ring_size, ring_start,
-    commands_accepted, commands_retired, commands_refused, commands_failed, commands_dropped,
-    commands_held, host_reads, host_writes, host_held, host_refused, unit_read_lines,
-    unit_write_lines, direction_switches, stall_request_full, stall_host_full,
+    clock,
+    reset,
+    clear,
+    axi,
+    pm_bytes,
+    state,
+    generation,
+    replayed,
+    latched,
+    mapped,
+    save_cycles,
+    load_refused,
+    firmware_status,
+    firmware_slot,
+    firmware_crc,
+    shut_down,
+    acknowledge_loss,
+    function_reset,
+    load_request,
+    load_slot,
+    device_number,
+    ring_base,
+    ring_size,
+    ring_start,
+    commands_accepted,
+    commands_retired,
+    commands_refused,
+    commands_failed,
+    commands_dropped,
+    commands_held,
+    host_reads,
+    host_writes,
+    host_held,
+    host_refused,
+    unit_read_lines,
+    unit_write_lines,
+    direction_switches,
+    stall_request_full,
+    stall_host_full,
 });

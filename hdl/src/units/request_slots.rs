@@ -114,7 +114,23 @@ impl Logic for RequestSlots {
 }
 
 crate::dut_ports!(RequestSlots {
-    clock, write_valid, write_slot, write_raw, write_work, write_ticket, write_resume, progress_valid,
-    progress_slot, progress_pc, issue_slot, issue_work, issue_ticket, retire_slot, retire_ticket, save_slot,
-    save_raw, save_ticket, save_resume,
+    clock,
+    write_valid,
+    write_slot,
+    write_raw,
+    write_work,
+    write_ticket,
+    write_resume,
+    progress_valid,
+    progress_slot,
+    progress_pc,
+    issue_slot,
+    issue_work,
+    issue_ticket,
+    retire_slot,
+    retire_ticket,
+    save_slot,
+    save_raw,
+    save_ticket,
+    save_resume,
 });

@@ -275,10 +275,8 @@ impl Logic for Sequencer {
         self.operates.next = self.state.q.val().full
             & !self.fault.val()
             & (self.decode.is_copy.val() | self.decode.is_store.val() | self.decode.is_generate.val());
-        self.operation_valid.next =
-            self.operates.val() & (!self.decode.is_generate.val() | self.generate_ready.val());
-        self.generate_valid.next =
-            self.operates.val() & self.decode.is_generate.val() & self.operation_ready.val();
+        self.operation_valid.next = self.operates.val() & (!self.decode.is_generate.val() | self.generate_ready.val());
+        self.generate_valid.next = self.operates.val() & self.decode.is_generate.val() & self.operation_ready.val();
         self.go_on.next = self.operation_valid.val() & self.operation_ready.val();
         self.step.next = self.go_on.val() | (self.state.q.val().full & !self.operates.val());
 
@@ -287,8 +285,7 @@ impl Logic for Sequencer {
         self.fetch_pc.next = self.next_pc.val();
         self.fetch_context.next = self.state.q.val().context;
         if !self.go_on.val() & (self.step.val() | !self.state.q.val().full) {
-            self.fetch.next =
-                self.contexts[0].ready.val() | self.contexts[1].ready.val() | self.accept.val();
+            self.fetch.next = self.contexts[0].ready.val() | self.contexts[1].ready.val() | self.accept.val();
             if self.contexts[0].ready.val() {
                 self.fetch_pc.next = self.contexts[0].pc.val();
                 self.fetch_context.next = false;
@@ -325,19 +322,16 @@ impl Logic for Sequencer {
             self.contexts[i].fetched.next = self.there[i].val();
             self.contexts[i].operate.next = self.go_on.val() & self.here[i].val();
             self.contexts[i].copy.next = self.decode.is_copy.val();
-            self.contexts[i].end_program.next = self.step.val()
-                & self.here[i].val()
-                & (self.fault.val() | self.decode.is_end.val());
+            self.contexts[i].end_program.next =
+                self.step.val() & self.here[i].val() & (self.fault.val() | self.decode.is_end.val());
             self.contexts[i].end_status.next = self.decode.code.val();
             if self.fault.val() {
                 self.contexts[i].end_status.next = self.fault_status.val();
             }
             self.contexts[i].wait_durable.next =
                 self.step.val() & self.here[i].val() & !self.fault.val() & self.decode.is_wait.val();
-            self.contexts[i].synchronise.next = self.step.val()
-                & self.here[i].val()
-                & !self.fault.val()
-                & self.decode.is_synchronise.val();
+            self.contexts[i].synchronise.next =
+                self.step.val() & self.here[i].val() & !self.fault.val() & self.decode.is_synchronise.val();
             self.contexts[i].next_pc.next = self.next_pc.val();
             self.contexts[i].retire.next = self.retire[i].val();
             self.contexts[i].answered.next = self.answered[i].val();
@@ -357,8 +351,7 @@ impl Logic for Sequencer {
             self.progress_pc.next = self.contexts[1].pc.val();
         }
         if !self.state.q.val().progress {
-            self.state.d.next.progress =
-                self.contexts[0].want_progress.val() | self.contexts[1].want_progress.val();
+            self.state.d.next.progress = self.contexts[0].want_progress.val() | self.contexts[1].want_progress.val();
             self.state.d.next.progress_context = !self.contexts[0].want_progress.val();
         } else if self.progress_ready.val() {
             self.state.d.next.progress = false;
@@ -367,8 +360,7 @@ impl Logic for Sequencer {
         }
         self.sync_valid.next = self.state.q.val().sync;
         if !self.state.q.val().sync {
-            self.state.d.next.sync =
-                self.contexts[0].want_sync.val() | self.contexts[1].want_sync.val();
+            self.state.d.next.sync = self.contexts[0].want_sync.val() | self.contexts[1].want_sync.val();
             self.state.d.next.sync_context = !self.contexts[0].want_sync.val();
         } else if self.sync_ready.val() {
             self.state.d.next.sync = false;
@@ -394,16 +386,48 @@ impl Logic for Sequencer {
                 self.contexts[1].done_taken.next = true;
             }
         }
-        self.quiet.next = !self.state.q.val().done
-            & !self.contexts[0].want_done.val()
-            & !self.contexts[1].want_done.val();
+        self.quiet.next =
+            !self.state.q.val().done & !self.contexts[0].want_done.val() & !self.contexts[1].want_done.val();
     }
 }
 
 crate::dut_ports!(Sequencer {
-    clock, reset, issue_valid, issue_ready, work, prog_we, prog_addr, prog_data, operation_valid, operation_ready,
-    operation, operation_copy, generate_valid, generate_ready, present, object, kind, store_context, store_value,
-    retire, answered, memory_error, failed, done_valid, done_ready, done_slot, done_status, progress_valid,
-    progress_ready, progress_slot, progress_pc, sync_valid, sync_ready, sync_participants, sync_txid, sync_pool,
-    sync_thread, quiet,
+    clock,
+    reset,
+    issue_valid,
+    issue_ready,
+    work,
+    prog_we,
+    prog_addr,
+    prog_data,
+    operation_valid,
+    operation_ready,
+    operation,
+    operation_copy,
+    generate_valid,
+    generate_ready,
+    present,
+    object,
+    kind,
+    store_context,
+    store_value,
+    retire,
+    answered,
+    memory_error,
+    failed,
+    done_valid,
+    done_ready,
+    done_slot,
+    done_status,
+    progress_valid,
+    progress_ready,
+    progress_slot,
+    progress_pc,
+    sync_valid,
+    sync_ready,
+    sync_participants,
+    sync_txid,
+    sync_pool,
+    sync_thread,
+    quiet,
 });

@@ -35,8 +35,8 @@ pub fn card() -> &'static GeneratedCard {
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let source = Source::new("nearpm_card", card().verilog.clone())
-            .with_trace(std::env::var_os("NEARPM_TRACE").is_some());
+        let source =
+            Source::new("nearpm_card", card().verilog.clone()).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
         Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
     })
 }
@@ -90,9 +90,9 @@ struct Master {
 }
 
 const CHANNELS: [&str; 26] = [
-    "awid", "awaddr", "awlen", "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast",
-    "wvalid", "wready", "bid", "bresp", "bvalid", "bready", "arid", "araddr", "arlen", "arsize",
-    "arburst", "arvalid", "arready", "rid", "rdata", "rresp",
+    "awid", "awaddr", "awlen", "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid",
+    "wready", "bid", "bresp", "bvalid", "bready", "arid", "araddr", "arlen", "arsize", "arburst", "arvalid", "arready",
+    "rid", "rdata", "rresp",
 ];
 
 pub struct Card {
@@ -131,8 +131,7 @@ impl Card {
             model.open_trace(&path).expect("the trace opens");
         }
         let names: Vec<_> = model.ports().iter().map(|p| p.name.clone()).collect();
-        let pins: BTreeMap<_, _> =
-            names.iter().map(|n| (n.clone(), model.port(n).expect("a port"))).collect();
+        let pins: BTreeMap<_, _> = names.iter().map(|n| (n.clone(), model.port(n).expect("a port"))).collect();
         let master = |prefix: &'static str| Master {
             prefix,
             ports: CHANNELS
@@ -358,8 +357,7 @@ impl Card {
     /// The completion record at a place of a ring.
     pub fn completion(&self, ring: u64, index: u64) -> Option<Completion> {
         let at = ring + index * Completion::SIZE as u64;
-        let bytes: Option<Vec<u8>> =
-            (at..at + Completion::SIZE as u64).map(|a| self.host.get(&a).copied()).collect();
+        let bytes: Option<Vec<u8>> = (at..at + Completion::SIZE as u64).map(|a| self.host.get(&a).copied()).collect();
         Some(Completion::from_bytes(&bytes?.try_into().unwrap()))
     }
 
@@ -576,9 +574,7 @@ fn drive(master: &mut Master, model: &mut Instance) {
     let read = master.reads.front();
     set("arvalid", u64::from(read.is_some()));
     if let Some((id, address)) = read {
-        for (name, value) in
-            [("araddr", *address), ("arlen", 0), ("arsize", 6), ("arburst", 1), ("arid", *id)]
-        {
+        for (name, value) in [("araddr", *address), ("arlen", 0), ("arsize", 6), ("arburst", 1), ("arid", *id)] {
             set(name, value);
         }
     }
@@ -589,9 +585,7 @@ fn drive(master: &mut Master, model: &mut Instance) {
 
 fn sample(master: &mut Master, model: &Instance, now: u64) {
     let value = |name: &str| model.get_u64(master.ports[name]);
-    let fires = |channel: &str| {
-        value(&format!("{channel}valid")) != 0 && value(&format!("{channel}ready")) != 0
-    };
+    let fires = |channel: &str| value(&format!("{channel}valid")) != 0 && value(&format!("{channel}ready")) != 0;
     if fires("b") {
         master.unanswered_writes -= 1;
         master.last_answer = now;

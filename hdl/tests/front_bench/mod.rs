@@ -209,16 +209,72 @@ macro_rules! pins {
     };
 }
 pins!(Axi {
-    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready, bid, bresp, bvalid,
-    bready, arid, araddr, arlen, arsize, arburst, arvalid, arready, rid, rdata, rresp, rlast, rvalid, rready,
+    awid,
+    awaddr,
+    awlen,
+    awsize,
+    awburst,
+    awvalid,
+    awready,
+    wdata,
+    wstrb,
+    wlast,
+    wvalid,
+    wready,
+    bid,
+    bresp,
+    bvalid,
+    bready,
+    arid,
+    araddr,
+    arlen,
+    arsize,
+    arburst,
+    arvalid,
+    arready,
+    rid,
+    rdata,
+    rresp,
+    rlast,
+    rvalid,
+    rready,
 });
 pins!(Mem {
-    rd_valid, rd_ready, rd_line, rd_beats, rd_tag, rdata_valid, rdata, rdata_tag, rdata_last, rdata_error, wr_valid,
-    wr_ready, wr_line, wr_beats, wr_tag, wdata, wstrb, wdata_ready, b_valid, b_tag, b_error,
+    rd_valid,
+    rd_ready,
+    rd_line,
+    rd_beats,
+    rd_tag,
+    rdata_valid,
+    rdata,
+    rdata_tag,
+    rdata_last,
+    rdata_error,
+    wr_valid,
+    wr_ready,
+    wr_line,
+    wr_beats,
+    wr_tag,
+    wdata,
+    wstrb,
+    wdata_ready,
+    b_valid,
+    b_tag,
+    b_error,
 });
 pins!(Top {
-    descriptor_index, descriptor, work, gate_valid, gate_pc, gate_ready, record_valid, record_ready, record, order,
-    idle, quiet,
+    descriptor_index,
+    descriptor,
+    work,
+    gate_valid,
+    gate_pc,
+    gate_ready,
+    record_valid,
+    record_ready,
+    record,
+    order,
+    idle,
+    quiet,
 });
 struct Unit {
     issue_valid: PortId,
@@ -840,7 +896,14 @@ pub fn any_command(rng: &mut ChaCha8Rng, pool: u64, thread: u64, sequence: u64, 
     let length = [1, 8, 40, 64, 64, 150, 200][rng.random_range(0..7usize)];
     let flags = if rng.random() { FLAG_COMPLETE } else { 0 };
     let txid = 1 + sequence;
-    let mut c = Command { flags, thread: thread as u16, pool: pool as u32, sequence, tag: sequence as u32, ..Command::default() };
+    let mut c = Command {
+        flags,
+        thread: thread as u16,
+        pool: pool as u32,
+        sequence,
+        tag: sequence as u32,
+        ..Command::default()
+    };
     c.txid = txid;
     c.source = line(rng) + offset;
     c.length = length;

@@ -180,8 +180,13 @@ impl Memory {
         let burst = |dut: &mut dyn Dut, id, addr, len, from| {
             let address = dut.read(addr).to_u64();
             assert_eq!(address % LINE_U64, 0);
-            let burst =
-                Burst { id: dut.read(id).to_u64(), line: address / LINE_U64, beats: dut.read(len).to_u64() + 1, at: 0, from };
+            let burst = Burst {
+                id: dut.read(id).to_u64(),
+                line: address / LINE_U64,
+                beats: dut.read(len).to_u64() + 1,
+                at: 0,
+                from,
+            };
             assert_eq!(burst.line / 64, (burst.line + burst.beats - 1) / 64, "a burst crosses 4 KiB");
             burst
         };

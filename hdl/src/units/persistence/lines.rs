@@ -5,9 +5,8 @@ use crate::dut::{PortValue, Value};
 use nearpm_interface::Layout;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::save::{
-    ARM_CLEAN, ARM_RUNNING, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, ITEM_COMMAND,
-    ITEM_STORE, ProgressWord, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, SavedMapping,
-    firmware_word,
+    ARM_CLEAN, ARM_RUNNING, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, ITEM_COMMAND, ITEM_STORE, ProgressWord,
+    SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, SavedMapping, firmware_word,
 };
 use rust_hdl::prelude::*;
 
@@ -112,15 +111,8 @@ pub struct SaveFields {
 }
 
 /// Fields of a saved mapping, lowest first in a `MapEntry` above its flags, with their bits.
-const MAPPING_FIELDS: [(&str, usize); 7] = [
-    ("thread", 16),
-    ("pool", 32),
-    ("base", 40),
-    ("bytes", 40),
-    ("ring", 40),
-    ("ring_bytes", 40),
-    ("committed", 64),
-];
+const MAPPING_FIELDS: [(&str, usize); 7] =
+    [("thread", 16), ("pool", 32), ("base", 40), ("bytes", 40), ("ring", 40), ("ring_bytes", 40), ("committed", 64)];
 
 impl Default for SaveFields {
     fn default() -> Self {
@@ -169,24 +161,21 @@ impl Logic for SaveFields {
         let [crc, slot, tag] = firmware_bits();
         self.firmware_crc.next = part(&line, crc);
         self.firmware_slot.next = part(&line, slot);
-        self.firmware_tagged.next =
-            part::<8>(&line, tag).to_u64() == u64::from(FIRMWARE_WORD_TAG);
+        self.firmware_tagged.next = part::<8>(&line, tag).to_u64() == u64::from(FIRMWARE_WORD_TAG);
         let [generation, items, resume, tag] = progress_bits();
         self.progress_generation.next = part(&line, generation);
         self.progress_items.next = part(&line, items);
         self.progress_resume.next = part(&line, resume);
         self.progress_tagged.next = part::<8>(&line, tag).to_u64() == u64::from(ProgressWord::TAG);
         let head = SaveHead::LAYOUT;
-        self.head_ours.next = part::<32>(&line, bit_of(head, "magic")).to_u64()
-            == u64::from(SAVE_MAGIC)
+        self.head_ours.next = part::<32>(&line, bit_of(head, "magic")).to_u64() == u64::from(SAVE_MAGIC)
             && part::<16>(&line, bit_of(head, "version")).to_u64() == u64::from(SAVE_VERSION);
         self.head_items.next = part(&line, bit_of(head, "items"));
         self.head_generation.next = part(&line, bit_of(head, "generation"));
         self.head_firmware.next = part(&line, bit_of(head, "firmware_crc"));
         let item = SavedItem::LAYOUT;
         self.item_order.next = part(&line, bit_of(item, "order"));
-        self.item_command.next =
-            part::<8>(&line, bit_of(item, "kind")).to_u64() == u64::from(ITEM_COMMAND);
+        self.item_command.next = part::<8>(&line, bit_of(item, "kind")).to_u64() == u64::from(ITEM_COMMAND);
         self.item_page.next = part(&line, bit_of(item, "page"));
         self.item_resume.next = part(&line, bit_of(item, "resume"));
         self.item_line.next = part(&line, bit_of(item, "address") + line_shift());
@@ -384,9 +373,7 @@ impl Logic for SaveLine {
             Form::Store => {
                 let address = self.address.val().to_u64() << line_shift();
                 let (strobes, kind) = (self.strobes.val().to_u64(), ITEM_STORE);
-                SavedItem { order, address, strobes, kind, ..SavedItem::default() }
-                    .to_bytes()
-                    .to_vec()
+                SavedItem { order, address, strobes, kind, ..SavedItem::default() }.to_bytes().to_vec()
             }
             Form::Head => {
                 let head = SaveHead {
@@ -420,13 +407,7 @@ impl Logic for SaveLine {
         };
         let tag = |tag: u16| format!("16'h{tag:x}");
         for (name, value) in [(Form::Running, ARM_RUNNING), (Form::Clean, ARM_CLEAN)] {
-            form(
-                name,
-                &[
-                    (arm_generation_bit(), 48, "generation"),
-                    (arm_tag_bit(), 16, &tag(value)),
-                ],
-            );
+            form(name, &[(arm_generation_bit(), 48, "generation"), (arm_tag_bit(), 16, &tag(value))]);
         }
         let [generation, items, resume, at] = progress_bits();
         form(

@@ -22,9 +22,7 @@ use crate::bundles::{MapEntry, MemoryRequester};
 use crate::cells::{AsyncRam, Concat, Crc32cBlock};
 use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE_U64, MAP_ENTRIES, REQUEST_SLOTS, SAVE_BASE};
 use nearpm_interface::registers::state;
-use nearpm_interface::save::{
-    ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE,
-};
+use nearpm_interface::save::{ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE};
 use nearpm_interface::seal::RESIDUE;
 use rust_hdl::prelude::*;
 
@@ -353,10 +351,7 @@ pub struct Persistence {
 
 impl Default for Persistence {
     fn default() -> Self {
-        assert!(
-            (SAVE_BASE / LINE_U64).is_multiple_of(256),
-            "the save area starts at a multiple of 256 lines"
-        );
+        assert!((SAVE_BASE / LINE_U64).is_multiple_of(256), "the save area starts at a multiple of 256 lines");
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -533,15 +528,74 @@ impl Logic for Persistence {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock,
-            phase, after, section, form, public_state, open, stopped, quiesced, gating,
-            saving, saved, clean, shut_pending, reset_pending, load_pending,
-            refused, failure, line, line_error, held, target, word_only,
-            address_done, data_done, unanswered, posted, answered, write_error, feed, feed_first,
-            armed, successor, arm_running, arm_fresh, boot_slot, boot_crc,
-            boot_tagged, loading_boot, head_ok, progress_now, head_now, head_above, head_crc, head_firmware, items, skip, resume,
-            item_resume, done, all_done, skipping, last_item, second, index, pause, run, counting, calm, cycles, replayed_count,
-            candidate, candidate_index, candidate_valid, best, best_index, found,
+            self,
+            clock,
+            phase,
+            after,
+            section,
+            form,
+            public_state,
+            open,
+            stopped,
+            quiesced,
+            gating,
+            saving,
+            saved,
+            clean,
+            shut_pending,
+            reset_pending,
+            load_pending,
+            refused,
+            failure,
+            line,
+            line_error,
+            held,
+            target,
+            word_only,
+            address_done,
+            data_done,
+            unanswered,
+            posted,
+            answered,
+            write_error,
+            feed,
+            feed_first,
+            armed,
+            successor,
+            arm_running,
+            arm_fresh,
+            boot_slot,
+            boot_crc,
+            boot_tagged,
+            loading_boot,
+            head_ok,
+            progress_now,
+            head_now,
+            head_above,
+            head_crc,
+            head_firmware,
+            items,
+            skip,
+            resume,
+            item_resume,
+            done,
+            all_done,
+            skipping,
+            last_item,
+            second,
+            index,
+            pause,
+            run,
+            counting,
+            calm,
+            cycles,
+            replayed_count,
+            candidate,
+            candidate_index,
+            candidate_valid,
+            best,
+            best_index,
+            found,
             floor
         );
         clock!(self, clock, orders, crc);
@@ -670,9 +724,7 @@ impl Logic for Persistence {
         }
 
         // While an item is replayed calm means that it has retired.
-        self.calm.d.next = self.quiet.val()
-            & !self.firmware_busy.val()
-            & (self.idle.val() | !self.gating.q.val());
+        self.calm.d.next = self.quiet.val() & !self.firmware_busy.val() & (self.idle.val() | !self.gating.q.val());
         self.counting.d.next = false;
         self.run.d.next = 0.into();
         if self.counting.q.val() & self.calm.q.val() {
@@ -683,8 +735,7 @@ impl Logic for Persistence {
         self.head_now.d.next = self.fields.head_ours.val()
             & (self.fields.head_generation.val() == self.armed.q.val())
             & (self.fields.head_items.val() <= self.max_items.val());
-        self.head_above.d.next = self.fields.head_ours.val()
-            & (self.fields.head_generation.val() > self.armed.q.val());
+        self.head_above.d.next = self.fields.head_ours.val() & (self.fields.head_generation.val() > self.armed.q.val());
         self.all_done.d.next = self.done.q.val() == self.items.q.val();
         self.skipping.d.next = self.done.q.val() < self.skip.q.val();
         self.last_item.d.next = self.items.q.val() - self.one16.val();
@@ -772,8 +823,8 @@ impl Logic for Persistence {
             }
             Phase::GotArm => {
                 self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
-                self.arm_fresh.d.next = (self.fields.arm_clean.val() | self.fields.arm_blank.val())
-                    & !self.line_error.q.val();
+                self.arm_fresh.d.next =
+                    (self.fields.arm_clean.val() | self.fields.arm_blank.val()) & !self.line_error.q.val();
                 self.armed.d.next = self.zero48.val();
                 if self.fields.arm_running.val() | self.fields.arm_clean.val() {
                     self.armed.d.next = self.fields.arm_generation.val();
@@ -886,9 +937,7 @@ impl Logic for Persistence {
                     self.target.d.next = self.mapping_line.val();
                     self.index.d.next = 0.into();
                     self.phase.d.next = Phase::Restore;
-                    if self.items.q.val().any()
-                        & (self.head_firmware.q.val() != self.firmware_crc.val())
-                    {
+                    if self.items.q.val().any() & (self.head_firmware.q.val() != self.firmware_crc.val()) {
                         self.phase.d.next = Phase::Missing;
                     }
                     if self.crc.crc.val() != self.residue.val() {
@@ -1095,11 +1144,7 @@ impl Logic for Persistence {
                     self.after.d.next = Phase::CleanDone;
                     self.phase.d.next = Phase::Write;
                 }
-                if self.counting.q.val()
-                    & self.run.q.val().get_bit(8)
-                    & self.latched_any.val()
-                    & !self.idle.val()
-                {
+                if self.counting.q.val() & self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
                     self.counting.d.next = false;
                     self.phase.d.next = Phase::Drain;
                 }
@@ -1341,15 +1386,63 @@ impl Logic for Persistence {
 }
 
 crate::dut_ports!(Persistence {
-    clock, reset, power_fail, save_done, state, generation, replayed, save_cycles,
-    shut_down, acknowledge_loss, function_reset, load_request, load_slot, load_refused,
-    firmware_load, firmware_slot, firmware_boot, firmware_expect, firmware_busy,
-    firmware_ok, firmware_crc, window_open, stop, quiesce, quiet, idle, failed, latched_any,
-    clear, order, save_index, saved_map, saved_slot_valid, saved_slot_command,
-    saved_slot_order, saved_slot_page, saved_slot_resume, saved_line_valid, saved_line_data,
-    saved_line_line, saved_line_strobes, saved_line_order, map_restore_valid,
-    map_restore_index, map_restore, inject_command_valid, inject_command_ready,
-    inject_command, inject_page, inject_resume, inject_store_valid, inject_store_ready,
-    inject_store_line, inject_store_data, inject_store_strobes, gate_valid, gate_pc,
-    gate_ready, mem,
+    clock,
+    reset,
+    power_fail,
+    save_done,
+    state,
+    generation,
+    replayed,
+    save_cycles,
+    shut_down,
+    acknowledge_loss,
+    function_reset,
+    load_request,
+    load_slot,
+    load_refused,
+    firmware_load,
+    firmware_slot,
+    firmware_boot,
+    firmware_expect,
+    firmware_busy,
+    firmware_ok,
+    firmware_crc,
+    window_open,
+    stop,
+    quiesce,
+    quiet,
+    idle,
+    failed,
+    latched_any,
+    clear,
+    order,
+    save_index,
+    saved_map,
+    saved_slot_valid,
+    saved_slot_command,
+    saved_slot_order,
+    saved_slot_page,
+    saved_slot_resume,
+    saved_line_valid,
+    saved_line_data,
+    saved_line_line,
+    saved_line_strobes,
+    saved_line_order,
+    map_restore_valid,
+    map_restore_index,
+    map_restore,
+    inject_command_valid,
+    inject_command_ready,
+    inject_command,
+    inject_page,
+    inject_resume,
+    inject_store_valid,
+    inject_store_ready,
+    inject_store_line,
+    inject_store_data,
+    inject_store_strobes,
+    gate_valid,
+    gate_pc,
+    gate_ready,
+    mem,
 });

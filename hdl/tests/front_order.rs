@@ -213,6 +213,42 @@ fn a_commit_waits_for_every_earlier_command_of_its_thread_and_for_no_other() {
 }
 
 #[test]
+fn a_command_waits_for_a_conflict_of_each_of_its_ranges() {
+    on_both_back_ends::<Front>(|dut| {
+        let mut b = Bench::new(dut, 14);
+        b.map(POOL, 1);
+        b.map(POOL, 2);
+        b.drain();
+        // One range after the other is written by a log that runs; ranges that both only read are no conflict.
+        let free = Command {
+            source: 4096,
+            destination: 8192,
+            auxiliary: RING + 4096,
+            length: 64,
+            ..simple(Opcode::UndoRedo, 2, 200)
+        };
+        let cases = [
+            (Command { source: RING, ..free }, false),
+            (Command { destination: 128, ..free }, false),
+            (Command { auxiliary: RING, ..free }, false),
+            (Command { source: 128, ..free }, true),
+        ];
+        for (i, (c, passes)) in cases.into_iter().enumerate() {
+            b.work = false;
+            b.issued.clear();
+            b.post(1, 0, &log(1, 100, 128, 0));
+            b.post(2, 0, &Command { sequence: 200 + i as u64, ..c });
+            b.settle_writes();
+            b.run(100);
+            assert_eq!(b.issued.len(), if passes { 2 } else { 1 }, "{c:?}");
+            b.work = true;
+            b.drain();
+            assert_eq!(b.issued.len(), 2);
+        }
+    });
+}
+
+#[test]
 fn a_read_back_waits_for_what_its_line_waits_for() {
     on_both_back_ends::<Front>(|dut| {
         let mut b = Bench::new(dut, 4);

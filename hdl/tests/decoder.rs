@@ -99,7 +99,7 @@ fn expected(c: &Command, page: u64, replayed: bool, around: &Surroundings) -> Re
     if d.flag(descriptor::MAPS) {
         check(found.is_none(), Status::MapExists)?;
         let free = around.maps.iter().position(Option::is_none).ok_or(Status::MapFull)?;
-        check(c.source % LINE_U64 == 0 && c.auxiliary % LINE_U64 == 0, Status::Misaligned)?;
+        check(c.source.is_multiple_of(LINE_U64) && c.auxiliary.is_multiple_of(LINE_U64), Status::Misaligned)?;
         let inside = |a: u64, b: u64, end: u64| a.checked_add(b).is_some_and(|sum| sum <= end);
         let fits = c.source >= POOLS_BASE && c.destination > 0 && inside(c.source, c.destination, PM_BYTES);
         check(fits && inside(c.auxiliary, c.length.into(), c.destination), Status::OutOfRange)?;
@@ -117,7 +117,7 @@ fn expected(c: &Command, page: u64, replayed: bool, around: &Surroundings) -> Re
             Use::Word => 8,
             Use::None | Use::Bytes => 1,
         };
-        check(field(c, o) % unit == 0, Status::Misaligned)?;
+        check(field(c, o).is_multiple_of(unit), Status::Misaligned)?;
     }
     let congruent = c.source % LINE_U64 == c.destination % LINE_U64;
     check(!d.flag(descriptor::CONGRUENT) || congruent, Status::Misaligned)?;

@@ -184,13 +184,12 @@ ports! {
     command_valid = "inject_command_valid", command_ready = "inject_command_ready",
     command = "inject_command", page = "inject_page", resume = "inject_resume",
     store_valid = "inject_store_valid", store_ready = "inject_store_ready",
-    store_line = "inject_store_line", store_data = "inject_store_data",
-    store_strobes = "inject_store_strobes",
+    store_data = "inject_store_data",
     gate_valid = "gate_valid", gate_pc = "gate_pc", gate_ready = "gate_ready",
     failed = "failed", firmware_load = "firmware_load", firmware_busy = "firmware_busy",
     firmware_ok = "firmware_ok", firmware_crc = "firmware_crc",
     firmware_expect = "firmware_expect", firmware_boot = "firmware_boot",
-    window = "window_open", stop = "stop", quiesce = "quiesce", clear = "clear",
+    window = "window_open", stop = "stop", clear = "clear",
     latched_any = "latched_any",
     rd_valid = "mem$rd_valid", rd_ready = "mem$rd_ready", rd_line = "mem$rd_line",
     rdata_valid = "mem$rdata_valid", rdata = "mem$rdata", rdata_error = "mem$rdata_error",
@@ -321,9 +320,9 @@ impl<'a> Bench<'a> {
 
     fn apply(&mut self, write: &Write, words: u8) {
         let bytes = self.medium.0.entry(write.line).or_insert([0; LINE]);
-        for byte in 0..LINE {
-            if write.strobes >> byte & 1 == 1 && words >> (byte / 8) & 1 == 1 {
-                bytes[byte] = write.data[byte];
+        for (i, (old, new)) in bytes.iter_mut().zip(write.data).enumerate() {
+            if write.strobes >> i & 1 == 1 && words >> (i / 8) & 1 == 1 {
+                *old = new;
             }
         }
     }

@@ -64,8 +64,11 @@ fn upper(name: &str) -> String {
     out
 }
 
+/// Numbers of one kind: title, prefix of the names, and (name, value, meaning) of each.
+type Group = (&'static str, &'static str, Vec<(String, u64, String)>);
+
 /// Numbers that all languages share, in groups: (title, prefix, [(name, value, meaning)]).
-fn groups() -> Vec<(&'static str, &'static str, Vec<(String, u64, String)>)> {
+fn groups() -> Vec<Group> {
     let mut groups =
         vec![("Sizes", "", sizes().into_iter().map(|(n, v)| (n.to_string(), v, String::new())).collect::<Vec<_>>())];
     let opcodes = Opcode::ALL.iter().map(|&(o, d)| (upper(&format!("{o:?}")), o as u64, d.trim().into()));

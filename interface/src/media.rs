@@ -257,7 +257,9 @@ impl ChunkWord {
         };
         let sound = match decoded {
             ChunkWord::Free => true,
-            ChunkWord::Run { object_bytes: n } => n > 0 && n as u64 % UNIT_BYTES == 0 && n as u64 <= CHUNK_BYTES / 2,
+            ChunkWord::Run { object_bytes: n } => {
+                n > 0 && (n as u64).is_multiple_of(UNIT_BYTES) && n as u64 <= CHUNK_BYTES / 2
+            }
             ChunkWord::Large { chunks } => chunks > 0,
         };
         (sound && decoded.encode() == word).then_some(decoded)
@@ -317,9 +319,9 @@ layout! {
 /// Sequences rise with the count. Because they name the slot too, bytes that merely look like an entry (a logged
 /// copy of one, inside the data of a torn entry) are told from one: they lie elsewhere.
 pub fn entry_sequence(count: u64, slot: u64) -> u64 {
-    assert!(slot % LINE_U64 == 0 && slot < MAX_RING_BYTES as u64, "a slot is a line of a ring");
+    assert!(slot.is_multiple_of(LINE_U64) && slot < MAX_RING_BYTES as u64, "a slot is a line of a ring");
     assert!(count < 1 << 44, "a ring counts 2^44 entries");
-    count << 20 | slot / LINE_U64
+    (count << 20) | (slot / LINE_U64)
 }
 
 /// Count and slot (in bytes) of a sequence.

@@ -34,7 +34,7 @@ impl Logic for Burst {
         self.lines.next = lines.into();
         self.beats.next = (lines.wrapping_sub(1) & 63).into();
         self.last.next = lines == left;
-        self.next_line.next = (line.wrapping_add(lines) & (1 << 34) - 1).into();
+        self.next_line.next = (line.wrapping_add(lines) & ((1 << 34) - 1)).into();
         self.next_left.next = (left - lines).into();
     }
 

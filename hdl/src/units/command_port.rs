@@ -1,5 +1,7 @@
 //! The command pages: 64-byte commands from any split of stores.
 
+#![allow(clippy::collapsible_match, reason = "the guard of an arm is not emitted: the Verilog would ignore it")]
+
 use super::page_table::{MergeBytes, PageTable};
 use crate::bundles::AxiSlave;
 use crate::cells::{AsyncRam, Concat, Crc32cBlock};
@@ -44,7 +46,7 @@ pub struct CommandPort {
     pub s: AxiSlave<16, 512, 64, 6>,
     /// Take no new address.
     pub stop: Signal<In, Bit>,
-    /// Pulse: forget half-filled slots, zero the counters.
+    /// Pulse: zero the counters, and forget what the slots hold, behind the write in hand.
     pub clear: Signal<In, Bit>,
     /// A command whose checksum holds.
     pub cmd_valid: Signal<Out, Bit>,
@@ -105,6 +107,7 @@ pub struct CommandPort {
     desk_page: DFF<Bits<2>>,
     desk_id: DFF<Bits<6>>,
     desk_frees: Signal<Local, Bit>,
+    hands_over: Signal<Local, Bit>,
     working: Signal<Local, Bit>,
     others: Signal<Local, Bit>,
     turn: DFF<Bit>,
@@ -126,7 +129,9 @@ pub struct CommandPort {
     takes_read: Signal<Local, Bit>,
     reading: DFF<Bit>,
     read_id: DFF<Bits<6>>,
-    read_page: DFF<Bits<2>>,
+    read_line: DFF<Bits<512>>,
+    forget: DFF<Bit>,
+    forgets: Signal<Local, Bit>,
     all: Constant<Bits<64>>,
     none: Constant<Bits<64>>,
     residue: Constant<Bits<32>>,
@@ -182,6 +187,7 @@ impl Default for CommandPort {
             desk_page: Default::default(),
             desk_id: Default::default(),
             desk_frees: Default::default(),
+            hands_over: Default::default(),
             working: Default::default(),
             others: Default::default(),
             turn: Default::default(),
@@ -203,7 +209,9 @@ impl Default for CommandPort {
             takes_read: Default::default(),
             reading: Default::default(),
             read_id: Default::default(),
-            read_page: Default::default(),
+            read_line: Default::default(),
+            forget: Default::default(),
+            forgets: Default::default(),
             all: Constant::new(Bits::<64>::mask()),
             none: Constant::new(0.into()),
             residue: Constant::new(u64::from(RESIDUE).into()),
@@ -239,7 +247,8 @@ impl Logic for CommandPort {
             sweep,
             reading,
             read_id,
-            read_page
+            read_line,
+            forget
         );
         clock!(self, clock, bytes, masks, crc, counts);
         self.crc.reset.next = self.reset.val();
@@ -284,7 +293,9 @@ impl Logic for CommandPort {
             (self.step.q.val() != Step::Idle) | self.has_address.q.val() | (self.desk.q.val() != Desk::Free);
         self.others.next =
             self.host_asks.val() | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
-        self.may_start.next = (self.turn.q.val() | !self.others.val()) & !self.stop.val();
+        self.forgets.next = self.clear.val() | self.forget.q.val();
+        self.forget.d.next = self.forgets.val();
+        self.may_start.next = (self.turn.q.val() | !self.others.val()) & !self.stop.val() & !self.forgets.val();
         self.starts.next =
             self.s.awvalid.val() & self.may_start.val() & (self.step.q.val() == Step::Idle) & !self.has_address.q.val();
         self.busy.next = self.working.val() | (self.s.awvalid.val() & self.may_start.val());
@@ -297,6 +308,7 @@ impl Logic for CommandPort {
 
         // The command that was collected before.
         self.desk_frees.next = self.desk.q.val() == Desk::Free;
+        self.hands_over.next = false;
         match self.desk.q.val() {
             Desk::Offer => {
                 self.cmd_valid.next = true;
@@ -341,14 +353,15 @@ impl Logic for CommandPort {
                     self.has_address.d.next = true;
                 }
                 // Data may come with its address or later, never before.
-                self.s.wready.next = self.has_address.q.val() | self.starts.val();
-                if self.s.wvalid.val() & (self.has_address.q.val() | self.starts.val()) {
+                self.s.wready.next = (self.has_address.q.val() & !self.forgets.val()) | self.starts.val();
+                if self.s.wvalid.val() & ((self.has_address.q.val() & !self.forgets.val()) | self.starts.val()) {
                     self.data.d.next = self.s.wdata.val();
                     self.strobes.d.next = self.s.wstrb.val();
                     self.has_address.d.next = false;
                     self.step.d.next = Step::Merge;
                 }
-                if self.clear.val() {
+                if self.forgets.val() {
+                    self.forget.d.next = false;
                     self.sweep.d.next = self.zero6.val();
                     self.step.d.next = Step::Clear;
                 }
@@ -371,6 +384,10 @@ impl Logic for CommandPort {
                 self.timer.d.next = self.timer.q.val() + self.one2.val();
                 if self.timer.q.val() == self.last_wait.val() {
                     self.step.d.next = Step::Pass;
+                    if self.good.val() & self.desk_frees.val() {
+                        self.hands_over.next = true;
+                        self.step.d.next = Step::Idle;
+                    }
                     if !self.good.val() {
                         self.ev_dropped.next = true;
                         self.step.d.next = Step::Answer;
@@ -379,10 +396,7 @@ impl Logic for CommandPort {
             }
             Step::Pass => {
                 if self.desk_frees.val() {
-                    self.desk.d.next = Desk::Offer;
-                    self.desk_data.d.next = self.whole.q.val();
-                    self.desk_page.d.next = self.address.q.val().get_bits::<2>(12);
-                    self.desk_id.d.next = self.id.q.val();
+                    self.hands_over.next = true;
                     self.step.d.next = Step::Idle;
                 }
             }
@@ -400,8 +414,15 @@ impl Logic for CommandPort {
             }
         }
 
+        if self.hands_over.val() {
+            self.desk.d.next = Desk::Offer;
+            self.desk_data.d.next = self.whole.q.val();
+            self.desk_page.d.next = self.address.q.val().get_bits::<2>(12);
+            self.desk_id.d.next = self.id.q.val();
+        }
+
         // Reads answer the status line of their page.
-        self.counts.read_page.next = self.read_page.q.val();
+        self.counts.read_page.next = self.s.araddr.val().get_bits::<2>(12);
         self.counts.order.next = self.order.val();
         self.takes_read.next = self.s.arvalid.val()
             & !self.reading.q.val()
@@ -415,13 +436,13 @@ impl Logic for CommandPort {
             & (self.turn.q.val() | self.host_takes.val() | self.takes_read.val());
         self.s.rvalid.next = self.reading.q.val();
         self.s.rid.next = self.read_id.q.val();
-        self.s.rdata.next = self.counts.line.val();
+        self.s.rdata.next = self.read_line.q.val();
         self.s.rresp.next = self.zero2.val();
         self.s.rlast.next = true;
         if self.takes_read.val() {
             self.reading.d.next = true;
             self.read_id.d.next = self.s.arid.val();
-            self.read_page.d.next = self.s.araddr.val().get_bits::<2>(12);
+            self.read_line.d.next = self.counts.line.val();
         }
         if self.reading.q.val() & self.s.rready.val() {
             self.reading.d.next = false;
@@ -445,6 +466,7 @@ impl Logic for CommandPort {
             self.sweep.d.next = self.zero6.val();
             self.desk.d.next = Desk::Free;
             self.has_address.d.next = false;
+            self.forget.d.next = false;
             self.reading.d.next = false;
         }
     }

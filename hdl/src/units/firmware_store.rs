@@ -86,7 +86,7 @@ impl Logic for ImageFields {
     }
 
     fn hdl(&self) -> Verilog {
-        assert!(FIRMWARE_SLOT_BYTES / LINE_U64 == 64, "a slot is 64 lines");
+        const { assert!(FIRMWARE_SLOT_BYTES / LINE_U64 == 64, "a slot is 64 lines") };
         let tag = firmware_word(0, 0) >> 40;
         Verilog::Custom(format!(
             "always @(*) begin\n\
@@ -209,7 +209,7 @@ const NUMBERS: usize = OPCODES + PROGRAM_WORDS;
 impl Default for FirmwareStore {
     fn default() -> Self {
         assert_eq!(NUMBERS * 4, (IMAGE_LINES - 1) * LINE);
-        assert!(SAVE_BASE % LINE_U64 == 0 && FIRMWARE_WORD_OFFSET < LINE_U64);
+        assert!(SAVE_BASE.is_multiple_of(LINE_U64) && FIRMWARE_WORD_OFFSET < LINE_U64);
         Self {
             clock: Default::default(),
             reset: Default::default(),

@@ -11,8 +11,9 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 ///
 /// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
 /// later is numbered later. Stores go first where both wait. Refused with SLVERR and without effect: everything while the window is closed,
-/// what lies beyond memory, and stores to the save area and to the firmware slot in force. Bound: a load a cycle, a store in
-/// three; bursts are served a line at a time, and a load burst waits until no other load is open.
+/// what lies beyond memory, and stores to the save area and to the firmware slot in force. Loads of one
+/// identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
+/// identifier a cycle, a store in three; bursts are served a line at a time, and a load burst waits until no other load is open.
 #[derive(LogicBlock)]
 pub struct HostPort {
     /// Rising edge.
@@ -81,6 +82,13 @@ pub struct HostPort {
     burst_id: DFF<Bits<6>>,
     burst_waits: DFF<Bit>,
     open_loads: DFF<Bits<8>>,
+    open_ids: DFF<Bits<64>>,
+    id_bits: Signal<Local, Bits<64>>,
+    id_is_open: Signal<Local, Bit>,
+    opened: Signal<Local, Bits<64>>,
+    closed: Signal<Local, Bits<64>>,
+    load_id: Signal<Local, Bits<6>>,
+    answer_id: Signal<Local, Bits<6>>,
     refusal: DFF<Bit>,
     refusal_id: DFF<Bits<6>>,
     refusal_shown: DFF<Bit>,
@@ -98,6 +106,8 @@ pub struct HostPort {
     zero2: Constant<Bits<2>>,
     slave_error: Constant<Bits<2>>,
     zero8: Constant<Bits<8>>,
+    zero64: Constant<Bits<64>>,
+    one64: Constant<Bits<64>>,
     one8: Constant<Bits<8>>,
     one34: Constant<Bits<34>>,
     save_page: Constant<Bits<24>>,
@@ -147,6 +157,13 @@ impl Default for HostPort {
             burst_id: Default::default(),
             burst_waits: Default::default(),
             open_loads: Default::default(),
+            open_ids: Default::default(),
+            id_bits: Default::default(),
+            id_is_open: Default::default(),
+            opened: Default::default(),
+            closed: Default::default(),
+            load_id: Default::default(),
+            answer_id: Default::default(),
             refusal: Default::default(),
             refusal_id: Default::default(),
             refusal_shown: Default::default(),
@@ -164,6 +181,8 @@ impl Default for HostPort {
             zero2: Constant::new(0.into()),
             slave_error: Constant::new(2.into()),
             zero8: Constant::new(0.into()),
+            zero64: Constant::new(0.into()),
+            one64: Constant::new(1.into()),
             one8: Constant::new(1.into()),
             one34: Constant::new(1.into()),
             save_page: Constant::new((SAVE_BASE / LINE_U64 / SAVE_LINES).into()),
@@ -190,6 +209,7 @@ impl Logic for HostPort {
             burst_id,
             burst_waits,
             open_loads,
+            open_ids,
             refusal,
             refusal_id,
             refusal_shown
@@ -237,7 +257,11 @@ impl Logic for HostPort {
         // A load: a single one is handed over as it comes; a burst is kept.
         self.single.next = !self.s.arlen.val().any();
         self.read_line.next = self.s.araddr.val().get_bits::<34>(6);
-        self.offer_read.next = self.s.arvalid.val() & self.single.val() & !self.has_burst.q.val();
+        // Loads of one identifier are answered in order: the next waits for the one before it.
+        self.id_bits.next = self.open_ids.q.val() >> self.s.arid.val();
+        self.id_is_open.next = self.id_bits.val().get_bit(0);
+        self.offer_read.next =
+            self.s.arvalid.val() & self.single.val() & !self.has_burst.q.val() & !self.id_is_open.val();
         if self.has_burst.q.val() {
             self.read_line.next = self.burst_line.q.val();
             self.offer_read.next = !self.burst_waits.q.val();
@@ -274,10 +298,7 @@ impl Logic for HostPort {
             }
             if self.read_bad.val() {
                 self.refusal.d.next = true;
-                self.refusal_id.d.next = self.s.arid.val();
-                if self.has_burst.q.val() {
-                    self.refusal_id.d.next = self.burst_id.q.val();
-                }
+                self.refusal_id.d.next = self.load_id.val();
             }
         }
 
@@ -294,10 +315,11 @@ impl Logic for HostPort {
         self.takes.next = self.takes_write.val() | self.takes_read.val();
         self.acc_write.next = self.has_write.q.val();
         self.acc_line.next = self.read_line.val();
-        self.acc_id.next = self.s.arid.val();
+        self.load_id.next = self.s.arid.val();
         if self.has_burst.q.val() {
-            self.acc_id.next = self.burst_id.q.val();
+            self.load_id.next = self.burst_id.q.val();
         }
+        self.acc_id.next = self.load_id.val();
         if self.has_write.q.val() {
             self.acc_line.next = self.write_line.q.val();
             self.acc_id.next = self.write_id.q.val();
@@ -311,14 +333,14 @@ impl Logic for HostPort {
         self.refusal_shown.d.next = self.refusal.q.val() & !self.shows_data.val() & !self.s.rready.val();
         self.answers.next = self.rsp_valid.val() | self.refusal.q.val();
         self.s.rvalid.next = self.answers.val();
-        self.s.rid.next = self.refusal_id.q.val();
+        self.answer_id.next = self.refusal_id.q.val();
         self.s.rdata.next = self.rsp_data.val();
         self.s.rresp.next = self.slave_error.val();
         self.s.rlast.next = !self.has_burst.q.val() | !self.burst_left.q.val().any();
         self.rsp_ready.next = self.s.rready.val() & !self.refusal_shown.q.val();
         self.load_done.next = self.answers.val() & self.s.rready.val();
         if self.shows_data.val() {
-            self.s.rid.next = self.rsp_id.val();
+            self.answer_id.next = self.rsp_id.val();
             self.s.rresp.next = self.zero2.val();
             if self.rsp_error.val() {
                 self.s.rresp.next = self.slave_error.val();
@@ -328,6 +350,7 @@ impl Logic for HostPort {
                 self.refusal.d.next = false;
             }
         }
+        self.s.rid.next = self.answer_id.val();
         if self.load_done.val() & self.has_burst.q.val() {
             self.burst_waits.d.next = false;
             self.burst_line.d.next = self.burst_line.q.val() + self.one34.val();
@@ -342,6 +365,15 @@ impl Logic for HostPort {
         if !self.takes_read.val() & self.load_done.val() {
             self.open_loads.d.next = self.open_loads.q.val() - self.one8.val();
         }
+        self.opened.next = self.zero64.val();
+        if self.takes_read.val() {
+            self.opened.next = self.one64.val() << self.load_id.val();
+        }
+        self.closed.next = self.zero64.val();
+        if self.load_done.val() {
+            self.closed.next = self.one64.val() << self.answer_id.val();
+        }
+        self.open_ids.d.next = (self.open_ids.q.val() & !self.closed.val()) | self.opened.val();
         self.ev_read.next = self.takes_read.val() & !self.read_bad.val();
         self.ev_write.next = self.takes_write.val() & !self.write_bad.val();
         self.ev_refused.next =
@@ -353,6 +385,7 @@ impl Logic for HostPort {
             self.refusal.d.next = false;
             self.refusal_shown.d.next = false;
             self.open_loads.d.next = self.zero8.val();
+            self.open_ids.d.next = self.zero64.val();
         }
     }
 }

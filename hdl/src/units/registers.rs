@@ -300,7 +300,7 @@ impl Registers {
 
     /// A write of the bytes that `strobes` selects.
     fn write(&mut self, offset: u32, data: u32, strobes: u32) {
-        let mask = (0..4).fold(0, |m, byte| m | (strobes >> byte & 1) * 0xff << (8 * byte));
+        let mask = (0..4).fold(0, |m, byte| m | ((strobes >> byte & 1) * 0xff) << (8 * byte));
         let Some(register) = ALL.iter().find(|r| r.offset == offset) else { return };
         if register.access == Access::ReadWrite {
             let held = self._held.entry(offset).or_default();

@@ -837,7 +837,7 @@ impl Run {
         )
         .into();
         let done = pc >> 6;
-        (0..done).for_each(|_| drop(stages.pop_front()));
+        stages.drain(..done as usize);
         let pending = stages.front().map(Stage::reads).unwrap_or_default();
         let status = if fails { 0x80 } else { 0 };
         Self {

@@ -67,7 +67,7 @@ impl Memory {
     pub fn new(dut: &dyn Dut, seed: u64) -> Self {
         Self {
             pins: Pins::new(dut),
-            rng: ChaCha8Rng::seed_from_u64(seed ^ 0x6d65_6d),
+            rng: ChaCha8Rng::seed_from_u64(seed ^ 0x006d_656d),
             lines: BTreeMap::new(),
             reads: VecDeque::new(),
             writing: VecDeque::new(),

@@ -58,7 +58,7 @@ fn line_shift() -> usize {
 }
 
 /// Takes a line of the save area apart, combinationally. What the line is, the reader knows.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Default)]
 pub struct SaveFields {
     /// The line.
     pub line: Signal<In, Bits<512>>,
@@ -113,37 +113,6 @@ pub struct SaveFields {
 /// Fields of a saved mapping, lowest first in a `MapEntry` above its flags, with their bits.
 const MAPPING_FIELDS: [(&str, usize); 7] =
     [("thread", 16), ("pool", 32), ("base", 40), ("bytes", 40), ("ring", 40), ("ring_bytes", 40), ("committed", 64)];
-
-impl Default for SaveFields {
-    fn default() -> Self {
-        Self {
-            line: Default::default(),
-            arm_blank: Default::default(),
-            arm_running: Default::default(),
-            arm_clean: Default::default(),
-            arm_generation: Default::default(),
-            firmware_tagged: Default::default(),
-            firmware_slot: Default::default(),
-            firmware_crc: Default::default(),
-            progress_tagged: Default::default(),
-            progress_generation: Default::default(),
-            progress_items: Default::default(),
-            progress_resume: Default::default(),
-            head_ours: Default::default(),
-            head_items: Default::default(),
-            head_generation: Default::default(),
-            head_firmware: Default::default(),
-            item_order: Default::default(),
-            item_command: Default::default(),
-            item_page: Default::default(),
-            item_resume: Default::default(),
-            item_line: Default::default(),
-            item_strobes: Default::default(),
-            mapping_used: Default::default(),
-            mapping: Default::default(),
-        }
-    }
-}
 
 /// A field of `N` bits from bit `low` of a line.
 fn part<const N: usize>(line: &Bits<512>, low: usize) -> Bits<N> {
@@ -286,7 +255,7 @@ pub enum Form {
 }
 
 /// Puts a line of the save area together, combinationally. Words stand in the lowest 8 bytes.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Default)]
 pub struct SaveLine {
     /// Which line.
     pub form: Signal<In, Form>,
@@ -312,25 +281,6 @@ pub struct SaveLine {
     pub crc: Signal<In, Bits<32>>,
     /// The line.
     pub line: Signal<Out, Bits<512>>,
-}
-
-impl Default for SaveLine {
-    fn default() -> Self {
-        Self {
-            form: Default::default(),
-            generation: Default::default(),
-            items: Default::default(),
-            resume: Default::default(),
-            mapping: Default::default(),
-            order: Default::default(),
-            page: Default::default(),
-            address: Default::default(),
-            strobes: Default::default(),
-            firmware: Default::default(),
-            crc: Default::default(),
-            line: Default::default(),
-        }
-    }
 }
 
 impl Logic for SaveLine {

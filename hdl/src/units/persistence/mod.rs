@@ -498,7 +498,7 @@ impl Default for Persistence {
             one32: Constant::new(1.into()),
             zero32: Constant::new(0.into()),
             one48: Constant::new(1.into()),
-            base: Constant::new((SAVE_BASE / LINE_U64 >> 8).into()),
+            base: Constant::new(((SAVE_BASE / LINE_U64) >> 8).into()),
             all_strobes: Constant::new(Bits::<64>::mask()),
             word_strobes: Constant::new(0xff.into()),
             residue: Constant::new(u64::from(RESIDUE).into()),

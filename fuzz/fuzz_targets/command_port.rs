@@ -1,0 +1,12 @@
+//! Arbitrary accesses for the ports of the transaction-level card.
+
+#![no_main]
+
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::model::{Config, ModelCard};
+
+fn power_up(medium: Medium) -> Box<dyn CardCore> {
+    Box::new(ModelCard::new(Config::default(), medium))
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| nearpm_tests::fuzzing::command_port(&power_up, data));

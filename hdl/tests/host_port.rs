@@ -195,7 +195,7 @@ impl Bench {
         let (mut stored, mut loaded, mut refused) = (false, false, false);
         assert!(!(acc && dut.get_bool("hold")), "nothing is handed over while it is held");
         self.steady(dut, "b", &["s$bvalid", "s$bid", "s$bresp"], b);
-        self.steady(dut, "r", &["s$rvalid", "s$rid", "s$rdata", "s$rresp", "s$rlast"], r);
+        self.steady(dut, "r", &["s$rvalid", "s$rid", "s$rresp", "s$rlast", "s$rdata"], r);
         if self.addressed.is_some() {
             assert!(dut.get_bool("writes_pending"));
             assert!(!acc || writes, "a store goes before the loads");

@@ -107,6 +107,7 @@ pub struct HostPort {
     slave_error: Constant<Bits<2>>,
     zero8: Constant<Bits<8>>,
     zero64: Constant<Bits<64>>,
+    no_data: Constant<Bits<512>>,
     one64: Constant<Bits<64>>,
     one8: Constant<Bits<8>>,
     one34: Constant<Bits<34>>,
@@ -182,6 +183,7 @@ impl Default for HostPort {
             slave_error: Constant::new(2.into()),
             zero8: Constant::new(0.into()),
             zero64: Constant::new(0.into()),
+            no_data: Constant::new(0.into()),
             one64: Constant::new(1.into()),
             one8: Constant::new(1.into()),
             one34: Constant::new(1.into()),
@@ -257,6 +259,7 @@ impl Logic for HostPort {
         // A load: a single one is handed over as it comes; a burst is kept.
         self.single.next = !self.s.arlen.val().any();
         self.read_line.next = self.s.araddr.val().get_bits::<34>(6);
+        self.load_id.next = self.s.arid.val();
         // Loads of one identifier are answered in order: the next waits for the one before it.
         self.id_bits.next = self.open_ids.q.val() >> self.s.arid.val();
         self.id_is_open.next = self.id_bits.val().get_bit(0);
@@ -264,6 +267,7 @@ impl Logic for HostPort {
             self.s.arvalid.val() & self.single.val() & !self.has_burst.q.val() & !self.id_is_open.val();
         if self.has_burst.q.val() {
             self.read_line.next = self.burst_line.q.val();
+            self.load_id.next = self.burst_id.q.val();
             self.offer_read.next = !self.burst_waits.q.val();
         }
         self.read_bad.next = !self.window_open.val() | (self.read_line.val() >= self.pm_lines.val());
@@ -315,10 +319,6 @@ impl Logic for HostPort {
         self.takes.next = self.takes_write.val() | self.takes_read.val();
         self.acc_write.next = self.has_write.q.val();
         self.acc_line.next = self.read_line.val();
-        self.load_id.next = self.s.arid.val();
-        if self.has_burst.q.val() {
-            self.load_id.next = self.burst_id.q.val();
-        }
         self.acc_id.next = self.load_id.val();
         if self.has_write.q.val() {
             self.acc_line.next = self.write_line.q.val();
@@ -334,13 +334,14 @@ impl Logic for HostPort {
         self.answers.next = self.rsp_valid.val() | self.refusal.q.val();
         self.s.rvalid.next = self.answers.val();
         self.answer_id.next = self.refusal_id.q.val();
-        self.s.rdata.next = self.rsp_data.val();
+        self.s.rdata.next = self.no_data.val();
         self.s.rresp.next = self.slave_error.val();
         self.s.rlast.next = !self.has_burst.q.val() | !self.burst_left.q.val().any();
         self.rsp_ready.next = self.s.rready.val() & !self.refusal_shown.q.val();
         self.load_done.next = self.answers.val() & self.s.rready.val();
         if self.shows_data.val() {
             self.answer_id.next = self.rsp_id.val();
+            self.s.rdata.next = self.rsp_data.val();
             self.s.rresp.next = self.zero2.val();
             if self.rsp_error.val() {
                 self.s.rresp.next = self.slave_error.val();

@@ -41,7 +41,7 @@ fn the_same_seed_prints_the_same_bytes() {
 
 #[test]
 fn the_demo_prints_its_table() {
-    let text = printed(&["demo", "--model-ops", "500", "--table-ops", "200"]);
+    let text = printed(&["demo", "--model-ops", "500", "--rtl-ops", "100", "--table-ops", "200"]);
     for expected in ["recovery", "| undo ", "| redo ", "| checkpoint ", "| shadow ", "All times are simulated"] {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }

@@ -2,9 +2,22 @@
 //! effect on other data. What one crate refuses by itself is tested there: pool files and options in `libnearpm/tests/refusals.rs`,
 //! every malformed command in `sim/tests/model_refusals.rs`, the driver's own limits in `driver/tests/card.rs`.
 
+use std::fmt::Display;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nearpm_driver::card::PoolMapping;
+use nearpm_driver::pci::Caching;
+use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError};
+use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::firmware::IMAGE_BYTES;
+use nearpm_interface::geometry::{LINE, POOLS_BASE};
+use nearpm_interface::media::RING_HEAD_BYTES;
+use nearpm_interface::{registers, seal};
+use nearpm_sim::bench::{line_pattern, provisioned};
 use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::Parameters;
+use nearpm_sim::machine::Machine;
 use nearpm_sim::model::{Config, ModelCard};
 use nearpm_tests::fuzzing;
 use rand::{Rng, RngExt, SeedableRng};
@@ -35,4 +48,185 @@ fn the_pool_opener_takes_anything() {
 #[test]
 fn the_command_port_takes_anything() {
     fuzz("command port", 3, 6000, |data| fuzzing::command_port(&power_up, data));
+}
+
+/// Two pools side by side on a simulated card, mapped through the driver.
+struct TwoPools {
+    machine: Machine,
+    card: Card,
+}
+
+const PM_BYTES: usize = 4 << 20;
+const FIRST: PoolMapping = PoolMapping {
+    pool: 1,
+    thread: 0,
+    base: POOLS_BASE,
+    bytes: 256 << 10,
+    ring: 128 << 10,
+    ring_bytes: 128 << 10,
+    committed: 4,
+};
+const SECOND: PoolMapping = PoolMapping { pool: 2, base: FIRST.base + FIRST.bytes, ..FIRST };
+
+/// An undo log of the first line of the first pool.
+fn log() -> Command {
+    Command {
+        opcode: Opcode::UndoLog as u8,
+        pool: FIRST.pool,
+        txid: 5,
+        destination: FIRST.ring + RING_HEAD_BYTES,
+        length: 64,
+        ..Command::default()
+    }
+}
+
+fn machine() -> Machine {
+    let mut medium = provisioned(PM_BYTES, nearpm_firmware::standard().bytes());
+    for address in (POOLS_BASE..SECOND.base + SECOND.bytes).step_by(LINE) {
+        medium.write_line(address, &line_pattern(address), u64::MAX);
+    }
+    Machine::new(Parameters::default(), &power_up, medium)
+}
+
+impl TwoPools {
+    fn open() -> TwoPools {
+        let machine = machine();
+        let card = Card::open(Arc::new(machine.function()), CardOptions::default()).unwrap();
+        card.map_pool(FIRST).unwrap();
+        card.map_pool(SECOND).unwrap();
+        TwoPools { machine, card }
+    }
+
+    /// The bytes of a pool, as the card holds them.
+    fn bytes(&self, pool: PoolMapping) -> Vec<u8> {
+        self.machine.settle();
+        let window = self.card.window(pool.base..pool.base + pool.bytes, Caching::Uncached).unwrap();
+        let mut bytes = vec![0; pool.bytes as usize];
+        window.load(0, &mut bytes);
+        bytes
+    }
+
+    fn run(&self, command: Command) -> Result<(), CardError> {
+        let ticket = self.card.post(1, command, true)?;
+        self.card.wait(ticket)
+    }
+}
+
+/// The text of an error must hold each of the parts: what, where, and what was or is to be done.
+fn says(error: impl Display, parts: &[&str]) {
+    let text = error.to_string();
+    assert!(parts.iter().all(|part| text.contains(part)), "{text:?} lacks one of {parts:?}");
+}
+
+#[test]
+fn a_refused_command_is_named_and_changes_neither_its_pool_nor_the_next() {
+    let pools = TwoPools::open();
+    let before = (pools.bytes(FIRST), pools.bytes(SECOND));
+    let apply = Command { opcode: Opcode::Apply as u8, source: FIRST.ring + RING_HEAD_BYTES, ..log() };
+    let cases = [
+        (Command { opcode: 0x1f, ..log() }, CommandError::BadOpcode, "command 0x1f"),
+        (Command { opcode: 0xee, ..log() }, CommandError::BadOpcode, "command 0xee"),
+        (Command { pool: 77, ..log() }, CommandError::Unmapped, "pool 0x4d"),
+        (Command { thread: 9, ..log() }, CommandError::Unmapped, "thread 9"),
+        (Command { length: 0, ..log() }, CommandError::BadLength, "0 bytes"),
+        (Command { length: u32::MAX, ..log() }, CommandError::BadLength, "4294967295 bytes"),
+        (Command { destination: log().destination + 1, ..log() }, CommandError::Misaligned, "destination 0x20101"),
+        (Command { source: u64::MAX - 62, ..log() }, CommandError::OutOfRange, "source 0xffffffffffffffc1"),
+        // What would be the second pool, or begin in the first and end in the second.
+        (Command { source: FIRST.bytes, ..log() }, CommandError::OutOfRange, "source 0x40000"),
+        (Command { source: FIRST.bytes - 32, ..log() }, CommandError::OutOfRange, "source 0x3ffe0"),
+        (Command { destination: FIRST.bytes - 64, ..log() }, CommandError::OutOfRange, "destination 0x3ffc0"),
+        (Command { destination: FIRST.bytes + FIRST.ring, ..log() }, CommandError::OutOfRange, "destination 0x60000"),
+        (Command { destination: FIRST.bytes, ..apply }, CommandError::OutOfRange, "destination 0x40000"),
+        (Command { source: apply.source + 32, destination: FIRST.bytes - 32, ..apply }, CommandError::OutOfRange, "destination 0x3ffe0"),
+    ];
+    for (command, expected, place) in cases {
+        match pools.run(command) {
+            Err(CardError::Command(failure)) => {
+                assert_eq!(failure.error, expected, "{failure}");
+                says(failure, &[place, &expected.to_string(), "it had no effect"]);
+            }
+            other => panic!("{place}: {other:?}"),
+        }
+    }
+    assert!((pools.bytes(FIRST), pools.bytes(SECOND)) == before);
+    pools.run(log()).unwrap();
+    assert!(pools.bytes(SECOND) == before.1);
+}
+
+#[test]
+fn the_seventeenth_mapping_is_refused_and_the_sixteen_go_on() {
+    let pools = TwoPools::open();
+    for thread in 1..15 {
+        pools.card.map_pool(PoolMapping { thread, ..SECOND }).unwrap();
+    }
+    let before = (pools.bytes(FIRST), pools.bytes(SECOND));
+    match pools.card.map_pool(PoolMapping { thread: 15, ..SECOND }) {
+        Err(CardError::Command(failure)) => {
+            assert_eq!(failure.error, CommandError::MapFull);
+            says(failure, &["Map", "pool 0x2", "thread 15", "mapping table is full", "it had no effect"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!((pools.bytes(FIRST), pools.bytes(SECOND)) == before);
+    for (thread, pool) in [(0, FIRST.pool), (0, SECOND.pool), (14, SECOND.pool)] {
+        pools.run(Command { pool, thread, ..log() }).unwrap();
+    }
+}
+
+#[test]
+fn a_full_request_fifo_holds_commands_back_and_loses_none() {
+    let pools = TwoPools::open();
+    let before = pools.bytes(SECOND);
+    let posted: Vec<_> = (0..120)
+        .map(|n| {
+            let slot = FIRST.ring + RING_HEAD_BYTES + n % 4 * 17 * 1024;
+            let long = Command { length: 16 * 1024, destination: slot, sequence: n, ..log() };
+            pools.card.post(1 + n as usize % 3, long, true).unwrap()
+        })
+        .collect();
+    for ticket in posted {
+        pools.card.wait(ticket).unwrap();
+    }
+    assert!(pools.card.registers().read(registers::STALL_REQUEST_FULL) > 0, "the FIFO was full");
+    assert_eq!(pools.card.registers().read(registers::COMMANDS_RETIRED), 122, "with the two mappings");
+    assert!(pools.bytes(SECOND) == before);
+}
+
+#[test]
+fn wrong_firmware_is_refused_and_the_card_works_on_with_the_old_one() {
+    let pools = TwoPools::open();
+    let before = (pools.bytes(FIRST), pools.bytes(SECOND));
+    let in_force = pools.card.registers().read(registers::FIRMWARE_CRC);
+    let image = nearpm_firmware::standard().bytes().to_vec();
+    // A byte changed, and the checksum made to hold again.
+    let resealed = |at: usize| {
+        let mut image = image.clone();
+        image[at] ^= 1;
+        let (head, body) = image.split_at_mut(LINE);
+        seal::seal(body, head.try_into().unwrap());
+        image
+    };
+    let mut damaged = image.clone();
+    *damaged.last_mut().unwrap() ^= 0x80;
+    let size = |found| FirmwareError::BadSize { expected: IMAGE_BYTES, found };
+    let cases = [
+        (Vec::new(), size(0), "this one has 0"),
+        (image[1..].to_vec(), size(IMAGE_BYTES - 1), "this one has"),
+        (resealed(0), FirmwareError::BadMagic, "not a firmware image"),
+        (resealed(4), FirmwareError::BadVersion, "for another version"),
+        (damaged, FirmwareError::BadCrc, "damaged"),
+    ];
+    for (image, expected, text) in cases {
+        match pools.card.load_firmware(&image) {
+            Err(error @ CardError::Firmware(found)) => {
+                assert_eq!(found, expected);
+                says(error, &["firmware was not loaded", text]);
+            }
+            other => panic!("{expected:?}: {other:?}"),
+        }
+        assert_eq!(pools.card.registers().read(registers::FIRMWARE_CRC), in_force);
+    }
+    assert!((pools.bytes(FIRST), pools.bytes(SECOND)) == before);
+    pools.run(log()).unwrap();
 }

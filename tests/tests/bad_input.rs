@@ -6,13 +6,14 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nearpm::{Engine, Error, PoolOptions, Problem, cards};
 use nearpm_driver::card::PoolMapping;
-use nearpm_driver::pci::Caching;
+use nearpm_driver::pci::{Caching, Mapping};
 use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::firmware::IMAGE_BYTES;
 use nearpm_interface::geometry::{LINE, POOLS_BASE};
-use nearpm_interface::media::RING_HEAD_BYTES;
+use nearpm_interface::media::{PoolHead, RING_HEAD_BYTES};
 use nearpm_interface::{registers, seal};
 use nearpm_sim::bench::{line_pattern, provisioned};
 use nearpm_sim::core::{CardCore, Medium};
@@ -138,7 +139,11 @@ fn a_refused_command_is_named_and_changes_neither_its_pool_nor_the_next() {
         (Command { destination: FIRST.bytes - 64, ..log() }, CommandError::OutOfRange, "destination 0x3ffc0"),
         (Command { destination: FIRST.bytes + FIRST.ring, ..log() }, CommandError::OutOfRange, "destination 0x60000"),
         (Command { destination: FIRST.bytes, ..apply }, CommandError::OutOfRange, "destination 0x40000"),
-        (Command { source: apply.source + 32, destination: FIRST.bytes - 32, ..apply }, CommandError::OutOfRange, "destination 0x3ffe0"),
+        (
+            Command { source: apply.source + 32, destination: FIRST.bytes - 32, ..apply },
+            CommandError::OutOfRange,
+            "destination 0x3ffe0",
+        ),
     ];
     for (command, expected, place) in cases {
         match pools.run(command) {
@@ -229,4 +234,122 @@ fn wrong_firmware_is_refused_and_the_card_works_on_with_the_old_one() {
     }
     assert!((pools.bytes(FIRST), pools.bytes(SECOND)) == before);
     pools.run(log()).unwrap();
+}
+
+/// Two pools of the library on a simulated card that has a name of its own.
+struct NamedCard {
+    card: Arc<Card>,
+    name: &'static str,
+}
+
+impl NamedCard {
+    fn open(name: &'static str) -> NamedCard {
+        let card = Arc::new(Card::open(Arc::new(machine().function()), CardOptions::default()).unwrap());
+        cards::register(name, card.clone());
+        for pool in ["first", "second"] {
+            let options = PoolOptions::new().lanes(1).ring_bytes(64 << 10);
+            let pool = options.create(&format!("card:{name}/{pool}"), 1 << 20).unwrap();
+            pool.tx(|tx| tx.alloc_zeroed(4096).and_then(|object| tx.set_root(object))).unwrap();
+            pool.close().unwrap();
+        }
+        NamedCard { card, name }
+    }
+
+    fn location(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.name)
+    }
+
+    fn window(&self, pool: &str) -> Box<dyn Mapping> {
+        let pool = nearpm::list(self.name).unwrap().into_iter().find(|p| p.name == pool).unwrap();
+        self.card.window(pool.base..pool.base + pool.bytes, Caching::Uncached).unwrap()
+    }
+
+    fn bytes(&self, pool: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 20];
+        self.window(pool).load(0, &mut bytes);
+        bytes
+    }
+}
+
+impl Drop for NamedCard {
+    fn drop(&mut self) {
+        cards::unregister(self.name);
+    }
+}
+
+#[test]
+fn a_damaged_pool_on_a_card_is_refused_and_the_next_one_opens() {
+    let card = NamedCard::open("damaged");
+    let (first, second) = (card.bytes("first"), card.bytes("second"));
+    let head: [u8; LINE] = first[..LINE].try_into().unwrap();
+    let changed = |change: &dyn Fn(&mut PoolHead), sealed: bool| {
+        let mut parsed = PoolHead::from_bytes(&head);
+        change(&mut parsed);
+        let mut line = parsed.to_bytes();
+        if sealed {
+            seal::seal(&[], &mut line);
+        }
+        line
+    };
+    let corrupt = |what| Problem::Corrupt { what, offset: 0 };
+    let cases = [
+        (
+            *b"something else entirely, and just as long as the head of a pool.",
+            Problem::Foreign { found: u64::from_le_bytes(*b"somethin") },
+            "nothing was changed",
+        ),
+        ([0; LINE], Problem::Unfinished, "remove it and create it again"),
+        (
+            changed(&|h| h.version = 2, false),
+            Problem::Newer { found: 2, supported: 1 },
+            "use the library that created it",
+        ),
+        (changed(&|h| h.bytes ^= 1 << 40, false), corrupt("the checksum of the head does not hold"), "restore it"),
+        (changed(&|h| h.bytes = 1 << 21, true), Problem::Truncated { header: 1 << 21, found: 1 << 20 }, "restore it"),
+        (changed(&|h| h.pages = 1 << 39, true), corrupt("the head describes an impossible pool"), "restore it"),
+    ];
+    for (line, expected, remedy) in cases {
+        card.window("first").store(0, &line);
+        match PoolOptions::new().open(&card.location("first")) {
+            Err(Error::Pool { location, problem }) => {
+                assert_eq!((&location, &problem), (&card.location("first"), &expected));
+                says(problem.clone(), &[remedy]);
+                says(Error::Pool { location, problem }, &["card:damaged/first"]);
+            }
+            other => panic!("{expected:?}: {other:?}"),
+        }
+        assert!(card.bytes("first")[LINE..] == first[LINE..], "{expected:?}: a refusal changed the pool");
+        assert!(card.bytes("second") == second, "{expected:?}: the next pool was changed");
+    }
+    PoolOptions::new().open(&card.location("second")).unwrap().check().unwrap();
+    card.window("first").store(0, &head);
+    PoolOptions::new().open(&card.location("first")).unwrap().check().unwrap();
+}
+
+#[test]
+fn a_full_log_and_a_full_pool_on_a_card_are_refused_without_effect() {
+    let card = NamedCard::open("full");
+    let second = card.bytes("second");
+    let pool = PoolOptions::new().engine(Engine::Card).open(&card.location("first")).unwrap();
+    let root = pool.root().unwrap();
+    let large = pool.tx(|tx| tx.alloc_zeroed(200 << 10)).unwrap();
+    let (objects, free) = (pool.objects().unwrap(), pool.free_bytes().unwrap());
+    let full_log = pool.tx(|tx| tx.write(root, &[1; 4096]).and_then(|()| tx.write(large, &vec![1; 200 << 10])));
+    match full_log {
+        Err(error @ Error::TooLarge { what: "the log ring", remedy: "PoolOptions::ring_bytes", .. }) => {
+            says(error, &["too large", "the log ring", "split it", "PoolOptions::ring_bytes"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    match pool.tx(|tx| tx.write(root, &[1; 4096]).and_then(|()| tx.alloc(1 << 20))) {
+        Err(error @ Error::Full { requested: 0x10_0000, .. }) => {
+            says(error, &["the pool is full", "1048576 bytes", "free objects or create a larger pool"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pool.tx(|tx| tx.read_vec(root, 4096)).unwrap(), vec![0; 4096]);
+    assert!(pool.tx(|tx| tx.read_vec(large, 200 << 10)).unwrap().iter().all(|&byte| byte == 0));
+    assert_eq!((pool.objects().unwrap(), pool.free_bytes().unwrap()), (objects, free));
+    pool.check().unwrap();
+    assert!(card.bytes("second") == second);
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nearpm::{Engine, Error, PoolOptions, Problem, cards};
+use nearpm::{Engine, Error, PoolOptions, Problem, Survives, cards};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::pci::{Caching, Mapping};
 use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError};
@@ -352,4 +352,68 @@ fn a_full_log_and_a_full_pool_on_a_card_are_refused_without_effect() {
     assert_eq!((pool.objects().unwrap(), pool.free_bytes().unwrap()), (objects, free));
     pool.check().unwrap();
     assert!(card.bytes("second") == second);
+}
+
+/// Opens a file and wants this refusal, with its place and its remedy.
+fn refused(path: &str, expected: Problem, remedy: &str) {
+    match PoolOptions::new().survives(Survives::ProcessCrash).open(path) {
+        Err(error @ Error::Pool { .. }) => {
+            assert!(matches!(&error, Error::Pool { problem, .. } if *problem == expected), "{error}");
+            says(error, &[path, remedy]);
+        }
+        other => panic!("{expected:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_nobody_may_write_is_refused() {
+    // Permissions do not stop root; the kernel's own read-only files do.
+    let path = "/sys/devices/system/cpu/online";
+    let before = std::fs::read(path).expect("Linux has this file");
+    refused(path, Problem::ReadOnly, "change the permission");
+    assert_eq!(std::fs::read(path).unwrap(), before);
+}
+
+#[test]
+fn no_space_for_a_pool_is_said_with_the_size_and_leaves_the_folder_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let options = PoolOptions::new().survives(Survives::ProcessCrash);
+    options.create(&path("small"), 1 << 20).unwrap().close().unwrap();
+    let before = std::fs::read(path("small")).unwrap();
+    let needed = 1 << 50;
+    match options.create(&path("large"), needed) {
+        Err(error @ Error::Pool { problem: Problem::NoSpace { needed: said }, .. }) => {
+            assert_eq!(said, needed);
+            says(error, &[&path("large"), "1125899906842624 bytes", "nothing was left behind"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(std::fs::read(path("small")).unwrap() == before);
+}
+
+/// Names the pool that another process has open, to the run of this test in a second process.
+const OPEN_ELSEWHERE: &str = "NEARPM_TEST_OPEN_ELSEWHERE";
+
+#[test]
+fn a_pool_that_another_process_has_open_is_refused() {
+    if let Ok(path) = std::env::var(OPEN_ELSEWHERE) {
+        refused(&path, Problem::InUse, "close it there first");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("open").to_str().unwrap().to_owned();
+    let pool = PoolOptions::new().survives(Survives::ProcessCrash).create(&path, 1 << 20).unwrap();
+    pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let second = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_pool_that_another_process_has_open_is_refused"])
+        .env(OPEN_ELSEWHERE, &path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&second.stdout);
+    assert!(second.status.success() && said.contains("1 passed"), "{said}");
+    assert!(std::fs::read(&path).unwrap() == before);
+    pool.tx(|tx| tx.root()).unwrap();
 }

@@ -6,6 +6,9 @@ use nearpm_sim::core::{Access, CardCore, Medium, Ticket};
 
 use crate::trace::{POOL, Step, Timed};
 
+/// Cycles of energy that any power-fail save ends in.
+const WHOLE_SAVE: u64 = 1 << 40;
+
 /// What one step of a trace gave.
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -86,7 +89,7 @@ pub fn run(card: Box<dyn CardCore>, trace: &[Timed]) -> Run {
     let settle = bench.card.cycle() + 2_000;
     bench.card.advance_to(settle);
     let end = outcomes.iter().map(cycle_of).max().unwrap_or(start);
-    Run { outcomes, cycles: end - start, medium: bench.card.power_fail(u64::MAX, 0) }
+    Run { outcomes, cycles: end - start, medium: bench.card.power_fail(WHOLE_SAVE, 0) }
 }
 
 fn cycle_of(outcome: &Outcome) -> u64 {

@@ -278,7 +278,7 @@ impl ModelCard {
 
     /// The power-fail save, as far as `save_cycles` last.
     fn save_on_power_fail(&mut self, save_cycles: u64) {
-        let deadline = self.now + save_cycles;
+        let deadline = self.now.saturating_add(save_cycles);
         self.failing = true;
         self.stop = true;
         if !self.saves() {

@@ -1,4 +1,6 @@
 //! A model card on the bench: short names for what tests do to it.
+//!
+//! Each test binary includes this module and uses a part of it.
 #![allow(dead_code)]
 
 pub mod oracle;

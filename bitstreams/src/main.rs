@@ -17,6 +17,15 @@ struct Arguments {
     /// Folder for intermediate files.
     #[arg(long, default_value = "target/synthesis")]
     work: PathBuf,
+    /// Levels beyond which a register is named with its deepest path.
+    #[arg(long, default_value_t = 6)]
+    limit: usize,
+    /// How many of them at most.
+    #[arg(long, default_value_t = 40)]
+    paths: usize,
+    /// Judge the netlist that an earlier run left in the folder.
+    #[arg(long)]
+    mapped: bool,
 }
 
 fn main() -> Result<()> {
@@ -24,7 +33,11 @@ fn main() -> Result<()> {
     let text = std::fs::read_to_string(&arguments.verilog)
         .with_context(|| format!("cannot read {}", arguments.verilog.display()))?;
     eprintln!("synthesising {} (yosys, minutes for the whole card)", arguments.top);
-    let netlist = yosys::map(&text, &arguments.top, &arguments.work)?;
+    let netlist = if arguments.mapped {
+        yosys::mapped(&arguments.top, &arguments.work)?
+    } else {
+        yosys::map(&text, &arguments.top, &arguments.work)?
+    };
     let share = |used: f64, of: usize| 100.0 * used / of as f64;
     println!("| {} (yosys, xcup) | used | share of XCVU9P |\n|---|---|---|", arguments.top);
     for (name, used, of) in [
@@ -34,8 +47,12 @@ fn main() -> Result<()> {
     ] {
         println!("| {name} | {used} | {:.2} % |", share(used, of));
     }
-    let path = netlist.deepest()?;
-    println!("\nDeepest path between registers: {} LUT levels, carry chains not counted", path.levels);
-    println!("through {}", path.nets.join(" -> "));
+    let paths = netlist.deeper_than(0)?;
+    let deepest = paths.first().map_or(0, |path| path.levels);
+    println!("\nDeepest path between registers: {deepest} LUT levels, carry chains not counted.");
+    println!("Registers behind more than {} levels, each with its deepest path:\n", arguments.limit);
+    for path in paths.iter().take_while(|path| path.levels > arguments.limit).take(arguments.paths) {
+        println!("{} levels: {}", path.levels, path.nets.join(" -> "));
+    }
     Ok(())
 }

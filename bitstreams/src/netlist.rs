@@ -33,6 +33,25 @@ fn is_sampled(cell: &str, port: &str) -> bool {
     (cell.starts_with("RAM") && !cell.starts_with("RAMB") && written) || cell.starts_with("SRL")
 }
 
+/// Whether an input of a combinational cell reaches one of its outputs. A carry chain passes upwards only, and each read port
+/// of a LUT RAM follows its own address: taken as one, such a cell would seem to close loops that are none.
+fn feeds(cell: &str, input: (&str, usize), output: (&str, usize)) -> bool {
+    if cell.starts_with("CARRY") {
+        return input.1 <= output.1;
+    }
+    if !cell.starts_with("RAM") {
+        return true;
+    }
+    match output.0 {
+        "DPO" => input.0.starts_with("DPRA"),
+        "SPO" => !input.0.starts_with("DPRA"),
+        read => match read.strip_prefix("DO") {
+            Some(port) if !port.is_empty() => input.0.strip_prefix("ADDR") == Some(port),
+            _ => true,
+        },
+    }
+}
+
 /// A longest path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
@@ -44,17 +63,38 @@ pub struct Path {
 
 /// A mapped module.
 pub struct Netlist {
-    cells: Vec<Cell>,
-    /// Cell and role that drive a net.
-    drivers: HashMap<u64, usize>,
+    /// Number of cells of each type.
+    cells: BTreeMap<String, usize>,
+    drivers: Vec<Driver>,
+    /// Which of them drives a net.
+    driver_of: HashMap<u64, usize>,
     names: HashMap<u64, String>,
-    outputs: Vec<u64>,
+    /// Nets at which paths end: inputs of registers, and outputs of the module.
+    ends: Vec<u64>,
 }
 
-struct Cell {
-    kind: String,
+/// What drives one net: one output of a cell.
+struct Driver {
     role: Role,
-    inputs: Vec<(String, u64)>,
+    net: u64,
+    /// Nets that it follows within the cycle.
+    inputs: Vec<u64>,
+}
+
+/// A bit of a cell: port, index in the port, net.
+type Pin<'a> = (&'a str, usize, u64);
+
+/// The connected inputs and outputs of a cell.
+fn pins(cell: &Value) -> Result<(Vec<Pin<'_>>, Vec<Pin<'_>>)> {
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    for (port, bits) in cell["connections"].as_object().context("a cell without connections")? {
+        let output = cell["port_directions"][port].as_str() == Some("output");
+        for (index, bit) in bits.as_array().context("a port without bits")?.iter().enumerate() {
+            let Some(net) = bit.as_u64() else { continue };
+            (if output { &mut outputs } else { &mut inputs }).push((port.as_str(), index, net));
+        }
+    }
+    Ok((inputs, outputs))
 }
 
 impl Netlist {
@@ -63,8 +103,13 @@ impl Netlist {
         let json: Value = serde_json::from_str(json).context("the netlist is not JSON")?;
         let module = &json["modules"][top];
         let Some(cells) = module["cells"].as_object() else { bail!("the netlist has no module {top}") };
-        let mut netlist =
-            Netlist { cells: Vec::new(), drivers: HashMap::new(), names: HashMap::new(), outputs: Vec::new() };
+        let mut netlist = Netlist {
+            cells: BTreeMap::new(),
+            drivers: Vec::new(),
+            driver_of: HashMap::new(),
+            names: HashMap::new(),
+            ends: Vec::new(),
+        };
         for (name, net) in module["netnames"].as_object().context("no nets")? {
             for (i, bit) in net["bits"].as_array().context("a net without bits")?.iter().enumerate() {
                 if let Some(bit) = bit.as_u64() {
@@ -78,34 +123,30 @@ impl Netlist {
         for (name, cell) in cells {
             let kind = cell["type"].as_str().context("a cell without a type")?.to_string();
             let Some(role) = role(&kind) else { bail!("cell {name} has the unknown type {kind}") };
-            let mut inputs = Vec::new();
-            for (port, bits) in cell["connections"].as_object().context("a cell without connections")? {
-                let output = cell["port_directions"][port].as_str() == Some("output");
-                for bit in bits.as_array().context("a port without bits")?.iter().filter_map(Value::as_u64) {
-                    if output {
-                        netlist.drivers.insert(bit, netlist.cells.len());
-                    } else {
-                        inputs.push((port.clone(), bit));
-                    }
-                }
+            let (inputs, outputs) = pins(cell)?;
+            let ends = inputs.iter().filter(|(port, ..)| role == Role::Register || is_sampled(&kind, port));
+            netlist.ends.extend(ends.map(|&(.., net)| net));
+            for &(port, index, net) in &outputs {
+                let follows = |&&(input, at, _): &&Pin<'_>| {
+                    role != Role::Register && !is_sampled(&kind, input) && feeds(&kind, (input, at), (port, index))
+                };
+                let inputs = inputs.iter().filter(follows).map(|&(.., net)| net).collect();
+                netlist.driver_of.insert(net, netlist.drivers.len());
+                netlist.drivers.push(Driver { role, net, inputs });
             }
-            netlist.cells.push(Cell { kind, role, inputs });
+            *netlist.cells.entry(kind).or_default() += 1;
         }
         for port in module["ports"].as_object().context("no ports")?.values() {
             if port["direction"] == "output" {
-                netlist.outputs.extend(port["bits"].as_array().context("no bits")?.iter().filter_map(Value::as_u64));
+                netlist.ends.extend(port["bits"].as_array().context("no bits")?.iter().filter_map(Value::as_u64));
             }
         }
         Ok(netlist)
     }
 
     /// Number of cells of each type.
-    pub fn cells(&self) -> BTreeMap<&str, usize> {
-        let mut count = BTreeMap::new();
-        for cell in &self.cells {
-            *count.entry(cell.kind.as_str()).or_default() += 1;
-        }
-        count
+    pub fn cells(&self) -> &BTreeMap<String, usize> {
+        &self.cells
     }
 
     /// LUTs that the module takes: LUT cells, and the LUTs that its distributed RAMs are made of.
@@ -130,75 +171,78 @@ impl Netlist {
 
     /// The path with the most LUT levels between registers (or ports and registers).
     pub fn deepest(&self) -> Result<Path> {
-        let mut levels = vec![None; self.cells.len()];
-        let mut best = (0, None);
-        let ends = self.cells.iter().flat_map(|cell| {
-            cell.inputs.iter().filter(|(port, _)| cell.role == Role::Register || is_sampled(&cell.kind, port))
-        });
-        let ends = ends.map(|&(_, net)| net).chain(self.outputs.iter().copied());
-        for net in ends {
-            let depth = self.level(net, &mut levels)?;
-            if depth > best.0 {
-                best = (depth, Some(net));
-            }
+        Ok(self.deeper_than(0)?.into_iter().next().unwrap_or_default())
+    }
+
+    /// The deepest path to each register (a bit of it stands for all) that lies behind more than `limit` levels; deepest first.
+    pub fn deeper_than(&self, limit: usize) -> Result<Vec<Path>> {
+        let levels = self.levels()?;
+        let depth = |net: &u64| self.driver_of.get(net).map_or(0, |&driver| levels[driver]);
+        let mut deepest: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+        for net in self.ends.iter().filter(|net| depth(net) > limit) {
+            let name = self.name(*net);
+            let register = name.split('[').next().unwrap_or_default().to_string();
+            let entry = deepest.entry(register).or_insert((0, *net));
+            *entry = (*entry).max((depth(net), *net));
         }
-        let mut path = Path { levels: best.0, nets: Vec::new() };
-        let mut net = best.1;
-        while let Some(at) = net {
-            path.nets.push(self.names.get(&at).cloned().unwrap_or_default());
-            net = self.drivers.get(&at).map(|&c| &self.cells[c]).filter(|c| c.role != Role::Register).and_then(|c| {
-                let combinational = c.inputs.iter().filter(|(port, _)| !is_sampled(&c.kind, port));
-                combinational.map(|&(_, n)| n).max_by_key(|n| self.known(*n, &levels))
-            });
+        let mut paths: Vec<Path> = deepest.into_values().map(|(_, net)| self.path_to(net, &depth)).collect();
+        paths.sort_by_key(|path| std::cmp::Reverse(path.levels));
+        Ok(paths)
+    }
+
+    fn path_to(&self, end: u64, depth: &impl Fn(&u64) -> usize) -> Path {
+        let mut path = Path { levels: depth(&end), nets: Vec::new() };
+        let mut at = Some(end);
+        while let Some(net) = at {
+            path.nets.push(self.name(net));
+            let driver = self.driver_of.get(&net).map(|&driver| &self.drivers[driver]);
+            at = driver.and_then(|driver| driver.inputs.iter().copied().max_by_key(|n| depth(n)));
         }
         path.nets.reverse();
         path.nets.dedup();
-        Ok(path)
+        path
     }
 
-    fn known(&self, net: u64, levels: &[Option<usize>]) -> usize {
-        self.drivers.get(&net).and_then(|&c| levels[c]).unwrap_or(0)
+    fn name(&self, net: u64) -> String {
+        self.names.get(&net).cloned().unwrap_or_default()
     }
 
-    /// LUT levels behind a net. Iterative, because carry chains make paths of thousands of cells.
-    fn level(&self, net: u64, levels: &mut [Option<usize>]) -> Result<usize> {
-        let Some(&root) = self.drivers.get(&net) else { return Ok(0) };
-        let mut stack = vec![(root, 0usize)];
-        let mut open = vec![];
-        while let Some((cell, next)) = stack.pop() {
-            if levels[cell].is_some() {
-                continue;
-            }
-            let this = &self.cells[cell];
-            if this.role == Role::Register {
-                levels[cell] = Some(0);
-                continue;
-            }
-            if next == 0 {
-                open.push(cell);
-                if open.len() > self.cells.len() {
-                    bail!("the netlist has a combinational loop");
-                }
-            }
-            let inputs: Vec<usize> = this
-                .inputs
-                .iter()
-                .filter(|(port, _)| !is_sampled(&this.kind, port))
-                .filter_map(|(_, n)| self.drivers.get(n).copied())
-                .collect();
-            match inputs[next.min(inputs.len())..].iter().position(|&c| levels[c].is_none()) {
-                Some(skip) => {
-                    stack.push((cell, next + skip + 1));
-                    stack.push((inputs[next + skip], 0));
-                }
-                None => {
-                    let deepest = inputs.iter().map(|&c| levels[c].unwrap_or(0)).max().unwrap_or(0);
-                    levels[cell] = Some(deepest + (this.role == Role::Level) as usize);
-                    open.pop();
+    /// LUT levels behind each driver. Iterative, because carry chains make paths of thousands of cells.
+    fn levels(&self) -> Result<Vec<usize>> {
+        let mut levels = vec![None; self.drivers.len()];
+        let mut open = vec![false; self.drivers.len()];
+        for root in 0..self.drivers.len() {
+            let mut stack = vec![root];
+            while let Some(&driver) = stack.last() {
+                let this = &self.drivers[driver];
+                let below = this.inputs.iter().filter_map(|net| self.driver_of.get(net).copied());
+                let next = below.clone().find(|&d| levels[d].is_none());
+                match next {
+                    Some(next) if levels[driver].is_none() && open[next] => {
+                        bail!("a combinational loop through {}", self.loop_through(next, &stack))
+                    }
+                    Some(next) if levels[driver].is_none() => {
+                        open[driver] = true;
+                        stack.push(next);
+                    }
+                    _ => {
+                        let deepest = below.filter_map(|d| levels[d]).max().unwrap_or(0);
+                        levels[driver] = Some(deepest + usize::from(this.role == Role::Level));
+                        open[driver] = false;
+                        stack.pop();
+                    }
                 }
             }
         }
-        Ok(levels[root].unwrap_or(0))
+        Ok(levels.into_iter().map(|level| level.unwrap_or(0)).collect())
+    }
+
+    /// Names of the nets from `from` to the top of the stack.
+    fn loop_through(&self, from: usize, stack: &[usize]) -> String {
+        let members = stack.iter().skip_while(|&&driver| driver != from);
+        let mut names: Vec<String> = members.map(|&driver| self.name(self.drivers[driver].net)).collect();
+        names.dedup();
+        names.join(" <- ")
     }
 }
 
@@ -239,6 +283,15 @@ mod tests {
         assert_eq!(path.levels, 2);
         assert_eq!(path.nets, ["q[0]", "a[0]", "c[0]", "d[0]"]);
         assert_eq!((netlist.luts(), netlist.flip_flops()), (3, 1));
+    }
+
+    #[test]
+    fn a_loop_is_named_and_a_carry_chain_that_passes_upwards_is_none() {
+        let closed = TWO_LEVELS.replace(r#""I0": [2], "O": [3]"#, r#""I0": [5], "O": [3]"#);
+        let error = Netlist::parse(&closed, "t").unwrap().deepest().unwrap_err().to_string();
+        assert!(error.contains("loop") && error.contains("a[0]") && error.contains("d[0]"), "{error}");
+        assert!(feeds("CARRY8", ("S", 1), ("CO", 2)) && !feeds("CARRY8", ("S", 3), ("CO", 2)));
+        assert!(feeds("RAM32M16", ("ADDRB", 0), ("DOB", 1)) && !feeds("RAM32M16", ("ADDRA", 0), ("DOB", 1)));
     }
 
     #[test]

@@ -46,6 +46,11 @@ pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
     if !output.status.success() {
         bail!("yosys failed on {top}:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    let json = std::fs::read_to_string(folder.join("out.json")).context("yosys wrote no netlist")?;
+    mapped(top, folder)
+}
+
+/// The netlist that [`map`] left in `folder`.
+pub fn mapped(top: &str, folder: &Path) -> Result<Netlist> {
+    let json = std::fs::read_to_string(folder.join("out.json")).context("there is no netlist of an earlier run")?;
     Netlist::parse(&json, top)
 }

@@ -28,6 +28,8 @@ pub(crate) struct Api {
     delete: unsafe extern "C" fn(*mut Model),
     eval: unsafe extern "C" fn(*mut Model),
     cycle: unsafe extern "C" fn(*mut Model, *mut u8),
+    settle: unsafe extern "C" fn(*mut Model),
+    edge: unsafe extern "C" fn(*mut Model, *mut u8),
     ports: unsafe extern "C" fn(*mut Model, *mut RawPort, c_uint) -> c_uint,
     open_trace: unsafe extern "C" fn(*mut Model, *const c_char) -> c_int,
     dump: unsafe extern "C" fn(*mut Model, c_ulonglong),
@@ -49,6 +51,8 @@ impl Api {
                 delete: *library.get(b"nearpm_delete\0").map_err(fail)?,
                 eval: *library.get(b"nearpm_eval\0").map_err(fail)?,
                 cycle: *library.get(b"nearpm_cycle\0").map_err(fail)?,
+                settle: *library.get(b"nearpm_settle\0").map_err(fail)?,
+                edge: *library.get(b"nearpm_edge\0").map_err(fail)?,
                 ports: *library.get(b"nearpm_ports\0").map_err(fail)?,
                 open_trace: *library.get(b"nearpm_open_trace\0").map_err(fail)?,
                 dump: *library.get(b"nearpm_dump\0").map_err(fail)?,
@@ -164,6 +168,25 @@ impl Instance {
         assert_eq!(slot.bits, 1, "a clock is one bit wide");
         // SAFETY: `model` is alive; a one-bit port is stored in one byte.
         unsafe { (self.api.cycle)(self.model, slot.data) }
+    }
+
+    /// The first half of a fast cycle: the outputs follow the inputs, as with [`Instance::eval`]. The clock is low.
+    #[inline]
+    pub fn settle(&mut self) {
+        // SAFETY: `model` is alive until `drop`.
+        unsafe { (self.api.settle)(self.model) }
+    }
+
+    /// The second half of a fast cycle: the clock rises and falls.
+    ///
+    /// The inputs have settled since the last of them changed ([`Instance::settle`]). Afterwards outputs that are registers show
+    /// the state after the edge, and all others only after the next [`Instance::settle`]. Half the time of [`Instance::cycle`].
+    #[inline]
+    pub fn edge(&mut self, clock: Port) {
+        let slot = self.slots[clock.0 as usize];
+        debug_assert_eq!(slot.bits, 1, "a clock is one bit wide");
+        // SAFETY: `model` is alive; a one-bit port is stored in one byte.
+        unsafe { (self.api.edge)(self.model, slot.data) }
     }
 
     /// The low 64 bits of a port.

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::error::IoContext;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -13,6 +14,22 @@ pub(crate) const HEAD: &str = r#"#include "Vtop.h"
 #endif
 #include <memory>
 #define EXPORT extern "C" __attribute__((visibility("default")))
+#ifdef CLOCK_TRIGGER
+#include "Vtop___024root.h"
+void Vtop___024root___eval(Vtop___024root*);
+void Vtop___024root___eval_nba(Vtop___024root*);
+// Inputs that have settled need no look again before the edge, and what follows from the edge alone needs
+// none after it, so the registers are told of the edge directly and the clock is never seen high.
+#define SETTLE(m) Vtop___024root___eval(m->top->rootp);
+#define EDGE(m, clock) { \
+    auto* root = m->top->rootp; \
+    *clock = 1; root->__VnbaTriggered[0] = 1ULL << CLOCK_TRIGGER; \
+    Vtop___024root___eval_nba(root); \
+    *clock = 0; root->__VnbaTriggered[0] = 0; }
+#else
+#define SETTLE(m) m->top->eval();
+#define EDGE(m, clock) { *clock = 1; m->top->eval(); *clock = 0; m->top->eval(); }
+#endif
 namespace {
 struct Model {
     VerilatedContext context;
@@ -41,6 +58,8 @@ EXPORT void nearpm_delete(Model* m) {
     delete m;
 }
 EXPORT void nearpm_eval(Model* m) { m->top->eval(); }
+EXPORT void nearpm_settle(Model* m) { SETTLE(m) }
+EXPORT void nearpm_edge(Model* m, unsigned char* clock) { EDGE(m, clock) }
 EXPORT void nearpm_cycle(Model* m, unsigned char* clock) {
     *clock = 1; m->top->eval();
     *clock = 0; m->top->eval();
@@ -109,11 +128,39 @@ fn verilog_name(member: &str) -> String {
     name + rest
 }
 
+/// The trigger of the only clock in the code that Verilator wrote to `folder`, if that code is of the form that the shim's
+/// direct edge relies on. Other versions of Verilator, and designs with more clocks, take the long way.
+fn clock_trigger(folder: &Path) -> Result<Option<u32>, Error> {
+    let mut clocks = BTreeSet::new();
+    let mut direct = false;
+    for entry in std::fs::read_dir(folder).context("read", folder)? {
+        let path = entry.context("read", folder)?.path();
+        let root = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("Vtop___024root"));
+        if !root {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).context("read", &path)?;
+        direct |= text.contains("VlUnpacked<QData/*63:0*/, 1> __VnbaTriggered;");
+        clocks.extend(text.lines().filter_map(clock_of_line));
+    }
+    Ok(clocks.first().copied().filter(|_| direct && clocks.len() == 1))
+}
+
+/// The index of a line of Verilator's trigger dump that names an edge.
+fn clock_of_line(line: &str) -> Option<u32> {
+    let (index, event) = line.split_once("region trigger index ")?.1.split_once(" is active: ")?;
+    (event.starts_with("@(posedge") || event.starts_with("@(negedge")).then(|| index.parse().ok())?
+}
+
 /// Writes `shim.cpp` beside the generated `Vtop.h`.
 pub(crate) fn write(folder: &Path) -> Result<(), Error> {
     let header = folder.join("Vtop.h");
     let text = std::fs::read_to_string(&header).context("read", &header)?;
-    let mut shim = HEAD.to_owned();
+    let mut shim = match clock_trigger(folder)? {
+        Some(index) => format!("#define CLOCK_TRIGGER {index}\n"),
+        None => String::new(),
+    };
+    shim.push_str(HEAD);
     shim.push_str("EXPORT unsigned nearpm_ports(Model* m, Port* out, unsigned room) {\n");
     shim.push_str("    unsigned n = 0;\n    (void)m; (void)out; (void)room;\n");
     for Declared { member, output, bits } in text.lines().filter_map(declared) {
@@ -131,7 +178,14 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{declared, verilog_name};
+    use super::{clock_of_line, declared, verilog_name};
+
+    #[test]
+    fn the_clock_is_found_among_the_triggers() {
+        let line = |event: &str| format!("VL_DBG_MSGS(\"'\" + tag + \"' region trigger index 1 is active: {event}\\n\");");
+        assert_eq!(clock_of_line(&line("@(posedge clk)")), Some(1));
+        assert_eq!(clock_of_line(&line("@([hybrid] a.b)")), None);
+    }
 
     #[test]
     fn ports_are_read_from_the_header() {

@@ -160,9 +160,9 @@ impl Logic for DependencyMatrix {
         Verilog::Custom(format!(
             "reg [{top}:0] rows [0:{top}];\n\
              reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
-             reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears;\n\
+             reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             initial begin complete = 0; ready = 0; any = 0; changed = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
              always @(*) begin\n\
              \x20   hosts = {{ {lines}'d0, let_go}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
@@ -179,7 +179,8 @@ impl Logic for DependencyMatrix {
              \x20   ready_lines = ready[{top}:{slots}];\n\
              end\n\
              always @(posedge clock) begin\n\
-             \x20   for (i = 0; i <= {top}; i = i + 1) ready[i] <= complete[i] & ~|rows[i];\n\
+             \x20   changed <= clears | set_valid | enter_valid | reset;\n\
+             \x20   if (changed) ready <= complete & ~{{ {waits} }};\n\
              \x20   if (clears) begin\n\
              \x20       for (i = 0; i < {slots}; i = i + 1) rows[i] <= rows[i] & ~commands;\n\
              \x20       for (i = {slots}; i <= {top}; i = i + 1) rows[i] <= rows[i] & ~hosts;\n\
@@ -196,6 +197,7 @@ impl Logic for DependencyMatrix {
              end\n",
             ls = slots - 1,
             n = ITEMS,
+            waits = (0..ITEMS).rev().map(|i| format!("|rows[{i}]")).collect::<Vec<_>>().join(", "),
         ))
     }
 

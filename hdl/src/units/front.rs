@@ -49,7 +49,7 @@ pub struct Front {
     pub clear: Signal<In, Bit>,
     /// No numbering, issue or retirement is under way, and no burst is outstanding.
     pub quiet: Signal<Out, Bit>,
-    /// Every slot and line is empty and nothing is being numbered.
+    /// Every slot and line was empty and nothing was being numbered in the cycle before.
     pub idle: Signal<Out, Bit>,
     /// Order number of the last numbered item.
     pub order: Signal<Out, Bits<64>>,
@@ -181,6 +181,7 @@ pub struct Front {
     host_port: HostPort,
     queue: HostQueue,
     saved_index: DFF<Bits<7>>,
+    idle_now: DFF<Bit>,
     saved_live: Signal<Local, Bits<32>>,
     saved_ticket: Signal<Local, Ticket>,
     closed: Signal<Local, Bit>,
@@ -276,6 +277,7 @@ impl Default for Front {
             host_port: Default::default(),
             queue: Default::default(),
             saved_index: Default::default(),
+            idle_now: Default::default(),
             saved_live: Default::default(),
             saved_ticket: Default::default(),
             closed: Default::default(),
@@ -288,7 +290,7 @@ impl Default for Front {
 impl Logic for Front {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, saved_index);
+        dff_setup!(self, clock, saved_index, idle_now);
         clock!(
             self,
             clock,
@@ -561,8 +563,9 @@ impl Logic for Front {
         self.saved_line_order.next = self.queue.save_order.val();
 
         self.quiet.next = self.dispatcher.quiet.val() & self.queue.quiet.val() & !self.ordering.busy.val();
-        self.idle.next =
+        self.idle_now.d.next =
             self.dispatcher.empty.val() & self.queue.empty.val() & self.decoder.idle.val() & !self.ordering.busy.val();
+        self.idle.next = self.idle_now.q.val();
 
         self.ev_accepted.next = self.ordering.enter_slot.val();
         self.ev_retired.next = self.dispatcher.retire_ok.val();

@@ -56,8 +56,10 @@ impl RtlCard {
             busy: 0,
             waveform: traced.then_some(0),
         };
+        card.pins.settle();
         (0..RESET_CYCLES).for_each(|_| card.edge());
         reset.drive(&mut card.pins, true);
+        card.pins.settle();
         (0..RELEASE_CYCLES).for_each(|_| card.edge());
         Ok(card)
     }
@@ -92,10 +94,10 @@ impl RtlCard {
         }
     }
 
-    /// The clock's edges.
+    /// The clock's edges, after the model has settled.
     #[inline]
     fn edge(&mut self) {
-        let Some(time) = &mut self.waveform else { return self.pins.model.cycle(self.clock) };
+        let Some(time) = &mut self.waveform else { return self.pins.model.edge(self.clock) };
         // Two instants a cycle, so that the waveform shows the clock.
         for level in [1, 0] {
             self.pins.model.set_u64(self.clock, level);

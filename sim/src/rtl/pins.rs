@@ -54,7 +54,7 @@ impl Pins {
     #[inline]
     pub fn settle(&mut self) {
         if std::mem::take(&mut self.changed) {
-            self.model.eval();
+            self.model.settle();
         }
     }
 }

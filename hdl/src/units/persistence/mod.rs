@@ -232,6 +232,7 @@ pub struct Persistence {
     public_state: DFF<Bits<3>>,
     open: DFF<Bit>,
     stopped: DFF<Bit>,
+    clearing: DFF<Bit>,
     quiesced: DFF<Bit>,
     gating: DFF<Bit>,
     saving: DFF<Bit>,
@@ -419,6 +420,7 @@ impl Default for Persistence {
             public_state: Default::default(),
             open: Default::default(),
             stopped: Default::default(),
+            clearing: Default::default(),
             quiesced: Default::default(),
             gating: Default::default(),
             saving: Default::default(),
@@ -537,6 +539,7 @@ impl Logic for Persistence {
             public_state,
             open,
             stopped,
+            clearing,
             quiesced,
             gating,
             saving,
@@ -628,7 +631,8 @@ impl Logic for Persistence {
 
         // Pulses and handshakes, unless a phase says otherwise.
         self.firmware_load.next = false;
-        self.clear.next = false;
+        self.clear.next = self.clearing.q.val();
+        self.clearing.d.next = false;
         self.map_restore_valid.next = false;
         self.inject_command_valid.next = false;
         self.inject_store_valid.next = false;
@@ -1166,7 +1170,7 @@ impl Logic for Persistence {
                 {
                     self.counting.d.next = false;
                     self.reset_pending.d.next = false;
-                    self.clear.next = true;
+                    self.clearing.d.next = true;
                     self.phase.d.next = Phase::Open;
                 }
                 if self.power_fail.val() {
@@ -1335,7 +1339,7 @@ impl Logic for Persistence {
                 self.public_state.d.next = self.is_saved.val();
                 if self.clean.q.val() & self.reset_pending.q.val() & !self.power_fail.val() {
                     self.reset_pending.d.next = false;
-                    self.clear.next = true;
+                    self.clearing.d.next = true;
                     self.phase.d.next = Phase::Reset;
                 }
             }

@@ -71,8 +71,8 @@ struct Bench<'a> {
     rng: ChaCha8Rng,
     requesters: Vec<Requester>,
     oracle: BTreeMap<u64, Line>,
-    /// Grants in order: (write, beats).
-    grants: Vec<(usize, bool, u64)>,
+    /// Bursts in the order in which the memory takes them: (write, beats).
+    grants: Vec<(bool, u64)>,
     longest_wait: u64,
     /// The system asks in one of so many cycles.
     system_every: u64,
@@ -151,10 +151,19 @@ impl<'a> Bench<'a> {
             }
         }
         self.memory.act(self.dut);
+        self.note_grant("ar", false);
+        self.note_grant("aw", true);
         (0..REQUESTERS).for_each(|index| self.take_data(index));
-        let granted: usize = (0..REQUESTERS).map(|index| self.answers_to(index)).sum();
-        assert!(granted <= 1, "two requests are granted in a cycle");
+        (0..REQUESTERS).for_each(|index| self.answers_to(index));
         self.dut.cycle();
+    }
+
+    /// Notes a burst that an address channel hands to the memory.
+    fn note_grant(&mut self, channel: &str, write: bool) {
+        let [valid, ready] = ["valid", "ready"].map(|end| self.dut.get_bool(&format!("m${channel}{end}")));
+        if valid && ready {
+            self.grants.push((write, self.dut.get_u64(&format!("m${channel}len")) + 1));
+        }
     }
 
     /// The port takes a line of a requester.
@@ -169,30 +178,27 @@ impl<'a> Bench<'a> {
         self.requesters[index].written_lines += 1;
     }
 
-    /// Takes what the port gives a requester; how many of its requests were granted.
-    fn answers_to(&mut self, index: usize) -> usize {
+    /// Takes what the port gives a requester.
+    fn answers_to(&mut self, index: usize) {
         let pin = |bench: &Self, pin: fn(&Pins) -> PortId| pin(&bench.requesters[index].pins);
-        let mut granted = 0;
+        let mut taken = false;
         let [rd_ready, wr_ready] = [pin(self, |p| p.rd_ready), pin(self, |p| p.wr_ready)].map(|port| self.high(port));
         if rd_ready && let Some((line, beats, tag)) = self.requesters[index].asks_read.take() {
             let lines = self.requesters[index].reads.entry(tag).or_default();
             lines.extend((0..beats).map(|beat| (line + beat, beat + 1 == beats)));
-            self.grants.push((index, false, beats));
-            granted += 1;
+            taken = true;
         }
         if wr_ready && let Some((line, beats, tag)) = self.requesters[index].asks_write.take() {
-            assert!(self.requesters.iter().all(|r| r.data.is_empty()), "data of an earlier burst is not taken");
             for beat in 0..beats {
                 let data = std::array::from_fn(|_| self.rng.random());
                 let strobes = if self.rng.random_bool(0.5) { u64::MAX } else { self.rng.random() };
                 self.requesters[index].data.push_back((line + beat, data, strobes));
             }
             *self.requesters[index].answers.entry(tag).or_default() += 1;
-            self.grants.push((index, true, beats));
-            granted += 1;
+            taken = true;
         }
         let r = &mut self.requesters[index];
-        r.waited = if granted == 0 && (r.asks_read.is_some() || r.asks_write.is_some()) { r.waited + 1 } else { 0 };
+        r.waited = if !taken && (r.asks_read.is_some() || r.asks_write.is_some()) { r.waited + 1 } else { 0 };
         self.longest_wait = self.longest_wait.max(r.waited);
         if self.high(pin(self, |p| p.rdata_valid)) {
             let tag = self.dut.read(pin(self, |p| p.rdata_tag)).to_u64();
@@ -210,7 +216,6 @@ impl<'a> Bench<'a> {
             *count = count.checked_sub(1).expect("a write of that tag is unanswered");
             assert!(!self.high(pin(self, |p| p.b_error)));
         }
-        granted
     }
 
     fn drain(&mut self) {
@@ -261,7 +266,7 @@ fn a_direction_keeps_the_port_for_2_kib_and_nobody_starves() {
             bench.step(1.0, 1.0);
         }
         let (mut runs, mut run) = (Vec::new(), (false, 0));
-        for (_, write, beats) in &bench.grants {
+        for (write, beats) in &bench.grants {
             if *write != run.0 {
                 runs.push(run.1);
                 run = (*write, 0);
@@ -271,7 +276,8 @@ fn a_direction_keeps_the_port_for_2_kib_and_nobody_starves() {
         let longest = runs.iter().max().copied().unwrap_or(0);
         let mean = runs.iter().sum::<u64>() as f64 / runs.len() as f64;
         println!("beats a direction: mean {mean:.1}, at most {longest}; longest wait {} cycles", bench.longest_wait);
-        assert!(longest < DIRECTION_BEATS + 16);
+        // The burst that passes the budget, and one more.
+        assert!(longest < DIRECTION_BEATS + 2 * 16);
         assert!(bench.longest_wait <= 16 * 2 * REQUESTERS as u64 * 2, "{} cycles", bench.longest_wait);
         let shares: Vec<_> = (0..UNITS).map(|u| bench.requesters[u].read_lines).collect();
         let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());

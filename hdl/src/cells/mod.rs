@@ -8,6 +8,7 @@
 //! | [`Widen`], [`Concat`], [`Gather`] | widths that add up | checked when the cell is made |
 //! | [`PriorityPick`] | the lowest set bit | 2 to 64 requests |
 //! | [`RoundRobin`] | the next set bit in turn, nobody starves | 2 to 64 requests |
+//! | [`OneHotMux`] | the input that a one-hot selects | 2 to 64 inputs |
 //! | [`Fifo`] | show-ahead queue with a count | 2^K entries |
 //! | [`Crc32cBlock`] | CRC-32C of 64 bytes a cycle | latency 3 |
 //!
@@ -20,6 +21,7 @@ mod byte_ram;
 pub(crate) mod crc32c_block;
 mod fifo;
 mod join;
+mod one_hot_mux;
 mod pick;
 mod register;
 
@@ -28,6 +30,7 @@ pub use byte_ram::ByteRam;
 pub use crc32c_block::Crc32cBlock;
 pub use fifo::Fifo;
 pub use join::{Concat, Gather, Widen};
+pub use one_hot_mux::OneHotMux;
 pub use pick::{PriorityPick, RoundRobin};
 pub use register::Register;
 

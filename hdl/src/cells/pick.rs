@@ -9,10 +9,80 @@ fn check(n: usize, k: usize) {
     assert!(1 << k >= n && 1 << (k - 1) < n, "{k} bits are not the index width of {n} requests");
 }
 
-/// The index of the lowest set bit of the net `from`, as a Verilog expression; 0 when there is none.
-fn lowest(from: &str, n: usize, k: usize) -> String {
-    let chain: String = (0..n - 1).map(|i| format!("{from}[{i}] ? {k}'d{i} : ")).collect();
-    format!("{chain}{from}[{last}] ? {k}'d{last} : {k}'d0", last = n - 1)
+/// Bits that one LUT level of a [`Tree`] looks at together.
+const RADIX: usize = 4;
+
+/// The lowest set bit of a net, found in groups of four, of groups of four, and so on: two LUT levels a step where a chain of
+/// multiplexers takes one for each few requests.
+struct Tree {
+    /// Verilog that declares the nets below.
+    text: String,
+    /// Net: some bit is set.
+    any: String,
+    /// Net of K bits: the index of the lowest; 0 when there is none.
+    index: String,
+    /// Net of N bits: a lower one is set.
+    blocked: String,
+}
+
+impl Tree {
+    /// Over the `n` bits of the net `from`; all names start with `name`.
+    fn new(name: &str, from: &str, n: usize, k: usize) -> Self {
+        let mut text = format!("wire [{}:0] {name}_a0 = {from};\n", n - 1);
+        let mut width = n;
+        let mut widths = vec![n];
+        let mut level = 0;
+        while width > 1 {
+            level += 1;
+            text += &Self::level(name, level, width);
+            width = width.div_ceil(RADIX);
+            widths.push(width);
+        }
+        for level in (0..widths.len() - 1).rev() {
+            text += &Self::blocks(name, level, widths[level], level + 2 == widths.len());
+        }
+        text += &format!("wire [{}:0] {name}_index = {name}_i{level}_0[{}:0];\n", k - 1, k - 1);
+        Tree {
+            text,
+            any: format!("{name}_a{level}"),
+            index: format!("{name}_index"),
+            blocked: format!("{name}_b0"),
+        }
+    }
+
+    /// `any` of each group, and the index of its lowest within it.
+    fn level(name: &str, level: usize, width: usize) -> String {
+        let below = level - 1;
+        let groups = width.div_ceil(RADIX);
+        let bit = |i: usize| if i < width { format!("{name}_a{below}[{i}]") } else { "1'b0".into() };
+        let inner = |i: usize| if i < width { format!("{name}_i{below}_{i}") } else { format!("{}'d0", 2 * below) };
+        let mut text = String::new();
+        let mut anys = Vec::new();
+        for group in 0..groups {
+            let [a, b, c, d] = std::array::from_fn(|i| bit(RADIX * group + i));
+            anys.push(format!("{a} | {b} | {c} | {d}"));
+            let select = format!("~{a} & ~{b} & ({c} | {d}), ~{a} & ({b} | ~{c} & {d})");
+            let [e, f, g, h] = std::array::from_fn(|i| inner(RADIX * group + i));
+            let rest = if below == 0 { String::new() } else { format!(", {a} ? {e} : {b} ? {f} : {c} ? {g} : {h}") };
+            text += &format!("wire [{}:0] {name}_i{level}_{group} = {{ {select}{rest} }};\n", 2 * level - 1);
+        }
+        anys.reverse();
+        text += &format!("wire [{}:0] {name}_a{level} = {{ {} }};\n", groups - 1, anys.join(", "));
+        text
+    }
+
+    /// Whether a lower bit is set: one of the same group, or of a lower group.
+    fn blocks(name: &str, level: usize, width: usize, last: bool) -> String {
+        let lower = |i: usize| {
+            let mut terms: Vec<String> = (i - i % RADIX..i).map(|j| format!("{name}_a{level}[{j}]")).collect();
+            if !last {
+                terms.push(format!("{name}_b{}[{}]", level + 1, i / RADIX));
+            }
+            if terms.is_empty() { "1'b0".to_string() } else { terms.join(" | ") }
+        };
+        let bits: Vec<String> = (0..width).rev().map(lower).collect();
+        format!("wire [{}:0] {name}_b{level} = {{ {} }};\n", width - 1, bits.join(", "))
+    }
 }
 
 /// The lowest of N requests, combinationally.
@@ -27,12 +97,19 @@ pub struct PriorityPick<const N: usize, const K: usize> {
     pub any: Signal<Out, Bit>,
     /// The lowest that asks; 0 if nobody does.
     pub index: Signal<Out, Bits<K>>,
+    /// The same, one-hot; 0 if nobody asks.
+    pub grant: Signal<Out, Bits<N>>,
 }
 
 impl<const N: usize, const K: usize> Default for PriorityPick<N, K> {
     fn default() -> Self {
         check(N, K);
-        Self { requests: Default::default(), any: Default::default(), index: Default::default() }
+        Self {
+            requests: Default::default(),
+            any: Default::default(),
+            index: Default::default(),
+            grant: Default::default(),
+        }
     }
 }
 
@@ -41,17 +118,23 @@ impl<const N: usize, const K: usize> Logic for PriorityPick<N, K> {
         let requests = self.requests.val().to_u64();
         self.any.next = requests != 0;
         self.index.next = lowest_set(requests).into();
+        self.grant.next = (requests & requests.wrapping_neg()).into();
     }
 
     fn connect(&mut self) {
         self.any.connect();
         self.index.connect();
+        self.grant.connect();
     }
 
     fn hdl(&self) -> Verilog {
+        let Tree { text, any, index, blocked } = Tree::new("low", "requests", N, K);
         Verilog::Custom(format!(
-            "always @(*) begin\n    any = |requests;\n    index = {};\nend\n",
-            lowest("requests", N, K)
+            "{text}always @(*) begin\n\
+             \x20   any = {any};\n\
+             \x20   index = {index};\n\
+             \x20   grant = requests & ~{blocked};\n\
+             end\n"
         ))
     }
 }
@@ -61,7 +144,7 @@ fn lowest_set(requests: u64) -> u64 {
     if requests == 0 { 0 } else { u64::from(requests.trailing_zeros()) }
 }
 
-crate::dut_ports!([const N: usize, const K: usize] PriorityPick<N, K> { requests, any, index });
+crate::dut_ports!([const N: usize, const K: usize] PriorityPick<N, K> { requests, any, index, grant });
 
 /// The next of N requests in turn.
 ///
@@ -142,21 +225,30 @@ impl<const N: usize, const K: usize> Logic for RoundRobin<N, K> {
     }
 
     fn hdl(&self) -> Verilog {
+        let above = Tree::new("high", "requests & later", N, K);
+        let all = Tree::new("low", "requests", N, K);
         Verilog::Custom(format!(
             "reg [{top}:0] later;\n\
-             wire [{top}:0] above = requests & later;\n\
-             wire [{top}:0] pool = (|above) ? above : requests;\n\
              initial later = {{{N}{{1'b1}}}};\n\
+             {above_text}{all_text}\
+             wire [{top}:0] lower = {above_any} ? {above_lower} : {all_lower};\n\
              always @(*) begin\n\
-             \x20   any = |requests;\n\
-             \x20   grant = pool & (~pool + {N}'d1);\n\
-             \x20   index = {index};\n\
+             \x20   any = {any};\n\
+             \x20   grant = {above_any} ? (requests & later & ~{above_lower}) : (requests & ~{all_lower});\n\
+             \x20   index = {above_any} ? {above_index} : {all_index};\n\
              end\n\
              always @(posedge clock)\n\
              \x20   if (reset) later <= {{{N}{{1'b1}}}};\n\
-             \x20   else if (take & any) later <= ~(grant | (grant - {N}'d1));\n",
+             \x20   else if (take & any) later <= lower;\n",
             top = N - 1,
-            index = lowest("pool", N, K),
+            above_text = above.text,
+            above_any = above.any,
+            above_lower = above.blocked,
+            above_index = above.index,
+            all_text = all.text,
+            any = all.any,
+            all_lower = all.blocked,
+            all_index = all.index,
         ))
     }
 

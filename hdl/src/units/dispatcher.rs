@@ -10,7 +10,8 @@ use rust_hdl::prelude::*;
 ///
 /// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
 /// without being issued, but for unmap. A log that fails latches its entry; it, and a log that retires as Latched, keeps its slot
-/// until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued two cycles later where a unit has room.
+/// until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
+/// where a unit has room, one every three cycles; a command retires two cycles after it is done, one every three cycles.
 #[derive(LogicBlock)]
 pub struct Dispatcher {
     /// Rising edge.
@@ -30,7 +31,7 @@ pub struct Dispatcher {
 
     /// Some slot is free.
     pub slot_any: Signal<Out, Bit>,
-    /// The lowest free slot.
+    /// A free slot.
     pub slot_index: Signal<Out, Bits<5>>,
     /// A command enters that slot.
     pub enter_valid: Signal<In, Bit>,
@@ -123,9 +124,16 @@ pub struct Dispatcher {
     pick_mask: Signal<Local, Bits<32>>,
     retire_mask: Signal<Local, Bits<32>>,
     free: PriorityPick<32, 5>,
+    /// The slot that is offered as free, picked ahead.
+    spare: Register<Bit>,
+    spare_index: Register<Bits<5>>,
+    spare_mask: Register<Bits<32>>,
     pick: RoundRobin<32, 5>,
     picked: DFF<Bit>,
     picked_slot: DFF<Bits<5>>,
+    /// What is picked may be issued, or retires as Latched; as of the cycle before.
+    goes: DFF<Bit>,
+    halts: DFF<Bit>,
     leaves: Signal<Local, Bit>,
     stops: Signal<Local, Bit>,
     units: RoundRobin<4, 2>,
@@ -135,6 +143,10 @@ pub struct Dispatcher {
     retiring: DFF<Bit>,
     slot: DFF<Bits<5>>,
     status: DFF<Bits<8>>,
+    /// The ticket of what retires was read.
+    known: DFF<Bit>,
+    ticket: DFF<Ticket>,
+    ticket_now: Signal<Local, Ticket>,
     fires: Signal<Local, Bit>,
     wants: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
@@ -212,9 +224,14 @@ impl Default for Dispatcher {
             pick_mask: Default::default(),
             retire_mask: Default::default(),
             free: Default::default(),
+            spare: Default::default(),
+            spare_index: Default::default(),
+            spare_mask: Default::default(),
             pick: Default::default(),
             picked: Default::default(),
             picked_slot: Default::default(),
+            goes: Default::default(),
+            halts: Default::default(),
             leaves: Default::default(),
             stops: Default::default(),
             units: Default::default(),
@@ -224,6 +241,9 @@ impl Default for Dispatcher {
             retiring: Default::default(),
             slot: Default::default(),
             status: Default::default(),
+            known: Default::default(),
+            ticket: Default::default(),
+            ticket_now: Default::default(),
             fires: Default::default(),
             wants: Default::default(),
             good: Default::default(),
@@ -247,8 +267,8 @@ impl Default for Dispatcher {
 impl Logic for Dispatcher {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, picked, picked_slot, retiring, slot, status);
-        clock!(self, clock, alive, issued, failed, pick, units, done, steps);
+        dff_setup!(self, clock, picked, picked_slot, goes, halts, retiring, slot, status, known, ticket);
+        clock!(self, clock, alive, spare, spare_index, spare_mask, issued, failed, pick, units, done, steps);
         self.alive.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
         self.failed.reset.next = self.reset.val();
@@ -263,31 +283,33 @@ impl Logic for Dispatcher {
         self.slots_lost.next = self.failed.q.val() == self.all_slots.val();
         self.empty.next = !self.alive.q.val().any();
 
-        // What retires now; its fields come from the slot's ticket.
+        // What retires now; its fields come from the slot's ticket, which is read a cycle before.
         self.retire_slot.next = self.slot.q.val();
+        self.ticket.d.next = self.retire_ticket.val();
+        self.ticket_now.next = self.ticket.q.val();
         self.good.next = !self.status.q.val().any();
         self.began.next = self.status.q.val().get_bit(7);
-        self.wants.next = self.retire_ticket.val().complete | !self.good.val();
-        self.fires.next = self.retiring.q.val() & (!self.wants.val() | self.record_ready.val());
-        self.record_valid.next = self.retiring.q.val() & self.wants.val();
-        self.map.next = self.retire_ticket.val().map;
+        self.wants.next = self.ticket_now.val().complete | !self.good.val();
+        self.fires.next = self.known.q.val() & (!self.wants.val() | self.record_ready.val());
+        self.record_valid.next = self.known.q.val() & self.wants.val();
+        self.map.next = self.ticket_now.val().map;
         self.is_closing.next = self.closing.val() >> self.map.val();
         // A log that was accepted and is refused by the latch has logged as little as the one that failed.
         self.stays.next = self.fires.val()
             & (self.began.val() | (self.status.q.val() == self.latched_status.val()))
-            & self.retire_ticket.val().logs
+            & self.ticket_now.val().logs
             & !self.is_closing.val().get_bit(0);
         self.retire_valid.next = self.fires.val();
         self.retire_failed.next = self.stays.val();
-        self.commit_valid.next = self.fires.val() & self.good.val() & self.retire_ticket.val().commits;
-        self.latch_valid.next = self.fires.val() & self.began.val() & self.retire_ticket.val().logs;
-        self.free_valid.next = self.fires.val() & self.good.val() & self.retire_ticket.val().unmaps;
+        self.commit_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().commits;
+        self.latch_valid.next = self.fires.val() & self.began.val() & self.ticket_now.val().logs;
+        self.free_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().unmaps;
         self.retire_map.next = self.map.val();
-        self.retire_txid.next = self.retire_ticket.val().txid;
+        self.retire_txid.next = self.ticket_now.val().txid;
         self.retire_status.next = self.status.q.val();
-        self.retire_page.next = self.retire_ticket.val().page;
-        self.retire_tag.next = self.retire_ticket.val().tag;
-        self.retire_order.next = self.retire_ticket.val().order;
+        self.retire_page.next = self.ticket_now.val().page;
+        self.retire_tag.next = self.ticket_now.val().tag;
+        self.retire_order.next = self.ticket_now.val().order;
         self.retire_ok.next = self.fires.val() & self.good.val();
         self.retire_bad.next = self.fires.val() & self.began.val();
         self.retire_refused.next = self.fires.val() & !self.good.val() & !self.began.val();
@@ -301,10 +323,7 @@ impl Logic for Dispatcher {
             self.unit_ready.i[i].next = self.issue_ready[i].val();
         }
         self.units.requests.next = self.unit_ready.o.val();
-        self.leaves.next = self.picked.q.val()
-            & !self.quiesce.val()
-            & self.units.any.val()
-            & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.leaves.next = self.goes.q.val() & !self.quiesce.val() & self.units.any.val();
         self.units.take.next = self.leaves.val();
         for i in 0..4 {
             self.issue_valid[i].next = self.leaves.val() & self.units.grant.val().get_bit(i);
@@ -314,18 +333,19 @@ impl Logic for Dispatcher {
         for i in 0..4 {
             self.done_asks.i[i].next = self.done_valid[i].val();
         }
-        self.done_asks.i[4].next =
-            self.picked.q.val() & !self.quiesce.val() & self.is_latched.val().get_bit(0) & !self.issue_unmaps.val();
+        self.done_asks.i[4].next = self.halts.q.val() & !self.quiesce.val();
         self.done.requests.next = self.done_asks.o.val();
         self.done.take.next = false;
         self.stops.next = false;
         for i in 0..4 {
             self.done_ready[i].next = false;
         }
+        self.known.d.next = self.retiring.q.val();
         if self.fires.val() {
             self.retiring.d.next = false;
+            self.known.d.next = false;
         }
-        if !self.retiring.q.val() | self.fires.val() {
+        if !self.retiring.q.val() {
             self.done.take.next = self.done.any.val();
             self.retiring.d.next = self.done.any.val();
             self.slot.d.next = self.picked_slot.q.val();
@@ -342,22 +362,36 @@ impl Logic for Dispatcher {
         self.pick.requests.next = self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
         self.pick.take.next = false;
         self.pick_mask.next = self.none.val();
-        if !self.quiesce.val() & (!self.picked.q.val() | self.leaves.val() | self.stops.val()) {
+        self.goes.d.next = self.picked.q.val() & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.halts.d.next = self.picked.q.val() & self.is_latched.val().get_bit(0) & !self.issue_unmaps.val();
+        if self.leaves.val() | self.stops.val() {
+            self.picked.d.next = false;
+            self.goes.d.next = false;
+            self.halts.d.next = false;
+        }
+        if !self.quiesce.val() & !self.picked.q.val() {
             self.pick.take.next = self.pick.any.val();
             self.picked.d.next = self.pick.any.val();
             self.picked_slot.d.next = self.pick.index.val();
-            if self.pick.any.val() {
-                self.pick_mask.next = self.one.val() << self.pick.index.val();
-            }
+            self.pick_mask.next = self.pick.grant.val();
         }
 
         // Slots.
-        self.free.requests.next = !self.alive.q.val();
-        self.slot_any.next = self.free.any.val();
-        self.slot_index.next = self.free.index.val();
+        self.free.requests.next = !self.alive.q.val() & !self.spare_mask.q.val();
+        self.spare.reset.next = self.reset.val();
+        self.spare_index.reset.next = self.reset.val();
+        self.spare_mask.reset.next = self.reset.val();
+        self.spare.enable.next = !self.spare.q.val() | self.enter_valid.val();
+        self.spare_index.enable.next = !self.spare.q.val() | self.enter_valid.val();
+        self.spare_mask.enable.next = !self.spare.q.val() | self.enter_valid.val();
+        self.spare.d.next = self.free.any.val();
+        self.spare_index.d.next = self.free.index.val();
+        self.spare_mask.d.next = self.free.grant.val();
+        self.slot_any.next = self.spare.q.val();
+        self.slot_index.next = self.spare_index.q.val();
         self.enter_mask.next = self.none.val();
         if self.enter_valid.val() {
-            self.enter_mask.next = self.one.val() << self.free.index.val();
+            self.enter_mask.next = self.spare_mask.q.val();
         }
         self.retire_mask.next = self.none.val();
         if self.fires.val() {
@@ -394,7 +428,10 @@ impl Logic for Dispatcher {
         self.quiet.next = !self.retiring.q.val() & !self.done.any.val() & !self.leaves.val();
         if self.reset.val() {
             self.picked.d.next = false;
+            self.goes.d.next = false;
+            self.halts.d.next = false;
             self.retiring.d.next = false;
+            self.known.d.next = false;
         }
     }
 }

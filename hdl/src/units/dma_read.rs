@@ -37,7 +37,8 @@ struct Arrival {
 /// Guarantees: requests only what the line FIFO has room for; all requests of a unit have one tag, so that their data comes
 /// in order. A burst is at most 16 lines and stays inside 4 KiB. With `quiesce` no new request is made; one that is made
 /// stays until it is taken.
-/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst a cycle.
+/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two
+/// cycles.
 #[derive(LogicBlock)]
 pub struct DmaRead {
     /// Rising edge.
@@ -195,7 +196,7 @@ impl Logic for DmaRead {
         self.burst.left.next = self.state.q.val().left;
         self.form.next = self.state.q.val().active
             & !self.quiesce.val()
-            & (!self.state.q.val().requested | self.rd_ready.val())
+            & !self.state.q.val().requested
             & (self.burst.lines.val() <= self.credit.q.val());
         self.load.next = !self.queue.empty.val()
             & !self.arrivals.full.val()

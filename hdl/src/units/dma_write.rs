@@ -38,8 +38,8 @@ struct Beats {
 /// Guarantees: a burst is requested only when its data is at hand, is at most 16 lines and stays inside 4 KiB. Only the bytes
 /// of a copy's range are strobed, unless it writes whole lines; after a memory error nothing is strobed for its context.
 /// With `quiesce` no new request is made; one that is made stays until it is taken, and its data follows.
-/// Bound: a line that enters the FIFO of an idle unit is requested in the cycle after the next; then one burst a cycle. At most
-/// 63 bursts of a context are unanswered.
+/// Bound: a line that enters the FIFO of an idle unit is requested in the cycle after the next; then one burst every two cycles.
+/// At most 63 bursts of a context are unanswered.
 #[derive(LogicBlock)]
 pub struct DmaWrite {
     /// Rising edge.
@@ -241,7 +241,7 @@ impl Logic for DmaWrite {
         self.is_copy.next = !self.present.q.val().generate_head & !self.present.q.val().store;
         self.possible.next = self.state.q.val().active
             & !self.quiesce.val()
-            & (!self.state.q.val().requested | self.wr_ready.val())
+            & !self.state.q.val().requested
             & (self.present.q.val().context | (self.unanswered[0].q.val() != self.most6.val()))
             & (!self.present.q.val().context | (self.unanswered[1].q.val() != self.most6.val()));
         self.form.next = self.possible.val()

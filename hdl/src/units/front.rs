@@ -531,7 +531,6 @@ impl Logic for Front {
         self.queue.quiesce.next = self.quiesce.val();
         self.queue.ready.next = self.matrix.ready_lines.val();
         self.queue.ins_valid.next = self.ordering.enter_line.val();
-        self.queue.ins_index.next = self.queue.free_index.val();
         self.queue.ins_write.next = self.ordering.enter_write.val();
         self.queue.ins_line.next = self.ordering.enter_address.val();
         self.queue.ins_order.next = self.ordering.enter_order.val();

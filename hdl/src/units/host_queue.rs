@@ -38,7 +38,8 @@ crate::port_record!(HostAnswer { id, error, tag, data });
 ///
 /// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
 /// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
-/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same.
+/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same. Bound: a load and a
+/// store every two cycles.
 #[derive(LogicBlock)]
 pub struct HostQueue {
     /// Rising edge.
@@ -47,12 +48,10 @@ pub struct HostQueue {
     pub reset: Signal<In, Bit>,
     /// Some line is free.
     pub free_any: Signal<Out, Bit>,
-    /// The lowest free line.
+    /// A free line.
     pub free_index: Signal<Out, Bits<6>>,
-    /// An access enters.
+    /// An access enters that line; only while `free_any`.
     pub ins_valid: Signal<In, Bit>,
-    /// Its line.
-    pub ins_index: Signal<In, Bits<6>>,
     /// It stores.
     pub ins_write: Signal<In, Bit>,
     /// Its line address.
@@ -118,6 +117,10 @@ pub struct HostQueue {
     pick_write: Signal<Local, Bits<64>>,
     pick_read: Signal<Local, Bits<64>>,
     free: PriorityPick<64, 6>,
+    /// The line that is offered as free, picked ahead.
+    spare: Register<Bit>,
+    spare_index: Register<Bits<6>>,
+    spare_mask: Register<Bits<64>>,
     data: AsyncRam<Bits<512>, 6, 1>,
     lines: AsyncRam<HostLine, 6, 3>,
     writer: RoundRobin<64, 6>,
@@ -167,7 +170,6 @@ impl Default for HostQueue {
             free_any: Default::default(),
             free_index: Default::default(),
             ins_valid: Default::default(),
-            ins_index: Default::default(),
             ins_write: Default::default(),
             ins_line: Default::default(),
             ins_data: Default::default(),
@@ -205,6 +207,9 @@ impl Default for HostQueue {
             pick_write: Default::default(),
             pick_read: Default::default(),
             free: Default::default(),
+            spare: Default::default(),
+            spare_index: Default::default(),
+            spare_mask: Default::default(),
             data: Default::default(),
             lines: Default::default(),
             writer: Default::default(),
@@ -256,6 +261,9 @@ impl Logic for HostQueue {
             self,
             clock,
             alive,
+            spare,
+            spare_index,
+            spare_mask,
             stores,
             issued,
             data,
@@ -289,9 +297,19 @@ impl Logic for HostQueue {
         self.reading.enable.next = true;
         self.live.next = self.alive.q.val();
         self.empty.next = !self.alive.q.val().any();
-        self.free.requests.next = !self.alive.q.val();
-        self.free_any.next = self.free.any.val();
-        self.free_index.next = self.free.index.val();
+        // A free line is offered from a register; the next one is picked while it is.
+        self.free.requests.next = !self.alive.q.val() & !self.spare_mask.q.val();
+        self.spare.reset.next = self.reset.val();
+        self.spare_index.reset.next = self.reset.val();
+        self.spare_mask.reset.next = self.reset.val();
+        self.spare.enable.next = !self.spare.q.val() | self.ins_valid.val();
+        self.spare_index.enable.next = !self.spare.q.val() | self.ins_valid.val();
+        self.spare_mask.enable.next = !self.spare.q.val() | self.ins_valid.val();
+        self.spare.d.next = self.free.any.val();
+        self.spare_index.d.next = self.free.index.val();
+        self.spare_mask.d.next = self.free.grant.val();
+        self.free_any.next = self.spare.q.val();
+        self.free_index.next = self.spare_index.q.val();
 
         // The memory's answers retire lines.
         self.write_table.read_address[0].next = self.mem.b_tag.val();
@@ -388,13 +406,19 @@ impl Logic for HostQueue {
         self.reader.take.next = false;
         self.pick_write.next = self.none.val();
         self.pick_read.next = self.none.val();
-        if (!self.write_held.q.val() | self.sends.val()) & !self.quiesce.val() {
+        if self.sends.val() {
+            self.write_held.d.next = false;
+        }
+        if self.loads.val() {
+            self.read_held.d.next = false;
+        }
+        if !self.write_held.q.val() & !self.quiesce.val() {
             self.writer.take.next = self.writer.any.val();
             self.write_held.d.next = self.writer.any.val();
             self.write_index.d.next = self.writer.index.val();
             self.pick_write.next = self.writer.grant.val();
         }
-        if (!self.read_held.q.val() | self.loads.val()) & !self.quiesce.val() {
+        if !self.read_held.q.val() & !self.quiesce.val() {
             self.reader.take.next = self.reader.any.val();
             self.read_held.d.next = self.reader.any.val();
             self.read_index.d.next = self.reader.index.val();
@@ -418,7 +442,7 @@ impl Logic for HostQueue {
         // Lines.
         self.enter_mask.next = self.none.val();
         if self.ins_valid.val() {
-            self.enter_mask.next = self.one.val() << self.ins_index.val();
+            self.enter_mask.next = self.spare_mask.q.val();
         }
         self.alive.d.next =
             (self.alive.q.val() & !self.leave_write.val() & !self.leave_read.val()) | self.enter_mask.val();
@@ -429,10 +453,10 @@ impl Logic for HostQueue {
             self.stores.d.next = self.stores.q.val() | self.enter_mask.val();
         }
         self.data.write_enable.next = self.ins_valid.val();
-        self.data.write_address.next = self.ins_index.val();
+        self.data.write_address.next = self.spare_index.q.val();
         self.data.write_data.next = self.ins_data.val();
         self.lines.write_enable.next = self.ins_valid.val();
-        self.lines.write_address.next = self.ins_index.val();
+        self.lines.write_address.next = self.spare_index.q.val();
         self.lines.write_data.next = self.no_line.val();
         self.lines.write_data.next.line = self.ins_line.val();
         self.lines.write_data.next.strobes = self.ins_strb.val();
@@ -462,7 +486,6 @@ crate::dut_ports!(HostQueue {
     free_any,
     free_index,
     ins_valid,
-    ins_index,
     ins_write,
     ins_line,
     ins_data,

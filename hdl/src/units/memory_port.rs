@@ -1,7 +1,8 @@
 //! The way to memory.
 
+use super::request_stage::RequestStage;
 use crate::bundles::{AxiMaster, HOST_QUEUE, MemoryResponder, REQUESTERS};
-use crate::cells::{Concat, Gather, Register, RoundRobin, Widen};
+use crate::cells::{Concat, Gather, OneHotMux, Register, RoundRobin, Widen};
 use rust_hdl::prelude::*;
 
 /// Beats that one direction gets while the other waits: 2 KiB.
@@ -32,11 +33,13 @@ enum Source {
 /// Joins the requesters to one AXI4 port.
 ///
 /// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps the port until 32 beats are asked
-/// for while the other waits (the burst that passes them is whole), and gives it up at once when it has nothing to ask.
+/// for while the other waits (the burst that passes them is whole, and one more may follow it, because the count is a cycle
+/// behind), and gives it up at once when it has nothing to ask.
 /// A write burst is granted only when the data of every earlier one is taken, the last beat at the latest in that
 /// cycle, and its own data is asked for from the next cycle on: data is never waited for. Responses go to the requester that
 /// the identifier names; requesters and memory need not keep any order between identifiers.
-/// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken. At most 1023 bursts are outstanding.
+/// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken; the system's requests, which come from
+/// deep logic, pass a [`RequestStage`] first and all others come from registers. At most 512 bursts of a direction are outstanding.
 #[derive(LogicBlock)]
 pub struct MemoryPort {
     /// Rising edge.
@@ -47,7 +50,7 @@ pub struct MemoryPort {
     pub req: [MemoryResponder; REQUESTERS],
     /// Memory.
     pub m: AxiMaster<40, 512, 64, 6>,
-    /// No burst is outstanding.
+    /// No burst is asked for or outstanding.
     pub quiet: Signal<Out, Bit>,
     /// Pulse: a line was read for a unit.
     pub ev_read_line: Signal<Out, Bit>,
@@ -60,6 +63,14 @@ pub struct MemoryPort {
     wr_any: Gather<REQUESTERS>,
     rd_turn: RoundRobin<REQUESTERS, 3>,
     wr_turn: RoundRobin<REQUESTERS, 3>,
+    rd_stage: RequestStage,
+    wr_stage: RequestStage,
+    rd_line: OneHotMux<Bits<34>, REQUESTERS>,
+    rd_beats: OneHotMux<Bits<6>, REQUESTERS>,
+    rd_tag: OneHotMux<Bits<3>, REQUESTERS>,
+    wr_line: OneHotMux<Bits<34>, REQUESTERS>,
+    wr_beats: OneHotMux<Bits<6>, REQUESTERS>,
+    wr_tag: OneHotMux<Bits<3>, REQUESTERS>,
     rd_id: Concat<3, 3, 6>,
     wr_id: Concat<3, 3, 6>,
     rd_address: Concat<34, 6, 40>,
@@ -98,17 +109,16 @@ pub struct MemoryPort {
     spent: Signal<Local, Bit>,
     do_read: Signal<Local, Bit>,
     do_write: Signal<Local, Bit>,
-    rd_index: Signal<Local, Bits<3>>,
-    wr_index: Signal<Local, Bits<3>>,
-    rd_beats: Signal<Local, Bits<6>>,
-    wr_beats: Signal<Local, Bits<6>>,
-    asked: Signal<Local, Bits<6>>,
+    /// A burst was granted in the cycle before: its beats less one, and whether the direction changed with it.
+    granted: DFF<Bit>,
+    asked: DFF<Bits<6>>,
+    turned: DFF<Bit>,
     rest: Signal<Local, Bits<6>>,
+    idle: Signal<Local, Bit>,
     r_index: Signal<Local, Bits<3>>,
     b_index: Signal<Local, Bits<3>>,
     one6: Constant<Bits<6>>,
     one10: Constant<Bits<10>>,
-    most10: Constant<Bits<10>>,
     whole_budget: Constant<Bits<6>>,
     size: Constant<Bits<3>>,
     incrementing: Constant<Bits<2>>,
@@ -130,6 +140,14 @@ impl Default for MemoryPort {
             wr_any: Default::default(),
             rd_turn: Default::default(),
             wr_turn: Default::default(),
+            rd_stage: Default::default(),
+            wr_stage: Default::default(),
+            rd_line: Default::default(),
+            rd_beats: Default::default(),
+            rd_tag: Default::default(),
+            wr_line: Default::default(),
+            wr_beats: Default::default(),
+            wr_tag: Default::default(),
             rd_id: Default::default(),
             wr_id: Default::default(),
             rd_address: Default::default(),
@@ -165,17 +183,15 @@ impl Default for MemoryPort {
             spent: Default::default(),
             do_read: Default::default(),
             do_write: Default::default(),
-            rd_index: Default::default(),
-            wr_index: Default::default(),
-            rd_beats: Default::default(),
-            wr_beats: Default::default(),
+            granted: Default::default(),
             asked: Default::default(),
+            turned: Default::default(),
             rest: Default::default(),
+            idle: Default::default(),
             r_index: Default::default(),
             b_index: Default::default(),
             one6: Constant::new(1.into()),
             one10: Constant::new(1.into()),
-            most10: Constant::new(Bits::<10>::mask()),
             whole_budget: Constant::new(DIRECTION_BEATS.into()),
             budget: Register::new(DIRECTION_BEATS.into()),
             size: Constant::new(6.into()),
@@ -188,9 +204,9 @@ impl Default for MemoryPort {
 impl Logic for MemoryPort {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, w_source);
+        dff_setup!(self, clock, w_source, granted, asked, turned);
         clock!(
-            self, clock, rd_turn, wr_turn, state, budget, reads, writes, ar_id, ar_address, ar_length, aw_id,
+            self, clock, rd_stage, wr_stage, rd_turn, wr_turn, state, budget, reads, writes, ar_id, ar_address, ar_length, aw_id,
             aw_address, aw_length, w_left, w_data, w_strobe, r_valid, r_id, r_data, r_last, r_error, b_valid, b_id,
             b_error
         );
@@ -210,21 +226,33 @@ impl Logic for MemoryPort {
         self.writes.d.next = self.writes.q.val();
 
         // Who asks. `system` hides the others.
-        for i in 0..6 {
-            self.rd_any.i[i].next = self.req[i].rd_valid.val() & !self.req[5].rd_valid.val();
-            self.wr_any.i[i].next = self.req[i].wr_valid.val() & !self.req[5].wr_valid.val();
+        self.idle.next = !self.reads.q.val().any() & !self.writes.q.val().any();
+        self.rd_stage.reset.next = self.reset.val();
+        self.rd_stage.valid.next = self.req[5].rd_valid.val();
+        self.rd_stage.line.next = self.req[5].rd_line.val();
+        self.rd_stage.beats.next = self.req[5].rd_beats.val();
+        self.rd_stage.tag.next = self.req[5].rd_tag.val();
+        self.wr_stage.reset.next = self.reset.val();
+        self.wr_stage.valid.next = self.req[5].wr_valid.val();
+        self.wr_stage.line.next = self.req[5].wr_line.val();
+        self.wr_stage.beats.next = self.req[5].wr_beats.val();
+        self.wr_stage.tag.next = self.req[5].wr_tag.val();
+        if self.rd_stage.held.val() | self.wr_stage.held.val() {
+            self.idle.next = false;
         }
-        self.rd_any.i[5].next = self.req[5].rd_valid.val();
-        self.wr_any.i[5].next = self.req[5].wr_valid.val();
+        for i in 0..5 {
+            self.rd_any.i[i].next = self.req[i].rd_valid.val() & !self.rd_stage.held.val();
+            self.wr_any.i[i].next = self.req[i].wr_valid.val() & !self.wr_stage.held.val();
+        }
+        self.rd_any.i[5].next = self.rd_stage.held.val();
+        self.wr_any.i[5].next = self.wr_stage.held.val();
         self.rd_turn.requests.next = self.rd_any.o.val();
         self.wr_turn.requests.next = self.wr_any.o.val();
-        self.rd_index.next = self.rd_turn.index.val();
-        self.wr_index.next = self.wr_turn.index.val();
 
         // Which direction.
-        self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val()) & (self.reads.q.val() != self.most10.val());
+        self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val()) & !self.reads.q.val().get_bit(9);
         self.aw_free.next =
-            (!self.state.q.val().aw | self.m.awready.val()) & (self.writes.q.val() != self.most10.val());
+            (!self.state.q.val().aw | self.m.awready.val()) & !self.writes.q.val().get_bit(9);
         self.w_free.next = !self.state.q.val().w | self.m.wready.val();
         self.w_take.next = self.state.q.val().streaming & self.w_free.val();
         self.spent.next = !self.budget.q.val().any();
@@ -238,49 +266,63 @@ impl Logic for MemoryPort {
         self.wr_turn.take.next = self.do_write.val();
 
         // The request.
-        self.rd_address.high.next = self.req[0].rd_line.val();
-        self.rd_beats.next = self.req[0].rd_beats.val();
-        self.rd_id.low.next = self.req[0].rd_tag.val();
-        self.wr_address.high.next = self.req[0].wr_line.val();
-        self.wr_beats.next = self.req[0].wr_beats.val();
-        self.wr_id.low.next = self.req[0].wr_tag.val();
-        for i in 0..6 {
-            if self.rd_index.val().index() == i {
-                self.rd_address.high.next = self.req[i].rd_line.val();
-                self.rd_beats.next = self.req[i].rd_beats.val();
-                self.rd_id.low.next = self.req[i].rd_tag.val();
-            }
-            if self.wr_index.val().index() == i {
-                self.wr_address.high.next = self.req[i].wr_line.val();
-                self.wr_beats.next = self.req[i].wr_beats.val();
-                self.wr_id.low.next = self.req[i].wr_tag.val();
-            }
+        for i in 0..5 {
+            self.rd_line.i[i].next = self.req[i].rd_line.val();
+            self.rd_beats.i[i].next = self.req[i].rd_beats.val();
+            self.rd_tag.i[i].next = self.req[i].rd_tag.val();
+            self.wr_line.i[i].next = self.req[i].wr_line.val();
+            self.wr_beats.i[i].next = self.req[i].wr_beats.val();
+            self.wr_tag.i[i].next = self.req[i].wr_tag.val();
             self.req[i].rd_ready.next = self.do_read.val() & self.rd_turn.grant.val().get_bit(i);
             self.req[i].wr_ready.next = self.do_write.val() & self.wr_turn.grant.val().get_bit(i);
         }
+        self.rd_line.i[5].next = self.rd_stage.held_line.val();
+        self.rd_beats.i[5].next = self.rd_stage.held_beats.val();
+        self.rd_tag.i[5].next = self.rd_stage.held_tag.val();
+        self.wr_line.i[5].next = self.wr_stage.held_line.val();
+        self.wr_beats.i[5].next = self.wr_stage.held_beats.val();
+        self.wr_tag.i[5].next = self.wr_stage.held_tag.val();
+        self.req[5].rd_ready.next = self.rd_stage.ready.val();
+        self.req[5].wr_ready.next = self.wr_stage.ready.val();
+        self.rd_stage.take.next = self.do_read.val() & self.rd_turn.grant.val().get_bit(5);
+        self.wr_stage.take.next = self.do_write.val() & self.wr_turn.grant.val().get_bit(5);
+        self.rd_line.select.next = self.rd_turn.grant.val();
+        self.rd_beats.select.next = self.rd_turn.grant.val();
+        self.rd_tag.select.next = self.rd_turn.grant.val();
+        self.wr_line.select.next = self.wr_turn.grant.val();
+        self.wr_beats.select.next = self.wr_turn.grant.val();
+        self.wr_tag.select.next = self.wr_turn.grant.val();
+        self.rd_address.high.next = self.rd_line.o.val();
+        self.wr_address.high.next = self.wr_line.o.val();
         self.rd_address.low.next = 0.into();
         self.wr_address.low.next = 0.into();
-        self.rd_id.high.next = self.rd_index.val();
-        self.wr_id.high.next = self.wr_index.val();
-        self.rd_length.i.next = self.rd_beats.val();
-        self.wr_length.i.next = self.wr_beats.val();
+        self.rd_id.high.next = self.rd_turn.index.val();
+        self.rd_id.low.next = self.rd_tag.o.val();
+        self.wr_id.high.next = self.wr_turn.index.val();
+        self.wr_id.low.next = self.wr_tag.o.val();
+        self.rd_length.i.next = self.rd_beats.o.val();
+        self.wr_length.i.next = self.wr_beats.o.val();
 
-        // What the direction may still ask for.
-        self.asked.next = self.rd_beats.val();
-        if self.do_write.val() {
-            self.asked.next = self.wr_beats.val();
-        }
-        self.rest.next = self.budget.q.val();
-        self.ev_direction.next = false;
-        if (self.do_read.val() & self.state.q.val().writing) | (self.do_write.val() & !self.state.q.val().writing) {
-            self.rest.next = self.whole_budget.val();
-            self.ev_direction.next = true;
-        }
+        // What the direction may still ask for, a cycle behind the grants.
+        self.ev_direction.next =
+            (self.do_read.val() & self.state.q.val().writing) | (self.do_write.val() & !self.state.q.val().writing);
         if self.do_read.val() | self.do_write.val() {
             self.state.d.next.writing = self.do_write.val();
+        }
+        self.granted.d.next = self.do_read.val() | self.do_write.val();
+        self.turned.d.next = self.ev_direction.val();
+        self.asked.d.next = self.rd_beats.o.val();
+        if self.serve_write.val() {
+            self.asked.d.next = self.wr_beats.o.val();
+        }
+        self.rest.next = self.budget.q.val();
+        if self.turned.q.val() {
+            self.rest.next = self.whole_budget.val();
+        }
+        if self.granted.q.val() {
             self.budget.d.next = 0.into();
-            if self.rest.val() > self.asked.val() {
-                self.budget.d.next = self.rest.val() - self.asked.val() - self.one6.val();
+            if self.rest.val() > self.asked.q.val() {
+                self.budget.d.next = self.rest.val() - self.asked.q.val() - self.one6.val();
             }
         }
 
@@ -383,7 +425,7 @@ impl Logic for MemoryPort {
         }
         if self.do_write.val() {
             self.state.d.next.streaming = true;
-            self.w_left.d.next = self.wr_beats.val();
+            self.w_left.d.next = self.wr_beats.o.val();
             self.w_source.d.next = Source::Unit0;
             if self.wr_turn.grant.val().get_bit(1) {
                 self.w_source.d.next = Source::Unit1;
@@ -461,7 +503,7 @@ impl Logic for MemoryPort {
         if !self.do_write.val() & self.b_valid.q.val() {
             self.writes.d.next = self.writes.q.val() - self.one10.val();
         }
-        self.quiet.next = !self.reads.q.val().any() & !self.writes.q.val().any();
+        self.quiet.next = self.idle.val();
         self.ev_read_line.next = self.r_valid.q.val() & (self.r_index.val() < self.host_queue.val());
         self.ev_write_line.next = self.req[0].wdata_ready.val()
             | self.req[1].wdata_ready.val()

@@ -29,5 +29,6 @@ pub mod persistence;
 pub mod range_table;
 pub mod registers;
 pub mod request_slots;
+pub mod request_stage;
 pub mod sequencer;
 pub mod system_mux;

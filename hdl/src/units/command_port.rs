@@ -120,6 +120,7 @@ pub struct CommandPort {
     old_mask: Signal<Local, Bits<64>>,
     old_bytes: Signal<Local, Bits<512>>,
     mask: Signal<Local, Bits<64>>,
+    mask_now: DFF<Bits<64>>,
     merged: MergeBytes,
     in_page: Signal<Local, Bit>,
     full: Signal<Local, Bit>,
@@ -200,6 +201,7 @@ impl Default for CommandPort {
             old_mask: Default::default(),
             old_bytes: Default::default(),
             mask: Default::default(),
+            mask_now: Default::default(),
             merged: Default::default(),
             in_page: Default::default(),
             full: Default::default(),
@@ -236,6 +238,7 @@ impl Logic for CommandPort {
             data,
             strobes,
             whole,
+            mask_now,
             id,
             timer,
             has_address,
@@ -268,7 +271,7 @@ impl Logic for CommandPort {
             // A byte comes twice: a new command has begun.
             self.mask.next = self.strobes.q.val();
         }
-        self.full.next = self.mask.val() == self.all.val();
+        self.full.next = self.mask_now.q.val() == self.all.val();
         self.merged.old.next = self.old_bytes.val();
         self.merged.new_bytes.next = self.data.q.val();
         self.merged.strobes.next = self.strobes.q.val();
@@ -276,7 +279,10 @@ impl Logic for CommandPort {
         self.bytes.write_data.next = self.merged.o.val();
         self.bytes.write_enable.next = false;
         self.masks.write_address.next = self.slot.o.val();
-        self.masks.write_data.next = self.mask.val();
+        self.masks.write_data.next = self.mask_now.q.val();
+        if self.full.val() {
+            self.masks.write_data.next = self.none.val();
+        }
         self.masks.write_enable.next = false;
 
         self.crc.valid.next = false;
@@ -370,18 +376,21 @@ impl Logic for CommandPort {
                 self.whole.d.next = self.merged.o.val();
                 self.timer.d.next = self.zero2.val();
                 self.step.d.next = Step::Answer;
+                self.mask_now.d.next = self.mask.val();
                 if self.in_page.val() {
                     self.bytes.write_enable.next = true;
-                    self.masks.write_enable.next = true;
-                    if self.full.val() {
-                        self.masks.write_data.next = self.none.val();
-                        self.step.d.next = Step::Check;
-                    }
+                    self.step.d.next = Step::Check;
                 }
             }
             Step::Check => {
                 self.crc.valid.next = !self.timer.q.val().any();
                 self.timer.d.next = self.timer.q.val() + self.one2.val();
+                if !self.timer.q.val().any() {
+                    self.masks.write_enable.next = true;
+                    if !self.full.val() {
+                        self.step.d.next = Step::Answer;
+                    }
+                }
                 if self.timer.q.val() == self.last_wait.val() {
                     self.step.d.next = Step::Pass;
                     if self.good.val() & self.desk_frees.val() {

@@ -172,8 +172,9 @@ fn an_item_is_ready_when_what_it_waits_for_has_retired() {
         dut.set("set_bits", bits);
         dut.cycle();
         dut.set("set_valid", false);
+        dut.cycle();
         assert!(dut.get_bool("held_host"));
-        dut.run(3);
+        dut.run(2);
         assert_eq!(dut.get("ready_lines"), 0u64);
         dut.set("retire_slot_valid", true);
         dut.set("retire_slot", 3u64);

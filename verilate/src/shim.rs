@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn the_clock_is_found_among_the_triggers() {
-        let line = |event: &str| format!("VL_DBG_MSGS(\"'\" + tag + \"' region trigger index 1 is active: {event}\\n\");");
+        let line =
+            |event: &str| format!("VL_DBG_MSGS(\"'\" + tag + \"' region trigger index 1 is active: {event}\\n\");");
         assert_eq!(clock_of_line(&line("@(posedge clk)")), Some(1));
         assert_eq!(clock_of_line(&line("@([hybrid] a.b)")), None);
     }

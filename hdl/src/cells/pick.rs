@@ -42,12 +42,7 @@ impl Tree {
             text += &Self::blocks(name, level, widths[level], level + 2 == widths.len());
         }
         text += &format!("wire [{}:0] {name}_index = {name}_i{level}_0[{}:0];\n", k - 1, k - 1);
-        Tree {
-            text,
-            any: format!("{name}_a{level}"),
-            index: format!("{name}_index"),
-            blocked: format!("{name}_b0"),
-        }
+        Tree { text, any: format!("{name}_a{level}"), index: format!("{name}_index"), blocked: format!("{name}_b0") }
     }
 
     /// `any` of each group, and the index of its lowest within it.
@@ -61,10 +56,12 @@ impl Tree {
         for group in 0..groups {
             let [a, b, c, d] = std::array::from_fn(|i| bit(RADIX * group + i));
             anys.push(format!("{a} | {b} | {c} | {d}"));
-            let select = format!("~{a} & ~{b} & ({c} | {d}), ~{a} & ({b} | ~{c} & {d})");
+            let net = format!("{name}_i{level}_{group}");
+            text += &format!("wire [1:0] {net}s = {{ ~{a} & ~{b} & ({c} | {d}), ~{a} & ({b} | ~{c} & {d}) }};\n");
             let [e, f, g, h] = std::array::from_fn(|i| inner(RADIX * group + i));
-            let rest = if below == 0 { String::new() } else { format!(", {a} ? {e} : {b} ? {f} : {c} ? {g} : {h}") };
-            text += &format!("wire [{}:0] {name}_i{level}_{group} = {{ {select}{rest} }};\n", 2 * level - 1);
+            let rest = format!("{net}s[1] ? ({net}s[0] ? {h} : {g}) : ({net}s[0] ? {f} : {e})");
+            let rest = if below == 0 { String::new() } else { format!(", {rest}") };
+            text += &format!("wire [{}:0] {net} = {{ {net}s{rest} }};\n", 2 * level - 1);
         }
         anys.reverse();
         text += &format!("wire [{}:0] {name}_a{level} = {{ {} }};\n", groups - 1, anys.join(", "));

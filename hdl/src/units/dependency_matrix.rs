@@ -47,14 +47,16 @@ pub struct DependencyMatrix {
     pub ready_slots: Signal<Out, Bits<32>>,
     /// Complete rows without a bit: host lines.
     pub ready_lines: Signal<Out, Bits<64>>,
-    /// Pulse: a row was completed with at least one bit, by a command.
+    /// Pulse, two cycles later: a row was completed with at least one bit, by a command.
     pub held_command: Signal<Out, Bit>,
-    /// Pulse: a row was completed with at least one bit, by a host access.
+    /// Pulse, two cycles later: a row was completed with at least one bit, by a host access.
     pub held_host: Signal<Out, Bit>,
     _rows: Box<[u128; ITEMS]>,
     _complete: u128,
     _ready: u128,
     _any: bool,
+    /// What was set in the cycle before: with bits, completely, by a command.
+    _set: Option<(bool, bool, bool)>,
 }
 
 impl Default for DependencyMatrix {
@@ -84,6 +86,7 @@ impl Default for DependencyMatrix {
             _complete: 0,
             _ready: 0,
             _any: false,
+            _set: None,
         }
     }
 }
@@ -106,21 +109,25 @@ impl DependencyMatrix {
         // What the registers showed is what `ready` follows, one cycle later.
         let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
         self._ready = ready;
-        let mut held = false;
+        // Who was held is told a cycle later still: only counters listen.
+        let held = self._set.is_some_and(|(bits, ..)| bits || self._any);
+        let done = self._set.filter(|(_, end, _)| *end && held);
+        self.held_command.next = done.is_some_and(|(.., command)| command);
+        self.held_host.next = done.is_some_and(|(.., command)| !command);
+        if let Some((_, end, _)) = self._set {
+            self._any = held && !end;
+        }
+        self._set = None;
         for (i, row) in self._rows.iter_mut().enumerate() {
             *row &= !clear_of(i);
         }
         if let Some((row, bits)) = set {
-            self._rows[row] |= bits & !clear_of(row);
-            held = bits & !clear_of(row) != 0 || self._any;
-            self._any = held && !self.set_end.val();
-        }
-        let done = set.is_some() && self.set_end.val();
-        let row = self.set_row.val().index();
-        self.held_command.next = done && held && row < REQUEST_SLOTS;
-        self.held_host.next = done && held && row >= REQUEST_SLOTS;
-        if done {
-            self._complete |= 1 << row;
+            let bits = bits & !clear_of(row);
+            self._rows[row] |= bits;
+            self._set = Some((bits != 0, self.set_end.val(), row < REQUEST_SLOTS));
+            if self.set_end.val() {
+                self._complete |= 1 << row;
+            }
         }
         if self.enter_valid.val() {
             let row = self.enter_row.val().index();
@@ -129,7 +136,7 @@ impl DependencyMatrix {
             self._ready &= !(1 << row);
         }
         if self.reset.val() {
-            (self._complete, self._ready, self._any) = (0, 0, false);
+            (self._complete, self._ready, self._any, self._set) = (0, 0, false, None);
         }
     }
 }
@@ -161,8 +168,9 @@ impl Logic for DependencyMatrix {
             "reg [{top}:0] rows [0:{top}];\n\
              reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
+             reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
              integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; changed = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
              always @(*) begin\n\
              \x20   hosts = {{ {lines}'d0, let_go}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
@@ -174,7 +182,7 @@ impl Logic for DependencyMatrix {
              \x20   end\n\
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
              \x20   mine = set_bits & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
-             \x20   held = set_valid & ((|mine) | any);\n\
+             \x20   held = set_now & ((|mine_now) | any);\n\
              \x20   ready_slots = ready[{ls}:0];\n\
              \x20   ready_lines = ready[{top}:{slots}];\n\
              end\n\
@@ -185,15 +193,18 @@ impl Logic for DependencyMatrix {
              \x20       for (i = 0; i < {slots}; i = i + 1) rows[i] <= rows[i] & ~commands;\n\
              \x20       for (i = {slots}; i <= {top}; i = i + 1) rows[i] <= rows[i] & ~hosts;\n\
              \x20   end\n\
-             \x20   held_command <= held & set_end & (set_row < 7'd{slots});\n\
-             \x20   held_host <= held & set_end & (set_row >= 7'd{slots});\n\
+             \x20   held_command <= held & end_now & command_now;\n\
+             \x20   held_host <= held & end_now & ~command_now;\n\
+             \x20   set_now <= set_valid;\n\
+             \x20   if (set_now) any <= held & ~end_now;\n\
              \x20   if (set_valid) begin\n\
-             \x20       rows[set_row] <= (rows[set_row] & ~((set_row < 7'd{slots}) ? commands : hosts)) | mine;\n\
-             \x20       any <= held & ~set_end;\n\
+             \x20       mine_now <= mine; end_now <= set_end; command_now <= set_row < 7'd{slots};\n\
+             \x20       for (i = 0; i <= {top}; i = i + 1)\n\
+             \x20           if (set_row == i[6:0]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
              \x20       if (set_end) complete[set_row] <= 1'b1;\n\
              \x20   end\n\
              \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; end\n\
-             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; end\n\
+             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; end\n\
              end\n",
             ls = slots - 1,
             n = ITEMS,

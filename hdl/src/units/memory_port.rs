@@ -1,7 +1,7 @@
 //! The way to memory.
 
 use super::request_stage::RequestStage;
-use crate::bundles::{AxiMaster, HOST_QUEUE, MemoryResponder, REQUESTERS};
+use crate::bundles::{AxiMaster, MemoryResponder, REQUESTERS};
 use crate::cells::{Concat, Gather, OneHotMux, Register, RoundRobin, Widen};
 use rust_hdl::prelude::*;
 
@@ -93,11 +93,15 @@ pub struct MemoryPort {
     w_data: Register<Bits<512>>,
     w_strobe: Register<Bits<64>>,
     r_valid: Register<Bit>,
+    /// Whose the data is, a bit each.
+    r_for: [Register<Bit>; REQUESTERS],
     r_id: Register<Bits<6>>,
     r_data: Register<Bits<512>>,
     r_last: Register<Bit>,
     r_error: Register<Bit>,
     b_valid: Register<Bit>,
+    /// Whose the answer is, a bit each.
+    b_for: [Register<Bit>; REQUESTERS],
     b_id: Register<Bits<6>>,
     b_error: Register<Bit>,
 
@@ -122,7 +126,6 @@ pub struct MemoryPort {
     whole_budget: Constant<Bits<6>>,
     size: Constant<Bits<3>>,
     incrementing: Constant<Bits<2>>,
-    host_queue: Constant<Bits<3>>,
 }
 
 impl Default for MemoryPort {
@@ -168,11 +171,13 @@ impl Default for MemoryPort {
             w_data: Default::default(),
             w_strobe: Default::default(),
             r_valid: Default::default(),
+            r_for: Default::default(),
             r_id: Default::default(),
             r_data: Default::default(),
             r_last: Default::default(),
             r_error: Default::default(),
             b_valid: Default::default(),
+            b_for: Default::default(),
             b_id: Default::default(),
             b_error: Default::default(),
             ar_free: Default::default(),
@@ -196,7 +201,6 @@ impl Default for MemoryPort {
             budget: Register::new(DIRECTION_BEATS.into()),
             size: Constant::new(6.into()),
             incrementing: Constant::new(1.into()),
-            host_queue: Constant::new((HOST_QUEUE as u64).into()),
         }
     }
 }
@@ -206,9 +210,9 @@ impl Logic for MemoryPort {
     fn update(&mut self) {
         dff_setup!(self, clock, w_source, granted, asked, turned);
         clock!(
-            self, clock, rd_stage, wr_stage, rd_turn, wr_turn, state, budget, reads, writes, ar_id, ar_address, ar_length, aw_id,
-            aw_address, aw_length, w_left, w_data, w_strobe, r_valid, r_id, r_data, r_last, r_error, b_valid, b_id,
-            b_error
+            self, clock, rd_stage, wr_stage, rd_turn, wr_turn, state, budget, reads, writes, ar_id, ar_address,
+            ar_length, aw_id, aw_address, aw_length, w_left, w_data, w_strobe, r_valid, r_id, r_data, r_last, r_error,
+            b_valid, b_id, b_error
         );
         self.rd_turn.reset.next = self.reset.val();
         self.wr_turn.reset.next = self.reset.val();
@@ -251,8 +255,7 @@ impl Logic for MemoryPort {
 
         // Which direction.
         self.ar_free.next = (!self.state.q.val().ar | self.m.arready.val()) & !self.reads.q.val().get_bit(9);
-        self.aw_free.next =
-            (!self.state.q.val().aw | self.m.awready.val()) & !self.writes.q.val().get_bit(9);
+        self.aw_free.next = (!self.state.q.val().aw | self.m.awready.val()) & !self.writes.q.val().get_bit(9);
         self.w_free.next = !self.state.q.val().w | self.m.wready.val();
         self.w_take.next = self.state.q.val().streaming & self.w_free.val();
         self.spent.next = !self.budget.q.val().any();
@@ -465,7 +468,7 @@ impl Logic for MemoryPort {
         self.r_data.d.next = self.m.rdata.val();
         self.r_last.d.next = self.m.rlast.val();
         self.r_error.d.next = self.m.rresp.val().get_bit(1);
-        self.r_index.next = self.r_id.q.val().get_bits::<3>(3);
+        self.r_index.next = self.m.rid.val().get_bits::<3>(3);
 
         // Write answers.
         self.m.bready.next = true;
@@ -478,16 +481,24 @@ impl Logic for MemoryPort {
         self.b_error.enable.next = self.m.bvalid.val();
         self.b_id.d.next = self.m.bid.val();
         self.b_error.d.next = self.m.bresp.val().get_bit(1);
-        self.b_index.next = self.b_id.q.val().get_bits::<3>(3);
+        self.b_index.next = self.m.bid.val().get_bits::<3>(3);
         for i in 0..6 {
             self.req[i].rdata.next = self.r_data.q.val();
             self.req[i].rdata_tag.next = self.r_id.q.val().get_bits::<3>(0);
             self.req[i].rdata_last.next = self.r_last.q.val();
             self.req[i].rdata_error.next = self.r_error.q.val();
-            self.req[i].rdata_valid.next = self.r_valid.q.val() & (self.r_index.val().index() == i);
+            self.r_for[i].clock.next = self.clock.val();
+            self.r_for[i].reset.next = self.reset.val();
+            self.r_for[i].enable.next = true;
+            self.r_for[i].d.next = self.m.rvalid.val() & (self.r_index.val().index() == i);
+            self.req[i].rdata_valid.next = self.r_for[i].q.val();
             self.req[i].b_tag.next = self.b_id.q.val().get_bits::<3>(0);
             self.req[i].b_error.next = self.b_error.q.val();
-            self.req[i].b_valid.next = self.b_valid.q.val() & (self.b_index.val().index() == i);
+            self.b_for[i].clock.next = self.clock.val();
+            self.b_for[i].reset.next = self.reset.val();
+            self.b_for[i].enable.next = true;
+            self.b_for[i].d.next = self.m.bvalid.val() & (self.b_index.val().index() == i);
+            self.req[i].b_valid.next = self.b_for[i].q.val();
         }
 
         // What is outstanding.
@@ -504,7 +515,8 @@ impl Logic for MemoryPort {
             self.writes.d.next = self.writes.q.val() - self.one10.val();
         }
         self.quiet.next = self.idle.val();
-        self.ev_read_line.next = self.r_valid.q.val() & (self.r_index.val() < self.host_queue.val());
+        self.ev_read_line.next =
+            self.r_for[0].q.val() | self.r_for[1].q.val() | self.r_for[2].q.val() | self.r_for[3].q.val();
         self.ev_write_line.next = self.req[0].wdata_ready.val()
             | self.req[1].wdata_ready.val()
             | self.req[2].wdata_ready.val()

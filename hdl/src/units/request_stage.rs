@@ -67,5 +67,16 @@ impl Logic for RequestStage {
 }
 
 crate::dut_ports!(RequestStage {
-    clock, reset, valid, ready, line, beats, tag, held, held_line, held_beats, held_tag, take
+    clock,
+    reset,
+    valid,
+    ready,
+    line,
+    beats,
+    tag,
+    held,
+    held_line,
+    held_beats,
+    held_tag,
+    take
 });

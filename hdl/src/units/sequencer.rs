@@ -373,7 +373,7 @@ impl Logic for Sequencer {
         if self.done_ready.val() {
             self.state.d.next.done = false;
         }
-        if !self.state.q.val().done | self.done_ready.val() {
+        if !self.state.q.val().done {
             if self.contexts[0].want_done.val() {
                 self.state.d.next.done = true;
                 self.state.d.next.done_slot = self.contexts[0].slot.val();

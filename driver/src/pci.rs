@@ -31,7 +31,8 @@ pub trait Mapping: Send + Sync {
     fn load(&self, offset: u64, data: &mut [u8]);
     /// Stores in program order of this thread, at the granularity of aligned 8-byte words.
     fn store(&self, offset: u64, data: &[u8]);
-    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned.
+    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned. Where the processor has no such
+    /// instruction it is eight aligned words in order, which a command page takes as well (C3).
     fn store_line(&self, offset: u64, line: &[u8; 64]);
     /// Starts the write-back of the lines in the range (`clwb`); complete after [`Mapping::fence`].
     fn write_back(&self, offset: u64, bytes: u64);
@@ -84,8 +85,8 @@ pub enum PciError {
     /// The operating system refused.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
-        what: &'static str,
+        /// What was tried, and on what.
+        what: String,
         /// Why it failed.
         source: std::io::Error,
     },

@@ -16,7 +16,7 @@ pub enum Error {
         problem: Problem,
     },
     /// The operating system refused.
-    #[error("{what}: {source}")]
+    #[error("cannot {what}: {source}; mend what the system reports, then open the pool again")]
     System {
         /// What was tried, and on what.
         what: String,
@@ -24,7 +24,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A range is empty of sense: it leaves the heap of the pool, or wraps.
-    #[error("{length} bytes at offset {offset:#x} leave the pool's heap ({start:#x}..{end:#x}): nothing was read or written", start = heap.start, end = heap.end)]
+    #[error("{length} bytes at offset {offset:#x} leave the pool's heap ({start:#x}..{end:#x}): nothing was read or written; stay inside the heap", start = heap.start, end = heap.end)]
     OutOfRange {
         /// First byte, as an offset in the pool.
         offset: u64,
@@ -34,7 +34,7 @@ pub enum Error {
         heap: Range<u64>,
     },
     /// An offset is not aligned as the call needs.
-    #[error("offset {offset:#x} is not a multiple of {alignment}: nothing was done")]
+    #[error("offset {offset:#x} is not a multiple of {alignment}: nothing was done; give one that is")]
     Misaligned {
         /// The offset.
         offset: u64,
@@ -42,14 +42,14 @@ pub enum Error {
         alignment: u64,
     },
     /// Zero bytes were asked for.
-    #[error("a size of zero bytes makes no sense for {what}: nothing was done")]
+    #[error("a size of zero bytes makes no sense for {what}: nothing was done; ask for at least one")]
     ZeroSize {
         /// The call.
         what: &'static str,
     },
     /// `free` of something that is not an allocated object.
     #[error(
-        "offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed"
+        "offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed; free each object once, by the offset that its allocation gave"
     )]
     NotAllocated {
         /// The offset.
@@ -88,7 +88,7 @@ pub enum Error {
     )]
     Poisoned,
     /// The closure gave up by [`Error::abort`].
-    #[error("the transaction was aborted: {0}")]
+    #[error("the transaction was aborted and has no effect: {0}; mend that, then run it again")]
     Aborted(Box<dyn std::error::Error + Send + Sync>),
     /// The pool's metadata contradicts itself.
     #[error("the pool is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
@@ -103,7 +103,7 @@ pub enum Error {
     Card(#[from] CardError),
     /// The card failed in the middle of a command that writes.
     #[error(
-        "the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined ({source})"
+        "the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined; restore them from a copy ({source})"
     )]
     Damaged {
         /// First damaged byte, as an offset in the pool.
@@ -124,7 +124,7 @@ pub enum Error {
         lanes: u16,
     },
     /// The log of a thread holds something else.
-    #[error("the log of thread {thread} holds {holds}, and cannot take {wanted} before NearPM_commit_log ends it")]
+    #[error("the log of thread {thread} holds {holds}, and cannot take {wanted}: end it first, with NearPM_commit_log")]
     LogInUse {
         /// The thread.
         thread: u16,
@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// Not an entry of the thread's redo log.
     #[error(
-        "offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied"
+        "offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied; give offset and size of a value as it was logged"
     )]
     NotALog {
         /// The offset.
@@ -204,13 +204,17 @@ pub enum Problem {
     #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
     ReadOnly,
     /// No room on the medium.
-    #[error("needs {needed} bytes and the medium has not that many free; nothing was left behind")]
+    #[error(
+        "needs {needed} bytes and the medium has not that many free; nothing was left behind: free space there, or ask for less"
+    )]
     NoSpace {
         /// Bytes that were asked for.
         needed: u64,
     },
     /// Too small to hold anything.
-    #[error("cannot have {bytes} bytes: with these options the smallest pool has {minimum} bytes")]
+    #[error(
+        "cannot have {bytes} bytes: with these options the smallest pool has {minimum} bytes; ask for that many or more"
+    )]
     TooSmall {
         /// Bytes that were asked for.
         bytes: u64,
@@ -218,7 +222,7 @@ pub enum Problem {
         minimum: u64,
     },
     /// A name that no pool can have.
-    #[error("has a bad name: {rule}")]
+    #[error("has a bad name: {rule}; choose another")]
     BadName {
         /// What names must be like.
         rule: &'static str,

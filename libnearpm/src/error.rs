@@ -88,7 +88,7 @@ pub enum Error {
     )]
     Poisoned,
     /// The closure gave up by [`Error::abort`].
-    #[error("the transaction was aborted and has no effect: {0}; mend that, then run it again")]
+    #[error("the transaction was aborted: {0}")]
     Aborted(Box<dyn std::error::Error + Send + Sync>),
     /// The pool's metadata contradicts itself.
     #[error("the pool is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
@@ -165,7 +165,7 @@ pub enum Problem {
     #[error("exists already; choose another name, or remove it first")]
     Exists,
     /// Not a pool.
-    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed")]
+    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed; give the path of a pool")]
     Foreign {
         /// First eight bytes, little-endian.
         found: u64,
@@ -242,7 +242,7 @@ pub enum Problem {
         limit: usize,
     },
     /// An option that this pool cannot have.
-    #[error("cannot be opened so: {what}")]
+    #[error("cannot be opened so: {what}; change the option")]
     BadOption {
         /// Which, and what to do.
         what: &'static str,
@@ -253,5 +253,104 @@ impl Problem {
     /// The error for a pool.
     pub(crate) fn at(self, location: impl ToString) -> Error {
         Error::Pool { location: location.to_string(), problem: self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the text of each problem must advise; a new variant does not compile before it is here and in [`problems`].
+    fn advice(problem: &Problem) -> &'static str {
+        match problem {
+            Problem::NotFound => "create it first",
+            Problem::Exists => "choose another name, or remove it",
+            Problem::Foreign { .. } => "nothing was changed; give the path of a pool",
+            Problem::Unfinished => "remove it and create it again",
+            Problem::Newer { .. } => "use the library that created it",
+            Problem::Truncated { .. } | Problem::Corrupt { .. } => "restore it from a copy",
+            Problem::InUse => "close it there first",
+            Problem::ReadOnly => "change the permission",
+            Problem::NoSpace { .. } => "free space there, or ask for less",
+            Problem::TooSmall { .. } => "ask for that many or more",
+            Problem::BadName { .. } => "choose another",
+            Problem::UnknownCard { .. } => "register it",
+            Problem::DirectoryFull { .. } => "remove a pool",
+            Problem::BadOption { .. } => "change the option",
+        }
+    }
+
+    fn problems() -> [Problem; 15] {
+        [
+            Problem::NotFound,
+            Problem::Exists,
+            Problem::Foreign { found: 1 },
+            Problem::Unfinished,
+            Problem::Newer { found: 2, supported: 1 },
+            Problem::Truncated { header: 2, found: 1 },
+            Problem::Corrupt { what: "a word", offset: 8 },
+            Problem::InUse,
+            Problem::ReadOnly,
+            Problem::NoSpace { needed: 1 },
+            Problem::TooSmall { bytes: 1, minimum: 2 },
+            Problem::BadName { rule: "names are short" },
+            Problem::UnknownCard { name: "card0".into() },
+            Problem::DirectoryFull { limit: 3 },
+            Problem::BadOption { what: "no lanes" },
+        ]
+    }
+
+    /// As [`advice`], with [`errors`].
+    fn remedy(error: &Error) -> &'static str {
+        match error {
+            Error::Pool { problem, .. } => advice(problem),
+            Error::System { .. } => "mend what the system reports",
+            Error::OutOfRange { .. } => "stay inside the heap",
+            Error::Misaligned { .. } => "give one that is",
+            Error::ZeroSize { .. } => "ask for at least one",
+            Error::NotAllocated { .. } => "free each object once",
+            Error::Full { .. } => "free objects or create a larger pool",
+            Error::TooLarge { .. } => "split it",
+            Error::Nested => "pass it on",
+            Error::Poisoned => "close and open it",
+            // What to do is the program's own to say.
+            Error::Aborted(_) => "try another seat",
+            Error::Corrupt { .. } | Error::Damaged { .. } => "from a copy",
+            Error::Card(_) => "open card and pools again",
+            Error::NoLane { .. } => "create it with more",
+            Error::LogInUse { .. } => "end it first",
+            Error::NotALog { .. } => "give offset and size",
+        }
+    }
+
+    fn errors() -> Vec<Error> {
+        let own = [
+            Error::system("map /a", std::io::ErrorKind::OutOfMemory.into()),
+            Error::OutOfRange { offset: 1, length: 2, heap: 4..8 },
+            Error::Misaligned { offset: 1, alignment: 8 },
+            Error::ZeroSize { what: "alloc" },
+            Error::NotAllocated { offset: 1 },
+            Error::Full { requested: 2, free: 1 },
+            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "PoolOptions::ring_bytes" },
+            Error::Nested,
+            Error::Poisoned,
+            Error::abort("seat 4 is taken, try another seat"),
+            Error::Corrupt { what: "a word", offset: 8 },
+            Error::Card(CardError::Gone),
+            Error::Damaged { offset: 1, length: 2, source: CardError::Gone },
+            Error::NoLane { thread: 3, lanes: 2 },
+            Error::LogInUse { thread: 1, holds: "undo entries", wanted: "a redo entry" },
+            Error::NotALog { offset: 1 },
+        ];
+        own.into_iter().chain(problems().map(|problem| problem.at("/a/pool"))).collect()
+    }
+
+    #[test]
+    fn each_error_says_what_to_do() {
+        for error in errors() {
+            let (text, remedy) = (error.to_string(), remedy(&error));
+            assert!(text.contains(remedy), "{text:?} lacks {remedy:?}");
+            assert!(!matches!(error, Error::Pool { .. }) || text.contains("/a/pool"), "{text:?} does not say where");
+        }
     }
 }

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::arch::asm;
-use std::arch::x86_64::{__cpuid_count, _mm_sfence};
+use std::arch::x86_64::__cpuid_count;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -140,9 +140,10 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
 
     fn fence(&self) {
         // SAFETY: SFENCE is in every x86-64 and touches no memory. MOVDIR64B is weakly ordered without it.
+        #[cfg(not(miri))]
         #[allow(unused_unsafe)]
         unsafe {
-            _mm_sfence();
+            std::arch::x86_64::_mm_sfence();
         }
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     }

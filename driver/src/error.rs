@@ -6,7 +6,7 @@ use nearpm_interface::status::Status;
 use crate::pci::PciError;
 
 macro_rules! command_errors {
-    ($( $name:ident = $text:literal ),* $(,)?) => {
+    ($( $name:ident = $text:literal, $remedy:literal; )*) => {
         /// Why the card did not carry a command out: one variant per status code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
         pub enum CommandError {
@@ -29,6 +29,15 @@ macro_rules! command_errors {
                 }
             }
 
+            /// What to do about it.
+            pub fn remedy(self) -> &'static str {
+                match self {
+                    $( CommandError::$name => $remedy, )*
+                    CommandError::Dropped => "post it again; if it happens again, check the link",
+                    CommandError::Unknown(_) => "use the driver of the card's release",
+                }
+            }
+
             /// Whether the command may have written something before it failed. Where this is
             /// false the card did nothing.
             pub fn had_side_effects(self) -> bool {
@@ -44,19 +53,33 @@ macro_rules! command_errors {
 
 command_errors! {
     BadOpcode = "the firmware in force has no program for the opcode",
+        "load firmware that has one (Card::load_firmware), or let the CPU do it";
     BadLength = "the length is zero or above the longest command",
+        "split it into commands of at most 256 KiB";
     OutOfRange = "a range wraps, or leaves its pool or its log ring",
+        "give ranges inside what was mapped";
     Unmapped = "the card has no mapping for this pool and thread",
+        "map them first (Card::map_pool)";
     Misaligned = "an address is not aligned as its operand needs",
+        "align it (docs/interface.md has the operands)";
     Overlap = "two ranges of the command overlap",
+        "give ranges that have no 64-byte line in common";
     NotPrivileged = "the command needs the privileged page",
+        "post it on page 0 (Card::map_pool and Card::unmap_pool do)";
     MapFull = "the card's mapping table is full",
+        "unmap a pool and thread that is idle (Card::unmap_pool), or let the CPU do it";
     MapExists = "this pool and thread are mapped already",
+        "use that mapping, or unmap it first (Card::unmap_pool)";
     StaleTransaction = "the transaction identifier is not above the last committed one",
+        "take the next identifier; after a restart, recover the pool and map it with the last one";
     Latched = "an earlier log of this pool and thread failed; the card refuses its commits and logs until it is unmapped",
+        "unmap the pool and thread (Card::unmap_pool), and recover the pool";
     BadParticipants = "the participants mask names a device that the card cannot reach",
+        "give the mask of this card alone";
     MemoryError = "the card's memory answered with an error after the command had begun",
+        "restore the range from a copy, and test the card's memory";
     FirmwareFault = "the firmware of the card met an instruction that it must not execute",
+        "load the firmware of the card's release (Card::load_firmware), and recover the pool";
 }
 
 /// A command that was not carried out.
@@ -83,7 +106,8 @@ impl std::fmt::Display for CommandFailure {
              {length} bytes): {}; ",
             self.error
         )?;
-        f.write_str(if self.error.had_side_effects() { "what it writes is undefined" } else { "it had no effect" })
+        f.write_str(if self.error.had_side_effects() { "what it writes is undefined" } else { "it had no effect" })?;
+        write!(f, ": {}", self.error.remedy())
     }
 }
 
@@ -91,7 +115,7 @@ impl std::fmt::Display for CommandFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FirmwareError {
     /// The bytes are not an image's number.
-    #[error("an image has {expected} bytes, this one has {found}")]
+    #[error("an image has {expected} bytes, this one has {found}: give the whole file that the assembler made")]
     BadSize {
         /// Bytes of an image.
         expected: usize,
@@ -99,22 +123,24 @@ pub enum FirmwareError {
         found: usize,
     },
     /// See [`nearpm_interface::firmware::IMAGE_MAGIC`].
-    #[error("this is not a firmware image (wrong magic)")]
+    #[error("this is not a firmware image (wrong magic): give a file that the assembler made")]
     BadMagic,
     /// The format or instruction version is not the card's.
-    #[error("the image is for another version of the card")]
+    #[error("the image is for another version of the card: assemble it anew with the tools of the card's release")]
     BadVersion,
     /// The checksum does not hold.
-    #[error("the image is damaged (wrong checksum)")]
+    #[error("the image is damaged (wrong checksum): assemble or copy it anew")]
     BadCrc,
     /// Commands are in flight.
-    #[error("commands are in flight; firmware can be changed only when the card is idle")]
+    #[error("commands are in flight: drain every command page (Card::drain), then load it again")]
     NotIdle,
     /// The card's memory failed.
-    #[error("the card's memory answered with an error")]
+    #[error("the card's memory answered with an error: load it again; if it fails again, test the card's memory")]
     MemoryError,
     /// A status that this driver does not know.
-    #[error("the card answered firmware status {0}")]
+    #[error(
+        "the card answered firmware status {0}, which this driver does not know: use the driver of the card's release"
+    )]
     Unknown(u32),
 }
 
@@ -125,7 +151,7 @@ pub enum CardError {
     #[error(transparent)]
     Pci(#[from] PciError),
     /// Another device.
-    #[error("PCI device {vendor:04x}:{device:04x} is not a NearPM card")]
+    #[error("PCI device {vendor:04x}:{device:04x} is not a NearPM card: give the address of one (`lspci -D`)")]
     NotACard {
         /// Vendor that was found.
         vendor: u16,
@@ -133,7 +159,9 @@ pub enum CardError {
         device: u16,
     },
     /// The identity register does not hold the magic.
-    #[error("the identity register reads {found:#010x}: not a NearPM card, or its bitstream is not loaded")]
+    #[error(
+        "the identity register reads {found:#010x}: not a NearPM card, or its bitstream is not loaded; load it, and rescan the bus"
+    )]
     BadIdentity {
         /// What it reads.
         found: u32,
@@ -173,7 +201,9 @@ pub enum CardError {
     #[error("firmware was not loaded: {0}")]
     Firmware(#[from] FirmwareError),
     /// The card did not do something in time.
-    #[error("the card did not {what} within {waited_ns} ns")]
+    #[error(
+        "the card did not {what} within {waited_ns} ns: give it more time (CardOptions::timeout_ns), or reset it and open it again"
+    )]
     Timeout {
         /// What was waited for.
         what: &'static str,
@@ -181,13 +211,15 @@ pub enum CardError {
         waited_ns: u64,
     },
     /// The card has gone.
-    #[error("the card has gone (all ones read): it lost power or was removed")]
+    #[error(
+        "the card has gone (all ones read), because it lost power or was removed: bring it back, and open card and pools again, which recovers them"
+    )]
     Gone,
     /// A command was refused or failed.
     #[error(transparent)]
     Command(#[from] CommandFailure),
     /// A page number, a range or an option outside what the card has.
-    #[error("{what} {value:#x} is above the card's limit of {limit:#x}")]
+    #[error("{what} {value:#x} is above the card's limit of {limit:#x}: nothing was done; stay within it")]
     BeyondCard {
         /// What was asked for.
         what: &'static str,
@@ -221,5 +253,82 @@ mod tests {
         assert!(text.contains("UndoLog") && text.contains("no effect"), "{text}");
         let text = CommandFailure { command, error: CommandError::MemoryError }.to_string();
         assert!(text.contains("undefined"), "{text}");
+    }
+
+    /// What the text of each error must advise; a new variant does not compile before it is here and in [`each`].
+    fn advice(error: &CardError) -> &'static str {
+        match error {
+            CardError::Pci(PciError::NoBar { .. }) => "use those of one release",
+            CardError::Pci(PciError::OutOfBar { .. }) => "give a range inside it",
+            CardError::Pci(PciError::Unsupported { .. }) => "use one that does",
+            CardError::Pci(PciError::Gone) | CardError::Gone => "open card and pools again",
+            CardError::Pci(PciError::System { .. }) => "mend what the system reports",
+            CardError::NotACard { .. } => "give the address of one",
+            CardError::BadIdentity { .. } => "load it",
+            CardError::WrongVersion { .. } => "use the driver",
+            CardError::Loss => "acknowledge the loss",
+            CardError::NoFirmware => "give an image",
+            CardError::FirmwareMissing => "restore the firmware slot",
+            CardError::ShutDown { .. } => "power-cycle or reset it",
+            CardError::Timeout { .. } => "give it more time",
+            CardError::BeyondCard { .. } => "stay within it",
+            CardError::Command(failure) => failure.error.remedy(),
+            CardError::Firmware(error) => match error {
+                FirmwareError::BadSize { .. } => "give the whole file",
+                FirmwareError::BadMagic => "give a file",
+                FirmwareError::BadVersion => "assemble it anew",
+                FirmwareError::BadCrc => "assemble or copy it anew",
+                FirmwareError::NotIdle => "drain every command page",
+                FirmwareError::MemoryError => "load it again",
+                FirmwareError::Unknown(_) => "use the driver",
+            },
+        }
+    }
+
+    /// One error of each kind.
+    fn each() -> Vec<CardError> {
+        let pci = [
+            PciError::NoBar { bar: 3 },
+            PciError::OutOfBar { bar: 0, range: 4096..8192, bytes: 4096 },
+            PciError::Unsupported { what: "an interrupt" },
+            PciError::Gone,
+            PciError::System { what: "map a BAR".into(), source: std::io::ErrorKind::PermissionDenied.into() },
+        ];
+        let firmware = [
+            FirmwareError::BadSize { expected: 4096, found: 1 },
+            FirmwareError::BadMagic,
+            FirmwareError::BadVersion,
+            FirmwareError::BadCrc,
+            FirmwareError::NotIdle,
+            FirmwareError::MemoryError,
+            FirmwareError::Unknown(9),
+        ];
+        let commands = Status::ALL
+            .iter()
+            .filter_map(|&(status, _)| CommandError::from_code(status.code()))
+            .chain([CommandError::Dropped, CommandError::Unknown(0x7f)])
+            .map(|error| CommandFailure { command: Command::default(), error });
+        let card = [
+            CardError::NotACard { vendor: 1, device: 2 },
+            CardError::BadIdentity { found: 1 },
+            CardError::WrongVersion { found: 1, supported: 2 },
+            CardError::Loss,
+            CardError::NoFirmware,
+            CardError::FirmwareMissing,
+            CardError::ShutDown { state: 7 },
+            CardError::Timeout { what: "boot", waited_ns: 1 },
+            CardError::Gone,
+            CardError::BeyondCard { what: "address", value: 2, limit: 1 },
+        ];
+        let pci = pci.into_iter().map(CardError::from);
+        pci.chain(firmware.map(CardError::from)).chain(commands.map(CardError::from)).chain(card).collect()
+    }
+
+    #[test]
+    fn each_error_says_what_to_do() {
+        for error in each() {
+            let (text, advice) = (error.to_string(), advice(&error));
+            assert!(!advice.is_empty() && text.contains(advice), "{text:?} lacks {advice:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`registers`] | the register block, typed |
 //! | [`page`] | a command page: posting, credits, completions |
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
+//! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
 //! | [`error`] | what can go wrong, and whether it had side effects |
 //!
 //! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process.
@@ -20,6 +21,8 @@ pub mod mock;
 pub mod page;
 pub mod pci;
 pub mod registers;
+#[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
+pub mod vfio;
 
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};

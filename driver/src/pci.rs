@@ -31,7 +31,8 @@ pub trait Mapping: Send + Sync {
     fn load(&self, offset: u64, data: &mut [u8]);
     /// Stores in program order of this thread, at the granularity of aligned 8-byte words.
     fn store(&self, offset: u64, data: &[u8]);
-    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned.
+    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned. Where the processor has no such
+    /// instruction it is eight aligned words in order, which a command page takes as well (C3).
     fn store_line(&self, offset: u64, line: &[u8; 64]);
     /// Starts the write-back of the lines in the range (`clwb`); complete after [`Mapping::fence`].
     fn write_back(&self, offset: u64, bytes: u64);
@@ -57,13 +58,15 @@ pub trait DmaBuffer: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum PciError {
     /// The function has no such BAR.
-    #[error("BAR {bar} does not exist")]
+    #[error(
+        "BAR {bar} does not exist: this is no NearPM card, or its bitstream is for another driver; use those of one release"
+    )]
     NoBar {
         /// Number of the BAR.
         bar: usize,
     },
     /// A range leaves its BAR.
-    #[error("range {range:#x?} leaves BAR {bar} of {bytes:#x} bytes")]
+    #[error("range {start:#x}..{end:#x} leaves BAR {bar} of {bytes:#x} bytes: give a range inside it", start = range.start, end = range.end)]
     OutOfBar {
         /// Number of the BAR.
         bar: usize,
@@ -73,19 +76,21 @@ pub enum PciError {
         bytes: u64,
     },
     /// The transport cannot do this.
-    #[error("{what} is not supported by this transport")]
+    #[error("this transport does not support {what}: use one that does, or do without")]
     Unsupported {
         /// What was asked for.
         what: &'static str,
     },
     /// The card does not answer any more.
-    #[error("the card has gone (all ones read): it lost power or was removed")]
+    #[error(
+        "the card has gone (all ones read), because it lost power or was removed: bring it back, and open card and pools again, which recovers them"
+    )]
     Gone,
     /// The operating system refused.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}; mend what the system reports (`dmesg` may say more), then open the card again")]
     System {
-        /// What was tried.
-        what: &'static str,
+        /// What was tried, and on what.
+        what: String,
         /// Why it failed.
         source: std::io::Error,
     },

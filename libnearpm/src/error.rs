@@ -16,7 +16,7 @@ pub enum Error {
         problem: Problem,
     },
     /// The operating system refused.
-    #[error("{what}: {source}")]
+    #[error("cannot {what}: {source}; mend what the system reports, then open the pool again")]
     System {
         /// What was tried, and on what.
         what: String,
@@ -24,7 +24,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A range is empty of sense: it leaves the heap of the pool, or wraps.
-    #[error("{length} bytes at offset {offset:#x} leave the pool's heap ({start:#x}..{end:#x}): nothing was read or written", start = heap.start, end = heap.end)]
+    #[error("{length} bytes at offset {offset:#x} leave the pool's heap ({start:#x}..{end:#x}): nothing was read or written; stay inside the heap", start = heap.start, end = heap.end)]
     OutOfRange {
         /// First byte, as an offset in the pool.
         offset: u64,
@@ -34,7 +34,7 @@ pub enum Error {
         heap: Range<u64>,
     },
     /// An offset is not aligned as the call needs.
-    #[error("offset {offset:#x} is not a multiple of {alignment}: nothing was done")]
+    #[error("offset {offset:#x} is not a multiple of {alignment}: nothing was done; give one that is")]
     Misaligned {
         /// The offset.
         offset: u64,
@@ -42,14 +42,14 @@ pub enum Error {
         alignment: u64,
     },
     /// Zero bytes were asked for.
-    #[error("a size of zero bytes makes no sense for {what}: nothing was done")]
+    #[error("a size of zero bytes makes no sense for {what}: nothing was done; ask for at least one")]
     ZeroSize {
         /// The call.
         what: &'static str,
     },
     /// `free` of something that is not an allocated object.
     #[error(
-        "offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed"
+        "offset {offset:#x} is not the start of an allocated object (freed twice, or never allocated): nothing was freed; free each object once, by the offset that its allocation gave"
     )]
     NotAllocated {
         /// The offset.
@@ -103,7 +103,7 @@ pub enum Error {
     Card(#[from] CardError),
     /// The card failed in the middle of a command that writes.
     #[error(
-        "the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined ({source})"
+        "the card failed while it wrote {length} bytes at offset {offset:#x}: what they hold is undefined; restore them from a copy ({source})"
     )]
     Damaged {
         /// First damaged byte, as an offset in the pool.
@@ -124,7 +124,7 @@ pub enum Error {
         lanes: u16,
     },
     /// The log of a thread holds something else.
-    #[error("the log of thread {thread} holds {holds}, and cannot take {wanted} before NearPM_commit_log ends it")]
+    #[error("the log of thread {thread} holds {holds}, and cannot take {wanted}: end it first, with NearPM_commit_log")]
     LogInUse {
         /// The thread.
         thread: u16,
@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// Not an entry of the thread's redo log.
     #[error(
-        "offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied"
+        "offset {offset:#x} is not a value in the redo log of this thread, or not of this size: nothing was applied; give offset and size of a value as it was logged"
     )]
     NotALog {
         /// The offset.
@@ -165,7 +165,7 @@ pub enum Problem {
     #[error("exists already; choose another name, or remove it first")]
     Exists,
     /// Not a pool.
-    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed")]
+    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed; give the path of a pool")]
     Foreign {
         /// First eight bytes, little-endian.
         found: u64,
@@ -204,13 +204,17 @@ pub enum Problem {
     #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
     ReadOnly,
     /// No room on the medium.
-    #[error("needs {needed} bytes and the medium has not that many free; nothing was left behind")]
+    #[error(
+        "needs {needed} bytes and the medium has not that many free; nothing was left behind: free space there, or ask for less"
+    )]
     NoSpace {
         /// Bytes that were asked for.
         needed: u64,
     },
     /// Too small to hold anything.
-    #[error("cannot have {bytes} bytes: with these options the smallest pool has {minimum} bytes")]
+    #[error(
+        "cannot have {bytes} bytes: with these options the smallest pool has {minimum} bytes; ask for that many or more"
+    )]
     TooSmall {
         /// Bytes that were asked for.
         bytes: u64,
@@ -218,7 +222,7 @@ pub enum Problem {
         minimum: u64,
     },
     /// A name that no pool can have.
-    #[error("has a bad name: {rule}")]
+    #[error("has a bad name: {rule}; choose another")]
     BadName {
         /// What names must be like.
         rule: &'static str,
@@ -238,7 +242,7 @@ pub enum Problem {
         limit: usize,
     },
     /// An option that this pool cannot have.
-    #[error("cannot be opened so: {what}")]
+    #[error("cannot be opened so: {what}; change the option")]
     BadOption {
         /// Which, and what to do.
         what: &'static str,
@@ -249,5 +253,104 @@ impl Problem {
     /// The error for a pool.
     pub(crate) fn at(self, location: impl ToString) -> Error {
         Error::Pool { location: location.to_string(), problem: self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the text of each problem must advise; a new variant does not compile before it is here and in [`problems`].
+    fn advice(problem: &Problem) -> &'static str {
+        match problem {
+            Problem::NotFound => "create it first",
+            Problem::Exists => "choose another name, or remove it",
+            Problem::Foreign { .. } => "nothing was changed; give the path of a pool",
+            Problem::Unfinished => "remove it and create it again",
+            Problem::Newer { .. } => "use the library that created it",
+            Problem::Truncated { .. } | Problem::Corrupt { .. } => "restore it from a copy",
+            Problem::InUse => "close it there first",
+            Problem::ReadOnly => "change the permission",
+            Problem::NoSpace { .. } => "free space there, or ask for less",
+            Problem::TooSmall { .. } => "ask for that many or more",
+            Problem::BadName { .. } => "choose another",
+            Problem::UnknownCard { .. } => "register it",
+            Problem::DirectoryFull { .. } => "remove a pool",
+            Problem::BadOption { .. } => "change the option",
+        }
+    }
+
+    fn problems() -> [Problem; 15] {
+        [
+            Problem::NotFound,
+            Problem::Exists,
+            Problem::Foreign { found: 1 },
+            Problem::Unfinished,
+            Problem::Newer { found: 2, supported: 1 },
+            Problem::Truncated { header: 2, found: 1 },
+            Problem::Corrupt { what: "a word", offset: 8 },
+            Problem::InUse,
+            Problem::ReadOnly,
+            Problem::NoSpace { needed: 1 },
+            Problem::TooSmall { bytes: 1, minimum: 2 },
+            Problem::BadName { rule: "names are short" },
+            Problem::UnknownCard { name: "card0".into() },
+            Problem::DirectoryFull { limit: 3 },
+            Problem::BadOption { what: "no lanes" },
+        ]
+    }
+
+    /// As [`advice`], with [`errors`].
+    fn remedy(error: &Error) -> &'static str {
+        match error {
+            Error::Pool { problem, .. } => advice(problem),
+            Error::System { .. } => "mend what the system reports",
+            Error::OutOfRange { .. } => "stay inside the heap",
+            Error::Misaligned { .. } => "give one that is",
+            Error::ZeroSize { .. } => "ask for at least one",
+            Error::NotAllocated { .. } => "free each object once",
+            Error::Full { .. } => "free objects or create a larger pool",
+            Error::TooLarge { .. } => "split it",
+            Error::Nested => "pass it on",
+            Error::Poisoned => "close and open it",
+            // What to do is the program's own to say.
+            Error::Aborted(_) => "try another seat",
+            Error::Corrupt { .. } | Error::Damaged { .. } => "from a copy",
+            Error::Card(_) => "open card and pools again",
+            Error::NoLane { .. } => "create it with more",
+            Error::LogInUse { .. } => "end it first",
+            Error::NotALog { .. } => "give offset and size",
+        }
+    }
+
+    fn errors() -> Vec<Error> {
+        let own = [
+            Error::system("map /a", std::io::ErrorKind::OutOfMemory.into()),
+            Error::OutOfRange { offset: 1, length: 2, heap: 4..8 },
+            Error::Misaligned { offset: 1, alignment: 8 },
+            Error::ZeroSize { what: "alloc" },
+            Error::NotAllocated { offset: 1 },
+            Error::Full { requested: 2, free: 1 },
+            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "PoolOptions::ring_bytes" },
+            Error::Nested,
+            Error::Poisoned,
+            Error::abort("seat 4 is taken, try another seat"),
+            Error::Corrupt { what: "a word", offset: 8 },
+            Error::Card(CardError::Gone),
+            Error::Damaged { offset: 1, length: 2, source: CardError::Gone },
+            Error::NoLane { thread: 3, lanes: 2 },
+            Error::LogInUse { thread: 1, holds: "undo entries", wanted: "a redo entry" },
+            Error::NotALog { offset: 1 },
+        ];
+        own.into_iter().chain(problems().map(|problem| problem.at("/a/pool"))).collect()
+    }
+
+    #[test]
+    fn each_error_says_what_to_do() {
+        for error in errors() {
+            let (text, remedy) = (error.to_string(), remedy(&error));
+            assert!(text.contains(remedy), "{text:?} lacks {remedy:?}");
+            assert!(!matches!(error, Error::Pool { .. }) || text.contains("/a/pool"), "{text:?} does not say where");
+        }
     }
 }

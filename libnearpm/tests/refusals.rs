@@ -131,25 +131,63 @@ fn a_pool_is_open_once() {
 }
 
 #[test]
-fn a_read_only_file_is_refused() {
-    let (_folder, path) = folder();
-    drop(create(&path));
-    let mut permissions = fs::metadata(&path).unwrap().permissions();
-    permissions.set_readonly(true);
-    fs::set_permissions(&path, permissions).unwrap();
-    // Root may write it all the same; everybody else is refused with the reason.
-    if let Err(Error::Pool { problem, .. }) = open(&path) {
-        assert_eq!(problem, Problem::ReadOnly);
-    }
+#[cfg(target_os = "linux")]
+fn a_file_that_nobody_may_write_is_refused() {
+    // Permissions do not stop root; the kernel's own read-only files do.
+    let path = Path::new("/sys/devices/system/cpu/online");
+    let before = fs::read(path).expect("Linux has this file");
+    assert_eq!(problem(open(path), path), Problem::ReadOnly);
+    assert!(Problem::ReadOnly.to_string().contains("change the permission"));
+    assert_eq!(fs::read(path).unwrap(), before);
+}
+
+/// Wants a creation to be refused for want of space, with the size and the remedy, and nothing left behind.
+fn no_space(folder: &Path, bytes: u64) {
+    let before = fs::read_dir(folder).unwrap().count();
+    let path = folder.join("large");
+    let error = options().create(path.to_str().unwrap(), bytes).expect_err("there is no space for it");
+    let text = error.to_string();
+    assert_eq!(problem(Err(error), &path), Problem::NoSpace { needed: bytes });
+    assert!(text.contains(&format!("{bytes} bytes")) && text.contains("free space there"), "{text}");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), before);
 }
 
 #[test]
-fn no_space_is_noticed_at_creation_and_leaves_nothing_behind() {
-    let (_folder, path) = folder();
-    let created = options().create(path.to_str().unwrap(), 1 << 55);
-    let error = created.expect_err("no medium is that large").to_string();
-    assert!(error.contains("not that many free") || error.contains("reserve"), "{error}");
-    assert!(!path.exists());
+fn no_space_for_a_pool_is_said_with_the_size_and_leaves_the_folder_as_it_was() {
+    let (folder, path) = folder();
+    drop(create(&path));
+    let before = fs::read(&path).unwrap();
+    for bytes in [1 << 50, 1 << 55, (1 << 63) - 4096] {
+        no_space(folder.path(), bytes);
+    }
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+/// Tells the run of a test in a second process that its files may not grow.
+#[cfg(unix)]
+const LIMITED: &str = "NEARPM_TEST_LIMITED_FILES";
+
+/// A limit on the size of files stops root too; it holds for a whole process, so the test runs itself again in one.
+#[test]
+#[cfg(unix)]
+fn a_pool_above_the_limit_of_files_is_refused_and_leaves_nothing_behind() {
+    if let Ok(folder) = std::env::var(LIMITED) {
+        return no_space(Path::new(&folder), 8 << 20);
+    }
+    let (folder, path) = folder();
+    drop(create(&path));
+    // At most 4 MiB, in units of 512 or 1024 bytes by shell; without the trap the limit would kill the process.
+    let limited = "trap '' XFSZ; ulimit -f 4096; exec \"$0\" \"$@\"";
+    let second = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "a_pool_above_the_limit_of_files_is_refused_and_leaves_nothing_behind"])
+        .env(LIMITED, folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&second.stdout);
+    assert!(second.status.success() && said.contains("1 passed"), "{said}");
+    open(&path).unwrap();
 }
 
 #[test]

@@ -365,34 +365,6 @@ fn refused(path: &str, expected: Problem, remedy: &str) {
     }
 }
 
-#[test]
-fn a_file_that_nobody_may_write_is_refused() {
-    // Permissions do not stop root; the kernel's own read-only files do.
-    let path = "/sys/devices/system/cpu/online";
-    let before = std::fs::read(path).expect("Linux has this file");
-    refused(path, Problem::ReadOnly, "change the permission");
-    assert_eq!(std::fs::read(path).unwrap(), before);
-}
-
-#[test]
-fn no_space_for_a_pool_is_said_with_the_size_and_leaves_the_folder_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let options = PoolOptions::new().survives(Survives::ProcessCrash);
-    options.create(&path("small"), 1 << 20).unwrap().close().unwrap();
-    let before = std::fs::read(path("small")).unwrap();
-    let needed = 1 << 50;
-    match options.create(&path("large"), needed) {
-        Err(error @ Error::Pool { problem: Problem::NoSpace { needed: said }, .. }) => {
-            assert_eq!(said, needed);
-            says(error, &[&path("large"), "1125899906842624 bytes", "nothing was left behind"]);
-        }
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    assert!(std::fs::read(path("small")).unwrap() == before);
-}
-
 /// Names the pool that another process has open, to the run of this test in a second process.
 const OPEN_ELSEWHERE: &str = "NEARPM_TEST_OPEN_ELSEWHERE";
 

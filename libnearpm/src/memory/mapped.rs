@@ -215,14 +215,28 @@ impl Memory for MappedMemory {
     }
 }
 
-/// Makes a file `bytes` long and reserves all of them on its medium.
-pub(crate) fn reserve(file: &File, bytes: u64) -> std::io::Result<()> {
+/// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it reserved.
+pub(crate) fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| std::io::Error::from_raw_os_error(libc::EFBIG))?;
     // SAFETY: the descriptor is open for as long as `file` is borrowed; the call touches no memory.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
         code => Err(std::io::Error::from_raw_os_error(code)),
     }
+}
+
+/// Bytes that are free on the medium of a file; `None` where the file system has no such limit.
+#[allow(clippy::unnecessary_cast, reason = "the fields have other widths on other systems")]
+pub(crate) fn free_bytes(file: &File) -> std::io::Result<Option<u64>> {
+    let mut medium = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the descriptor is open, and the structure, of which zeros are a value, is this function's own.
+    let medium = unsafe {
+        if libc::fstatvfs(file.as_raw_fd(), medium.as_mut_ptr()) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        medium.assume_init()
+    };
+    Ok((medium.f_blocks != 0).then(|| (medium.f_bfree as u64).saturating_mul(medium.f_frsize as u64)))
 }
 
 /// Cache-line instructions.

@@ -14,8 +14,8 @@ mod test;
 mod volatile;
 
 pub use card::CardMemory;
-pub(crate) use mapped::reserve;
 pub use mapped::{MappedMemory, Survives};
+pub(crate) use mapped::{allocate, free_bytes};
 pub(crate) use medium::{Backing, Medium};
 pub use test::{Event, Image, TestMemory};
 pub use volatile::VolatileMemory;

@@ -11,6 +11,7 @@ use crate::memory::{MappedMemory, Survives};
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
     let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
         Ok(file) => file,
+        Err(error) if is_out_of_space(&error) => return Err(Problem::NoSpace { needed: bytes }.at(path.display())),
         Err(error) => return Err(refuse(path, error)),
     };
     let filled = lock(path, &file)
@@ -55,7 +56,6 @@ fn refuse(path: &Path, error: std::io::Error) -> Error {
         ErrorKind::NotFound => Problem::NotFound,
         ErrorKind::AlreadyExists => Problem::Exists,
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Problem::ReadOnly,
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Problem::NoSpace { needed: 0 },
         _ => return Error::system(format!("open {}", path.display()), error),
     };
     problem.at(path.display())
@@ -69,12 +69,62 @@ fn lock(path: &Path, file: &File) -> Result<(), Error> {
     }
 }
 
+fn is_out_of_space(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
 /// Reserves the bytes, so that a store to the mapping never finds the medium full.
 fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
-    crate::memory::reserve(file, bytes).map_err(|error| match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+    fill(file, bytes, crate::memory::allocate).map_err(|error| {
+        if is_out_of_space(&error) {
             Problem::NoSpace { needed: bytes }.at(path.display())
+        } else {
+            Error::system(format!("reserve {bytes} bytes for {}", path.display()), error)
         }
-        _ => Error::system(format!("reserve {bytes} bytes for {}", path.display()), error),
     })
+}
+
+/// Makes a file longer by reserving, and as long as it was if that fails: where the file system cannot reserve, the
+/// system writes every block, and would otherwise leave the medium full.
+fn fill(file: &File, bytes: u64, allocate: impl FnOnce(&File, u64) -> std::io::Result<()>) -> std::io::Result<()> {
+    let former = file.metadata()?.len();
+    // What can never fit does not fill the medium first, at the cost of everybody else who writes to it.
+    if crate::memory::free_bytes(file)?.is_some_and(|free| bytes.saturating_sub(former) > free) {
+        return Err(ErrorKind::StorageFull.into());
+    }
+    allocate(file, bytes).inspect_err(|_| {
+        // The error that led here is the one to report.
+        let _ = file.set_len(former);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_reservation_that_fails_half_way_gives_back_what_it_had() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 5000]).unwrap();
+        let failed = fill(&file, 1 << 20, |file, bytes| {
+            crate::memory::allocate(file, bytes / 2)?;
+            assert_eq!(file.metadata()?.len(), bytes / 2);
+            Err(ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(file.metadata().unwrap().len(), 5000);
+        fill(&file, 1 << 20, crate::memory::allocate).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn what_can_never_fit_is_refused_before_anything_is_written() {
+        let file = tempfile::tempfile().unwrap();
+        let Some(free) = crate::memory::free_bytes(&file).unwrap() else { return };
+        let refused = fill(&file, free.saturating_mul(2), |_, _| panic!("nothing may be reserved"));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
 }

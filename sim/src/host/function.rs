@@ -72,7 +72,7 @@ impl Host {
             _ if !self.fabric.is_powered() => Err(PciError::Gone),
             true => Ok(()),
             false => Err(PciError::System {
-                what: "function-level reset: the card does not drain",
+                what: "function-level reset: the card does not drain".into(),
                 source: std::io::ErrorKind::TimedOut.into(),
             }),
         }

@@ -1,0 +1,86 @@
+//! What lies between the processor and the card: its cache, and the stores that are on their way.
+
+use std::ops::Range;
+
+use nearpm_interface::geometry::{LINE, LINE_U64};
+
+use super::{Accepted, RECENT_LINES, State, Store, lines, overlap};
+
+impl State {
+    pub(super) fn evict(&mut self, line: u64) {
+        if let Some((bytes, true)) = self.cache.remove(&line) {
+            // Behind an earlier write-back of the same line.
+            self.travelling.push(Store::Pm { address: line, bytes: bytes.to_vec() });
+        }
+    }
+
+    /// Notes a line that speculation may come back to.
+    pub(super) fn touch(&mut self, line: u64) {
+        if self.recent.len() == RECENT_LINES {
+            self.recent.remove(0);
+        }
+        self.recent.push(line);
+    }
+
+    pub(super) fn fetch(&mut self, line: u64) -> &mut ([u8; LINE], bool) {
+        if !self.cache.contains_key(&line) {
+            let mut bytes = [0; LINE];
+            self.pm_load(line, &mut bytes);
+            self.cache.insert(line, (bytes, false));
+        }
+        self.cache.get_mut(&line).expect("it was just fetched")
+    }
+
+    /// A host access reaches the ordering point.
+    pub(super) fn order_host(&mut self, range: Range<u64>, writes: bool) {
+        if !self.options.host_ordered {
+            return;
+        }
+        let range = lines(range);
+        let conflicts = |a: &Accepted| {
+            a.writes.iter().any(|w| overlap(w, &range)) || (writes && a.reads.iter().any(|r| overlap(r, &range)))
+        };
+        while let Some(last) = self.pending.iter().rposition(conflicts) {
+            let upto = self.pending[last].order;
+            while self.pending.first().is_some_and(|a| a.order <= upto) {
+                let first = self.pending.remove(0);
+                self.execute(first);
+            }
+        }
+    }
+
+    pub(super) fn pm_load(&mut self, address: u64, data: &mut [u8]) {
+        // A read pushes the posted writes before it.
+        while self.travel_one() {}
+        self.order_host(address..address + data.len() as u64, false);
+        data.copy_from_slice(&self.medium[address as usize..][..data.len()]);
+    }
+
+    pub(super) fn arrive(&mut self, store: Store) {
+        match store {
+            Store::Pm { address, bytes } => {
+                self.order_host(address..address + bytes.len() as u64, true);
+                self.medium[address as usize..][..bytes.len()].copy_from_slice(&bytes);
+            }
+            Store::Command { offset, bytes } => self.command_bytes(offset, &bytes),
+        }
+    }
+
+    /// One of the stores on their way arrives, in any order.
+    pub(super) fn travel_one(&mut self) -> bool {
+        if self.travelling.is_empty() {
+            return false;
+        }
+        // Stores to the same place keep their order: the first of those is taken.
+        let at = self.next() as usize % self.travelling.len();
+        let place = |s: &Store| match s {
+            Store::Pm { address, .. } => *address / LINE_U64,
+            Store::Command { offset, .. } => u64::MAX - offset / LINE_U64,
+        };
+        let wanted = place(&self.travelling[at]);
+        let first = self.travelling.iter().position(|s| place(s) == wanted).expect("the one that was picked is there");
+        let store = self.travelling.remove(first);
+        self.arrive(store);
+        true
+    }
+}

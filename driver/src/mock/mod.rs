@@ -1,0 +1,272 @@
+//! A card made of a byte array, for tests of the driver and of what stands above it.
+//!
+//! It keeps the contract and is otherwise as hostile as the contract allows, by a seed:
+//! - commands are accepted at once and executed late, out of order where they do not conflict, and never before a host
+//!   access that they conflict with needs them (unless the card is told not to order host accesses);
+//! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any moment, and never learns what the
+//!   card writes;
+//! - what is written back, or stored to a write-combining window, travels at any moment until the fence;
+//! - at a power cut everything accepted is carried out, and what has not travelled is lost.
+//!
+//! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
+
+mod execution;
+mod function;
+mod link;
+mod port;
+mod registers;
+mod window;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_interface::command::Command;
+use nearpm_interface::completion::PageStatus;
+use nearpm_interface::geometry::{COMMAND_PAGES, LINE, LINE_U64, PCI_DEVICE, PCI_VENDOR, SLOTS_PER_PAGE};
+use nearpm_interface::registers::state;
+
+/// What a mock card is like.
+#[derive(Clone, Debug)]
+pub struct MockOptions {
+    /// Bytes of persistent memory.
+    pub pm_bytes: usize,
+    /// Host accesses wait for conflicting commands.
+    pub host_ordered: bool,
+    /// The card writes completion records.
+    pub completion_records: bool,
+    /// A cached line is evicted, and another fetched, at about one in so many accesses; 0 never.
+    pub evict_one_in: u64,
+    /// Value of the state register after power-up.
+    pub state: u32,
+    /// Power fails after so many host accesses.
+    pub cut_after: Option<u64>,
+    /// Seed of everything that is random.
+    pub seed: u64,
+}
+
+impl Default for MockOptions {
+    fn default() -> Self {
+        MockOptions {
+            pm_bytes: 4 << 20,
+            host_ordered: true,
+            completion_records: true,
+            evict_one_in: 5,
+            state: state::OPEN,
+            cut_after: None,
+            seed: 1,
+        }
+    }
+}
+
+/// A card made of a byte array. Clones share it.
+#[derive(Clone)]
+pub struct MockCard {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Clone, Copy)]
+struct MapEntry {
+    pool: u32,
+    thread: u16,
+    base: u64,
+    bytes: u64,
+    ring: Range64,
+    committed: u64,
+    latched: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Range64 {
+    start: u64,
+    bytes: u64,
+}
+
+/// Lines that speculation remembers.
+const RECENT_LINES: usize = 16;
+
+/// A command that was accepted and not executed.
+struct Accepted {
+    command: Command,
+    page: usize,
+    order: u64,
+    /// Device addresses, whole lines.
+    reads: Vec<Range<u64>>,
+    writes: Vec<Range<u64>>,
+}
+
+/// Lines that a command reads, and those that it writes.
+type Access = (Vec<Range<u64>>, Vec<Range<u64>>);
+
+#[derive(Default)]
+struct Page {
+    slots: Vec<([u8; LINE], u64)>,
+    status: PageStatus,
+    ring: (u64, Option<u32>),
+    records: u64,
+}
+
+struct State {
+    options: MockOptions,
+    medium: Vec<u8>,
+    card_state: u32,
+    firmware_status: u32,
+    pages: Vec<Page>,
+    mappings: Vec<MapEntry>,
+    pending: Vec<Accepted>,
+    order: u64,
+    /// Lines of the processor's cache, by device address; true for dirty.
+    cache: BTreeMap<u64, ([u8; LINE], bool)>,
+    /// What is on its way to the card.
+    travelling: Vec<Store>,
+    /// Lines that were touched or dropped lately.
+    recent: Vec<u64>,
+    dma: HashMap<u64, Arc<Mutex<Vec<u8>>>>,
+    config: [u8; 64],
+    now_ns: u64,
+    accesses: u64,
+    gone: bool,
+    /// Ranges of device addresses whose memory answers with an error.
+    broken: Vec<Range<u64>>,
+    executed: Vec<Command>,
+    random: u64,
+}
+
+enum Store {
+    Pm { address: u64, bytes: Vec<u8> },
+    Command { offset: u64, bytes: Vec<u8> },
+}
+
+fn lines(range: Range<u64>) -> Range<u64> {
+    range.start / LINE_U64 * LINE_U64..range.end.next_multiple_of(LINE_U64)
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl State {
+    fn chance(&mut self, one_in: u64) -> bool {
+        one_in > 0 && self.next().is_multiple_of(one_in)
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Everything random that may happen before a host access; false when the card has gone.
+    fn tick(&mut self) -> bool {
+        self.accesses += 1;
+        if self.options.cut_after.is_some_and(|n| self.accesses > n) {
+            self.cut();
+        }
+        if self.gone {
+            return false;
+        }
+        if self.chance(4) {
+            self.travel_one();
+        }
+        // Some cards are prompt and some are as late as they may be.
+        if self.chance(if self.options.seed.is_multiple_of(2) { 3 } else { 60 }) {
+            self.execute_one();
+        }
+        if self.chance(self.options.evict_one_in) && !self.cache.is_empty() {
+            let at = self.next() as usize % self.cache.len();
+            let line = *self.cache.keys().nth(at).expect("the index is below the length");
+            self.evict(line);
+        }
+        if self.chance(self.options.evict_one_in) && !self.recent.is_empty() {
+            // A processor may load speculatively what was touched or dropped lately.
+            let at = self.next() as usize % self.recent.len();
+            self.fetch(self.recent[at]);
+        }
+        true
+    }
+
+    fn cut(&mut self) {
+        if !self.gone {
+            while self.execute_one() {}
+            self.gone = true;
+        }
+    }
+}
+
+impl MockCard {
+    /// A card with blank memory.
+    pub fn new(options: MockOptions) -> MockCard {
+        let medium = vec![0; options.pm_bytes];
+        MockCard::with_medium(options, medium)
+    }
+
+    /// A card that powers up with the memory that another one left.
+    pub fn with_medium(options: MockOptions, medium: Vec<u8>) -> MockCard {
+        assert_eq!(medium.len(), options.pm_bytes, "a medium has the bytes of its card");
+        let page = || Page { slots: vec![([0; LINE], 0); SLOTS_PER_PAGE], ..Page::default() };
+        let mut config = [0; 64];
+        config[..2].copy_from_slice(&PCI_VENDOR.to_le_bytes());
+        config[2..4].copy_from_slice(&PCI_DEVICE.to_le_bytes());
+        let state = State {
+            card_state: options.state,
+            firmware_status: 0,
+            pages: (0..COMMAND_PAGES).map(|_| page()).collect(),
+            mappings: Vec::new(),
+            pending: Vec::new(),
+            order: 0,
+            cache: BTreeMap::new(),
+            travelling: Vec::new(),
+            recent: Vec::new(),
+            dma: HashMap::new(),
+            config,
+            now_ns: 0,
+            accesses: 0,
+            gone: false,
+            broken: Vec::new(),
+            executed: Vec::new(),
+            random: options.seed,
+            medium,
+            options,
+        };
+        MockCard { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Cuts the power and gives what memory holds: everything accepted was carried out, nothing else.
+    pub fn power_cut(&self) -> Vec<u8> {
+        let mut state = self.lock();
+        state.cut();
+        state.medium.clone()
+    }
+
+    /// Host accesses so far.
+    pub fn accesses(&self) -> u64 {
+        self.lock().accesses
+    }
+
+    /// Whether the power was cut.
+    pub fn is_gone(&self) -> bool {
+        self.lock().gone
+    }
+
+    /// Makes the memory answer with an error in a range of device addresses.
+    pub fn break_memory(&self, range: Range<u64>) {
+        self.lock().broken.push(range);
+    }
+
+    /// Commands that were carried out, in the order of their execution.
+    pub fn executed(&self) -> Vec<Command> {
+        self.lock().executed.clone()
+    }
+
+    /// Makes a register bit of the identity wrong, for tests of refusal.
+    pub fn set_config(&self, offset: usize, byte: u8) {
+        self.lock().config[offset] = byte;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,76 @@
+//! The register block, firmware loading and reset.
+
+use nearpm_interface::INTERFACE_VERSION;
+use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_MAGIC};
+use nearpm_interface::geometry::{COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE};
+use nearpm_interface::registers::{self as reg, capability, control, firmware_status, state};
+
+use super::State;
+
+impl State {
+    pub(super) fn register(&self, offset: u32) -> u32 {
+        let capabilities = [
+            (self.options.host_ordered, capability::HOST_ORDERED),
+            (self.options.completion_records, capability::COMPLETION_RECORDS),
+            (true, capability::POWER_FAIL_SAFE),
+        ];
+        match offset {
+            reg::ID => reg::ID_VALUE,
+            reg::VERSION => INTERFACE_VERSION,
+            reg::CAPABILITIES => capabilities.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum(),
+            reg::PM_BYTES_LO => self.options.pm_bytes as u32,
+            reg::PM_BYTES_HI => (self.options.pm_bytes as u64 >> 32) as u32,
+            reg::STATE => self.card_state,
+            reg::FIRMWARE_STATUS => self.firmware_status,
+            reg::MAPPED => (1 << self.mappings.len()) - 1,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn set_register(&mut self, offset: u32, value: u32) {
+        match offset {
+            reg::CONTROL if value & control::ACKNOWLEDGE_LOSS != 0 => self.card_state = state::OPEN,
+            reg::CONTROL if value & control::SHUT_DOWN != 0 => {
+                while self.execute_one() {}
+                self.card_state = state::SAVED;
+            }
+            reg::CONTROL if value & control::FUNCTION_RESET != 0 => self.reset(),
+            reg::FIRMWARE_LOAD => self.load_firmware(value),
+            _ => {}
+        }
+        for page in 0..COMMAND_PAGES {
+            let base = reg::completion_ring(page);
+            let ring = &mut self.pages[page].ring;
+            if offset == base {
+                ring.0 = ring.0 >> 32 << 32 | u64::from(value);
+            } else if offset == base + 4 {
+                ring.0 = ring.0 & 0xffff_ffff | u64::from(value) << 32;
+            } else if offset == base + 8 {
+                ring.1 = Some(value);
+                self.pages[page].records = 0;
+            }
+        }
+    }
+
+    pub(super) fn load_firmware(&mut self, slot: u32) {
+        let start = FIRMWARE_BASE as usize + slot as usize * FIRMWARE_SLOT_BYTES as usize;
+        let image = &self.medium[start..start + IMAGE_BYTES];
+        let head: &[u8; LINE] = image[..LINE].try_into().expect("an image has a head");
+        self.firmware_status = if image[..4] != IMAGE_MAGIC.to_le_bytes() {
+            firmware_status::BAD_MAGIC
+        } else if !nearpm_interface::seal::is_sealed(&image[LINE..], head) {
+            firmware_status::BAD_CRC
+        } else {
+            self.card_state = state::OPEN;
+            firmware_status::OK | slot << 8
+        };
+    }
+
+    pub(super) fn reset(&mut self) {
+        while self.execute_one() {}
+        self.mappings.clear();
+        for page in &mut self.pages {
+            page.ring = (0, None);
+        }
+    }
+}

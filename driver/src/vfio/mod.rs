@@ -1,0 +1,195 @@
+//! A card in this machine, through Linux VFIO.
+//!
+//! The card must be bound to vfio-pci, behind an IOMMU; [`open`] says which of it is missing. The kernel resets a
+//! function when its first user opens it and again after the last one has closed it, and that is one more reason why a reset
+//! drains what was accepted and drops nothing (contract, C8).
+//!
+//! BARs are mapped uncached, whatever caching is asked for: that is what VFIO grants on x86, and it is correct in each
+//! case, only slower for large loads and for write-combining stores. A removal that the kernel carries out waits until
+//! the card is closed; a card whose link has dropped reads all ones.
+//!
+//! **This transport has not met a board.** What does not need one is tested (addresses, refusals, accesses, bus addresses, event
+//! descriptors); the rest follows the kernel's documentation of VFIO and is compiled and linted.
+
+mod dma;
+mod error;
+mod interrupts;
+mod place;
+mod window;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pci_driver::backends::vfio::VfioPciDevice;
+use pci_driver::device::PciDevice;
+use pci_driver::regions::PciRegion;
+
+use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+
+pub use error::VfioError;
+
+/// Windows begin at multiples of this, which is one of every page size in use.
+const MAP_ALIGNMENT: u64 = 64 * 1024;
+
+/// A card that was opened through VFIO. Hand it to [`crate::Card::open`].
+pub struct VfioFunction {
+    address: String,
+    device: Arc<VfioPciDevice>,
+    space: Arc<Mutex<dma::BusSpace>>,
+    vectors: interrupts::Vectors,
+    start: Instant,
+}
+
+impl std::fmt::Debug for VfioFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VfioFunction").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Opens the card at a PCI address as `lspci -D` writes it (`0000:01:00.0`; the domain may be left out).
+/// The kernel resets the function, which drains what the card had accepted.
+///
+/// # Errors
+/// One variant of [`VfioError`] for each thing that can be missing. A device that is no NearPM card is not touched.
+pub fn open(address: &str) -> Result<VfioFunction, VfioError> {
+    let place = place::find(address, &place::Roots::default())?;
+    let refused = |what| {
+        let address = place.address.clone();
+        move |source| VfioError::Refused { address, what, source }
+    };
+    let device = VfioPciDevice::open(&place.path).map_err(|error| explain(&place, error))?;
+    let vectors =
+        interrupts::Vectors::new(device.interrupts().msi_x().max()).map_err(refused("make event descriptors"))?;
+    if vectors.count() > 0 {
+        device.interrupts().msi_x().enable(&vectors.descriptors()).map_err(refused("enable its interrupts"))?;
+    }
+    let space = dma::BusSpace::new(device.iommu().valid_iova_ranges(), device.iommu().alignment() as u64);
+    Ok(VfioFunction {
+        address: place.address,
+        device: Arc::new(device),
+        space: Arc::new(Mutex::new(space)),
+        vectors,
+        start: Instant::now(),
+    })
+}
+
+/// What the kernel meant when it refused a device that sysfs had found ready.
+fn explain(place: &place::Place, source: std::io::Error) -> VfioError {
+    let (address, group) = (place.address.clone(), place.group);
+    match source.raw_os_error() {
+        Some(libc::EBUSY) => VfioError::Busy { address, group },
+        Some(libc::EACCES | libc::EPERM) => VfioError::NoPermission { address, group },
+        _ => VfioError::Refused { address, what: "open it through VFIO", source },
+    }
+}
+
+impl VfioFunction {
+    /// PCI address in full.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn system(&self, what: &str) -> impl Fn(std::io::Error) -> PciError {
+        let what = format!("PCI device {}: {what}", self.address);
+        move |source| PciError::System { what: what.clone(), source }
+    }
+}
+
+impl PciFunction for VfioFunction {
+    fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
+        self.device.config().read_bytes(offset.into(), data).map_err(self.system("read configuration space"))
+    }
+
+    fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError> {
+        let config = self.device.config();
+        let offset = offset.into();
+        let written = match *data {
+            [a] => config.write_u8(offset, a),
+            [a, b] => config.write_le_u16(offset, u16::from_le_bytes([a, b])),
+            [a, b, c, d] => config.write_le_u32(offset, u32::from_le_bytes([a, b, c, d])),
+            _ => return Err(PciError::Unsupported { what: "a configuration write of other than 1, 2 or 4 bytes" }),
+        };
+        written.map_err(self.system("write configuration space"))
+    }
+
+    fn bar_bytes(&self, bar: usize) -> Option<u64> {
+        self.device.bar(bar).map(|bar| bar.len())
+    }
+
+    fn map(&self, bar: usize, range: Range<u64>, _: Caching) -> Result<Box<dyn Mapping>, PciError> {
+        let region = self.device.bar(bar).ok_or(PciError::NoBar { bar })?;
+        let bytes = region.len();
+        if range.start > range.end || range.end > bytes {
+            return Err(PciError::OutOfBar { bar, range, bytes });
+        }
+        if !region.is_mappable() {
+            return Err(PciError::Unsupported { what: "mapping this BAR into the process" });
+        }
+        window::map(&region, range).map_err(self.system("map a BAR"))
+    }
+
+    fn interrupt_vectors(&self) -> usize {
+        self.vectors.count()
+    }
+
+    fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
+        if vector >= self.vectors.count() {
+            return Err(PciError::Unsupported { what: "an interrupt vector of this number" });
+        }
+        self.vectors.wait(vector, Duration::from_nanos(timeout_ns)).map_err(self.system("wait for an interrupt"))
+    }
+
+    fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
+        let buffer = dma::Buffer::new(self.device.clone(), self.space.clone(), bytes).map_err(
+            self.system("map memory for the card (the limit of locked memory, `ulimit -l`, may be too low)"),
+        )?;
+        Ok(Box::new(buffer))
+    }
+
+    fn reset(&self) -> Result<(), PciError> {
+        self.device.reset().map_err(|error| match error.raw_os_error() {
+            // What the kernel answers where the function has no reset of its own.
+            Some(libc::EINVAL | libc::ENOTTY) => PciError::Unsupported { what: "a function-level reset" },
+            _ => self.system("reset")(error),
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn relax(&self, ns: u64) {
+        let start = Instant::now();
+        while start.elapsed().as_nanos() < ns.into() {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_device_is_refused() {
+        // No machine has a bus 255 in the last domain.
+        let error = open("ffff:ff:1f.7").unwrap_err();
+        assert!(matches!(&error, VfioError::Absent { address, .. } if address == "ffff:ff:1f.7"), "{error}");
+        assert!(matches!(open("card0"), Err(VfioError::BadAddress { .. })));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_explained_with_what_to_do() {
+        let place = place::Place { address: "0000:01:00.0".into(), path: "/none".into(), group: 17 };
+        for (code, part) in [
+            (libc::EBUSY, "fuser -v /dev/vfio/17"),
+            (libc::EACCES, "chown"),
+            (libc::EPERM, "chown"),
+            (libc::ENODEV, "dmesg"),
+        ] {
+            let text = explain(&place, std::io::Error::from_raw_os_error(code)).to_string();
+            assert!(text.contains("0000:01:00.0") && text.contains(part), "{text}");
+        }
+    }
+}

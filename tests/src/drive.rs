@@ -37,6 +37,8 @@ pub enum Outcome {
 pub struct Run {
     /// One outcome a step.
     pub outcomes: Vec<Outcome>,
+    /// Cycle of the first submission, gap included.
+    pub start: u64,
     /// Cycles from the first submission to the last outcome.
     pub cycles: u64,
     /// The medium after a power cut that followed the last outcome, with energy for the whole save.
@@ -89,7 +91,7 @@ pub fn run(card: Box<dyn CardCore>, trace: &[Timed]) -> Run {
     let settle = bench.card.cycle() + 2_000;
     bench.card.advance_to(settle);
     let end = outcomes.iter().map(cycle_of).max().unwrap_or(start);
-    Run { outcomes, cycles: end - start, medium: bench.card.power_fail(WHOLE_SAVE, 0) }
+    Run { outcomes, start, cycles: end - start, medium: bench.card.power_fail(WHOLE_SAVE, 0) }
 }
 
 fn cycle_of(outcome: &Outcome) -> u64 {

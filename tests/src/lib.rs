@@ -8,6 +8,8 @@
 //! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener and the command port |
 
 pub mod drive;
+pub mod fit;
 pub mod fuzzing;
+pub mod micro;
 pub mod oracle;
 pub mod trace;

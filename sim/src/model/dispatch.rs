@@ -82,9 +82,9 @@ impl ModelCard {
             self.unit_issue(unit, slot);
         }
         self.dispatcher.slot_turn = slot as u32;
-        self.dispatcher.free = self.now + 1;
+        self.dispatcher.free = self.now + self.timing.issue_gap;
         if self.dispatcher.ready != 0 {
-            self.dispatch_wanted(self.now + 1);
+            self.dispatch_wanted(self.dispatcher.free);
         }
     }
 
@@ -113,7 +113,7 @@ impl ModelCard {
     /// A unit is done with a command.
     pub(super) fn on_done(&mut self, slot: u8, status: u8) {
         let at = self.retire_free.max(self.now + self.timing.retire);
-        self.retire_free = at + 1;
+        self.retire_free = at + self.timing.retire_gap;
         self.wheel.push(at, Signal::Retire { slot, status });
     }
 

@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::item::{Item, Ranges};
 use super::order::{HostLine, Slot};
 use super::pages::locate;
+use super::timing::Timing;
 use super::trace::What;
 use crate::core::{Access, Ticket};
 
@@ -38,8 +39,10 @@ enum Obstacle {
 /// State of the ports.
 #[derive(Default)]
 pub struct Front {
-    /// Cycle from which the next address handshake can be.
+    /// Cycle from which the next handshake can be: of a command or register access, of a store, of a load.
     free: u64,
+    free_store: u64,
+    free_load: u64,
     /// The oldest arrival has an event.
     scheduled: bool,
     /// The oldest arrival waits, since a cycle.
@@ -76,7 +79,12 @@ impl ModelCard {
                 _ => 1,
             },
         };
-        let due = (head.at.max(self.front.free) + latency).max(self.now);
+        let free = match head.access {
+            Access::PmRead { .. } => self.front.free_load,
+            Access::PmWrite { .. } => self.front.free_store,
+            _ => self.front.free,
+        };
+        let due = (head.at.max(free) + latency).max(self.now);
         self.front.scheduled = true;
         self.wheel.push(due, Signal::Front);
     }
@@ -165,6 +173,7 @@ impl ModelCard {
             self.front.free = self.now + 1;
             return Ok(());
         };
+        self.front.free = self.now + 1;
         let latency = match self.pages.filled(slot, data, strobes) {
             None => self.timing.command_merge,
             Some(raw) => {
@@ -175,13 +184,16 @@ impl ModelCard {
                 } else if self.enter_command(page, raw, 0) == Entered::Full {
                     return Err(Obstacle::RequestSlot);
                 }
+                let handshake = self.now.saturating_sub(self.timing.command_accept);
+                self.front.free = handshake + self.timing.command_gap;
                 self.timing.command_answer
             }
         };
         self.pages.merge(slot, data, strobes);
+        self.front.free_store = self.now + self.timing.command_to_host;
+        self.front.free_load = self.front.free_store;
         let cycle = self.leaves(self.now + latency);
         self.answers.plain(ticket, cycle, false);
-        self.front.free = self.now + 1;
         Ok(())
     }
 
@@ -275,8 +287,13 @@ impl ModelCard {
                 self.answers.plain(ticket, cycle, false);
             }
         }
-        // The port is pipelined: the next handshake was a cycle after this one's.
-        self.front.free = (self.now + 1).saturating_sub(self.timing.host_accept);
+        // Times count from this access' handshake.
+        let handshake = self.now.saturating_sub(self.timing.host_accept);
+        let Timing { write_to_write, write_to_read, read_gap, host_to_command, .. } = self.timing;
+        let (store, load) = if line.write { (write_to_write, write_to_read) } else { (read_gap, read_gap) };
+        self.front.free_store = handshake + store;
+        self.front.free_load = handshake + load;
+        self.front.free = handshake + host_to_command;
         Ok(())
     }
 

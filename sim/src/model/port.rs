@@ -4,6 +4,7 @@ use nearpm_interface::geometry::UNITS;
 
 use super::card::{ModelCard, Signal};
 use super::memory::WriteBeat;
+use super::timing::BATCH_BEATS;
 
 /// Requesters of the port: units 0 to 3, then these.
 pub const HOST: usize = UNITS;
@@ -23,6 +24,8 @@ pub struct Port {
     beats: u32,
     /// Requester that was served last, by direction.
     turn: [usize; 2],
+    /// Cycle from which the host queue asks again, by direction.
+    host_free: [u64; 2],
     /// Times that the direction changed.
     pub switches: u32,
     /// Data of the burst that is being granted.
@@ -37,6 +40,7 @@ impl Port {
             writing: false,
             beats: 0,
             turn: [0; 2],
+            host_free: [0; 2],
             switches: 0,
             data: Vec::with_capacity(64),
         }
@@ -59,10 +63,11 @@ impl ModelCard {
         }
         self.port.due = u64::MAX;
         let (reads, writes) = self.requests();
+        self.wake_for_host();
         if reads | writes == 0 {
             return;
         }
-        let batch_over = self.port.beats >= self.timing.batch_beats;
+        let batch_over = self.port.beats >= BATCH_BEATS;
         let (own, other) = if self.port.writing { (writes, reads) } else { (reads, writes) };
         if own == 0 || (batch_over && other != 0) {
             self.port.writing = !self.port.writing;
@@ -84,6 +89,7 @@ impl ModelCard {
         if reads | writes != 0 {
             self.wake_port(self.port.free);
         }
+        self.wake_for_host();
     }
 
     /// Requesters with a read and with a write, one bit each.
@@ -93,13 +99,31 @@ impl ModelCard {
         if self.quiesce {
             return system;
         }
-        let mut reads = system.0 | (!self.host_reads.is_empty() as u32) << HOST;
-        let mut writes = system.1 | (!self.host_writes.is_empty() as u32) << HOST;
+        let [host_reads, host_writes] = self.host_asks().map(|due| due.is_some_and(|due| due <= self.now));
+        let mut reads = system.0 | (host_reads as u32) << HOST;
+        let mut writes = system.1 | (host_writes as u32) << HOST;
         for (u, unit) in self.units.iter().enumerate() {
             reads |= (unit.read_request.is_some() as u32) << u;
             writes |= (unit.write_request as u32) << u;
         }
         (reads, writes)
+    }
+
+    /// Cycles from which the host queue asks for a load and for a store, where it has one.
+    fn host_asks(&self) -> [Option<u64>; 2] {
+        let [load, store] = self.port.host_free;
+        [(!self.host_reads.is_empty()).then_some(load), (!self.host_writes.is_empty()).then_some(store)]
+    }
+
+    /// Comes back when the host queue asks again.
+    fn wake_for_host(&mut self) {
+        if self.quiesce {
+            return;
+        }
+        let later = self.host_asks().into_iter().flatten().filter(|&due| due > self.now).min();
+        if let Some(due) = later {
+            self.wake_port(due);
+        }
     }
 
     /// `system` first, then the others in turn.
@@ -115,7 +139,10 @@ impl ModelCard {
 
     fn grant_read(&mut self, requester: usize) -> u8 {
         let burst = match requester {
-            HOST => self.next_host_read(),
+            HOST => {
+                self.port.host_free[0] = self.now + self.timing.host_issue_gap;
+                self.next_host_read()
+            }
             SYSTEM => self.system.reads.pop_front().expect("it asks"),
             unit => self.unit_read_granted(unit),
         };
@@ -127,7 +154,10 @@ impl ModelCard {
         let mut data = std::mem::take(&mut self.port.data);
         data.clear();
         let burst = match requester {
-            HOST => self.next_host_write(&mut data),
+            HOST => {
+                self.port.host_free[1] = self.now + self.timing.host_issue_gap;
+                self.next_host_write(&mut data)
+            }
             SYSTEM => {
                 let (burst, beats) = self.system.writes.pop_front().expect("it asks");
                 data.extend(beats);

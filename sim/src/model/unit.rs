@@ -105,8 +105,10 @@ struct Operation {
 /// A unit.
 pub struct Unit {
     contexts: [Option<Running>; CONTEXTS_PER_UNIT],
-    /// Contexts whose program has not ended, in order of issue; the sequencer serves the first.
+    /// Contexts whose program can go on; the sequencer serves the first up to its end or a wait.
     sequence: VecDeque<u8>,
+    /// Contexts that offered progress in a replay and wait for its word to be durable.
+    offering: VecDeque<u8>,
     operations: VecDeque<Operation>,
     /// Number of the first operation, from power-up.
     first: u64,
@@ -130,6 +132,7 @@ impl Unit {
         Unit {
             contexts: [None; CONTEXTS_PER_UNIT],
             sequence: VecDeque::new(),
+            offering: VecDeque::new(),
             operations: VecDeque::new(),
             first: 0,
             reading: 0,
@@ -188,7 +191,9 @@ impl ModelCard {
     /// Runs the program of the first context up to its end or a wait. Operations get the cycle of their instruction.
     pub(super) fn on_sequence(&mut self, u: usize) {
         let Some(&context) = self.units[u].sequence.front() else { return };
-        if self.units[u].context(context).waiting {
+        let start = self.units[u].context(context).start;
+        if start > self.now {
+            self.wheel.push(start, Signal::Sequence(u as u8));
             return;
         }
         let mut at = self.now;
@@ -204,6 +209,7 @@ impl ModelCard {
                     let running = self.units[u].context(context);
                     running.waiting = true;
                     running.offered = false;
+                    self.unit_next(u, at);
                     break;
                 }
                 Some(instruction) => self.unit_enqueue(u, context, instruction, at),
@@ -221,17 +227,24 @@ impl ModelCard {
     }
 
     fn unit_end(&mut self, u: usize, context: u8, status: u8, at: u64) {
-        let next = at + self.timing.instruction;
         let unit = &mut self.units[u];
         let running = unit.context(context);
         running.ended = true;
         if running.status == 0 {
             running.status = status;
         }
+        self.unit_next(u, at);
+    }
+
+    /// The sequencer leaves the first context, and goes on with the other.
+    fn unit_next(&mut self, u: usize, at: u64) {
+        let next = at + self.timing.instruction;
+        let unit = &mut self.units[u];
         unit.sequence.pop_front();
         if let Some(&other) = unit.sequence.front() {
-            let start = unit.context(other).start.max(next);
-            self.wheel.push(start, Signal::Sequence(u as u8));
+            let running = unit.context(other);
+            running.start = running.start.max(next);
+            self.wheel.push(running.start, Signal::Sequence(u as u8));
         }
     }
 
@@ -341,7 +354,7 @@ impl ModelCard {
             more |= copy.to_read > 0;
         }
         if more {
-            self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+            self.wheel.push(self.now + self.timing.burst_gap, Signal::Unit(u as u8));
         }
         burst
     }
@@ -450,7 +463,7 @@ impl ModelCard {
             }
         }
         if !self.units[u].operations.is_empty() {
-            self.wheel.push(self.now + 1, Signal::Unit(u as u8));
+            self.wheel.push(self.now + self.timing.burst_gap, Signal::Unit(u as u8));
         }
         Burst { token, address, beats: data.len() as u8 }
     }
@@ -513,21 +526,32 @@ impl ModelCard {
             self.order.slots[running.slot as usize].resume = resume;
             if self.persistence.phase == Phase::Replay {
                 // It goes on when the progress word is durable.
+                self.units[u].offering.push_back(context);
                 self.replay_progress(u as u8, resume);
                 return;
             }
         }
-        self.unit_resume(u);
+        self.unit_go_on(u, context);
+    }
+
+    /// The progress word of the context that offered first is durable.
+    pub(super) fn unit_resume(&mut self, u: usize) {
+        let context = self.units[u].offering.pop_front().expect("it offered progress");
+        self.unit_go_on(u, context);
     }
 
     /// Goes on behind a wait.
-    pub(super) fn unit_resume(&mut self, u: usize) {
+    fn unit_go_on(&mut self, u: usize, context: u8) {
+        let now = self.now;
         let unit = &mut self.units[u];
-        let &context = unit.sequence.front().expect("the sequencer stands at the wait");
         let running = unit.context(context);
         running.waiting = false;
         running.pc = running.pc.wrapping_add(1);
-        self.on_sequence(u);
+        running.start = now;
+        unit.sequence.push_back(context);
+        if unit.sequence.len() == 1 {
+            self.on_sequence(u);
+        }
     }
 }
 

@@ -74,7 +74,7 @@ pub struct Host {
     pub(super) cache: Cache,
     pub(super) adversary: Option<(u64, Rng)>,
     pub(super) recent: [u64; RECENT],
-    /// Accesses since the cut was armed, and the one that it comes at.
+    /// Accesses since the power-up, and the one that an armed cut comes at.
     pub(super) accesses: u64,
     pub(super) cut_access: Option<u64>,
 }
@@ -125,9 +125,8 @@ impl Host {
 
     /// Arms a power cut, or none.
     pub fn arm(&mut self, cut: Option<Cut>, seed: u64) {
-        self.accesses = 0;
         self.cut_access = match cut {
-            Some(Cut::AtAccess(access)) => Some(access),
+            Some(Cut::AtAccess(access)) => Some(self.accesses + access),
             _ => None,
         };
         self.fabric.arm(cut, seed);
@@ -162,7 +161,10 @@ impl Host {
         self.accesses += 1;
         if self.cut_access == Some(self.accesses) {
             self.fabric.run_to(now_ps);
-            self.fabric.cut();
+            if self.fabric.is_powered() {
+                self.fabric.cut();
+                self.fabric.last_cut.as_mut().expect("it was just made").access = self.cut_access;
+            }
         } else if self.fabric.must_look(now_ps) {
             self.fabric.run_to(now_ps);
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use nearpm_interface::geometry::LINE;
 
-use super::cut::{Cut, Event, EventRecord};
+use super::cut::{Cut, CutRecord, Event, Trigger};
 use super::dma::HostMemory;
 use super::link::Lane;
 use super::parameters::Parameters;
@@ -62,12 +62,12 @@ pub struct Fabric {
     free_fetches: Vec<u32>,
     /// Writes of the card on their way to host memory, with their arrival.
     arriving: VecDeque<(u64, crate::core::DmaWrite)>,
-    /// Cycle of the next cut, if it is known.
-    cut_cycle: Option<u64>,
-    /// A cut that waits for an event: the event, how many more, the delay.
-    cut_event: Option<(Event, u64, u64)>,
-    cut_seed: u64,
-    record: Option<Vec<EventRecord>>,
+    /// The cut that is armed, and the events that it may wait for.
+    pub trigger: Trigger,
+    /// The last cut.
+    pub last_cut: Option<CutRecord>,
+    /// The card notes what happens inside it.
+    watched: bool,
 }
 
 impl Fabric {
@@ -91,15 +91,16 @@ impl Fabric {
             fetches: Vec::new(),
             free_fetches: Vec::new(),
             arriving: VecDeque::new(),
-            cut_cycle: None,
-            cut_event: None,
-            cut_seed: 0,
-            record: None,
+            trigger: Trigger::default(),
+            last_cut: None,
+            watched: false,
         }
     }
 
     /// Plugs a card in, powered up at `now_ps`.
-    pub fn power_up(&mut self, card: Box<dyn CardCore>, now_ps: u64) {
+    pub fn power_up(&mut self, mut card: Box<dyn CardCore>, now_ps: u64) {
+        card.watch(self.watched);
+        self.trigger.power_up();
         self.period_ps = card.period_ps();
         self.start_ps = now_ps - card.cycle() * self.period_ps;
         self.card = Some(card);
@@ -134,25 +135,21 @@ impl Fabric {
 
     /// Arms a power cut, in the place of one that is armed.
     pub fn arm(&mut self, cut: Option<Cut>, seed: u64) {
-        self.cut_seed = seed;
-        self.cut_cycle = None;
-        self.cut_event = None;
-        match cut {
-            Some(Cut::AtCycle(cycle)) => self.cut_cycle = Some(cycle),
-            Some(Cut::AfterEvent { event, count, delay_cycles }) => self.cut_event = Some((event, count, delay_cycles)),
-            Some(Cut::AtAccess(_)) | None => {}
-        }
+        self.trigger.arm(cut, seed);
     }
 
-    /// Starts or ends the recording of events; gives what was recorded.
-    pub fn record_events(&mut self, on: bool) -> Vec<EventRecord> {
-        std::mem::replace(&mut self.record, on.then(Vec::new)).unwrap_or_default()
+    /// Starts or ends the noting of what happens inside the card, now and after each power-up.
+    pub fn watch(&mut self, on: bool) {
+        self.watched = on;
+        if let Some(card) = &mut self.card {
+            card.watch(on);
+        }
     }
 
     /// Whether a cut may come before `now_ps`, so that the card must be brought there to know.
     #[inline]
     pub fn must_look(&self, now_ps: u64) -> bool {
-        self.cut_event.is_some() || self.cut_cycle.is_some_and(|cycle| self.time_of(cycle) <= now_ps)
+        self.trigger.awaits_event() || self.trigger.cycle.is_some_and(|cycle| self.time_of(cycle) <= now_ps)
     }
 
     #[inline]
@@ -168,7 +165,8 @@ impl Fabric {
     /// Cuts the power now.
     pub fn cut(&mut self) {
         let Some(card) = self.card.take() else { return };
-        self.medium = Some(card.power_fail(self.parameters.save_cycles, self.cut_seed));
+        self.last_cut = Some(self.trigger.record(card.cycle()));
+        self.medium = Some(card.power_fail(self.parameters.save_cycles, self.trigger.seed));
         self.statistics.cuts += 1;
         self.flight.clear();
         self.flying_writes = 0;
@@ -237,7 +235,7 @@ impl Fabric {
         self.fetches[id.0 as usize] = Fetch::Free;
         self.free_fetches.push(id.0);
         if memory {
-            self.note(Event::ReadAnswered, answer.cycle);
+            self.trigger.note(Event::ReadAnswered, answer.cycle);
         }
         self.statistics.bytes_up += bytes;
         let ready_ps = self.time_of(answer.cycle);
@@ -306,16 +304,16 @@ impl Fabric {
     fn advance(&mut self, cycle: u64) {
         while let Some(card) = self.card.as_mut() {
             let now = card.cycle();
-            if self.cut_cycle.is_some_and(|cut| cut <= now) {
+            if self.trigger.cycle.is_some_and(|cut| cut <= now) {
                 self.cut();
                 return;
             }
             if now >= cycle {
                 return;
             }
-            let stop = self.cut_cycle.map_or(cycle, |cut| cut.min(cycle));
+            let stop = self.trigger.cycle.map_or(cycle, |cut| cut.min(cycle));
             // An armed event is looked for in every cycle, so that the cut is exact.
-            card.advance_to(if self.cut_event.is_some() { now + 1 } else { stop });
+            card.advance_to(if self.trigger.awaits_event() { now + 1 } else { stop });
             self.collect();
         }
     }
@@ -323,8 +321,11 @@ impl Fabric {
     /// Takes what the card has answered and sent.
     fn collect(&mut self) {
         let Some(mut card) = self.card.take() else { return };
+        while let Some((activity, cycle)) = card.take_activity() {
+            self.trigger.note(Event::Inside(activity), cycle);
+        }
         while let Some(write) = card.take_dma() {
-            self.note(Event::Completion, write.cycle);
+            self.trigger.note(Event::Completion, write.cycle);
             let ready_ps = self.time_of(write.cycle);
             let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
             self.arriving.push_back((passage.arrival_ps, write));
@@ -335,26 +336,10 @@ impl Fabric {
             let event = posted.event;
             self.posted.pop_front();
             if let Some(event) = event {
-                self.note(event, answer.cycle);
+                self.trigger.note(event, answer.cycle);
             }
         }
         self.card = Some(card);
-    }
-
-    /// Records an event, and starts the delay of the cut that waits for it.
-    fn note(&mut self, event: Event, cycle: u64) {
-        if let Some(record) = &mut self.record {
-            record.push(EventRecord { event, cycle });
-        }
-        if let Some((awaited, count, delay)) = &mut self.cut_event
-            && *awaited == event
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.cut_cycle = Some(cycle + (*delay).max(1));
-                self.cut_event = None;
-            }
-        }
     }
 
     /// Waits until the card has room for another posted write; gives when it may be sent.

@@ -39,7 +39,7 @@ mod statistics;
 mod uncached;
 
 pub(crate) use cpu::{Host, Window};
-pub use cut::{Cut, Event, EventRecord};
+pub use cut::{Cut, CutRecord, Event, EventRecord};
 pub use parameters::{Behaviour, Parameters};
 pub use statistics::Statistics;
 

@@ -14,7 +14,7 @@ use super::{Bar, Statistics};
 use crate::core::CardCore;
 use crate::rng::Rng;
 
-/// Recently used lines that the adversary remembers.
+/// Lines used through the cache that the adversary remembers.
 pub(super) const RECENT: usize = 16;
 
 /// Part of a BAR as a core sees it.
@@ -73,7 +73,7 @@ pub struct Host {
     pub(super) cores: Vec<Core>,
     pub(super) cache: Cache,
     pub(super) adversary: Option<(u64, Rng)>,
-    pub(super) recent: [u64; RECENT],
+    pub(super) recent: Vec<u64>,
     /// Accesses since the power-up, and the one that an armed cut comes at.
     pub(super) accesses: u64,
     pub(super) cut_access: Option<u64>,
@@ -94,7 +94,7 @@ impl Host {
             cores: Vec::new(),
             cache: Cache::new(parameters.cache_lines, (memory_bytes / LINE_U64) as usize),
             adversary,
-            recent: [0; RECENT],
+            recent: Vec::new(),
             accesses: 0,
             cut_access: None,
         }
@@ -107,6 +107,7 @@ impl Host {
         self.cores = vec![Core::new(now_ps, &parameters)];
         self.cache = Cache::new(parameters.cache_lines, (self.memory_bytes / LINE_U64) as usize);
         self.config = ConfigSpace::new(self.memory_bytes);
+        self.recent.clear();
         self.generation += 1;
         self.accesses = 0;
         self.cut_access = None;

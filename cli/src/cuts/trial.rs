@@ -1,0 +1,132 @@
+//! One trial of a campaign: a short run and its power cuts, all chosen by seed and number.
+
+use nearpm::Mechanism;
+use nearpm_sim::core::Activity;
+use nearpm_sim::host::{Cut, Event};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::cut::{PowerCuts, Strike};
+use crate::job::{CardChoice, HostChoice, MixChoice, RunArguments, Workload};
+use crate::rig::CardKind;
+
+/// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
+pub const CUTS: usize = 4;
+/// Operations of a trial on the RTL, and on the transaction-level card.
+const OPS: [usize; 2] = [12, 32];
+/// Operations of an epoch: several epochs a trial.
+const EPOCH: u64 = 5;
+/// Bytes of the log ring, most of what recovery reads; the largest transaction of a trial fits.
+const RING_BYTES: u32 = 32 << 10;
+/// Bytes of the pool.
+const POOL_BYTES: u64 = 512 << 10;
+/// The longest boot with a replay, in cycles: later the host has the card.
+const BOOT_CYCLES: u64 = 2500;
+/// More than any save takes, in cycles: what a save with too little energy has is drawn below it.
+const SAVE_CYCLES: u64 = 1200;
+
+/// A run and its power cuts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The run, without its cuts.
+    pub run: RunArguments,
+    /// The cuts; each comes.
+    pub strikes: Vec<Strike>,
+}
+
+impl Trial {
+    /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair of workload and mechanism on
+    /// an ordinary and on an adversarial host.
+    pub fn new(kind: CardKind, seed: u64, number: u64, cuts: usize) -> Trial {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(number);
+        let (card, ops) = match kind {
+            CardKind::Rtl => (CardChoice::Rtl, OPS[0]),
+            CardKind::Model => (CardChoice::Model, OPS[1]),
+        };
+        let run = RunArguments {
+            workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
+            mechanism: Mechanism::ALL[(number / 2 % 4) as usize],
+            card,
+            ops,
+            mix: [MixChoice::Inserts, MixChoice::Churn][random.random_range(0..2)],
+            power_cut: PowerCuts::default(),
+            // Short enough to be typed again.
+            seed: random.random_range(0..1 << 32),
+            epoch: EPOCH,
+            ring: RING_BYTES,
+            pool: Some(POOL_BYTES),
+            host: [HostChoice::Ordinary, HostChoice::Adversarial][(number / 8 % 2) as usize],
+        };
+        let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts, ops)).collect();
+        Trial { run, strikes }
+    }
+}
+
+/// The cut of one life.
+fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize, ops: usize) -> Strike {
+    // Behind a torn save there is no further life, so that only the last cut may make one.
+    let energy = (life + 1 == cuts && random.random_bool(0.5)).then(|| random.random_range(0..SAVE_CYCLES));
+    if life > 0 && random.random_bool(0.5) {
+        let cut = match random.random_range(0..8) {
+            0..=3 => Cut::AtCycle(random.random_range(1..=BOOT_CYCLES)),
+            4..=5 => near_an_event(random, kind, 60),
+            _ => Cut::AtAccess(random.random_range(1..=250)),
+        };
+        return Strike { operation: None, cut: Some(cut), energy };
+    }
+    // Each life has its share of the operations.
+    let share = ops / cuts;
+    let operation = Some(life * share + random.random_range(0..share.max(1)));
+    let cut = match random.random_range(0..16) {
+        0..=9 => Some(near_an_event(random, kind, 8)),
+        10..=14 => Some(Cut::AtAccess(random.random_range(1..=150))),
+        _ => None,
+    };
+    Strike { operation, cut, energy }
+}
+
+/// Some cycles behind one of the next `count` events of a kind.
+fn near_an_event(random: &mut ChaCha8Rng, kind: CardKind, count: u64) -> Cut {
+    let shown = match kind {
+        // The RTL's ports do not show retirements.
+        CardKind::Rtl => Event::ALL.len() - 1,
+        CardKind::Model => Event::ALL.len(),
+    };
+    const { assert!(matches!(Event::ALL[Event::ALL.len() - 1], Event::Inside(Activity::Retired))) };
+    let event = Event::ALL[random.random_range(0..shown)];
+    // Three in four within the life of a small log, the rest within that of several or of a page.
+    let longest = if random.random_range(0..4) == 0 { 400 } else { 24 };
+    let delay_cycles = random.random_range(1..=longest);
+    Cut::AfterEvent { event, count: random.random_range(1..=count), delay_cycles }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_repeat_by_seed_and_number() {
+        let trial = |seed, number| Trial::new(CardKind::Model, seed, number, CUTS);
+        assert_eq!(trial(1, 7), trial(1, 7));
+        assert_ne!(trial(1, 7), trial(2, 7));
+        assert_ne!(trial(1, 7).strikes, trial(1, 7 + 16).strikes);
+    }
+
+    #[test]
+    fn sixteen_trials_are_every_workload_mechanism_and_host() {
+        let kinds: std::collections::BTreeSet<String> = (0..16)
+            .map(|number| Trial::new(CardKind::Rtl, 1, number, CUTS).run)
+            .map(|run| format!("{:?} {:?} {:?}", run.workload, run.mechanism, run.host))
+            .collect();
+        assert_eq!(kinds.len(), 16);
+    }
+
+    #[test]
+    fn only_a_last_cut_lacks_energy() {
+        for number in 0..200 {
+            let strikes = Trial::new(CardKind::Model, 3, number, CUTS).strikes;
+            assert!(strikes[..CUTS - 1].iter().all(|strike| strike.energy.is_none()));
+        }
+    }
+}

@@ -8,7 +8,9 @@ use nearpm::{Engine, Mechanism};
 use nearpm_workloads::BTree;
 
 use crate::cut::PowerCuts;
-use crate::job::{CardChoice, HostChoice, Job, Measured, MixChoice, RING_BYTES, Recovered, RunArguments, Workload};
+use crate::job::{
+    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, RING_BYTES, Recovered, RunArguments, Workload,
+};
 use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
 
@@ -114,7 +116,7 @@ fn measured(job: &RunArguments, cards: &Cards, mechanism: Mechanism, engine: Eng
 fn recovery_ns(job: &RunArguments, cards: &Cards, mechanism: Mechanism) -> Result<u64> {
     let job = RunArguments { mechanism, ..job.clone() };
     let report = Job::new(&job, cards.clone()).run::<BTree>()?;
-    let recovered = report.crashes.first().and_then(|crash| crash.recovered);
+    let recovered = report.crashes.first().and_then(Crash::recovered);
     let Some(Recovered { ns: Some(ns), .. }) = recovered else { bail!("the power cut came after the last operation") };
     Ok(ns)
 }

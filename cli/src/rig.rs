@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use nearpm::{Pool, PoolOptions, cards};
 use nearpm_driver::{Card, CardError, CardOptions};
@@ -93,13 +93,13 @@ impl Rig {
     }
 
     /// Creates the pool.
-    pub fn create_pool(&self, options: &PoolOptions, bytes: u64) -> Result<Pool> {
-        options.create(&self.location(), bytes).context("the pool cannot be created")
+    pub fn create_pool(&self, options: &PoolOptions, bytes: u64) -> Result<Pool, nearpm::Error> {
+        options.create(&self.location(), bytes)
     }
 
     /// Opens the pool, which recovers it.
-    pub fn open_pool(&self, options: &PoolOptions) -> Result<Pool> {
-        options.open(&self.location()).context("the pool cannot be opened")
+    pub fn open_pool(&self, options: &PoolOptions) -> Result<Pool, nearpm::Error> {
+        options.open(&self.location())
     }
 
     /// Simulated time since the machine was made, in nanoseconds.

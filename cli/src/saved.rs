@@ -36,6 +36,11 @@ impl Image {
 }
 
 impl Saved {
+    /// Whether a card that powers up on it has to report a loss: a generation was running, and there is no whole image of it.
+    pub fn is_loss(&self) -> bool {
+        self.generation > 0 && self.image.is_none()
+    }
+
     /// Reads the save area.
     pub fn read(medium: &Medium) -> Saved {
         let lines = |first: usize, count: usize| &medium.bytes[SAVE_BASE as usize + first * LINE..][..count * LINE];

@@ -5,7 +5,7 @@ use std::fmt;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::Event;
 
-use crate::job::{Crash, During};
+use crate::job::{After, Crash, During};
 use crate::table::{Table, grouped};
 
 /// Cycles after an event in which a cut counts as near it.
@@ -27,7 +27,7 @@ fn saved(crash: &Crash) -> (usize, usize) {
 }
 
 fn undone_or_redone(crash: &Crash) -> bool {
-    crash.recovered.is_some_and(|r| r.recovery.undone + r.recovery.redone > 0)
+    crash.recovered().is_some_and(|r| r.recovery.undone + r.recovery.redone > 0)
 }
 
 const QUESTIONS: &[Question] = &[
@@ -38,6 +38,7 @@ const QUESTIONS: &[Question] = &[
     ("near a durable write", |c| near(c, Event::Inside(Activity::Durable))),
     ("near a retirement (model only)", |c| near(c, Event::Inside(Activity::Retired))),
     ("near a completion record", |c| near(c, Event::Completion)),
+    ("in the making of pool and structure", |c| c.fall.during == During::Making),
     ("in operations", |c| c.fall.during == During::Operations),
     ("in the boot, nothing to replay", |c| c.fall.during == During::Boot),
     ("in the replay of a save", |c| c.fall.during == During::Replay),
@@ -52,14 +53,14 @@ const QUESTIONS: &[Question] = &[
     ("found both", |c| saved(c).0 > 0 && saved(c).1 > 0),
     ("found a transaction to undo or redo", undone_or_redone),
     ("with little energy for the save", |c| c.fall.cut.energy.is_some()),
+    ("- save torn, and reported as torn", |c| matches!(c.after, After::TornSave)),
 ];
 
 /// What the cuts met, counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     cuts: u64,
     answers: [u64; QUESTIONS.len()],
-    torn: u64,
     most_items: usize,
 }
 
@@ -74,15 +75,9 @@ impl Census {
         self.most_items = self.most_items.max(commands + stores);
     }
 
-    /// Counts a torn save that the card reported.
-    pub fn count_torn(&mut self) {
-        self.torn += 1;
-    }
-
     /// Adds another census.
     pub fn add(&mut self, other: &Census) {
         self.cuts += other.cuts;
-        self.torn += other.torn;
         self.most_items = self.most_items.max(other.most_items);
         for (mine, theirs) in self.answers.iter_mut().zip(other.answers) {
             *mine += theirs;
@@ -102,10 +97,13 @@ impl Census {
         let at = QUESTIONS.iter().position(|(name, _)| *name == line);
         self.answers[at.unwrap_or_else(|| panic!("the table has no line {line:?}"))]
     }
+}
 
-    /// Torn saves that the card reported.
-    pub fn torn(&self) -> u64 {
-        self.torn
+impl<'c> FromIterator<&'c Crash> for Census {
+    fn from_iter<I: IntoIterator<Item = &'c Crash>>(crashes: I) -> Census {
+        let mut census = Census::default();
+        crashes.into_iter().for_each(|crash| census.count(crash));
+        census
     }
 }
 
@@ -116,7 +114,6 @@ impl fmt::Display for Census {
         for ((name, _), &number) in QUESTIONS.iter().zip(&self.answers) {
             table.row([(*name).to_string(), grouped(number), share(number)]);
         }
-        table.row(["- save torn, and reported as torn".into(), grouped(self.torn), share(self.torn)]);
         table.row(["all".into(), grouped(self.cuts), share(self.cuts)]);
         write!(f, "{table}")?;
         writeln!(f, "\nNear: within {NEAR_CYCLES} cycles after. Most items in one save: {}.", self.most_items)

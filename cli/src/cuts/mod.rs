@@ -19,7 +19,7 @@ pub use census::Census;
 pub use trial::{CUTS, Trial};
 
 use crate::cut::PowerCuts;
-use crate::job::{Crash, End, Job, RunArguments, Workload, bar};
+use crate::job::{Crash, Job, RunArguments, Workload, bar};
 use crate::rig::{CardKind, Cards};
 use crate::table::grouped;
 
@@ -138,36 +138,81 @@ impl Campaign {
     fn trial(&self, number: u64, name: &str) -> Result<Census, Box<Failure>> {
         let cuts = (self.cuts - number * CUTS as u64).min(CUTS as u64) as usize;
         let Trial { run, strikes } = Trial::new(self.kind, self.seed, number, cuts);
-        let workload = run.workload;
         let job = Job::new(&run, self.cards.clone()).insisting(strikes);
         let mut crashes = Vec::new();
-        let hidden = ProgressBar::hidden();
-        let outcome = catch_unwind(AssertUnwindSafe(|| match workload {
-            Workload::Btree => job.through::<BTree>(name, &hidden, &mut crashes),
-            Workload::Hashmap => job.through::<HashMap>(name, &hidden, &mut crashes),
-        }));
-        let error = match outcome {
-            Ok(Ok(end)) if crashes.len() == cuts => return Ok(counted(&crashes, &end)),
-            Ok(Ok(_)) => format!("{} of {cuts} power cuts came", crashes.len()),
-            Ok(Err(error)) => format!("{error:#}"),
-            Err(panic) => message(&*panic),
+        let error = match attempt(&job, run.workload, name, &mut crashes) {
+            Ok(()) if crashes.len() == cuts => return Ok(crashes.iter().collect()),
+            Ok(()) => format!("{} of {cuts} power cuts came", crashes.len()),
+            Err(error) => error,
         };
         let power_cut = PowerCuts(crashes.iter().map(|crash| crash.fall.cut).collect());
         Err(Box::new(Failure { trial: number, run: RunArguments { power_cut, ..run }, error }))
     }
+
+    /// Does again what [`Failure::run`] says, on the cards of this campaign.
+    ///
+    /// # Errors
+    /// What is found, as [`Failure::error`] says it.
+    pub fn repeat(&self, run: &RunArguments) -> Result<(), String> {
+        attempt(&Job::new(run, self.cards.clone()), run.workload, "sim", &mut Vec::new())
+    }
 }
 
-fn counted(crashes: &[Crash], end: &End) -> Census {
-    let mut census = Census::default();
-    crashes.iter().for_each(|crash| census.count(crash));
-    if let End::TornSaveReported = end {
-        census.count_torn();
+/// Runs a job; gives the words of an error or a panic.
+fn attempt(job: &Job, workload: Workload, name: &str, crashes: &mut Vec<Crash>) -> Result<(), String> {
+    let hidden = ProgressBar::hidden();
+    let outcome = catch_unwind(AssertUnwindSafe(|| match workload {
+        Workload::Btree => job.through::<BTree>(name, &hidden, crashes),
+        Workload::Hashmap => job.through::<HashMap>(name, &hidden, crashes),
+    }));
+    match outcome {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("{error:#}")),
+        Err(panic) => Err(message(&*panic)),
     }
-    census
 }
 
 /// What a panic said.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("panic: {}", text.unwrap_or("without a message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArguments,
+    }
+
+    /// What a crash was, without what only a watched card shows.
+    fn shown(crashes: &[Crash]) -> Vec<String> {
+        let saved = |crash: &Crash| crash.fall.card.map(|(record, saved)| (record.cycle, saved));
+        crashes.iter().map(|crash| format!("{crash}{:?} {:?}", crash.fall.during, saved(crash))).collect()
+    }
+
+    #[test]
+    fn the_printed_command_repeats_a_trial_to_the_byte() {
+        let cards = CardKind::Model.cards().unwrap();
+        for number in 0..160 {
+            let Trial { run, strikes } = Trial::new(CardKind::Model, 5, number, CUTS);
+            let repeat = |job: Job, workload| {
+                let mut crashes = Vec::new();
+                attempt(&job, workload, "repeated", &mut crashes).unwrap();
+                crashes
+            };
+            let first = repeat(Job::new(&run, cards.clone()).insisting(strikes), run.workload);
+            let cuts = PowerCuts(first.iter().map(|crash| crash.fall.cut).collect());
+            let line = RunArguments { power_cut: cuts, ..run }.to_string();
+            let again = Line::parse_from(line.split(' ').skip(1)).run;
+            assert_eq!(again.to_string(), line);
+            let second = repeat(Job::new(&again, cards.clone()), again.workload);
+            assert_eq!(shown(&first), shown(&second), "{line}");
+        }
+    }
 }

@@ -5,11 +5,12 @@
 //! any cuts ends with all operations done, and is checked once more.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use nearpm::{Engine, Pool, PoolOptions, Statistics};
-use nearpm_driver::CardError;
+use nearpm::{Engine, Error, Pool, PoolOptions, Problem, Statistics};
+use nearpm_driver::{Card, CardError};
 use nearpm_sim::host::{Cut, Event, Parameters};
 use nearpm_sim::machine::until_power_cut;
 use nearpm_workloads::ops::Op;
@@ -17,7 +18,7 @@ use nearpm_workloads::run::{self, Progress};
 use nearpm_workloads::{Map, check};
 
 use super::arguments::RunArguments;
-use super::report::{Crash, During, Fall, Measured, Recovered, Report};
+use super::report::{After, Crash, During, Fall, Measured, Recovered, Report};
 use super::{bar, model_of};
 use crate::cut::{Moment, PowerCut, Strike};
 use crate::rig::{CardCounters, CardKind, Cards, Rig};
@@ -127,18 +128,18 @@ impl Job {
                 progress: Progress::default(),
                 during: Cell::new(During::Making),
                 struck: Cell::new(None),
-                recovered: Cell::new(None),
+                before: crashes.last().and_then(|crash| crash.fall.card).map(|(_, saved)| saved),
+                after: Cell::new(After::NextCut),
             };
             let outcome = life.live::<M>();
             if let Some(crash) = crashes.last_mut() {
-                crash.recovered = life.recovered.get();
+                crash.after = life.after.get();
             }
             if let Some(end) = outcome? {
                 return Ok(end);
             }
             known = life.known();
-            let before = crashes.last().and_then(|crash| crash.fall.card).map(|(_, saved)| saved);
-            crashes.push(Crash { fall: life.fall(before), recovered: None });
+            crashes.push(Crash { fall: life.fall(), after: After::NextCut });
             rig.power_up();
         }
     }
@@ -162,7 +163,10 @@ struct Life<'j> {
     during: Cell<During>,
     /// Operation before which the power was cut at once.
     struck: Cell<Option<usize>>,
-    recovered: Cell<Option<Recovered>>,
+    /// What the last cut left in the save area.
+    before: Option<Saved>,
+    /// What came of the last cut.
+    after: Cell<After>,
 }
 
 impl Life<'_> {
@@ -200,17 +204,24 @@ impl Life<'_> {
         if self.number > 0 {
             self.during.set(During::Recovery);
         }
-        let short = self.number > 0 && self.job.strike(self.number - 1).is_some_and(|last| last.energy.is_some());
-        let card = match self.rig.open_card() {
-            Err(CardError::Loss) if short => return Ok(End::TornSaveReported),
-            Err(error) if self.number > 0 => return Err(error).context("after the power cut"),
-            card => card.context("the simulated card does not open")?,
+        let Some(card) = self.open_card()? else {
+            self.after.set(After::TornSave);
+            return Ok(End::TornSaveReported);
         };
         let pool = match self.number {
-            0 => self.rig.create_pool(&self.job.options, self.job.pool_bytes)?,
+            0 => None,
             _ => self.reopen()?,
         };
-        let result = self.work::<M>(&pool, &card, start_ns, pending);
+        let found = pool.is_some();
+        let pool = match pool {
+            Some(pool) => pool,
+            None => self.make()?,
+        };
+        let result = match found {
+            true => self.check::<M>(&pool, start_ns),
+            false => Ok(()),
+        };
+        let result = result.and_then(|()| self.work::<M>(&pool, &card, pending));
         if result.is_err() {
             // A cut that comes when the pool is closed on account of an error would hide it.
             self.rig.disarm();
@@ -220,31 +231,43 @@ impl Life<'_> {
         Ok(end)
     }
 
-    /// Opens the pool of an earlier life, which recovers it.
-    fn reopen(&self) -> Result<Pool> {
-        let Known { acknowledged, started } = self.known.get();
-        self.rig.open_pool(&self.job.options).or_else(|error| {
-            // The cut came before the pool was made, so nothing was promised.
-            let lost = format!("the pool that held {acknowledged} acknowledged operations does not open");
-            if started > 0 {
-                return Err(error).context(lost);
-            }
-            bail!("the power was cut before the pool was made: there is nothing to recover; cut later")
-        })
+    /// Opens the card; `None` where it reports a torn save, as it has to.
+    fn open_card(&self) -> Result<Option<Arc<Card>>> {
+        let is_loss = self.before.is_some_and(|saved| saved.is_loss());
+        let energy = self.number.checked_sub(1).and_then(|last| self.job.strike(last)).and_then(|last| last.energy);
+        match self.rig.open_card() {
+            Ok(_) if is_loss => bail!("the save is torn, and the card does not report it"),
+            Ok(card) => Ok(Some(card)),
+            Err(CardError::Loss) if !is_loss => bail!("the card reports a torn save, and the save is whole"),
+            Err(CardError::Loss) if energy.is_some() => Ok(None),
+            Err(error) if self.number > 0 => Err(error).context("after the power cut"),
+            Err(error) => Err(error).context("the simulated card does not open"),
+        }
     }
 
-    /// Checks what was recovered, and does the operations that are missing.
-    fn work<M: Map>(
-        &self,
-        pool: &Pool,
-        card: &nearpm_driver::Card,
-        start_ns: u64,
-        pending: &Cell<Option<Strike>>,
-    ) -> Result<End> {
-        let operations = &self.job.operations;
-        if self.number > 0 {
-            self.check::<M>(pool, start_ns)?;
+    /// Makes the pool.
+    fn make(&self) -> Result<Pool> {
+        self.during.set(During::Making);
+        self.rig.create_pool(&self.job.options, self.job.pool_bytes).context("the pool cannot be created")
+    }
+
+    /// Opens the pool of an earlier life, which recovers it; `None` where the cut came before it was made.
+    fn reopen(&self) -> Result<Option<Pool>> {
+        let Known { acknowledged, started } = self.known.get();
+        match self.rig.open_pool(&self.job.options) {
+            Ok(pool) => Ok(Some(pool)),
+            Err(Error::Pool { problem: Problem::NotFound, .. }) if started == 0 => {
+                self.after.set(After::NoPool);
+                Ok(None)
+            }
+            Err(error) => Err(error)
+                .with_context(|| format!("the pool that held {acknowledged} acknowledged operations does not open")),
         }
+    }
+
+    /// Does the operations that are missing, and checks the end.
+    fn work<M: Map>(&self, pool: &Pool, card: &Card, pending: &Cell<Option<Strike>>) -> Result<End> {
+        let operations = &self.job.operations;
         let kept = self.known.get().started;
         let map = match pool.root()? {
             0 => run::create::<M>(pool).context("the structure cannot be made")?,
@@ -280,7 +303,7 @@ impl Life<'_> {
         let kept = check::prefix::<M>(pool, &self.job.operations, acknowledged, started)
             .context("CRASH CONSISTENCY IS VIOLATED")?;
         self.known.set(Known { acknowledged: kept, started: kept });
-        self.recovered.set(Some(Recovered { kept, recovery: pool.recovery(), ns: Some(ns) }));
+        self.after.set(After::Recovered(Recovered { kept, recovery: pool.recovery(), ns: Some(ns) }));
         Ok(())
     }
 
@@ -307,8 +330,8 @@ impl Life<'_> {
         Known { acknowledged: acknowledged + self.progress.acknowledged(), started: started + self.progress.started() }
     }
 
-    /// The cut that ended this life; `before` is what the last one had left in the save area.
-    fn fall(&self, before: Option<Saved>) -> Fall {
+    /// The cut that ended this life.
+    fn fall(&self) -> Fall {
         let (record, saved) = self.rig.last_cut().expect("the power is off");
         let moment = match (self.struck.get(), record.access) {
             (Some(operation), _) => Moment::Operation(operation),
@@ -316,7 +339,7 @@ impl Life<'_> {
             (None, None) => Moment::Cycle(record.cycle),
         };
         // The next generation is armed when the replay is over.
-        let during = match before {
+        let during = match self.before {
             Some(before) if before.generation == saved.generation => match before.image {
                 Some(image) if image.items() > 0 => During::Replay,
                 _ => During::Boot,

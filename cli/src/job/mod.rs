@@ -15,7 +15,7 @@ use nearpm_workloads::{BTree, HashMap, Value};
 
 pub use arguments::{CardChoice, HostChoice, MixChoice, RING_BYTES, RunArguments, Workload};
 pub use lives::{End, Job};
-pub use report::{Crash, During, Fall, Measured, Recovered, Report};
+pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
 use crate::rig::CardKind;
 

@@ -28,8 +28,31 @@ pub struct Report {
 pub struct Crash {
     /// The cut.
     pub fall: Fall,
-    /// The recovery; `None` where the next cut came before its end, or the card reported a torn save.
-    pub recovered: Option<Recovered>,
+    /// What the next power-up found.
+    pub after: After,
+}
+
+/// What a power-up found of what a cut had left.
+#[derive(Clone, Copy, Debug)]
+pub enum After {
+    /// Nothing: the next cut came before the end of its recovery.
+    NextCut,
+    /// The card reported that the save is torn.
+    TornSave,
+    /// The pool had not been made, and was made then.
+    NoPool,
+    /// The pool, as in the model.
+    Recovered(Recovered),
+}
+
+impl Crash {
+    /// The recovery that came to its end.
+    pub fn recovered(&self) -> Option<Recovered> {
+        match self.after {
+            After::Recovered(recovered) => Some(recovered),
+            After::NextCut | After::TornSave | After::NoPool => None,
+        }
+    }
 }
 
 /// What the power cut interrupted.
@@ -116,7 +139,12 @@ impl fmt::Display for Crash {
             grouped(started as u64),
             grouped(acknowledged as u64)
         )?;
-        let Some(Recovered { kept, recovery: r, ns }) = &self.recovered else { return Ok(()) };
+        let Recovered { kept, recovery: r, ns } = match &self.after {
+            After::NextCut => return writeln!(f, "  recovery       interrupted by the next power cut"),
+            After::TornSave => return writeln!(f, "  recovery       none: the card reports that its save is torn"),
+            After::NoPool => return writeln!(f, "  recovery       none: the pool was not made yet, and is made now"),
+            After::Recovered(recovered) => recovered,
+        };
         write!(f, "  recovery       {} undone, {} redone, {} written", r.undone, r.redone, size(r.bytes))?;
         match ns {
             Some(ns) => writeln!(f, ", {} from power-up to an open pool (simulated)", time(*ns))?,
@@ -133,14 +161,7 @@ impl fmt::Display for Crash {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
-        for (number, crash) in self.crashes.iter().enumerate() {
-            write!(f, "{crash}")?;
-            match (&crash.recovered, number + 1 < self.crashes.len()) {
-                (None, true) => writeln!(f, "  recovery       interrupted by the next power cut")?,
-                (None, false) => writeln!(f, "  recovery       none: the card reports that its save is torn")?,
-                (Some(_), _) => {}
-            }
-        }
+        self.crashes.iter().try_for_each(|crash| write!(f, "{crash}"))?;
         if let Some(m) = &self.measured {
             writeln!(
                 f,

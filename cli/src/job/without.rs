@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::arguments::RunArguments;
-use super::report::{Crash, During, Fall, Recovered, Report};
+use super::report::{After, Crash, During, Fall, Recovered, Report};
 use super::{bar, model_of};
 use crate::cut::{Moment, PowerCut};
 use crate::table::grouped;
@@ -92,7 +92,7 @@ fn after_the_cut<M: Map>(arguments: &RunArguments, left: Left, bar: &ProgressBar
         .context("the pool that the power cut left does not open")?;
     let kept =
         check::prefix::<M>(&pool, &operations, acknowledged, started).context("CRASH CONSISTENCY IS VIOLATED")?;
-    let recovered = Some(Recovered { kept, recovery: pool.recovery(), ns: None });
+    let after = After::Recovered(Recovered { kept, recovery: pool.recovery(), ns: None });
     let map = match pool.root()? {
         0 => run::create::<M>(&pool)?,
         _ => run::open::<M>(&pool)?,
@@ -105,7 +105,7 @@ fn after_the_cut<M: Map>(arguments: &RunArguments, left: Left, bar: &ProgressBar
     let cut = PowerCut { moment: Moment::Access(event), energy: None };
     let during = During::Operations;
     let fall = Fall { cut, card: None, noticed_ns: 0, during, started, acknowledged };
-    Ok((Crash { fall, recovered }, found.len()))
+    Ok((Crash { fall, after }, found.len()))
 }
 
 /// What a power cut left, and how far the run had come.

@@ -109,7 +109,11 @@ impl Machine {
 
     /// Arms a power cut in the place of an armed one. The card's memory drops and tears by `seed`.
     pub fn arm_cut(&self, cut: Cut, seed: u64) {
-        self.shared.look(|host, _| host.arm(Some(cut), seed));
+        self.shared.look(|host, core| {
+            // What the core has left behind is past, for the cut too.
+            host.catch_up(core);
+            host.arm(Some(cut), seed);
+        });
     }
 
     /// Disarms the power cut.

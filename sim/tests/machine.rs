@@ -240,7 +240,7 @@ fn without_an_invalidation_after_the_command_a_load_sees_the_old_line() {
     assert!((0..200).all(|seed| load_after_command(seed, true, true) == 9));
     assert!((0..200).any(|seed| load_after_command(seed, true, false) == 0), "prefetched again in between");
     let m = (0..200).filter(|seed| load_after_command(*seed, false, false) == 0).count();
-    assert!(m > 100, "mostly still cached: {m}");
+    assert!(m > 60, "often still cached: {m}");
 }
 
 /// Core 1 dirties word B of a line, core 0 lets the card write word A of it; gives A after the line was written back.

@@ -4,7 +4,7 @@
 
 use nearpm_interface::geometry::LINE;
 
-use super::fabric::FetchId;
+use super::packet::FetchId;
 
 /// No slot.
 const NONE: u32 = u32::MAX;

@@ -11,33 +11,13 @@ use nearpm_interface::geometry::LINE;
 use super::cut::{Cut, CutRecord, Event, Trigger};
 use super::dma::HostMemory;
 use super::link::Lane;
+use super::packet::{Fetch, FetchId, Outgoing, Packet, Posted, payload};
 use super::parameters::Parameters;
 use super::statistics::Statistics;
-use crate::core::{Access, CardCore, Medium, Ticket};
+use crate::core::{Access, CardCore, DmaWrite, Medium};
 
 /// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest completion timeout of PCI Express.
 const HANG_CYCLES: u64 = 3_000_000;
-
-/// A read in flight: index into the fabric's fetches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FetchId(u32);
-
-enum Fetch {
-    Free,
-    Flying { bytes: u64 },
-    Submitted { ticket: Ticket, bytes: u64, memory: bool },
-}
-
-enum Packet {
-    Write(Access),
-    Read(FetchId, Access),
-}
-
-/// A posted write that the card has and has not answered.
-struct Posted {
-    ticket: Ticket,
-    event: Option<Event>,
-}
 
 /// Link, card, host memory, power.
 pub struct Fabric {
@@ -60,8 +40,10 @@ pub struct Fabric {
     posted: VecDeque<Posted>,
     fetches: Vec<Fetch>,
     free_fetches: Vec<u32>,
+    /// Fetches that the card has not answered.
+    submitted: Vec<FetchId>,
     /// Writes of the card on their way to host memory, with their arrival.
-    arriving: VecDeque<(u64, crate::core::DmaWrite)>,
+    arriving: VecDeque<(u64, DmaWrite)>,
     /// The cut that is armed, and the events that it may wait for.
     pub trigger: Trigger,
     /// The last cut.
@@ -90,6 +72,7 @@ impl Fabric {
             posted: VecDeque::new(),
             fetches: Vec::new(),
             free_fetches: Vec::new(),
+            submitted: Vec::new(),
             arriving: VecDeque::new(),
             trigger: Trigger::default(),
             last_cut: None,
@@ -146,10 +129,11 @@ impl Fabric {
         }
     }
 
-    /// Whether a cut may come before `now_ps`, so that the card must be brought there to know.
+    /// Whether a cut may come before `now_ps`, so that the card must be brought there to know. What arrives by then may bring the
+    /// card to the clock edge behind it.
     #[inline]
     pub fn must_look(&self, now_ps: u64) -> bool {
-        self.trigger.awaits_event() || self.trigger.cycle.is_some_and(|cycle| self.time_of(cycle) <= now_ps)
+        self.trigger.awaits_event() || self.trigger.cycle.is_some_and(|cycle| cycle <= self.cycle_at(now_ps))
     }
 
     #[inline]
@@ -173,6 +157,7 @@ impl Fabric {
         self.posted.clear();
         self.fetches.clear();
         self.free_fetches.clear();
+        self.submitted.clear();
         self.arriving.clear();
         self.memory.clear();
         self.bus_master = false;
@@ -183,6 +168,10 @@ impl Fabric {
     /// Sends a posted write at `ready_ps`; gives when it left the core.
     pub fn post(&mut self, ready_ps: u64, access: Access) -> u64 {
         let payload = payload(&access);
+        let now_ps = ready_ps - self.parameters.leave_ps;
+        if self.must_look(now_ps) {
+            self.run_to(now_ps);
+        }
         let ready_ps = self.wait_for_credit(ready_ps);
         let passage = self.down.send(&self.parameters, ready_ps, payload);
         if self.is_powered() {
@@ -219,29 +208,23 @@ impl Fabric {
             let (arrival_ps, _) = *self.flight.front()?;
             self.deliver(arrival_ps);
         }
-        let Some(&Fetch::Submitted { ticket, bytes, memory }) = self.fetches.get(id.0 as usize) else { return None };
         let limit = self.cycle() + HANG_CYCLES;
-        let answer = loop {
-            let card = self.card.as_mut()?;
-            if let Some(answer) = card.take(ticket) {
-                break answer;
+        loop {
+            match *self.fetches.get(id.0 as usize)? {
+                Fetch::Answered { arrival_ps, data } => {
+                    self.fetches[id.0 as usize] = Fetch::Free;
+                    self.free_fetches.push(id.0);
+                    return Some((arrival_ps, data));
+                }
+                Fetch::Submitted { .. } => {}
+                Fetch::Free | Fetch::Flying { .. } => return None,
             }
-            let next = card.cycle() + 1;
+            let next = self.card.as_ref()?.cycle() + 1;
             assert!(next < limit, "the card did not answer a read within {HANG_CYCLES} cycles: it hangs");
             // What arrives meanwhile must not be late.
             self.deliver(self.time_of(next));
             self.advance(next);
-        };
-        self.fetches[id.0 as usize] = Fetch::Free;
-        self.free_fetches.push(id.0);
-        if memory {
-            self.trigger.note(Event::ReadAnswered, answer.cycle);
         }
-        self.statistics.bytes_up += bytes;
-        let ready_ps = self.time_of(answer.cycle);
-        let passage = self.up.send(&self.parameters, ready_ps, bytes);
-        let data = if answer.error { [0xff; LINE] } else { answer.data };
-        Some((passage.arrival_ps, data))
     }
 
     /// Brings everything to a time: delivers what has arrived, at the card and in host memory.
@@ -295,6 +278,7 @@ impl Fabric {
                     let fetch = &mut self.fetches[id.0 as usize];
                     let Fetch::Flying { bytes } = *fetch else { unreachable!("a read is delivered once") };
                     *fetch = Fetch::Submitted { ticket, bytes, memory };
+                    self.submitted.push(id);
                 }
             }
         }
@@ -324,12 +308,21 @@ impl Fabric {
         while let Some((activity, cycle)) = card.take_activity() {
             self.trigger.note(Event::Inside(activity), cycle);
         }
+        let mut outgoing = Vec::new();
         while let Some(write) = card.take_dma() {
             self.trigger.note(Event::Completion, write.cycle);
-            let ready_ps = self.time_of(write.cycle);
-            let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
-            self.arriving.push_back((passage.arrival_ps, write));
+            outgoing.push(Outgoing::Record(write));
         }
+        self.submitted.retain(|&id| {
+            let Fetch::Submitted { ticket, bytes, memory } = self.fetches[id.0 as usize] else { return false };
+            let Some(answer) = card.take(ticket) else { return true };
+            if memory {
+                self.trigger.note(Event::ReadAnswered, answer.cycle);
+            }
+            outgoing.push(Outgoing::Answer { id, bytes, answer });
+            false
+        });
+        self.send_up(outgoing);
         while let Some(posted) = self.posted.front()
             && let Some(answer) = card.take(posted.ticket)
         {
@@ -342,9 +335,35 @@ impl Fabric {
         self.card = Some(card);
     }
 
+    /// Sends what has left the card, in the order in which it did, whenever the host looks for it.
+    fn send_up(&mut self, mut outgoing: Vec<Outgoing>) {
+        outgoing.sort_by_key(Outgoing::cycle);
+        for packet in outgoing {
+            let ready_ps = self.time_of(packet.cycle());
+            match packet {
+                Outgoing::Record(write) => {
+                    let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
+                    self.arriving.push_back((passage.arrival_ps, write));
+                }
+                Outgoing::Answer { id, bytes, answer } => {
+                    self.statistics.bytes_up += bytes;
+                    let arrival_ps = self.up.send(&self.parameters, ready_ps, bytes).arrival_ps;
+                    let data = if answer.error { [0xff; LINE] } else { answer.data };
+                    self.fetches[id.0 as usize] = Fetch::Answered { arrival_ps, data };
+                }
+            }
+        }
+    }
+
     /// Waits until the card has room for another posted write; gives when it may be sent.
     fn wait_for_credit(&mut self, mut ready_ps: u64) -> u64 {
         let credits = self.parameters.posted_credits;
+        if self.posted.len() + self.flying_writes < credits {
+            return ready_ps;
+        }
+        // What the core's time has seen comes first: it must not matter whether somebody has looked before.
+        self.run_to(ready_ps - self.parameters.leave_ps);
+        self.collect();
         if self.posted.len() + self.flying_writes < credits {
             return ready_ps;
         }
@@ -369,16 +388,5 @@ impl Fabric {
             }
         }
         ready_ps
-    }
-}
-
-/// Payload of a packet: aligned four-byte words that hold selected bytes.
-fn payload(access: &Access) -> u64 {
-    match access {
-        Access::CommandWrite { strobes, .. } | Access::PmWrite { strobes, .. } => {
-            (0..16).filter(|word| strobes >> (4 * word) & 0xf != 0).count() as u64 * 4
-        }
-        Access::RegisterWrite { .. } => 4,
-        Access::RegisterRead { .. } | Access::CommandRead { .. } | Access::PmRead { .. } => 0,
     }
 }

@@ -9,7 +9,8 @@ use nearpm_workloads::BTree;
 
 use crate::cut::PowerCuts;
 use crate::job::{
-    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, RING_BYTES, Recovered, RunArguments, Workload,
+    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered, RunArguments,
+    Workload,
 };
 use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
@@ -47,6 +48,7 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         ring: RING_BYTES,
         pool: None,
         host: HostChoice::Ordinary,
+        posting: PostingChoice::Line,
     };
     let model = CardKind::Model.cards()?;
     println!("{}", Job::new(&job, model.clone()).run::<BTree>()?);

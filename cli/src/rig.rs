@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::ValueEnum;
 use nearpm::{Pool, PoolOptions, cards};
-use nearpm_driver::{Card, CardError, CardOptions};
+use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
 use nearpm_sim::core::{CardCore, Medium};
@@ -67,21 +67,22 @@ pub struct Rig {
     cards: Cards,
     machine: Machine,
     name: String,
+    posting: Posting,
 }
 
 impl Rig {
     /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`. No other one in the process
     /// may have the name at the same time.
-    pub fn new(cards: Cards, name: &str, parameters: Parameters, pool_bytes: u64) -> Rig {
+    pub fn new(cards: Cards, name: &str, parameters: Parameters, posting: Posting, pool_bytes: u64) -> Rig {
         let bytes = (POOLS_BASE + pool_bytes).next_multiple_of(GRAIN) + GRAIN;
         let machine = Machine::new(parameters, &*cards, Medium::blank(bytes as usize));
-        Rig { cards, machine, name: name.to_owned() }
+        Rig { cards, machine, name: name.to_owned(), posting }
     }
 
     /// Opens the card and makes it known to the library.
     pub fn open_card(&self) -> Result<Arc<Card>, CardError> {
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let options = CardOptions { firmware, ..CardOptions::default() };
+        let options = CardOptions { posting: self.posting, firmware, ..CardOptions::default() };
         let card = Arc::new(Card::open(Arc::new(self.machine.function()), options)?);
         cards::register(&self.name, Arc::clone(&card));
         Ok(card)
@@ -134,6 +135,11 @@ impl Rig {
     /// The last power cut, while the power is off, and what it left in the save area.
     pub fn last_cut(&self) -> Option<(CutRecord, Saved)> {
         self.machine.last_cut().zip(self.machine.look_at_medium(Saved::read))
+    }
+
+    /// Lines in the host's caches that were stored to and not written back, and lost with the last power cut.
+    pub fn lost_lines(&self) -> usize {
+        self.machine.dirty_lines()
     }
 
     /// Brings the power back. What the process knew of the card is gone with the cut.

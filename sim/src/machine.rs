@@ -152,6 +152,12 @@ impl Machine {
         self.shared.look(|host, _| host.fabric.last_cut)
     }
 
+    /// Lines in the caches that were stored to and not written back. A power cut loses them; they are shown until the next
+    /// power-up.
+    pub fn dirty_lines(&self) -> usize {
+        self.shared.look(|host, _| host.dirty_lines())
+    }
+
     /// Energy for the saves of further power cuts, in cycles of the card, in the place of [`Parameters::save_cycles`].
     pub fn set_save_cycles(&self, cycles: u64) {
         self.shared.look(|host, _| host.fabric.parameters.save_cycles = cycles);

@@ -48,6 +48,7 @@ const QUESTIONS: &[Question] = &[
     }),
     ("in the library's recovery", |c| c.fall.during == During::Recovery),
     ("in the comparison after it", |c| c.fall.during == During::Check),
+    ("found stores in the caches, and lost them", |c| c.fall.lost_lines > 0),
     ("found commands that had not retired", |c| saved(c).0 > 0),
     ("found stores that were not durable", |c| saved(c).1 > 0),
     ("found both", |c| saved(c).0 > 0 && saved(c).1 > 0),

@@ -1,5 +1,7 @@
 //! One trial of a campaign: a short run and its power cuts, all chosen by seed and number.
 
+use std::ops::Range;
+
 use nearpm::Mechanism;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::{Cut, Event};
@@ -7,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::cut::{PowerCuts, Strike};
-use crate::job::{CardChoice, HostChoice, MixChoice, RunArguments, Workload};
+use crate::job::{CardChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
 use crate::rig::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
@@ -20,8 +22,17 @@ const EPOCH: u64 = 5;
 const RING_BYTES: u32 = 32 << 10;
 /// Bytes of the pool.
 const POOL_BYTES: u64 = 512 << 10;
-/// Cycles of a boot up to the replay of a few items, and of one with a long replay: later the host has the card.
-const BOOT_CYCLES: [u64; 2] = [500, 2500];
+/// When the card replays a save of some items, in cycles since its power-up: the RTL reads and checks its firmware first, for
+/// which the model takes no time.
+fn replay_cycles(kind: CardKind) -> Range<u64> {
+    match kind {
+        CardKind::Model => 50..500,
+        CardKind::Rtl => 1450..2500,
+    }
+}
+
+/// The longest boot with a replay, in cycles: later the host has the card.
+const BOOT_CYCLES: u64 = 4000;
 /// Cycles from the first power-up to the first operation, and accesses of the host.
 const MAKING_CYCLES: u64 = 18_000;
 const MAKING_ACCESSES: u64 = 160;
@@ -60,6 +71,8 @@ impl Trial {
             ring: RING_BYTES,
             pool: Some(POOL_BYTES),
             host: [HostChoice::Ordinary, HostChoice::Adversarial][(number / 8 % 2) as usize],
+            posting: [PostingChoice::Line, PostingChoice::Combining, PostingChoice::Uncached]
+                [random.random_range(0..3)],
         };
         let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts, ops)).collect();
         Trial { run, strikes }
@@ -70,10 +83,11 @@ impl Trial {
 fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize, ops: usize) -> Strike {
     // Behind a torn save there is no further life, so that only the last cut may make one.
     let energy = (life + 1 == cuts && random.random_bool(0.5)).then(|| below(random, SAVE_CYCLES));
-    if life > 0 && random.random_bool(0.5) {
+    if life > 0 && random.random_bool(0.6) {
         let cut = match random.random_range(0..8) {
-            0..=3 => Cut::AtCycle(1 + below(random, BOOT_CYCLES)),
-            4..=5 => near_an_event(random, kind, 60),
+            0 => Cut::AtCycle(random.random_range(1..=BOOT_CYCLES)),
+            1..=4 => Cut::AtCycle(random.random_range(replay_cycles(kind))),
+            5 => near_an_event(random, kind, 60),
             _ => Cut::AtAccess(random.random_range(1..=250)),
         };
         return Strike { operation: None, cut: Some(cut), energy };

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::{Args, ValueEnum};
 use nearpm::{Engine, Mechanism, PoolOptions};
+use nearpm_driver::Posting;
 use nearpm_sim::host::Parameters;
 use nearpm_workloads::ops::{self, Mix, Op};
 
@@ -47,6 +48,27 @@ pub enum HostChoice {
     Adversarial,
 }
 
+/// How the driver posts commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PostingChoice {
+    /// One 64-byte store that is never split
+    Line,
+    /// Write-combining stores
+    Combining,
+    /// Eight uncached stores
+    Uncached,
+}
+
+impl From<PostingChoice> for Posting {
+    fn from(choice: PostingChoice) -> Posting {
+        match choice {
+            PostingChoice::Line => Posting::Line,
+            PostingChoice::Combining => Posting::WriteCombining,
+            PostingChoice::Uncached => Posting::Uncached,
+        }
+    }
+}
+
 /// Arguments of `nearpm run`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RunArguments {
@@ -84,6 +106,9 @@ pub struct RunArguments {
     /// Caches and buffers of the simulated host
     #[arg(long, value_enum, default_value = "ordinary")]
     pub host: HostChoice,
+    /// How commands are posted
+    #[arg(long, value_enum, default_value = "line")]
+    pub posting: PostingChoice,
 }
 
 /// Bytes of the log ring where nothing else is asked for: the pages of an epoch fit.
@@ -133,6 +158,6 @@ impl fmt::Display for RunArguments {
         if let Some(bytes) = self.pool {
             write!(f, " --pool {bytes}")?;
         }
-        write!(f, " --host {}", name(self.host))
+        write!(f, " --host {} --posting {}", name(self.host), name(self.posting))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
 use nearpm::{Engine, Error, Pool, PoolOptions, Problem, Statistics};
-use nearpm_driver::{Card, CardError};
+use nearpm_driver::{Card, CardError, Posting};
 use nearpm_sim::host::{Cut, Event, Parameters};
 use nearpm_sim::machine::until_power_cut;
 use nearpm_workloads::ops::Op;
@@ -29,6 +29,7 @@ use crate::table::grouped;
 pub struct Job {
     cards: Cards,
     parameters: Parameters,
+    posting: Posting,
     options: PoolOptions,
     pool_bytes: u64,
     label: String,
@@ -71,6 +72,7 @@ impl Job {
         Job {
             cards,
             parameters: arguments.parameters(),
+            posting: arguments.posting.into(),
             options: arguments.pool_options(engine),
             pool_bytes: arguments.pool_bytes(),
             label: format!(
@@ -113,7 +115,7 @@ impl Job {
     /// The same on a computer whose card has a name that no other one has at the time. The cuts are noted as they come, so
     /// that they are known where the run fails.
     pub fn through<M: Map>(&self, name: &str, bar: &ProgressBar, crashes: &mut Vec<Crash>) -> Result<End> {
-        let rig = Rig::new(self.cards.clone(), name, self.parameters, self.pool_bytes);
+        let rig = Rig::new(self.cards.clone(), name, self.parameters, self.posting, self.pool_bytes);
         if self.insists {
             rig.watch_card();
         }
@@ -351,6 +353,7 @@ impl Life<'_> {
         Fall {
             cut: PowerCut { moment, energy },
             card: Some((record, saved)),
+            lost_lines: self.rig.lost_lines(),
             noticed_ns: self.rig.now_ns(),
             during,
             started,

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nearpm_workloads::ops::{self, Op};
 use nearpm_workloads::{BTree, HashMap, Value};
 
-pub use arguments::{CardChoice, HostChoice, MixChoice, RING_BYTES, RunArguments, Workload};
+pub use arguments::{CardChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload};
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 

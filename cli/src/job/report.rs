@@ -7,7 +7,7 @@ use nearpm_sim::host::CutRecord;
 
 use crate::cut::{Moment, PowerCut};
 use crate::rig::CardCounters;
-use crate::saved::Saved;
+use crate::saved::{Image, Saved};
 use crate::table::{grouped, size, time};
 
 /// What a run found.
@@ -79,6 +79,8 @@ pub struct Fall {
     pub cut: PowerCut,
     /// The card's side, where there is a card: the moment, and what was left in the save area.
     pub card: Option<(CutRecord, Saved)>,
+    /// Lines in the host's caches that were stored to and not written back.
+    pub lost_lines: usize,
     /// Simulated time at which the program noticed it, since the machine was made, in nanoseconds; 0 without a card.
     pub noticed_ns: u64,
     /// What it interrupted.
@@ -113,6 +115,37 @@ pub struct Measured {
     pub card: CardCounters,
 }
 
+impl During {
+    /// Words for it.
+    fn words(self) -> &'static str {
+        match self {
+            During::Making => "in the making of the pool",
+            During::Boot => "in the card's boot",
+            During::Replay => "in the replay of a save",
+            During::Recovery => "in the recovery of the pool",
+            During::Check => "in the comparison with the model",
+            During::Operations => "in operations",
+        }
+    }
+}
+
+impl Fall {
+    /// A line on what the cut left in the save area.
+    fn write_save(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((_, saved)) = self.card else { return Ok(()) };
+        match (self.during, saved.image) {
+            (During::Boot | During::Replay, Some(image)) => {
+                writeln!(f, "  in flight      {} saved before, of them {} replayed", image.items(), image.replayed)
+            }
+            (_, Some(Image { commands, stores, .. })) => {
+                writeln!(f, "  in flight      {commands} commands and {stores} stores, all saved")
+            }
+            (_, None) if saved.is_loss() => writeln!(f, "  in flight      unknown: the save is torn"),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Fall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PowerCut { moment, energy } = self.cut;
@@ -121,11 +154,11 @@ impl fmt::Display for Fall {
             (None, Moment::Access(event)) => write!(f, "at event {event} of memory")?,
             (None, moment) => write!(f, "at {}", PowerCut { moment, energy: None })?,
             (Some((record, _)), _) => {
-                write!(f, "at cycle {} of the card, noticed by the program {after}", grouped(record.cycle))?;
-                write!(f, " after the machine was switched on (simulated)")?;
+                write!(f, "at cycle {} of the card, {}; ", grouped(record.cycle), self.during.words())?;
+                write!(f, "noticed by the program {after} after the machine was switched on (simulated)")?;
             }
         }
-        energy.map_or(Ok(()), |cycles| write!(f, ", energy for {} cycles of the save", grouped(cycles)))
+        energy.map_or(Ok(()), |cycles| write!(f, "; energy for {} cycles of the save", grouped(cycles)))
     }
 }
 
@@ -139,6 +172,7 @@ impl fmt::Display for Crash {
             grouped(started as u64),
             grouped(acknowledged as u64)
         )?;
+        self.fall.write_save(f)?;
         let Recovered { kept, recovery: r, ns } = match &self.after {
             After::NextCut => return writeln!(f, "  recovery       interrupted by the next power cut"),
             After::TornSave => return writeln!(f, "  recovery       none: the card reports that its save is torn"),

@@ -104,7 +104,7 @@ fn after_the_cut<M: Map>(arguments: &RunArguments, left: Left, bar: &ProgressBar
     ensure!(found == model_of(&operations), "the pool does not hold what the model holds at the end");
     let cut = PowerCut { moment: Moment::Access(event), energy: None };
     let during = During::Operations;
-    let fall = Fall { cut, card: None, noticed_ns: 0, during, started, acknowledged };
+    let fall = Fall { cut, card: None, lost_lines: 0, noticed_ns: 0, during, started, acknowledged };
     Ok((Crash { fall, after }, found.len()))
 }
 

@@ -56,6 +56,11 @@ impl Cache {
         self.slots.len()
     }
 
+    /// Lines that were stored to and not written back.
+    pub fn dirty(&self) -> usize {
+        self.slots.iter().filter(|line| line.dirty).count()
+    }
+
     /// Whether a line must go before another one comes.
     pub fn is_full(&self) -> bool {
         self.slots.len() == self.capacity

@@ -119,6 +119,11 @@ impl Host {
         self.memory_bytes
     }
 
+    /// Lines that were stored to and not written back.
+    pub fn dirty_lines(&self) -> usize {
+        self.cache.dirty()
+    }
+
     /// Counters.
     pub fn statistics(&mut self) -> &mut Statistics {
         &mut self.fabric.statistics

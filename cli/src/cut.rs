@@ -7,6 +7,8 @@ use nearpm_sim::host::{Cut, Event};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::saved::Saved;
+
 /// When the power fails. Cycles and accesses are counted from the last power-up, operations from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
@@ -99,8 +101,21 @@ pub struct Strike {
     pub operation: Option<usize>,
     /// `None` at once; otherwise counted from when it is armed.
     pub cut: Option<Cut>,
+    /// What comes in the place of both, armed at the power-up, where the card has a save with items to replay.
+    pub in_replay: Option<Cut>,
     /// Cycles of the card that the save has energy for; `None` is enough for any save.
     pub energy: Option<u64>,
+}
+
+impl Strike {
+    /// The strike after a cut that left `before` in the save area.
+    pub fn after(self, before: Option<Saved>) -> Strike {
+        let replays = before.and_then(|saved| saved.image).is_some_and(|image| image.items() > 0);
+        match self.in_replay {
+            Some(cut) if replays => Strike { operation: None, cut: Some(cut), ..self },
+            _ => self,
+        }
+    }
 }
 
 impl PowerCuts {
@@ -118,7 +133,7 @@ impl PowerCuts {
                 Moment::Access(access) => (None, Some(Cut::AtAccess(access))),
                 Moment::Random => random(operations, seed.wrapping_add(number as u64)),
             };
-            Strike { operation, cut: when, energy: cut.energy }
+            Strike { operation, cut: when, in_replay: None, energy: cut.energy }
         };
         self.0.iter().enumerate().map(strike).collect()
     }

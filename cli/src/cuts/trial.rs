@@ -1,7 +1,5 @@
 //! One trial of a campaign: a short run and its power cuts, all chosen by seed and number.
 
-use std::ops::Range;
-
 use nearpm::Mechanism;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::{Cut, Event};
@@ -14,25 +12,22 @@ use crate::rig::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
 pub const CUTS: usize = 4;
-/// Operations of a trial on the RTL, and on the transaction-level card.
-const OPS: [usize; 2] = [12, 32];
+/// Operations of a trial: fewer where each takes long to simulate.
+fn ops(kind: CardKind) -> usize {
+    match kind {
+        CardKind::Model => 32,
+        CardKind::Rtl => 12,
+    }
+}
+
 /// Operations of an epoch: several epochs a trial.
 const EPOCH: u64 = 5;
 /// Bytes of the log ring, most of what recovery reads; the largest transaction of a trial fits.
 const RING_BYTES: u32 = 32 << 10;
 /// Bytes of the pool.
 const POOL_BYTES: u64 = 512 << 10;
-/// When the card replays a save of some items, in cycles since its power-up: the RTL reads and checks its firmware first, for
-/// which the model takes no time.
-fn replay_cycles(kind: CardKind) -> Range<u64> {
-    match kind {
-        CardKind::Model => 50..500,
-        CardKind::Rtl => 1450..2500,
-    }
-}
-
-/// The longest boot with a replay, in cycles: later the host has the card.
-const BOOT_CYCLES: u64 = 4000;
+/// Cycles of a boot, and of the longest one with a replay: later the host has the card.
+const BOOT_CYCLES: [u64; 2] = [150, 4000];
 /// Cycles from the first power-up to the first operation, and accesses of the host.
 const MAKING_CYCLES: u64 = 18_000;
 const MAKING_ACCESSES: u64 = 160;
@@ -54,15 +49,15 @@ impl Trial {
     pub fn new(kind: CardKind, seed: u64, number: u64, cuts: usize) -> Trial {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
-        let (card, ops) = match kind {
-            CardKind::Rtl => (CardChoice::Rtl, OPS[0]),
-            CardKind::Model => (CardChoice::Model, OPS[1]),
+        let card = match kind {
+            CardKind::Rtl => CardChoice::Rtl,
+            CardKind::Model => CardChoice::Model,
         };
         let run = RunArguments {
             workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
             mechanism: Mechanism::ALL[(number / 2 % 4) as usize],
             card,
-            ops,
+            ops: ops(kind),
             mix: [MixChoice::Inserts, MixChoice::Churn][random.random_range(0..2)],
             power_cut: PowerCuts::default(),
             // Short enough to be typed again.
@@ -74,23 +69,23 @@ impl Trial {
             posting: [PostingChoice::Line, PostingChoice::Combining, PostingChoice::Uncached]
                 [random.random_range(0..3)],
         };
-        let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts, ops)).collect();
+        let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts)).collect();
         Trial { run, strikes }
     }
 }
 
 /// The cut of one life.
-fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize, ops: usize) -> Strike {
+fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize) -> Strike {
     // Behind a torn save there is no further life, so that only the last cut may make one.
     let energy = (life + 1 == cuts && random.random_bool(0.5)).then(|| below(random, SAVE_CYCLES));
-    if life > 0 && random.random_bool(0.6) {
+    let in_replay = random.random_bool(0.6).then(|| in_the_replay(random));
+    if life > 0 && random.random_bool(0.4) {
         let cut = match random.random_range(0..8) {
-            0 => Cut::AtCycle(random.random_range(1..=BOOT_CYCLES)),
-            1..=4 => Cut::AtCycle(random.random_range(replay_cycles(kind))),
-            5 => near_an_event(random, kind, 60),
+            0 => Cut::AtCycle(1 + below(random, BOOT_CYCLES)),
+            1..=4 => near_an_event(random, kind, 60),
             _ => Cut::AtAccess(random.random_range(1..=250)),
         };
-        return Strike { operation: None, cut: Some(cut), energy };
+        return Strike { operation: None, cut: Some(cut), in_replay, energy };
     }
     if life == 0 && random.random_bool(0.1) {
         let cut = match random.random_range(0..3) {
@@ -98,17 +93,23 @@ fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize, ops
             1 => near_an_event(random, kind, 150),
             _ => Cut::AtAccess(random.random_range(1..=MAKING_ACCESSES)),
         };
-        return Strike { operation: None, cut: Some(cut), energy };
+        return Strike { operation: None, cut: Some(cut), in_replay, energy };
     }
     // Each life has its share of the operations.
-    let share = ops / cuts;
+    let share = ops(kind) / cuts;
     let operation = Some(life * share + random.random_range(0..share.max(1)));
     let cut = match random.random_range(0..16) {
         0..=9 => Some(near_an_event(random, kind, 8)),
         10..=14 => Some(Cut::AtAccess(random.random_range(1..=150))),
         _ => None,
     };
-    Strike { operation, cut, energy }
+    Strike { operation, cut, in_replay, energy }
+}
+
+/// A boot only reads, so that the first writes to become durable are those of a replay: its items and how far it has come.
+fn in_the_replay(random: &mut ChaCha8Rng) -> Cut {
+    let event = Event::Inside(Activity::Durable);
+    Cut::AfterEvent { event, count: random.random_range(1..=6), delay_cycles: 1 + below(random, [24, 100]) }
 }
 
 /// A number below the first bound, or, one in four times, below the second.

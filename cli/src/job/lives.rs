@@ -121,16 +121,18 @@ impl Job {
         }
         let mut known = Known::default();
         loop {
+            let before = crashes.last().and_then(|crash| crash.fall.card).map(|(_, saved)| saved);
             let life = Life {
                 job: self,
                 rig: &rig,
                 bar,
                 number: crashes.len(),
+                strike: self.strikes.get(crashes.len()).map(|strike| strike.after(before)),
+                before,
                 known: Cell::new(known),
                 progress: Progress::default(),
                 during: Cell::new(During::Making),
                 struck: Cell::new(None),
-                before: crashes.last().and_then(|crash| crash.fall.card).map(|(_, saved)| saved),
                 after: Cell::new(After::NextCut),
             };
             let outcome = life.live::<M>();
@@ -145,10 +147,6 @@ impl Job {
             rig.power_up();
         }
     }
-
-    fn strike(&self, life: usize) -> Option<Strike> {
-        self.strikes.get(life).copied()
-    }
 }
 
 /// One life.
@@ -158,6 +156,8 @@ struct Life<'j> {
     bar: &'j ProgressBar,
     /// From 0: as many cuts were before it.
     number: usize,
+    /// The cut that ends it.
+    strike: Option<Strike>,
     /// What is known without this life's own operations.
     known: Cell<Known>,
     /// This life's own operations.
@@ -174,7 +174,7 @@ struct Life<'j> {
 impl Life<'_> {
     /// Lives until the power is cut, which gives `None`, or to the end of the run.
     fn live<M: Map>(&self) -> Result<Option<End>> {
-        let strike = self.job.strike(self.number);
+        let strike = self.strike;
         if let Some(strike) = strike.filter(|strike| strike.operation.is_none()) {
             self.arm(strike, strike.cut);
         }
@@ -236,7 +236,8 @@ impl Life<'_> {
     /// Opens the card; `None` where it reports a torn save, as it has to.
     fn open_card(&self) -> Result<Option<Arc<Card>>> {
         let is_loss = self.before.is_some_and(|saved| saved.is_loss());
-        let energy = self.number.checked_sub(1).and_then(|last| self.job.strike(last)).and_then(|last| last.energy);
+        let energy =
+            self.number.checked_sub(1).and_then(|last| self.job.strikes.get(last)).and_then(|last| last.energy);
         match self.rig.open_card() {
             Ok(_) if is_loss => bail!("the save is torn, and the card does not report it"),
             Ok(card) => Ok(Some(card)),
@@ -312,8 +313,7 @@ impl Life<'_> {
     /// Arms or makes the pending cut if it belongs to this operation or an earlier one, or if it has to be now.
     fn strike_at(&self, operation: usize, pending: &Cell<Option<Strike>>, now: bool) {
         let due = |strike: &Strike| strike.operation.is_some_and(|at| at <= operation);
-        if now && self.job.strike(self.number).is_some() {
-            let strike = self.job.strike(self.number).expect("just looked");
+        if let Some(strike) = self.strike.filter(|_| now) {
             self.struck.set(Some(operation));
             return self.arm(strike, None);
         }
@@ -349,7 +349,7 @@ impl Life<'_> {
             _ => self.during.get(),
         };
         let Known { acknowledged, started } = self.known();
-        let energy = self.job.strike(self.number).and_then(|strike| strike.energy);
+        let energy = self.strike.and_then(|strike| strike.energy);
         Fall {
             cut: PowerCut { moment, energy },
             card: Some((record, saved)),

@@ -12,14 +12,6 @@ use crate::rig::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
 pub const CUTS: usize = 4;
-/// Operations of a trial: fewer where each takes long to simulate.
-fn ops(kind: CardKind) -> usize {
-    match kind {
-        CardKind::Model => 32,
-        CardKind::Rtl => 12,
-    }
-}
-
 /// Operations of an epoch: several epochs a trial.
 const EPOCH: u64 = 5;
 /// Bytes of the log ring, most of what recovery reads; the largest transaction of a trial fits.
@@ -33,6 +25,14 @@ const MAKING_CYCLES: u64 = 18_000;
 const MAKING_ACCESSES: u64 = 160;
 /// Cycles of a save of little, and of one of much: what a save with too little energy has is drawn below them.
 const SAVE_CYCLES: [u64; 2] = [200, 900];
+
+/// Operations of a trial: fewer where each takes long to simulate.
+fn ops(kind: CardKind) -> usize {
+    match kind {
+        CardKind::Model => 32,
+        CardKind::Rtl => 12,
+    }
+}
 
 /// A run and its power cuts.
 #[derive(Clone, Debug, PartialEq, Eq)]

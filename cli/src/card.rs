@@ -1,9 +1,11 @@
 //! `nearpm card`: what a card is and what it has counted.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
+use nearpm_driver::Posting;
 use nearpm_driver::registers::Capabilities;
 use nearpm_interface::registers::{self as reg, Access};
+use nearpm_sim::host::Parameters;
 
 use crate::rig::{CardKind, Rig};
 use crate::table::{Table, size};
@@ -25,8 +27,8 @@ const INFO_POOL_BYTES: u64 = 16 << 20;
 /// Runs the command.
 pub fn command(command: &CardCommand) -> Result<()> {
     let CardCommand::Info { card: kind } = command;
-    let rig = Rig::new(*kind, INFO_POOL_BYTES)?;
-    let card = rig.open_card()?;
+    let rig = Rig::new(kind.cards()?, "sim", Parameters::default(), Posting::default(), INFO_POOL_BYTES);
+    let card = rig.open_card().context("the simulated card does not open")?;
     let capabilities: Vec<&str> = [
         (Capabilities::HOST_ORDERED, "orders host accesses and commands together"),
         (Capabilities::COMPLETION_RECORDS, "writes completion records"),

@@ -2,14 +2,17 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use nearpm::{Engine, Mechanism};
 use nearpm_workloads::BTree;
 
-use crate::cut::PowerCut;
-use crate::job::{CardChoice, Job, Measured, RunArguments, Workload};
-use crate::rig::CardKind;
+use crate::cut::PowerCuts;
+use crate::job::{
+    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered, RunArguments,
+    Workload,
+};
+use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
 
 /// Arguments of `nearpm demo`.
@@ -38,19 +41,25 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         mechanism: Mechanism::Undo,
         card: CardChoice::Model,
         ops: arguments.model_ops,
-        power_cut: PowerCut::Random,
+        mix: MixChoice::Inserts,
+        power_cut: PowerCuts::random(),
         seed: arguments.seed,
         epoch: 64,
+        ring: RING_BYTES,
+        pool: None,
+        host: HostChoice::Ordinary,
+        posting: PostingChoice::Line,
     };
-    println!("{}", Job::new(&job, CardKind::Model).run::<BTree>()?);
+    let model = CardKind::Model.cards()?;
+    println!("{}", Job::new(&job, model.clone()).run::<BTree>()?);
 
     if arguments.rtl_ops > 0 {
         let job = RunArguments { card: CardChoice::Rtl, ops: arguments.rtl_ops, ..job.clone() };
-        println!("{}", Job::new(&job, CardKind::Rtl).run::<BTree>()?);
+        println!("{}", Job::new(&job, CardKind::Rtl.cards()?).run::<BTree>()?);
     }
 
     println!("# What the card is worth\n");
-    println!("{}", worth(&RunArguments { ops: arguments.table_ops, power_cut: PowerCut::Never, ..job })?);
+    println!("{}", worth(&RunArguments { ops: arguments.table_ops, ..job }, &model)?);
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
 }
@@ -61,15 +70,17 @@ All times are simulated, not measured on hardware. The pool lies on the card in 
 copy into logs and pages across the link, \"card\" lets the card. Host: PCIe 3.0 x8, 436 ns for a load from the card, 4.2
 loads in flight, write-back caching of the card's memory; computing inside the program costs nothing, memory accesses
 do. Card: the transaction-level model at 300 MHz with one DDR4-2400 channel. Commits are durable when they return; epochs
-are 64 transactions. Conflicts held: commands and host accesses that waited for an earlier one on the same line.";
+are 64 transactions. Recovery: with the card, from power-up after a power cut at a random moment to an open pool; most of
+it reads the log ring of 4 MiB. Conflicts held: commands and host accesses that waited for an earlier one on the same line.";
 
 /// CPU and card side by side, for each mechanism.
-fn worth(job: &RunArguments) -> Result<String> {
+fn worth(job: &RunArguments, cards: &Cards) -> Result<String> {
     let mut table = Table::new(&[
         "mechanism",
         "CPU, per insert",
         "card, per insert",
         "speed-up",
+        "recovery",
         "commands",
         "conflicts held",
         "copied by CPU alone",
@@ -77,18 +88,15 @@ fn worth(job: &RunArguments) -> Result<String> {
         "by card",
     ]);
     for mechanism in Mechanism::ALL {
-        let measure = |engine| -> Result<Measured> {
-            let report =
-                Job::with_engine(&RunArguments { mechanism, ..job.clone() }, CardKind::Model, engine).run::<BTree>()?;
-            Ok(report.measured.expect("a job without a power cut is measured"))
-        };
-        let (cpu, card) = (measure(Engine::Cpu)?, measure(Engine::Card)?);
+        let (cpu, card) =
+            (measured(job, cards, mechanism, Engine::Cpu)?, measured(job, cards, mechanism, Engine::Card)?);
         let each = |m: &Measured| time(m.ns / m.operations.max(1) as u64);
         table.row([
             mechanism.name().to_string(),
             each(&cpu),
             each(&card),
             format!("{:.2}", cpu.ns as f64 / card.ns.max(1) as f64),
+            time(recovery_ns(job, cards, mechanism)?),
             grouped(card.card.commands),
             grouped(card.card.held),
             size(cpu.pool.bytes_by_cpu),
@@ -97,4 +105,20 @@ fn worth(job: &RunArguments) -> Result<String> {
         ]);
     }
     Ok(format!("B+tree, {} random inserts, seed {}.\n\n{table}\n{ASSUMPTIONS}", grouped(job.ops as u64), job.seed))
+}
+
+/// The job without a power cut.
+fn measured(job: &RunArguments, cards: &Cards, mechanism: Mechanism, engine: Engine) -> Result<Measured> {
+    let job = RunArguments { mechanism, power_cut: PowerCuts::default(), ..job.clone() };
+    let report = Job::with_engine(&job, cards.clone(), engine).run::<BTree>()?;
+    Ok(report.measured.expect("a job without a power cut is measured"))
+}
+
+/// Time from power-up to an open pool after the job's power cut.
+fn recovery_ns(job: &RunArguments, cards: &Cards, mechanism: Mechanism) -> Result<u64> {
+    let job = RunArguments { mechanism, ..job.clone() };
+    let report = Job::new(&job, cards.clone()).run::<BTree>()?;
+    let recovered = report.crashes.first().and_then(Crash::recovered);
+    let Some(Recovered { ns: Some(ns), .. }) = recovered else { bail!("the power cut came after the last operation") };
+    Ok(ns)
 }

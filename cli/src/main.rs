@@ -1,21 +1,9 @@
 //! The `nearpm` command-line program.
-//!
-//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes.
-//! Progress and wall-clock times go to standard error.
-
-mod card;
-mod cut;
-mod demo;
-mod figures;
-mod firmware;
-mod hardware;
-mod job;
-mod rig;
-mod table;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nearpm_cli::{card, cuts, demo, figures, firmware, hardware, job};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -31,6 +19,8 @@ enum Command {
     Run(job::RunArguments),
     /// The main job: crash and recovery on the simulated cards, and what the card is worth
     Demo(demo::DemoArguments),
+    /// Cut the power many times, in short runs over all mechanisms and structures, and check what is left each time
+    Cuts(cuts::CutsArguments),
     /// Assemble, disassemble or check firmware images
     #[command(subcommand)]
     Firmware(firmware::FirmwareCommand),
@@ -47,6 +37,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => job::command(&arguments),
         Command::Demo(arguments) => demo::command(&arguments),
+        Command::Cuts(arguments) => cuts::command(&arguments),
         Command::Firmware(command) => firmware::command(&command),
         Command::Verilog(arguments) => hardware::verilog(&arguments),
         Command::Figures(arguments) => figures::command(&arguments),

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
-use nearpm::{Engine, Mechanism, Pool, PoolOptions, cards};
-use nearpm_driver::{Card, CardOptions};
+use nearpm::{Pool, PoolOptions, cards};
+use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
 use nearpm_sim::core::{CardCore, Medium};
-use nearpm_sim::host::{Cut, Parameters};
+use nearpm_sim::host::{Cut, CutRecord, Parameters};
 use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{self, ModelCard};
 
 use crate::hardware::rtl_cards;
+use crate::saved::Saved;
 
 /// Cards that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,6 +24,9 @@ pub enum CardKind {
     /// The Verilated RTL
     Rtl,
 }
+
+/// What makes cards, for several computers at once.
+pub type Cards = Arc<dyn Power + Send + Sync>;
 
 impl CardKind {
     /// Name, for people.
@@ -34,36 +38,20 @@ impl CardKind {
     }
 
     /// What makes such cards.
-    fn power(self) -> Result<Box<dyn Power>> {
+    pub fn cards(self) -> Result<Cards> {
         Ok(match self {
             CardKind::Model => {
-                Box::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
+                Arc::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
             }
-            CardKind::Rtl => Box::new(rtl_cards(CARD_MHZ)?),
+            CardKind::Rtl => Arc::new(rtl_cards(CARD_MHZ)?),
         })
     }
 }
 
 /// Clock of the simulated cards, in MHz.
 const CARD_MHZ: u64 = 300;
-/// Name of the card in the process.
-const CARD: &str = "sim";
-/// Where the pool lies.
-const POOL: &str = "card:sim/job";
-/// Pools begin at multiples of this, and so do media end.
+/// Media end at multiples of this.
 const GRAIN: u64 = 2 << 20;
-/// Bytes of the log ring: the pages of an epoch fit.
-const RING_BYTES: u32 = 4 << 20;
-
-/// Bytes of a pool for so many entries: key, value, their share of nodes and of the allocator, shadow pages, and the ring.
-pub fn pool_bytes(operations: usize) -> u64 {
-    (3 * RING_BYTES as u64 + 320 * operations as u64).next_multiple_of(GRAIN)
-}
-
-/// Options of a job's pool. Epochs are cut by the job.
-pub fn pool_options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(1)
-}
 
 /// What the card has counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,37 +64,43 @@ pub struct CardCounters {
 
 /// The computer.
 pub struct Rig {
-    power: Box<dyn Power>,
+    cards: Cards,
     machine: Machine,
+    name: String,
+    posting: Posting,
 }
 
 impl Rig {
-    /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`.
-    pub fn new(kind: CardKind, pool_bytes: u64) -> Result<Rig> {
+    /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`. No other one in the process
+    /// may have the name at the same time.
+    pub fn new(cards: Cards, name: &str, parameters: Parameters, posting: Posting, pool_bytes: u64) -> Rig {
         let bytes = (POOLS_BASE + pool_bytes).next_multiple_of(GRAIN) + GRAIN;
-        let power = kind.power()?;
-        let machine = Machine::new(Parameters::default(), &*power, Medium::blank(bytes as usize));
-        Ok(Rig { power, machine })
+        let machine = Machine::new(parameters, &*cards, Medium::blank(bytes as usize));
+        Rig { cards, machine, name: name.to_owned(), posting }
     }
 
     /// Opens the card and makes it known to the library.
-    pub fn open_card(&self) -> Result<Arc<Card>> {
+    pub fn open_card(&self) -> Result<Arc<Card>, CardError> {
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let card = Card::open(Arc::new(self.machine.function()), CardOptions { firmware, ..CardOptions::default() })
-            .context("the simulated card does not open")?;
-        let card = Arc::new(card);
-        cards::register(CARD, Arc::clone(&card));
+        let options = CardOptions { posting: self.posting, firmware, ..CardOptions::default() };
+        let card = Arc::new(Card::open(Arc::new(self.machine.function()), options)?);
+        cards::register(&self.name, Arc::clone(&card));
         Ok(card)
     }
 
+    /// Where the pool lies.
+    fn location(&self) -> String {
+        format!("card:{}/job", self.name)
+    }
+
     /// Creates the pool.
-    pub fn create_pool(&self, options: &PoolOptions, bytes: u64) -> Result<Pool> {
-        options.create(POOL, bytes).context("the pool cannot be created")
+    pub fn create_pool(&self, options: &PoolOptions, bytes: u64) -> Result<Pool, nearpm::Error> {
+        options.create(&self.location(), bytes)
     }
 
     /// Opens the pool, which recovers it.
-    pub fn open_pool(&self, options: &PoolOptions) -> Result<Pool> {
-        options.open(POOL).context("the pool cannot be opened")
+    pub fn open_pool(&self, options: &PoolOptions) -> Result<Pool, nearpm::Error> {
+        options.open(&self.location())
     }
 
     /// Simulated time since the machine was made, in nanoseconds.
@@ -114,8 +108,14 @@ impl Rig {
         self.machine.now_ps() / 1000
     }
 
-    /// Cuts the power: at once, or when told.
-    pub fn cut(&self, cut: Option<Cut>, seed: u64) {
+    /// Lets the card show what happens inside it, for [`CutRecord::since`].
+    pub fn watch_card(&self) {
+        self.machine.watch_card(true);
+    }
+
+    /// Cuts the power: at once, or when told. The save has energy for `save_cycles`.
+    pub fn cut(&self, cut: Option<Cut>, save_cycles: u64, seed: u64) {
+        self.machine.set_save_cycles(save_cycles);
         match cut {
             None => self.machine.cut_now(seed),
             Some(cut) => self.machine.arm_cut(cut, seed),
@@ -132,10 +132,20 @@ impl Rig {
         self.machine.is_powered()
     }
 
+    /// The last power cut, while the power is off, and what it left in the save area.
+    pub fn last_cut(&self) -> Option<(CutRecord, Saved)> {
+        self.machine.last_cut().zip(self.machine.look_at_medium(Saved::read))
+    }
+
+    /// Lines in the host's caches that were stored to and not written back, and lost with the last power cut.
+    pub fn lost_lines(&self) -> usize {
+        self.machine.dirty_lines()
+    }
+
     /// Brings the power back. What the process knew of the card is gone with the cut.
     pub fn power_up(&self) {
-        cards::unregister(CARD);
-        self.machine.power_up(&*self.power);
+        cards::unregister(&self.name);
+        self.machine.power_up(&*self.cards);
     }
 
     /// What the card has counted since its power-up.
@@ -147,6 +157,6 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        cards::unregister(CARD);
+        cards::unregister(&self.name);
     }
 }

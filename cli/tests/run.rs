@@ -40,9 +40,41 @@ fn the_same_seed_prints_the_same_bytes() {
 }
 
 #[test]
+fn a_run_goes_through_several_power_cuts() {
+    let run = |cuts| printed(&["run", "--ops", "200", "--ring", "65536", "--power-cut", cuts]);
+    // Before the pool is made, in the boot after a save, in operations, and behind the last one.
+    let text = run("cycle:100,op:50,cycle:60,op:90,op:200");
+    assert_eq!(text.matches("power cut      at cycle").count(), 5, "{text}");
+    for expected in
+        ["at cycle 100 of", "the pool was not made yet", "interrupted by the next power cut", "at cycle 60 of"]
+    {
+        assert!(text.contains(expected), "{expected} in:\n{text}");
+    }
+    assert!(text.contains("51 operations begun, 50 acknowledged") && text.contains("200 entries, all as in"), "{text}");
+}
+
+#[test]
+fn a_save_without_energy_is_reported_as_torn() {
+    let text = printed(&["run", "--ops", "100", "--ring", "65536", "--power-cut", "op:50@10"]);
+    assert!(text.contains("energy for 10 cycles of the save") && text.contains("its save is torn"), "{text}");
+    assert!(!text.contains("at the end"), "{text}");
+}
+
+#[test]
+fn a_campaign_of_power_cuts_prints_what_they_met() {
+    let cuts = |threads| printed(&["cuts", "--cuts", "60", "--seed", "3", "--threads", threads]);
+    let text = cuts("2");
+    assert!(text.starts_with("60 power cuts, transaction-level card, seed 3: no violation."), "{text}");
+    assert!(text.contains("| in the replay of a save"), "{text}");
+    assert_eq!(text, cuts("1"));
+}
+
+#[test]
 fn the_demo_prints_its_table() {
     let text = printed(&["demo", "--model-ops", "500", "--rtl-ops", "100", "--table-ops", "200"]);
-    for expected in ["recovery", "| undo ", "| redo ", "| checkpoint ", "| shadow ", "All times are simulated"] {
+    for expected in
+        ["recovery", "| undo ", "| redo ", "| checkpoint ", "| shadow ", " recovery |", "All times are simulated"]
+    {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }
 }
@@ -57,10 +89,11 @@ fn a_card_says_what_it_is() {
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
     for (arguments, reason) in [
-        (&["run", "--power-cut", "later"][..], "use never, op:K, cycle:K or random"),
+        (&["run", "--power-cut", "later"][..], "use never, op:K, cycle:K, access:K or random"),
         (&["run", "--mechanism", "hope"], "use undo, redo, checkpoint or shadow"),
         (&["run", "--card", "none", "--power-cut", "cycle:7"], "without a card there are no cycles"),
-        (&["run", "--power-cut", "cycle:100"], "before the pool was made"),
+        (&["run", "--card", "none", "--power-cut", "op:1,op:2"], "there is one cut"),
+        (&["cuts", "--threads", "0"], "0 is not in 1..=64"),
         (&["run", "--epoch", "0"], "0 is not in 1.."),
     ] {
         let output = nearpm(arguments);

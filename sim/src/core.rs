@@ -108,6 +108,19 @@ pub struct DmaWrite {
     pub cycle: u64,
 }
 
+/// Something that happened inside a card, as far as the card shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// An item was issued: a command went to a unit or a host access to memory. The RTL shows it as a burst's address handshake
+    /// at the memory port.
+    Issued,
+    /// The memory answered a write.
+    Durable,
+    /// An item retired and its ranges were released. The RTL's ports do not show it; it follows an answer of the memory by a few
+    /// cycles.
+    Retired,
+}
+
 /// A powered card.
 pub trait CardCore: Send {
     /// Cycles since power-up.
@@ -122,6 +135,14 @@ pub trait CardCore: Send {
     fn take(&mut self, ticket: Ticket) -> Option<Answer>;
     /// Takes the oldest write to host memory that has left the card.
     fn take_dma(&mut self) -> Option<DmaWrite>;
+    /// Starts or ends the noting of activities. A card that shows none ignores it.
+    fn watch(&mut self, on: bool) {
+        let _ = on;
+    }
+    /// Takes the oldest activity that was noted, with its cycle.
+    fn take_activity(&mut self) -> Option<(Activity, u64)> {
+        None
+    }
     /// Whether nothing is in flight: time may then be skipped without simulating it.
     fn is_idle(&self) -> bool;
     /// Cuts the power now. The card has `save_cycles` of energy for its power-fail save; then memory drops

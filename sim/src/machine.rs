@@ -22,7 +22,7 @@ use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
 use crate::core::{CardCore, Medium};
-use crate::host::{Bar, Cut, EventRecord, Host, Parameters, Statistics, Window};
+use crate::host::{Bar, Cut, CutRecord, EventRecord, Host, Parameters, Statistics, Window};
 
 /// Makes a card and powers it up on a medium.
 pub trait Power {
@@ -109,7 +109,11 @@ impl Machine {
 
     /// Arms a power cut in the place of an armed one. The card's memory drops and tears by `seed`.
     pub fn arm_cut(&self, cut: Cut, seed: u64) {
-        self.shared.look(|host, _| host.arm(Some(cut), seed));
+        self.shared.look(|host, core| {
+            // What the core has left behind is past, for the cut too.
+            host.catch_up(core);
+            host.arm(Some(cut), seed);
+        });
     }
 
     /// Disarms the power cut.
@@ -143,9 +147,30 @@ impl Machine {
         });
     }
 
+    /// The last power cut: its moment, and how long after each kind of event it came.
+    pub fn last_cut(&self) -> Option<CutRecord> {
+        self.shared.look(|host, _| host.fabric.last_cut)
+    }
+
+    /// Lines in the caches that were stored to and not written back. A power cut loses them; they are shown until the next
+    /// power-up.
+    pub fn dirty_lines(&self) -> usize {
+        self.shared.look(|host, _| host.dirty_lines())
+    }
+
+    /// Energy for the saves of further power cuts, in cycles of the card, in the place of [`Parameters::save_cycles`].
+    pub fn set_save_cycles(&self, cycles: u64) {
+        self.shared.look(|host, _| host.fabric.parameters.save_cycles = cycles);
+    }
+
     /// A copy of the medium, while the power is off.
     pub fn medium(&self) -> Option<Medium> {
-        self.shared.look(|host, _| host.fabric.medium().cloned())
+        self.look_at_medium(Medium::clone)
+    }
+
+    /// Looks at the medium, while the power is off.
+    pub fn look_at_medium<R>(&self, look: impl FnOnce(&Medium) -> R) -> Option<R> {
+        self.shared.look(|host, _| host.fabric.medium().map(look))
     }
 
     /// Puts another medium in, while the power is off: the same size.
@@ -172,7 +197,13 @@ impl Machine {
 
     /// Starts or ends the recording of events at the card's ports; gives what was recorded.
     pub fn record_events(&self, on: bool) -> Vec<EventRecord> {
-        self.shared.look(|host, _| host.fabric.record_events(on))
+        self.shared.look(|host, _| host.fabric.trigger.record_events(on))
+    }
+
+    /// Lets the card show what happens inside it, so that a cut may wait for it and [`CutRecord::since`] knows of it: from
+    /// now on, and after each power-up.
+    pub fn watch_card(&self, on: bool) {
+        self.shared.look(|host, _| host.fabric.watch(on));
     }
 }
 

@@ -240,7 +240,7 @@ fn without_an_invalidation_after_the_command_a_load_sees_the_old_line() {
     assert!((0..200).all(|seed| load_after_command(seed, true, true) == 9));
     assert!((0..200).any(|seed| load_after_command(seed, true, false) == 0), "prefetched again in between");
     let m = (0..200).filter(|seed| load_after_command(*seed, false, false) == 0).count();
-    assert!(m > 100, "mostly still cached: {m}");
+    assert!(m > 60, "often still cached: {m}");
 }
 
 /// Core 1 dirties word B of a line, core 0 lets the card write word A of it; gives A after the line was written back.
@@ -361,9 +361,36 @@ fn a_cut_follows_its_event_by_the_cycle() {
         let medium = m.medium().unwrap();
         let count = (0..10).filter(|i| word(&medium, 8 * i) != 0).count();
         assert!(survivors.contains(&count), "{delay_cycles}: {count}");
+        let record = m.last_cut().unwrap();
+        assert_eq!((record.cycle, record.access), (events[3].cycle + delay_cycles, None));
+        assert!(record.since(Event::WriteAccepted).is_some_and(|cycles| cycles <= delay_cycles));
+        assert_eq!(record.since(Event::Completion), None);
         let (by_cycle, _) = run(Some(Cut::AtCycle(events[3].cycle + delay_cycles)));
         assert!(by_cycle.medium().unwrap() == medium, "the same cut by its cycle");
     }
+}
+
+#[test]
+fn a_cut_at_an_access_says_which_one_since_the_power_up() {
+    let m = machine(Parameters::default());
+    let cached = map(&m, Caching::WriteBack);
+    let outcome = until_power_cut(|| {
+        store(&*cached, 0, 1);
+        m.arm_cut(Cut::AtAccess(3), 1);
+        (1..10).for_each(|i| store(&*cached, 64 * i, 1));
+    });
+    assert_eq!(outcome, Err(PowerCut));
+    let first = m.last_cut().unwrap().access.unwrap();
+    // Lines of the first store and of the two before the cut.
+    assert_eq!(m.dirty_lines(), 3);
+    m.power_up(&|medium| Flat::boxed(medium, IDLE));
+    assert_eq!(m.dirty_lines(), 0);
+    // One access, which is before the cut is armed.
+    enable(&m.function());
+    let cached = map(&m, Caching::WriteBack);
+    m.arm_cut(Cut::AtAccess(first), 1);
+    let outcome = until_power_cut(|| (0..10).for_each(|i| store(&*cached, 64 * i, 1)));
+    assert_eq!((outcome, m.last_cut().unwrap().access), (Err(PowerCut), Some(first + 1)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{COMMAND_BAR, LINE, PM_BAR, REGISTER_BAR};
-use nearpm_sim::core::{Access, CardCore, Medium};
+use nearpm_sim::core::{Access, Activity, CardCore, Medium};
 use nearpm_sim::host::Parameters;
 use nearpm_sim::machine::Machine;
 use nearpm_sim::rng::Rng;
@@ -90,6 +90,23 @@ fn it_is_the_memory_behind_a_random_load_at_every_clock() {
             }
         }
     }
+}
+
+#[test]
+fn a_watched_card_shows_what_goes_to_memory_and_when_it_is_durable() {
+    let mut card = cards(Options::default()).card(Medium::blank(BYTES)).unwrap();
+    let unwatched = card.submit(write(0, 1));
+    card.wait(unwatched, LIMIT);
+    card.advance_to(card.cycle() + 100);
+    assert_eq!(card.take_activity(), None);
+    card.watch(true);
+    let start = card.cycle();
+    let watched = card.submit(write(64, 2));
+    card.wait(watched, LIMIT);
+    card.advance_to(start + 100);
+    let shown: Vec<_> = std::iter::from_fn(|| card.take_activity()).collect();
+    assert_eq!(shown.iter().map(|(what, _)| *what).collect::<Vec<_>>(), [Activity::Issued, Activity::Durable]);
+    assert!(start < shown[0].1 && shown[0].1 < shown[1].1 && shown[1].1 < start + 100, "{shown:?}");
 }
 
 #[test]

@@ -7,8 +7,10 @@ use crate::core::Access;
 
 impl Host {
     pub(super) fn remember(&mut self, number: u64) {
-        if let Some((_, rng)) = &mut self.adversary {
-            self.recent[rng.below(RECENT as u64) as usize] = number;
+        let Some((_, rng)) = &mut self.adversary else { return };
+        match self.recent.len() {
+            RECENT => self.recent[rng.below(RECENT as u64) as usize] = number,
+            _ => self.recent.push(number),
         }
     }
 
@@ -26,7 +28,10 @@ impl Host {
                 let victim = self.cache.nth(pick(self.cache.len()));
                 self.evict(core, victim);
             }
-            1 => self.prefetch(core, self.recent[pick(RECENT)].wrapping_add(random >> 32 & 1)),
+            // Only what is mapped with write-back caching is ever prefetched: a neighbour of what was used so.
+            1 if !self.recent.is_empty() => {
+                self.prefetch(core, self.recent[pick(self.recent.len())].wrapping_add(random >> 32 & 1));
+            }
             2 if !state.combiner.is_empty() => {
                 let buffer = pick(state.combiner.len());
                 let piece = state.combiner.take_some(buffer, rng);

@@ -4,7 +4,7 @@
 
 use nearpm_interface::geometry::LINE;
 
-use super::fabric::FetchId;
+use super::packet::FetchId;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -54,6 +54,11 @@ impl Cache {
     /// Lines in the cache.
     pub fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Lines that were stored to and not written back.
+    pub fn dirty(&self) -> usize {
+        self.slots.iter().filter(|line| line.dirty).count()
     }
 
     /// Whether a line must go before another one comes.

@@ -14,7 +14,7 @@ use super::{Bar, Statistics};
 use crate::core::CardCore;
 use crate::rng::Rng;
 
-/// Recently used lines that the adversary remembers.
+/// Lines used through the cache that the adversary remembers.
 pub(super) const RECENT: usize = 16;
 
 /// Part of a BAR as a core sees it.
@@ -73,8 +73,8 @@ pub struct Host {
     pub(super) cores: Vec<Core>,
     pub(super) cache: Cache,
     pub(super) adversary: Option<(u64, Rng)>,
-    pub(super) recent: [u64; RECENT],
-    /// Accesses since the cut was armed, and the one that it comes at.
+    pub(super) recent: Vec<u64>,
+    /// Accesses since the power-up, and the one that an armed cut comes at.
     pub(super) accesses: u64,
     pub(super) cut_access: Option<u64>,
 }
@@ -94,7 +94,7 @@ impl Host {
             cores: Vec::new(),
             cache: Cache::new(parameters.cache_lines, (memory_bytes / LINE_U64) as usize),
             adversary,
-            recent: [0; RECENT],
+            recent: Vec::new(),
             accesses: 0,
             cut_access: None,
         }
@@ -107,6 +107,7 @@ impl Host {
         self.cores = vec![Core::new(now_ps, &parameters)];
         self.cache = Cache::new(parameters.cache_lines, (self.memory_bytes / LINE_U64) as usize);
         self.config = ConfigSpace::new(self.memory_bytes);
+        self.recent.clear();
         self.generation += 1;
         self.accesses = 0;
         self.cut_access = None;
@@ -118,6 +119,11 @@ impl Host {
         self.memory_bytes
     }
 
+    /// Lines that were stored to and not written back.
+    pub fn dirty_lines(&self) -> usize {
+        self.cache.dirty()
+    }
+
     /// Counters.
     pub fn statistics(&mut self) -> &mut Statistics {
         &mut self.fabric.statistics
@@ -125,9 +131,8 @@ impl Host {
 
     /// Arms a power cut, or none.
     pub fn arm(&mut self, cut: Option<Cut>, seed: u64) {
-        self.accesses = 0;
         self.cut_access = match cut {
-            Some(Cut::AtAccess(access)) => Some(access),
+            Some(Cut::AtAccess(access)) => Some(self.accesses + access),
             _ => None,
         };
         self.fabric.arm(cut, seed);
@@ -162,7 +167,10 @@ impl Host {
         self.accesses += 1;
         if self.cut_access == Some(self.accesses) {
             self.fabric.run_to(now_ps);
-            self.fabric.cut();
+            if self.fabric.is_powered() {
+                self.fabric.cut();
+                self.fabric.last_cut.as_mut().expect("it was just made").access = self.cut_access;
+            }
         } else if self.fabric.must_look(now_ps) {
             self.fabric.run_to(now_ps);
         }

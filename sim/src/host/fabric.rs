@@ -8,36 +8,16 @@ use std::collections::VecDeque;
 
 use nearpm_interface::geometry::LINE;
 
-use super::cut::{Cut, Event, EventRecord};
+use super::cut::{Cut, CutRecord, Event, Trigger};
 use super::dma::HostMemory;
 use super::link::Lane;
+use super::packet::{Fetch, FetchId, Outgoing, Packet, Posted, payload};
 use super::parameters::Parameters;
 use super::statistics::Statistics;
-use crate::core::{Access, CardCore, Medium, Ticket};
+use crate::core::{Access, CardCore, DmaWrite, Medium};
 
 /// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest completion timeout of PCI Express.
 const HANG_CYCLES: u64 = 3_000_000;
-
-/// A read in flight: index into the fabric's fetches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FetchId(u32);
-
-enum Fetch {
-    Free,
-    Flying { bytes: u64 },
-    Submitted { ticket: Ticket, bytes: u64, memory: bool },
-}
-
-enum Packet {
-    Write(Access),
-    Read(FetchId, Access),
-}
-
-/// A posted write that the card has and has not answered.
-struct Posted {
-    ticket: Ticket,
-    event: Option<Event>,
-}
 
 /// Link, card, host memory, power.
 pub struct Fabric {
@@ -60,14 +40,16 @@ pub struct Fabric {
     posted: VecDeque<Posted>,
     fetches: Vec<Fetch>,
     free_fetches: Vec<u32>,
+    /// Fetches that the card has not answered.
+    submitted: Vec<FetchId>,
     /// Writes of the card on their way to host memory, with their arrival.
-    arriving: VecDeque<(u64, crate::core::DmaWrite)>,
-    /// Cycle of the next cut, if it is known.
-    cut_cycle: Option<u64>,
-    /// A cut that waits for an event: the event, how many more, the delay.
-    cut_event: Option<(Event, u64, u64)>,
-    cut_seed: u64,
-    record: Option<Vec<EventRecord>>,
+    arriving: VecDeque<(u64, DmaWrite)>,
+    /// The cut that is armed, and the events that it may wait for.
+    pub trigger: Trigger,
+    /// The last cut.
+    pub last_cut: Option<CutRecord>,
+    /// The card notes what happens inside it.
+    watched: bool,
 }
 
 impl Fabric {
@@ -90,16 +72,18 @@ impl Fabric {
             posted: VecDeque::new(),
             fetches: Vec::new(),
             free_fetches: Vec::new(),
+            submitted: Vec::new(),
             arriving: VecDeque::new(),
-            cut_cycle: None,
-            cut_event: None,
-            cut_seed: 0,
-            record: None,
+            trigger: Trigger::default(),
+            last_cut: None,
+            watched: false,
         }
     }
 
     /// Plugs a card in, powered up at `now_ps`.
-    pub fn power_up(&mut self, card: Box<dyn CardCore>, now_ps: u64) {
+    pub fn power_up(&mut self, mut card: Box<dyn CardCore>, now_ps: u64) {
+        card.watch(self.watched);
+        self.trigger.power_up();
         self.period_ps = card.period_ps();
         self.start_ps = now_ps - card.cycle() * self.period_ps;
         self.card = Some(card);
@@ -134,25 +118,22 @@ impl Fabric {
 
     /// Arms a power cut, in the place of one that is armed.
     pub fn arm(&mut self, cut: Option<Cut>, seed: u64) {
-        self.cut_seed = seed;
-        self.cut_cycle = None;
-        self.cut_event = None;
-        match cut {
-            Some(Cut::AtCycle(cycle)) => self.cut_cycle = Some(cycle),
-            Some(Cut::AfterEvent { event, count, delay_cycles }) => self.cut_event = Some((event, count, delay_cycles)),
-            Some(Cut::AtAccess(_)) | None => {}
+        self.trigger.arm(cut, seed);
+    }
+
+    /// Starts or ends the noting of what happens inside the card, now and after each power-up.
+    pub fn watch(&mut self, on: bool) {
+        self.watched = on;
+        if let Some(card) = &mut self.card {
+            card.watch(on);
         }
     }
 
-    /// Starts or ends the recording of events; gives what was recorded.
-    pub fn record_events(&mut self, on: bool) -> Vec<EventRecord> {
-        std::mem::replace(&mut self.record, on.then(Vec::new)).unwrap_or_default()
-    }
-
-    /// Whether a cut may come before `now_ps`, so that the card must be brought there to know.
+    /// Whether a cut may come before `now_ps`, so that the card must be brought there to know. What arrives by then may bring the
+    /// card to the clock edge behind it.
     #[inline]
     pub fn must_look(&self, now_ps: u64) -> bool {
-        self.cut_event.is_some() || self.cut_cycle.is_some_and(|cycle| self.time_of(cycle) <= now_ps)
+        self.trigger.awaits_event() || self.trigger.cycle.is_some_and(|cycle| cycle <= self.cycle_at(now_ps))
     }
 
     #[inline]
@@ -168,13 +149,15 @@ impl Fabric {
     /// Cuts the power now.
     pub fn cut(&mut self) {
         let Some(card) = self.card.take() else { return };
-        self.medium = Some(card.power_fail(self.parameters.save_cycles, self.cut_seed));
+        self.last_cut = Some(self.trigger.record(card.cycle()));
+        self.medium = Some(card.power_fail(self.parameters.save_cycles, self.trigger.seed));
         self.statistics.cuts += 1;
         self.flight.clear();
         self.flying_writes = 0;
         self.posted.clear();
         self.fetches.clear();
         self.free_fetches.clear();
+        self.submitted.clear();
         self.arriving.clear();
         self.memory.clear();
         self.bus_master = false;
@@ -185,6 +168,10 @@ impl Fabric {
     /// Sends a posted write at `ready_ps`; gives when it left the core.
     pub fn post(&mut self, ready_ps: u64, access: Access) -> u64 {
         let payload = payload(&access);
+        let now_ps = ready_ps - self.parameters.leave_ps;
+        if self.must_look(now_ps) {
+            self.run_to(now_ps);
+        }
         let ready_ps = self.wait_for_credit(ready_ps);
         let passage = self.down.send(&self.parameters, ready_ps, payload);
         if self.is_powered() {
@@ -221,29 +208,23 @@ impl Fabric {
             let (arrival_ps, _) = *self.flight.front()?;
             self.deliver(arrival_ps);
         }
-        let Some(&Fetch::Submitted { ticket, bytes, memory }) = self.fetches.get(id.0 as usize) else { return None };
         let limit = self.cycle() + HANG_CYCLES;
-        let answer = loop {
-            let card = self.card.as_mut()?;
-            if let Some(answer) = card.take(ticket) {
-                break answer;
+        loop {
+            match *self.fetches.get(id.0 as usize)? {
+                Fetch::Answered { arrival_ps, data } => {
+                    self.fetches[id.0 as usize] = Fetch::Free;
+                    self.free_fetches.push(id.0);
+                    return Some((arrival_ps, data));
+                }
+                Fetch::Submitted { .. } => {}
+                Fetch::Free | Fetch::Flying { .. } => return None,
             }
-            let next = card.cycle() + 1;
+            let next = self.card.as_ref()?.cycle() + 1;
             assert!(next < limit, "the card did not answer a read within {HANG_CYCLES} cycles: it hangs");
             // What arrives meanwhile must not be late.
             self.deliver(self.time_of(next));
             self.advance(next);
-        };
-        self.fetches[id.0 as usize] = Fetch::Free;
-        self.free_fetches.push(id.0);
-        if memory {
-            self.note(Event::ReadAnswered, answer.cycle);
         }
-        self.statistics.bytes_up += bytes;
-        let ready_ps = self.time_of(answer.cycle);
-        let passage = self.up.send(&self.parameters, ready_ps, bytes);
-        let data = if answer.error { [0xff; LINE] } else { answer.data };
-        Some((passage.arrival_ps, data))
     }
 
     /// Brings everything to a time: delivers what has arrived, at the card and in host memory.
@@ -297,6 +278,7 @@ impl Fabric {
                     let fetch = &mut self.fetches[id.0 as usize];
                     let Fetch::Flying { bytes } = *fetch else { unreachable!("a read is delivered once") };
                     *fetch = Fetch::Submitted { ticket, bytes, memory };
+                    self.submitted.push(id);
                 }
             }
         }
@@ -306,16 +288,16 @@ impl Fabric {
     fn advance(&mut self, cycle: u64) {
         while let Some(card) = self.card.as_mut() {
             let now = card.cycle();
-            if self.cut_cycle.is_some_and(|cut| cut <= now) {
+            if self.trigger.cycle.is_some_and(|cut| cut <= now) {
                 self.cut();
                 return;
             }
             if now >= cycle {
                 return;
             }
-            let stop = self.cut_cycle.map_or(cycle, |cut| cut.min(cycle));
+            let stop = self.trigger.cycle.map_or(cycle, |cut| cut.min(cycle));
             // An armed event is looked for in every cycle, so that the cut is exact.
-            card.advance_to(if self.cut_event.is_some() { now + 1 } else { stop });
+            card.advance_to(if self.trigger.awaits_event() { now + 1 } else { stop });
             self.collect();
         }
     }
@@ -323,36 +305,52 @@ impl Fabric {
     /// Takes what the card has answered and sent.
     fn collect(&mut self) {
         let Some(mut card) = self.card.take() else { return };
-        while let Some(write) = card.take_dma() {
-            self.note(Event::Completion, write.cycle);
-            let ready_ps = self.time_of(write.cycle);
-            let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
-            self.arriving.push_back((passage.arrival_ps, write));
+        while let Some((activity, cycle)) = card.take_activity() {
+            self.trigger.note(Event::Inside(activity), cycle);
         }
+        let mut outgoing = Vec::new();
+        while let Some(write) = card.take_dma() {
+            self.trigger.note(Event::Completion, write.cycle);
+            outgoing.push(Outgoing::Record(write));
+        }
+        self.submitted.retain(|&id| {
+            let Fetch::Submitted { ticket, bytes, memory } = self.fetches[id.0 as usize] else { return false };
+            let Some(answer) = card.take(ticket) else { return true };
+            if memory {
+                self.trigger.note(Event::ReadAnswered, answer.cycle);
+            }
+            outgoing.push(Outgoing::Answer { id, bytes, answer });
+            false
+        });
+        self.send_up(outgoing);
         while let Some(posted) = self.posted.front()
             && let Some(answer) = card.take(posted.ticket)
         {
             let event = posted.event;
             self.posted.pop_front();
             if let Some(event) = event {
-                self.note(event, answer.cycle);
+                self.trigger.note(event, answer.cycle);
             }
         }
         self.card = Some(card);
     }
 
-    /// Records an event, and starts the delay of the cut that waits for it.
-    fn note(&mut self, event: Event, cycle: u64) {
-        if let Some(record) = &mut self.record {
-            record.push(EventRecord { event, cycle });
-        }
-        if let Some((awaited, count, delay)) = &mut self.cut_event
-            && *awaited == event
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.cut_cycle = Some(cycle + (*delay).max(1));
-                self.cut_event = None;
+    /// Sends what has left the card, in the order in which it did, whenever the host looks for it.
+    fn send_up(&mut self, mut outgoing: Vec<Outgoing>) {
+        outgoing.sort_by_key(Outgoing::cycle);
+        for packet in outgoing {
+            let ready_ps = self.time_of(packet.cycle());
+            match packet {
+                Outgoing::Record(write) => {
+                    let passage = self.up.send(&self.parameters, ready_ps, write.strobes.count_ones() as u64);
+                    self.arriving.push_back((passage.arrival_ps, write));
+                }
+                Outgoing::Answer { id, bytes, answer } => {
+                    self.statistics.bytes_up += bytes;
+                    let arrival_ps = self.up.send(&self.parameters, ready_ps, bytes).arrival_ps;
+                    let data = if answer.error { [0xff; LINE] } else { answer.data };
+                    self.fetches[id.0 as usize] = Fetch::Answered { arrival_ps, data };
+                }
             }
         }
     }
@@ -360,6 +358,12 @@ impl Fabric {
     /// Waits until the card has room for another posted write; gives when it may be sent.
     fn wait_for_credit(&mut self, mut ready_ps: u64) -> u64 {
         let credits = self.parameters.posted_credits;
+        if self.posted.len() + self.flying_writes < credits {
+            return ready_ps;
+        }
+        // What the core's time has seen comes first: it must not matter whether somebody has looked before.
+        self.run_to(ready_ps - self.parameters.leave_ps);
+        self.collect();
         if self.posted.len() + self.flying_writes < credits {
             return ready_ps;
         }
@@ -384,16 +388,5 @@ impl Fabric {
             }
         }
         ready_ps
-    }
-}
-
-/// Payload of a packet: aligned four-byte words that hold selected bytes.
-fn payload(access: &Access) -> u64 {
-    match access {
-        Access::CommandWrite { strobes, .. } | Access::PmWrite { strobes, .. } => {
-            (0..16).filter(|word| strobes >> (4 * word) & 0xf != 0).count() as u64 * 4
-        }
-        Access::RegisterWrite { .. } => 4,
-        Access::RegisterRead { .. } | Access::CommandRead { .. } | Access::PmRead { .. } => 0,
     }
 }

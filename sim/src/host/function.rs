@@ -18,8 +18,10 @@ impl Host {
         let written = self.fabric.statistics.dma_writes;
         let parameters = &self.fabric.parameters;
         let cost = if self.cores[core].dma_seen == written { parameters.poll_hit_ps } else { parameters.poll_miss_ps };
-        self.cores[core].dma_seen = written;
-        self.cores[core].now_ps += cost;
+        if self.fabric.is_powered() {
+            self.cores[core].dma_seen = written;
+            self.cores[core].now_ps += cost;
+        }
         self.fabric.memory.read(bus, offset, data);
     }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Parameters`] | every cost, with its source |
 //! | `fabric` | the link and the card behind it, in one time; power cuts |
-//! | `link` | when a packet leaves and arrives |
+//! | `link`, `packet` | when a packet leaves and arrives, and what it is |
 //! | `cpu` | cores: what a load, store, write-back or fence does and costs |
 //! | `cached`, `uncached` | the two ways of an access |
 //! | `adversary` | what happens unasked |
@@ -33,13 +33,14 @@ mod dma;
 mod fabric;
 mod function;
 mod link;
+mod packet;
 mod parameters;
 mod ranges;
 mod statistics;
 mod uncached;
 
 pub(crate) use cpu::{Host, Window};
-pub use cut::{Cut, Event, EventRecord};
+pub use cut::{Cut, CutRecord, Event, EventRecord};
 pub use parameters::{Behaviour, Parameters};
 pub use statistics::Statistics;
 

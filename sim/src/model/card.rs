@@ -22,7 +22,7 @@ use super::timing::Timing;
 use super::trace::{Event, What};
 use super::unit::Unit;
 use super::wheel::Wheel;
-use crate::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
+use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
 use crate::ddr4;
 
 /// What wakes a part at a cycle.
@@ -122,6 +122,8 @@ pub struct ModelCard {
     /// Cycle at which the last answer or record leaves.
     last_output: u64,
     trace: Option<Vec<Event>>,
+    /// What a host that watches has not taken.
+    activities: Option<VecDeque<(Activity, u64)>>,
     harvest: Harvest,
 }
 
@@ -173,6 +175,7 @@ impl ModelCard {
             dma: VecDeque::new(),
             last_output: 0,
             trace: config.trace.then(Vec::new),
+            activities: None,
             harvest: Harvest::default(),
         };
         card.boot();
@@ -203,6 +206,15 @@ impl ModelCard {
     }
 
     pub(super) fn trace(&mut self, what: What) {
+        if let Some(activities) = &mut self.activities {
+            let activity = match what {
+                What::Issued { .. } => Some(Activity::Issued),
+                What::Durable { .. } => Some(Activity::Durable),
+                What::Retired { .. } => Some(Activity::Retired),
+                What::Accepted { .. } | What::Held { .. } | What::Latched { .. } | What::State(_) => None,
+            };
+            activities.extend(activity.map(|activity| (activity, self.now)));
+        }
         if let Some(trace) = &mut self.trace {
             trace.push(Event { cycle: self.now, what });
         }
@@ -355,6 +367,14 @@ impl CardCore for ModelCard {
     fn take_dma(&mut self) -> Option<DmaWrite> {
         let left = self.dma.front()?.cycle <= self.now;
         left.then(|| self.dma.pop_front()).flatten()
+    }
+
+    fn watch(&mut self, on: bool) {
+        self.activities = on.then(VecDeque::new);
+    }
+
+    fn take_activity(&mut self) -> Option<(Activity, u64)> {
+        self.activities.as_mut()?.pop_front()
     }
 
     fn is_idle(&self) -> bool {

@@ -1,12 +1,14 @@
 //! One powered card.
 
+use std::collections::VecDeque;
+
 use nearpm_verilate::{Error, Instance, Port};
 
 use super::completions::Completions;
 use super::memory::Memory;
 use super::pins::{Bit, Pins, tie};
 use super::slaves::Slaves;
-use crate::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
+use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
 use crate::ddr4::{Ddr4, Stats};
 
 /// Cycles for which `rst_n` is low at power-up.
@@ -30,6 +32,8 @@ pub struct RtlCard {
     period_ps: u64,
     /// Last cycle with traffic at a port.
     busy: u64,
+    /// What a host that watches has not taken.
+    activities: Option<VecDeque<(Activity, u64)>>,
     /// Half periods in the waveform, if one is written.
     waveform: Option<u64>,
 }
@@ -54,6 +58,7 @@ impl RtlCard {
             cycle: 0,
             period_ps: 1_000_000 / card_mhz,
             busy: 0,
+            activities: None,
             waveform: traced.then_some(0),
         };
         card.pins.settle();
@@ -85,6 +90,9 @@ impl RtlCard {
         let seen = self.slaves.sample(&self.pins, next);
         let handover = self.memory.sample(&self.pins);
         self.completions.sample(&self.pins, next);
+        if let Some(activities) = &mut self.activities {
+            activities.extend(handover.activities().map(|activity| (activity, next)));
+        }
         self.edge();
         self.slaves.step(&mut self.pins, seen);
         self.memory.step(handover);
@@ -139,6 +147,14 @@ impl CardCore for RtlCard {
 
     fn take_dma(&mut self) -> Option<DmaWrite> {
         self.completions.take()
+    }
+
+    fn watch(&mut self, on: bool) {
+        self.activities = on.then(VecDeque::new);
+    }
+
+    fn take_activity(&mut self) -> Option<(Activity, u64)> {
+        self.activities.as_mut()?.pop_front()
     }
 
     /// True when no port has had traffic for a while. The caller may not skip time on it, only stop waiting.

@@ -3,6 +3,7 @@
 use nearpm_verilate::{Error, Port};
 
 use super::pins::{Bit, Pins};
+use crate::core::Activity;
 use crate::ddr4::{Ddr4, WriteBeat};
 
 /// Bytes of a beat, as AxSIZE has it.
@@ -79,6 +80,15 @@ pub struct Handover {
     beat: Option<(WriteBeat, bool)>,
     read_taken: bool,
     answer_taken: bool,
+}
+
+impl Handover {
+    /// What it shows of the card.
+    pub fn activities(&self) -> impl Iterator<Item = Activity> + use<> {
+        let issued = self.read.is_some() || self.write.is_some();
+        let durable = self.answer_taken.then_some(Activity::Durable);
+        issued.then_some(Activity::Issued).into_iter().chain(durable)
+    }
 }
 
 impl Memory {

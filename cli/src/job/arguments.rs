@@ -1,0 +1,163 @@
+//! What a run is told.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use nearpm::{Engine, Mechanism, PoolOptions};
+use nearpm_driver::Posting;
+use nearpm_sim::host::Parameters;
+use nearpm_workloads::ops::{self, Mix, Op};
+
+use crate::cut::PowerCuts;
+
+/// Structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// A B+tree
+    Btree,
+    /// A hash map that grows
+    Hashmap,
+}
+
+/// What stands behind the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CardChoice {
+    /// No card: the processor makes the copies, on simulated memory of its own
+    None,
+    /// The transaction-level card
+    Model,
+    /// The Verilated RTL
+    Rtl,
+}
+
+/// What the operations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MixChoice {
+    /// Each inserts a random key
+    Inserts,
+    /// Inserts, updates, removals and look-ups on few keys
+    Churn,
+}
+
+/// How the host's caches and buffers behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostChoice {
+    /// As processors mostly do
+    Ordinary,
+    /// The worst that a processor may do, by seed: lines are evicted and prefetched and buffers drained at any time
+    Adversarial,
+}
+
+/// How the driver posts commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PostingChoice {
+    /// One 64-byte store that is never split
+    Line,
+    /// Write-combining stores
+    Combining,
+    /// Eight uncached stores
+    Uncached,
+}
+
+impl From<PostingChoice> for Posting {
+    fn from(choice: PostingChoice) -> Posting {
+        match choice {
+            PostingChoice::Line => Posting::Line,
+            PostingChoice::Combining => Posting::WriteCombining,
+            PostingChoice::Uncached => Posting::Uncached,
+        }
+    }
+}
+
+/// Arguments of `nearpm run`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct RunArguments {
+    /// Structure to work on
+    #[arg(long, value_enum, default_value = "btree")]
+    pub workload: Workload,
+    /// Mechanism: undo, redo, checkpoint or shadow
+    #[arg(long, default_value = "undo")]
+    pub mechanism: Mechanism,
+    /// Card
+    #[arg(long, value_enum, default_value = "model")]
+    pub card: CardChoice,
+    /// Operations, each a transaction
+    #[arg(long, default_value_t = 10_000)]
+    pub ops: usize,
+    /// What the operations are
+    #[arg(long, value_enum, default_value = "inserts")]
+    pub mix: MixChoice,
+    /// When the power fails: never, op:K, cycle:K, access:K or random. Further cuts, each after the next power-up, follow
+    /// with commas; @E behind a cut leaves the save E cycles of energy
+    #[arg(long, default_value = "random")]
+    pub power_cut: PowerCuts,
+    /// Seed of keys, values and of what the power cut leaves
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Operations of an epoch (checkpoint and shadow paging)
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    pub epoch: u64,
+    /// Bytes of the pool's log ring, which recovery reads whole: 16 KiB to 64 MiB in pages of 4 KiB
+    #[arg(long, default_value_t = RING_BYTES)]
+    pub ring: u32,
+    /// Bytes of the pool; without it, enough for the operations
+    #[arg(long)]
+    pub pool: Option<u64>,
+    /// Caches and buffers of the simulated host
+    #[arg(long, value_enum, default_value = "ordinary")]
+    pub host: HostChoice,
+    /// How commands are posted
+    #[arg(long, value_enum, default_value = "line")]
+    pub posting: PostingChoice,
+}
+
+/// Bytes of the log ring where nothing else is asked for: the pages of an epoch fit.
+pub const RING_BYTES: u32 = 4 << 20;
+/// Pools are multiples of this where their size is not asked for.
+const GRAIN: u64 = 2 << 20;
+
+impl RunArguments {
+    /// The operations.
+    pub fn operations(&self) -> Vec<Op> {
+        let mix = match self.mix {
+            MixChoice::Inserts => Mix::Inserts,
+            MixChoice::Churn => Mix::Churn,
+        };
+        ops::generate(mix, self.seed, self.ops)
+    }
+
+    /// Bytes of the pool: key, value, their share of nodes and of the allocator, shadow pages, and the ring.
+    pub fn pool_bytes(&self) -> u64 {
+        self.pool.unwrap_or_else(|| (3 * u64::from(self.ring) + 320 * self.ops as u64).next_multiple_of(GRAIN))
+    }
+
+    /// Options of the pool. Epochs are cut by the run.
+    pub fn pool_options(&self, engine: Engine) -> PoolOptions {
+        PoolOptions::new().mechanism(self.mechanism).engine(engine).lanes(1).ring_bytes(self.ring).epoch_ops(0).id(1)
+    }
+
+    /// The simulated host.
+    pub fn parameters(&self) -> Parameters {
+        match self.host {
+            HostChoice::Ordinary => Parameters::default(),
+            HostChoice::Adversarial => Parameters::default().adversarial(self.seed),
+        }
+    }
+}
+
+/// The command line that repeats the run.
+impl fmt::Display for RunArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn name(value: impl ValueEnum) -> String {
+            value.to_possible_value().expect("no value is skipped").get_name().to_owned()
+        }
+        let RunArguments { ops, power_cut, seed, epoch, ring, .. } = self;
+        write!(f, "nearpm run --workload {} --mechanism {}", name(self.workload), self.mechanism.name())?;
+        write!(f, " --card {} --ops {ops} --mix {}", name(self.card), name(self.mix))?;
+        write!(f, " --power-cut {power_cut} --seed {seed} --epoch {epoch} --ring {ring}")?;
+        if let Some(bytes) = self.pool {
+            write!(f, " --pool {bytes}")?;
+        }
+        write!(f, " --host {} --posting {}", name(self.host), name(self.posting))
+    }
+}

@@ -1,0 +1,16 @@
+//! What the `nearpm` program is made of: each command is a module with its arguments and a function that runs it.
+//!
+//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes.
+//! Progress and wall-clock times go to standard error.
+
+pub mod card;
+pub mod cut;
+pub mod cuts;
+pub mod demo;
+pub mod figures;
+pub mod firmware;
+pub mod hardware;
+pub mod job;
+pub mod rig;
+pub mod saved;
+pub mod table;

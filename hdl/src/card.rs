@@ -121,6 +121,7 @@ impl Logic for Card {
         self.front.inject_command.next = self.persistence.inject_command.val();
         self.front.inject_page.next = self.persistence.inject_page.val();
         self.front.inject_resume.next = self.persistence.inject_resume.val();
+        self.front.redo.next = self.persistence.redo.val();
         self.front.inject_store_valid.next = self.persistence.inject_store_valid.val();
         self.front.inject_store_line.next = self.persistence.inject_store_line.val();
         self.front.inject_store_data.next = self.persistence.inject_store_data.val();

@@ -93,6 +93,8 @@ pub struct Front {
     pub inject_page: Signal<In, Bits<2>>,
     /// Where it resumes; 0 from its entry.
     pub inject_resume: Signal<In, Bits<8>>,
+    /// What is injected retires with success without being executed.
+    pub redo: Signal<In, Bit>,
     /// A store to replay.
     pub inject_store_valid: Signal<In, Bit>,
     /// It was numbered.
@@ -228,6 +230,7 @@ impl Default for Front {
             inject_command: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            redo: Default::default(),
             inject_store_valid: Default::default(),
             inject_store_ready: Default::default(),
             inject_store_line: Default::default(),
@@ -453,6 +456,7 @@ impl Logic for Front {
 
         // Issue, retirement, progress.
         self.dispatcher.quiesce.next = self.quiesce.val();
+        self.dispatcher.redo.next = self.redo.val();
         self.dispatcher.enter_valid.next = self.ordering.enter_slot.val();
         self.dispatcher.ready.next = self.matrix.ready_slots.val();
         self.dispatcher.let_go.next = self.ranges.let_go.val();
@@ -566,9 +570,10 @@ impl Logic for Front {
             self.dispatcher.empty.val() & self.queue.empty.val() & self.decoder.idle.val() & !self.ordering.busy.val();
         self.idle.next = self.idle_now.q.val();
 
-        self.ev_accepted.next = self.ordering.enter_slot.val();
-        self.ev_retired.next = self.dispatcher.retire_ok.val();
-        self.ev_refused.next = self.retire_refused.val() | self.decoder.refused_valid.val();
+        // `ev_failed` is also Persistence's to hear: what fails in a replay is a loss.
+        self.ev_accepted.next = self.ordering.enter_slot.val() & !self.closed.val();
+        self.ev_retired.next = self.dispatcher.retire_ok.val() & !self.closed.val();
+        self.ev_refused.next = (self.retire_refused.val() | self.decoder.refused_valid.val()) & !self.closed.val();
         self.ev_failed.next = self.dispatcher.retire_bad.val();
         self.ev_command_held.next = self.matrix.held_command.val();
         self.ev_host_held.next = self.matrix.held_host.val();
@@ -617,6 +622,7 @@ crate::dut_ports!(Front {
     inject_command,
     inject_page,
     inject_resume,
+    redo,
     inject_store_valid,
     inject_store_ready,
     inject_store_line,

@@ -8,7 +8,7 @@
 //!   every generation that stands anywhere in the save area: a stale head can never match.
 //! - The head is requested when the memory has answered every other line of the image.
 //! - An item is counted in the progress word when nothing is outstanding any more; a counted item is
-//!   never injected again.
+//!   never executed again. What the counted commands did to the mapping table, which is not in memory, is done again.
 //!
 //! At most one access to memory is under way, except during a save, where writes follow each other.
 
@@ -203,6 +203,8 @@ pub struct Persistence {
     pub inject_page: Signal<Out, Bits<2>>,
     /// Instruction at which it resumes; 0 starts it from its entry.
     pub inject_resume: Signal<Out, Bits<8>>,
+    /// Its effects in memory are durable: it is not executed, but does again what it did to the mapping table.
+    pub redo: Signal<Out, Bit>,
     /// A host write to number.
     pub inject_store_valid: Signal<Out, Bit>,
     /// The write has been numbered.
@@ -404,6 +406,7 @@ impl Default for Persistence {
             inject_command: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            redo: Default::default(),
             inject_store_valid: Default::default(),
             inject_store_ready: Default::default(),
             inject_store_line: Default::default(),
@@ -617,6 +620,7 @@ impl Logic for Persistence {
         self.map_restore_index.next = self.index.q.val().get_bits::<4>(0);
         self.inject_command.next = self.held.q.val();
         self.inject_resume.next = self.item_resume.q.val();
+        self.redo.next = self.gating.q.val() & self.skipping.q.val();
         self.inject_store_data.next = self.held.q.val();
         self.firmware_slot.next = self.boot_slot.q.val();
         self.firmware_expect.next = self.boot_crc.q.val();
@@ -998,10 +1002,6 @@ impl Logic for Persistence {
                 self.target.d.next = self.item_line.val() + self.twice.o.val();
                 self.after.d.next = Phase::ItemData;
                 self.phase.d.next = Phase::Read;
-                if self.skipping.q.val() {
-                    self.done.d.next = self.done.q.val() + self.one16.val();
-                    self.phase.d.next = Phase::Skip;
-                }
                 // Two items of one order: no card writes that.
                 if !self.found.q.val() {
                     self.phase.d.next = Phase::Loss;
@@ -1025,8 +1025,18 @@ impl Logic for Persistence {
                 if self.resume.q.val().any() {
                     self.item_resume.d.next = self.resume.q.val();
                 }
-                self.resume.d.next = 0.into();
                 self.phase.d.next = Phase::Inject;
+                // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
+                // what commands did to the mapping table is not durable.
+                if self.skipping.q.val() {
+                    self.item_resume.d.next = 0.into();
+                    if !self.fields.item_command.val() {
+                        self.done.d.next = self.done.q.val() + self.one16.val();
+                        self.phase.d.next = Phase::Skip;
+                    }
+                } else {
+                    self.resume.d.next = 0.into();
+                }
                 if self.line_error.q.val() {
                     self.phase.d.next = Phase::Loss;
                 }
@@ -1052,8 +1062,12 @@ impl Logic for Persistence {
                 }
                 if self.counting.q.val() & self.run.q.val().get_bit(4) {
                     self.done.d.next = self.done.q.val() + self.one16.val();
-                    self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
-                    self.phase.d.next = Phase::ItemDone;
+                    if self.skipping.q.val() {
+                        self.phase.d.next = Phase::Skip;
+                    } else {
+                        self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
+                        self.phase.d.next = Phase::ItemDone;
+                    }
                 }
                 if self.failure.q.val() {
                     self.phase.d.next = Phase::Loss;
@@ -1440,6 +1454,7 @@ crate::dut_ports!(Persistence {
     inject_command,
     inject_page,
     inject_resume,
+    redo,
     inject_store_valid,
     inject_store_ready,
     inject_store_line,

@@ -235,6 +235,7 @@ impl Logic for Card {
         self.registers.host_writes.next = self.front.ev_host_write.val();
         self.registers.host_held.next = self.front.ev_host_held.val();
         self.registers.host_refused.next = self.front.ev_host_refused.val();
+        self.registers.host_latched.next = self.front.ev_host_latched.val();
         self.registers.unit_read_lines.next = self.back.ev_read_line.val();
         self.registers.unit_write_lines.next = self.back.ev_write_line.val();
         self.registers.direction_switches.next = self.back.ev_direction.val();

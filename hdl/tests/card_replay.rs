@@ -7,9 +7,9 @@ use nearpm_interface::command::{Command, Opcode, slot_offset};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::media::RING_HEAD_BYTES;
 use nearpm_interface::registers::{self, state};
+use nearpm_interface::save::{ARM_LINE, ArmWord, HEAD_LINE};
 use nearpm_interface::save::{ITEM_COMMAND, PROGRESS_LINE, ProgressWord};
 use nearpm_interface::save::{ITEM_LINE, LINES_PER_ITEM, SaveHead, SavedItem};
-use nearpm_interface::save::{ARM_LINE, ArmWord, HEAD_LINE};
 use nearpm_interface::seal;
 
 const POOL_BYTES: u64 = 1 << 20;

@@ -370,11 +370,10 @@ impl Logic for Dispatcher {
         self.pick.requests.next = self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
         self.pick.take.next = false;
         self.pick_mask.next = self.none.val();
-        self.goes.d.next = self.picked.q.val()
-            & !self.redo.val()
-            & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
-        self.halts.d.next = self.picked.q.val()
-            & (self.redo.val() | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
+        self.goes.d.next =
+            self.picked.q.val() & !self.redo.val() & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.halts.d.next =
+            self.picked.q.val() & (self.redo.val() | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
         if self.leaves.val() | self.stops.val() {
             self.picked.d.next = false;
             self.goes.d.next = false;

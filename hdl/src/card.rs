@@ -121,6 +121,7 @@ impl Logic for Card {
         self.front.inject_command.next = self.persistence.inject_command.val();
         self.front.inject_page.next = self.persistence.inject_page.val();
         self.front.inject_resume.next = self.persistence.inject_resume.val();
+        self.front.redo.next = self.persistence.redo.val();
         self.front.inject_store_valid.next = self.persistence.inject_store_valid.val();
         self.front.inject_store_line.next = self.persistence.inject_store_line.val();
         self.front.inject_store_data.next = self.persistence.inject_store_data.val();
@@ -234,6 +235,7 @@ impl Logic for Card {
         self.registers.host_writes.next = self.front.ev_host_write.val();
         self.registers.host_held.next = self.front.ev_host_held.val();
         self.registers.host_refused.next = self.front.ev_host_refused.val();
+        self.registers.host_latched.next = self.front.ev_host_latched.val();
         self.registers.unit_read_lines.next = self.back.ev_read_line.val();
         self.registers.unit_write_lines.next = self.back.ev_write_line.val();
         self.registers.direction_switches.next = self.back.ev_direction.val();

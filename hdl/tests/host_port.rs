@@ -399,7 +399,7 @@ fn only_what_is_the_cards_own_is_refused() {
 }
 
 #[test]
-fn single_loads_pass_at_one_a_cycle_and_stores_at_one_in_three() {
+fn single_loads_and_single_stores_pass_at_one_a_cycle() {
     on_both_back_ends::<HostPort>(|dut| {
         let mut b = Bench::new(dut, 3);
         b.pace = 1.0;
@@ -417,12 +417,77 @@ fn single_loads_pass_at_one_a_cycle_and_stores_at_one_in_three() {
         }
         let start = dut.cycles();
         b.drain(dut);
-        assert!(dut.cycles() - start <= 3 * 60 + 3, "{} cycles", dut.cycles() - start);
+        assert!(dut.cycles() - start <= 60 + 3, "{} cycles", dut.cycles() - start);
         // A long store hands over a line a cycle.
         b.stores.push_back(Burst { id: 1, line: 0x4_0000, beats: 64 });
         let start = dut.cycles();
         b.drain(dut);
         assert!(dut.cycles() - start <= 64 + 4, "{} cycles", dut.cycles() - start);
+    });
+}
+
+#[test]
+fn a_flood_of_stores_lets_each_load_and_each_status_read_through() {
+    on_both_back_ends::<HostPort>(|dut| {
+        for (beats, pace) in [(1, 1.0), (1, 0.5), (8, 1.0), (8, 0.7)] {
+            let mut b = Bench::new(dut, 6);
+            b.pace = pace;
+            // Two store bursts and what the pace costs: a beat takes 1 / pace cycles of host, and as many of the ordering point.
+            let bound = (2.0 * (beats as f64 + 2.0) * 6.0 / (pace * pace)) as u64;
+            let mut line = 0x4_0000;
+            let mut flood = |b: &mut Bench| {
+                while b.stores.len() < 3 {
+                    line += 64;
+                    b.stores.push_back(Burst { id: line / 64 % 64, line, beats });
+                }
+            };
+            for round in 0..40 {
+                for _ in 0..5 {
+                    flood(&mut b);
+                    b.step(dut);
+                }
+                let (start, stored, status) = (dut.cycles(), b.stored, round % 3 == 2);
+                if status {
+                    dut.set("status_waits", true);
+                } else {
+                    let id = b.free_id();
+                    b.loads.push_back(Burst { id, line: 0x3_0000, beats: 1 });
+                }
+                loop {
+                    flood(&mut b);
+                    if status && !dut.get_bool("writes_pending") || !status && b.loads.is_empty() {
+                        break;
+                    }
+                    b.step(dut);
+                    assert!(dut.cycles() - start <= bound, "a read waits for more than {bound} cycles");
+                }
+                // At most the burst in hand, the one whose address stands at the port, and, for a load that the
+                // bench shows later, what comes until then.
+                if pace == 1.0 {
+                    assert!(b.stored - stored <= 2 * beats as usize, "{} lines passed", b.stored - stored);
+                }
+                dut.set("status_waits", false);
+            }
+            b.drain(dut);
+        }
+    });
+}
+
+#[test]
+fn a_store_that_stands_at_the_port_goes_before_a_load_that_comes_with_it() {
+    on_both_back_ends::<HostPort>(|dut| {
+        let mut b = Bench::new(dut, 7);
+        b.pace = 1.0;
+        for i in 0..20 {
+            b.stores.push_back(Burst { id: i, line: 0x4_0000 + i, beats: 1 });
+            b.loads.push_back(Burst { id: i, line: 0x4_0000 + i, beats: 1 });
+            while !b.loads.is_empty() {
+                assert!(b.loaded == i as usize);
+                b.step(dut);
+            }
+            assert_eq!((b.stored, b.loaded), (i as usize + 1, i as usize + 1), "the store was numbered first");
+            b.drain(dut);
+        }
     });
 }
 

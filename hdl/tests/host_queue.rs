@@ -2,6 +2,7 @@
 
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::host_queue::HostQueue;
+use nearpm_interface::geometry::HELD_STORES;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -37,6 +38,8 @@ struct Bench {
     lines: Vec<Option<Access>>,
     issued: u64,
     ready: u64,
+    /// Lines that only a later access of the host can make ready.
+    held: u64,
     order: u64,
     reads: Vec<(u64, usize)>,
     granted: VecDeque<(u64, usize)>,
@@ -47,6 +50,10 @@ struct Bench {
     errors: usize,
     /// Cycles for which a free line was not offered.
     unoffered: usize,
+    /// Held loads that were answered with an error, held stores that were dropped, and what was told of both.
+    refused: usize,
+    dropped: usize,
+    told: usize,
 }
 
 impl Bench {
@@ -60,6 +67,7 @@ impl Bench {
             lines: vec![None; 64],
             issued: 0,
             ready: 0,
+            held: 0,
             order: 0,
             reads: Vec::new(),
             granted: VecDeque::new(),
@@ -69,6 +77,9 @@ impl Bench {
             unoffered: 0,
             retired: 0,
             errors: 0,
+            refused: 0,
+            dropped: 0,
+            told: 0,
         }
     }
 
@@ -104,6 +115,7 @@ impl Bench {
         self.unoffered = if free || live == u64::MAX { 0 } else { self.unoffered + 1 };
         assert!(self.unoffered <= 2 && !(free && live == u64::MAX));
         dut.set("ready", self.ready);
+        dut.set("held", self.held);
         dut.set("ins_valid", false);
         let entered = enter.filter(|_| free).map(|a| {
             let index = dut.get_u64("free_index");
@@ -178,8 +190,20 @@ impl Bench {
         }
 
         // Retirements.
-        assert_eq!(dut.get_bool("retr_valid"), read.is_some());
-        assert_eq!(dut.get_bool("retw_valid"), written.is_some());
+        self.told += usize::from(dut.get_bool("ev_latched"));
+        if read.is_none() && dut.get_bool("retr_valid") {
+            let id = self.give_up(dut.get_u64("retr_index"), false).id;
+            self.answers.push_back(Answer { id, data: vec![0; 64], error: true });
+            self.refused += 1;
+        } else {
+            assert_eq!(dut.get_bool("retr_valid"), read.is_some());
+        }
+        if written.is_none() && dut.get_bool("retw_valid") {
+            self.give_up(dut.get_u64("retw_index"), true);
+            self.dropped += 1;
+        } else {
+            assert_eq!(dut.get_bool("retw_valid"), written.is_some());
+        }
         assert_eq!(dut.get_bool("ev_error"), written.is_some() && error);
         if let Some((tag, index)) = read {
             assert_eq!(dut.get_u64("retr_index"), index as u64);
@@ -200,8 +224,17 @@ impl Bench {
         })
     }
 
+    /// A line retires that memory has not answered: it is held.
+    fn give_up(&mut self, index: u64, write: bool) -> Access {
+        assert_eq!((self.held >> index & 1, self.issued >> index & 1), (1, 0), "line {index} retires unanswered");
+        let access = self.retire(index as usize);
+        assert_eq!(access.write, write);
+        access
+    }
+
     fn retire(&mut self, index: usize) -> Access {
         self.ready &= !(1 << index);
+        self.held &= !(1 << index);
         self.issued &= !(1 << index);
         self.retired += 1;
         self.lines[index].take().expect("a line retires once")
@@ -216,6 +249,16 @@ impl Bench {
     fn enter(&mut self, dut: &mut dyn Dut, write: bool) -> usize {
         let access = self.access(write);
         (0..3).find_map(|_| self.step(dut, Some(access.clone()))).expect("a line is free")
+    }
+
+    /// Enters an access of a line as soon as one is offered.
+    fn enter_when_free(&mut self, dut: &mut dyn Dut, write: bool) -> usize {
+        let access = self.access(write);
+        loop {
+            if let Some(index) = self.step(dut, Some(access.clone())) {
+                return index;
+            }
+        }
     }
 
     /// Cycles without a new access.
@@ -328,6 +371,50 @@ fn no_ready_line_waits_for_more_than_the_others() {
         }
         let held = b.lines.iter().flatten().filter(|a| first.contains(&a.order)).count();
         assert_eq!(held, 0, "lines from the start that still wait");
+    });
+}
+
+#[test]
+fn held_loads_are_answered_and_held_stores_leave_room() {
+    on_both_back_ends::<HostQueue>(|dut| {
+        let mut b = Bench::new(dut, 8);
+        for round in 1..4 {
+            // More stores than are kept, and some loads behind them, while others flow.
+            let mut loads = 0u64;
+            for i in 0..HELD_STORES + 30 {
+                let is_load = i % 5 == 4;
+                let index = b.enter_when_free(dut, !is_load);
+                b.held |= 1 << index;
+                loads += u64::from(is_load);
+                let other = b.access(i % 2 == 0);
+                if let Some(index) = b.step(dut, Some(other)) {
+                    b.ready |= 1 << index;
+                }
+            }
+            let refused = b.refused;
+            b.idle(dut, 400);
+            let (held, stores) = (b.held.count_ones() as usize, b.live().count_ones() as usize);
+            assert_eq!((held, stores), (HELD_STORES, HELD_STORES), "round {round}");
+            assert_eq!(b.refused as u64, loads * round, "{refused} loads were answered while stores came");
+            assert_eq!(b.told, b.refused + b.dropped);
+            // A load that is held now is answered at once.
+            let index = b.enter_when_free(dut, false);
+            b.held |= 1 << index;
+            let start = dut.cycles();
+            let before = b.refused;
+            while b.refused == before {
+                b.step(dut, None);
+                assert!(dut.cycles() - start < 10, "a held load waits");
+            }
+            b.refused -= 1;
+            b.told -= 1;
+            // What is kept is stored when it is let go.
+            b.ready |= b.held;
+            b.held = 0;
+            b.idle(dut, 400);
+            assert_eq!(b.live(), 0);
+        }
+        assert!(b.dropped > 0);
     });
 }
 

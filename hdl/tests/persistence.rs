@@ -183,6 +183,7 @@ ports! {
     restore = "map_restore",
     command_valid = "inject_command_valid", command_ready = "inject_command_ready",
     command = "inject_command", page = "inject_page", resume = "inject_resume",
+    redo = "redo",
     store_valid = "inject_store_valid", store_ready = "inject_store_ready",
     store_data = "inject_store_data",
     gate_valid = "gate_valid", gate_pc = "gate_pc", gate_ready = "gate_ready",
@@ -221,6 +222,8 @@ struct Bench<'a> {
     restored: BTreeMap<u64, Value>,
     /// Every injection: (command?, data, page or 0, resume).
     injected: Vec<(bool, Line, u64, u8)>,
+    /// Every command that was injected only for what it did to the mapping table: (data, page).
+    redone: Vec<(Line, u64)>,
     running: Option<Running>,
     /// Gates that each command passes, by its first byte; empty for none.
     gated: bool,
@@ -250,6 +253,7 @@ impl<'a> Bench<'a> {
             address: None,
             restored: BTreeMap::new(),
             injected: Vec::new(),
+            redone: Vec::new(),
             running: None,
             gated: false,
             taken: Vec::new(),
@@ -284,6 +288,7 @@ impl<'a> Bench<'a> {
         self.address = None;
         self.restored.clear();
         self.injected.clear();
+        self.redone.clear();
         self.running = None;
         self.taken.clear();
         self.in_force = 0;
@@ -415,14 +420,21 @@ impl<'a> Bench<'a> {
             };
             let data: Line = data.to_bytes(LINE).try_into().unwrap();
             let gates: VecDeque<u8> = [20u8, 40, 60].into();
-            let gates = if command && self.gated {
+            let redo = self.high(|p| p.redo);
+            let gates = if command && self.gated && !redo {
                 gates.into_iter().filter(|g| *g > resume).collect()
             } else {
                 VecDeque::new()
             };
             let ends_at = self.now + self.rng.random_range(1..30);
             self.running = Some(Running { item: self.injected.len(), gates, ends_at });
-            self.injected.push((command, data, page, resume));
+            if redo {
+                assert!(command && resume == 0, "only commands are done again, and from their start");
+                assert!(self.injected.is_empty(), "done again behind what is replayed");
+                self.redone.push((data, page));
+            } else {
+                self.injected.push((command, data, page, resume));
+            }
         } else if let Some(pc) = gate {
             if self.high(|p| p.gate_ready) {
                 self.running.as_mut().unwrap().gates.pop_front();
@@ -670,6 +682,13 @@ fn a_cut_in_a_replay_resumes_it_and_repeats_nothing_that_was_counted() {
             }
             assert_eq!(bench.boot(), state::OPEN);
             bench.check_injected(&items[counted..]);
+            // The image holds the mapping table as it was before the counted commands.
+            let commands = items[..counted].iter().filter(|i| i.record.kind == ITEM_COMMAND);
+            let wanted: Vec<_> = commands.map(|i| (i.data, u64::from(i.record.page))).collect();
+            assert_eq!(bench.redone, wanted);
+            assert_eq!(bench.dut.get_u64("replayed"), (items.len() - counted) as u64);
+            let word = ProgressWord::decode(bench.medium.word(PROGRESS_LINE, 0)).expect("a word");
+            assert_eq!(usize::from(word.items), items.len(), "the count of what is durable never falls back");
             if resume != 0 {
                 assert_eq!(bench.injected[0].3, resume);
                 resumed += 1;

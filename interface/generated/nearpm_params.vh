@@ -6,6 +6,7 @@ localparam [63:0] NPM_LINE = 64'h40;
 localparam [63:0] NPM_ADDRESS_BITS = 64'h28;
 localparam [63:0] NPM_REQUEST_SLOTS = 64'h20;
 localparam [63:0] NPM_HOST_QUEUE_LINES = 64'h40;
+localparam [63:0] NPM_HELD_STORES = 64'h30;
 localparam [63:0] NPM_UNITS = 64'h4;
 localparam [63:0] NPM_CONTEXTS_PER_UNIT = 64'h2;
 localparam [63:0] NPM_MAP_ENTRIES = 64'h10;
@@ -101,6 +102,7 @@ localparam [63:0] NPM_REG_UNIT_WRITE_LINES = 64'h130;
 localparam [63:0] NPM_REG_DIRECTION_SWITCHES = 64'h134;
 localparam [63:0] NPM_REG_STALL_REQUEST_FULL = 64'h138;
 localparam [63:0] NPM_REG_STALL_HOST_FULL = 64'h13c;
+localparam [63:0] NPM_REG_HOST_LATCHED = 64'h140;
 
 // Command: lowest bit and width of each field
 localparam NPM_COMMAND_OPCODE_LSB = 0, NPM_COMMAND_OPCODE_BITS = 8;

@@ -33,6 +33,7 @@ fn sizes() -> Vec<(&'static str, u64)> {
         ("ADDRESS_BITS", geometry::ADDRESS_BITS as u64),
         ("REQUEST_SLOTS", geometry::REQUEST_SLOTS as u64),
         ("HOST_QUEUE_LINES", geometry::HOST_QUEUE_LINES as u64),
+        ("HELD_STORES", geometry::HELD_STORES as u64),
         ("UNITS", geometry::UNITS as u64),
         ("CONTEXTS_PER_UNIT", geometry::CONTEXTS_PER_UNIT as u64),
         ("MAP_ENTRIES", geometry::MAP_ENTRIES as u64),

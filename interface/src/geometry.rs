@@ -12,6 +12,9 @@ pub const ADDRESS_BITS: u32 = 40;
 pub const REQUEST_SLOTS: usize = 32;
 /// Lines of the host read/write queue (paper, section 5.3.3: 4 kB).
 pub const HOST_QUEUE_LINES: usize = 64;
+/// Lines of the host queue in which stores that a failed log covers are held. The other lines are as many as loads and stores can be
+/// outstanding at the memory, so that what is held does not slow others down.
+pub const HELD_STORES: usize = 48;
 /// Execution units of a device (paper, table 3).
 pub const UNITS: usize = 4;
 /// Commands that one unit overlaps.

@@ -97,7 +97,7 @@ registers! {
     0x0b8 COMPLETION3_SIZE ReadWrite,
     /// Clock cycles since reset.
     0x100 CYCLES ReadOnly,
-    /// Commands accepted.
+    /// Commands accepted since the card opened. What a replay does again was counted before the power went and counts in `REPLAYED` only.
     0x104 COMMANDS_ACCEPTED ReadOnly,
     /// Commands retired with success.
     0x108 COMMANDS_RETIRED ReadOnly,
@@ -127,6 +127,9 @@ registers! {
     0x138 STALL_REQUEST_FULL ReadOnly,
     /// Cycles in which a host access waited for a queue line.
     0x13c STALL_HOST_FULL ReadOnly,
+    /// Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and
+    /// stores dropped because `HELD_STORES` others are held.
+    0x140 HOST_LATCHED ReadOnly,
 }
 
 /// Value of [`ID`]: "NPM1" in little-endian ASCII.

@@ -10,6 +10,7 @@
 #define NEARPM_ADDRESS_BITS 0x28u
 #define NEARPM_REQUEST_SLOTS 0x20u
 #define NEARPM_HOST_QUEUE_LINES 0x40u
+#define NEARPM_HELD_STORES 0x30u
 #define NEARPM_UNITS 0x4u
 #define NEARPM_CONTEXTS_PER_UNIT 0x2u
 #define NEARPM_MAP_ENTRIES 0x10u
@@ -90,7 +91,7 @@
 #define NEARPM_REG_COMPLETION3_HI 0xb4u /* Completion ring of page 3: bus address, high half. */
 #define NEARPM_REG_COMPLETION3_SIZE 0xb8u /* Completion ring of page 3: log2 of its records (0 to 12); writing it restarts the ring and enables it. */
 #define NEARPM_REG_CYCLES 0x100u /* Clock cycles since reset. */
-#define NEARPM_REG_COMMANDS_ACCEPTED 0x104u /* Commands accepted. */
+#define NEARPM_REG_COMMANDS_ACCEPTED 0x104u /* Commands accepted since the card opened. What a replay does again was counted before the power went and counts in `REPLAYED` only. */
 #define NEARPM_REG_COMMANDS_RETIRED 0x108u /* Commands retired with success. */
 #define NEARPM_REG_COMMANDS_REFUSED 0x10cu /* Commands refused without effect. */
 #define NEARPM_REG_COMMANDS_FAILED 0x110u /* Commands that began and failed. */
@@ -105,6 +106,7 @@
 #define NEARPM_REG_DIRECTION_SWITCHES 0x134u /* Times that the memory port changed direction. */
 #define NEARPM_REG_STALL_REQUEST_FULL 0x138u /* Cycles in which a complete command waited for a request slot. */
 #define NEARPM_REG_STALL_HOST_FULL 0x13cu /* Cycles in which a host access waited for a queue line. */
+#define NEARPM_REG_HOST_LATCHED 0x140u /* Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and stores dropped because `HELD_STORES` others are held. */
 
 /* A command as it is written into a slot of a command page. */
 struct nearpm_command {

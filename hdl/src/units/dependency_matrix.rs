@@ -8,7 +8,8 @@ use rust_hdl::prelude::*;
 ///
 /// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
 /// a retirement; one cycle after the event. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
-/// column is cleared in the rows of commands and stays in those of host lines until it is let go.
+/// column is cleared in the rows of commands and stays in those of host lines until it is let go; a host line that waits for one, or
+/// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later.
 #[derive(LogicBlock)]
 pub struct DependencyMatrix {
     /// Rising edge.
@@ -47,6 +48,8 @@ pub struct DependencyMatrix {
     pub ready_slots: Signal<Out, Bits<32>>,
     /// Complete rows without a bit: host lines.
     pub ready_lines: Signal<Out, Bits<64>>,
+    /// Complete rows that wait for a failed slot, directly or through other items: host lines.
+    pub held_lines: Signal<Out, Bits<64>>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a command.
     pub held_command: Signal<Out, Bit>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a host access.
@@ -54,6 +57,8 @@ pub struct DependencyMatrix {
     _rows: Box<[u128; ITEMS]>,
     _complete: u128,
     _ready: u128,
+    _failed: u64,
+    _held: u128,
     _any: bool,
     /// What was set in the cycle before: with bits, completely, by a command.
     _set: Option<(bool, bool, bool)>,
@@ -80,11 +85,14 @@ impl Default for DependencyMatrix {
             retire_read: Default::default(),
             ready_slots: Default::default(),
             ready_lines: Default::default(),
+            held_lines: Default::default(),
             held_command: Default::default(),
             held_host: Default::default(),
             _rows: Box::new([0; ITEMS]),
             _complete: 0,
             _ready: 0,
+            _failed: 0,
+            _held: 0,
             _any: false,
             _set: None,
         }
@@ -102,6 +110,13 @@ impl DependencyMatrix {
         (others | slot, others | for_hosts)
     }
 
+    /// Items that wait for a failed slot or for a held item, by what the registers showed.
+    fn held(&self, cleared: u128) -> u128 {
+        let blockers = (self._held | u128::from(self._failed)) & !cleared;
+        let waits = |row: &usize| self._complete >> row & 1 == 1 && self._rows[*row] & blockers != 0;
+        (0..ITEMS).filter(waits).fold(0, |mask, row| mask | 1 << row)
+    }
+
     fn edge(&mut self) {
         let (commands, hosts) = self.cleared();
         let clear_of = |row: usize| if row < REQUEST_SLOTS { commands } else { hosts };
@@ -109,6 +124,11 @@ impl DependencyMatrix {
         // What the registers showed is what `ready` follows, one cycle later.
         let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
         self._ready = ready;
+        self._held = if self._held | u128::from(self._failed) == 0 { 0 } else { self.held(hosts) };
+        self._failed &= !self.let_go.val().to_u64();
+        if self.retire_slot_valid.val() && self.retire_failed.val() {
+            self._failed |= 1 << self.retire_slot.val().index();
+        }
         // Who was held is told a cycle later still: only counters listen.
         let held = self._set.is_some_and(|(bits, ..)| bits || self._any);
         let done = self._set.filter(|(_, end, _)| *end && held);
@@ -134,9 +154,11 @@ impl DependencyMatrix {
             self._rows[row] = 0;
             self._complete &= !(1 << row);
             self._ready &= !(1 << row);
+            self._held &= !(1 << row);
         }
         if self.reset.val() {
             (self._complete, self._ready, self._any, self._set) = (0, 0, false, None);
+            (self._failed, self._held) = (0, 0);
         }
     }
 }
@@ -153,11 +175,13 @@ impl Logic for DependencyMatrix {
         }
         self.ready_slots.next = ((self._ready & u128::from(u32::MAX)) as u64).into();
         self.ready_lines.next = ((self._ready >> REQUEST_SLOTS) as u64).into();
+        self.held_lines.next = ((self._held >> REQUEST_SLOTS) as u64).into();
     }
 
     fn connect(&mut self) {
         self.ready_slots.connect();
         self.ready_lines.connect();
+        self.held_lines.connect();
         self.held_command.connect();
         self.held_host.connect();
     }
@@ -167,10 +191,11 @@ impl Logic for DependencyMatrix {
         Verilog::Custom(format!(
             "reg [{top}:0] rows [0:{top}];\n\
              reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
+             reg [{ls}:0] failed; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
              integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; waits = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
              always @(*) begin\n\
              \x20   hosts = {{ {lines}'d0, let_go}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
@@ -183,12 +208,19 @@ impl Logic for DependencyMatrix {
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
              \x20   mine = set_bits & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
              \x20   held = set_now & ((|mine_now) | any);\n\
+             \x20   blockers = (waits | {{ {lines}'d0, failed}}) & ~hosts;\n\
+             \x20   held_lines = waits[{top}:{slots}];\n\
              \x20   ready_slots = ready[{ls}:0];\n\
              \x20   ready_lines = ready[{top}:{slots}];\n\
              end\n\
              always @(posedge clock) begin\n\
              \x20   changed <= clears | set_valid | enter_valid | reset;\n\
              \x20   if (changed) ready <= complete & ~{{ {waits} }};\n\
+             \x20   if (|failed | (|waits)) begin\n\
+             \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers));\n\
+             \x20   end\n\
+             \x20   failed <= failed & ~let_go;\n\
+             \x20   if (retire_slot_valid & retire_failed) failed[retire_slot] <= 1'b1;\n\
              \x20   if (clears) begin\n\
              \x20       for (i = 0; i < {slots}; i = i + 1) rows[i] <= rows[i] & ~commands;\n\
              \x20       for (i = {slots}; i <= {top}; i = i + 1) rows[i] <= rows[i] & ~hosts;\n\
@@ -203,8 +235,8 @@ impl Logic for DependencyMatrix {
              \x20           if (set_row == i[6:0]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
              \x20       if (set_end) complete[set_row] <= 1'b1;\n\
              \x20   end\n\
-             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; end\n\
-             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; end\n\
+             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; waits[enter_row] <= 1'b0; end\n\
+             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; failed <= 0; waits <= 0; end\n\
              end\n",
             ls = slots - 1,
             n = ITEMS,
@@ -214,7 +246,7 @@ impl Logic for DependencyMatrix {
 
     fn timing(&self) -> Vec<TimingInfo> {
         let inputs = ["reset", "enter_valid", "set_valid", "retire_slot_valid", "retire_write_valid"];
-        crate::cells::clocked("dependency_matrix", &inputs, &["ready_slots", "ready_lines"])
+        crate::cells::clocked("dependency_matrix", &inputs, &["ready_slots", "ready_lines", "held_lines"])
     }
 }
 
@@ -237,6 +269,7 @@ crate::dut_ports!(DependencyMatrix {
     retire_read,
     ready_slots,
     ready_lines,
+    held_lines,
     held_command,
     held_host,
 });

@@ -20,6 +20,8 @@ pub struct Dispatcher {
     pub reset: Signal<In, Bit>,
     /// Issue nothing.
     pub quiesce: Signal<In, Bit>,
+    /// Retire with success what would be issued: its effects in memory are durable.
+    pub redo: Signal<In, Bit>,
     /// No issue, `done` or retirement is under way.
     pub quiet: Signal<Out, Bit>,
     /// No slot is live.
@@ -163,6 +165,7 @@ pub struct Dispatcher {
     none: Constant<Bits<32>>,
     all_slots: Constant<Bits<32>>,
     latched_status: Constant<Bits<8>>,
+    success: Constant<Bits<8>>,
 }
 
 impl Default for Dispatcher {
@@ -171,6 +174,7 @@ impl Default for Dispatcher {
             clock: Default::default(),
             reset: Default::default(),
             quiesce: Default::default(),
+            redo: Default::default(),
             quiet: Default::default(),
             empty: Default::default(),
             slots_lost: Default::default(),
@@ -260,6 +264,7 @@ impl Default for Dispatcher {
             none: Constant::new(0.into()),
             all_slots: Constant::new(Bits::<32>::mask()),
             latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
+            success: Constant::new(u64::from(Status::Ok.code()).into()),
         }
     }
 }
@@ -329,7 +334,7 @@ impl Logic for Dispatcher {
             self.issue_valid[i].next = self.leaves.val() & self.units.grant.val().get_bit(i);
         }
 
-        // Retirement: one of the units, or a pick whose entry is latched.
+        // Retirement: one of the units, or a pick that is not issued.
         for i in 0..4 {
             self.done_asks.i[i].next = self.done_valid[i].val();
         }
@@ -350,6 +355,9 @@ impl Logic for Dispatcher {
             self.retiring.d.next = self.done.any.val();
             self.slot.d.next = self.picked_slot.q.val();
             self.status.d.next = self.latched_status.val();
+            if self.redo.val() {
+                self.status.d.next = self.success.val();
+            }
             self.stops.next = self.done.grant.val().get_bit(4);
             for i in 0..4 {
                 if self.done.grant.val().get_bit(i) {
@@ -362,8 +370,10 @@ impl Logic for Dispatcher {
         self.pick.requests.next = self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
         self.pick.take.next = false;
         self.pick_mask.next = self.none.val();
-        self.goes.d.next = self.picked.q.val() & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
-        self.halts.d.next = self.picked.q.val() & self.is_latched.val().get_bit(0) & !self.issue_unmaps.val();
+        self.goes.d.next =
+            self.picked.q.val() & !self.redo.val() & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.halts.d.next =
+            self.picked.q.val() & (self.redo.val() | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
         if self.leaves.val() | self.stops.val() {
             self.picked.d.next = false;
             self.goes.d.next = false;
@@ -440,6 +450,7 @@ crate::dut_ports!(Dispatcher {
     clock,
     reset,
     quiesce,
+    redo,
     quiet,
     empty,
     slots_lost,

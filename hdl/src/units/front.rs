@@ -93,6 +93,8 @@ pub struct Front {
     pub inject_page: Signal<In, Bits<2>>,
     /// Where it resumes; 0 from its entry.
     pub inject_resume: Signal<In, Bits<8>>,
+    /// What is injected retires with success without being executed.
+    pub redo: Signal<In, Bit>,
     /// A store to replay.
     pub inject_store_valid: Signal<In, Bit>,
     /// It was numbered.
@@ -165,6 +167,8 @@ pub struct Front {
     pub ev_host_write: Signal<Out, Bit>,
     /// Pulse: a host access was refused.
     pub ev_host_refused: Signal<Out, Bit>,
+    /// Pulse: a host access is refused because a latched log holds its line.
+    pub ev_host_latched: Signal<Out, Bit>,
     /// A command waits for a slot.
     pub ev_stall_request: Signal<Out, Bit>,
     /// A host access waits for a line.
@@ -228,6 +232,7 @@ impl Default for Front {
             inject_command: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            redo: Default::default(),
             inject_store_valid: Default::default(),
             inject_store_ready: Default::default(),
             inject_store_line: Default::default(),
@@ -264,6 +269,7 @@ impl Default for Front {
             ev_host_read: Default::default(),
             ev_host_write: Default::default(),
             ev_host_refused: Default::default(),
+            ev_host_latched: Default::default(),
             ev_stall_request: Default::default(),
             ev_stall_host: Default::default(),
             command_port: Default::default(),
@@ -453,6 +459,7 @@ impl Logic for Front {
 
         // Issue, retirement, progress.
         self.dispatcher.quiesce.next = self.quiesce.val();
+        self.dispatcher.redo.next = self.redo.val();
         self.dispatcher.enter_valid.next = self.ordering.enter_slot.val();
         self.dispatcher.ready.next = self.matrix.ready_slots.val();
         self.dispatcher.let_go.next = self.ranges.let_go.val();
@@ -522,6 +529,7 @@ impl Logic for Front {
         self.command_port.host_asks.next = self.host_port.asks.val() & self.queue.free_any.val();
         self.command_port.host_takes.next = self.host_port.takes.val();
         self.host_port.stop.next = self.stop.val();
+        self.host_port.status_waits.next = self.cmd.arvalid.val() & !self.cmd.rvalid.val();
         self.command_port.host_writes_pending.next = self.host_port.writes_pending.val();
         self.host_port.rsp_valid.next = self.queue.rsp_valid.val();
         self.host_port.rsp_id.next = self.queue.rsp_id.val();
@@ -530,6 +538,7 @@ impl Logic for Front {
         self.queue.rsp_ready.next = self.host_port.rsp_ready.val();
         self.queue.quiesce.next = self.quiesce.val();
         self.queue.ready.next = self.matrix.ready_lines.val();
+        self.queue.held.next = self.matrix.held_lines.val();
         self.queue.ins_valid.next = self.ordering.enter_line.val();
         self.queue.ins_write.next = self.ordering.enter_write.val();
         self.queue.ins_line.next = self.ordering.enter_address.val();
@@ -566,15 +575,17 @@ impl Logic for Front {
             self.dispatcher.empty.val() & self.queue.empty.val() & self.decoder.idle.val() & !self.ordering.busy.val();
         self.idle.next = self.idle_now.q.val();
 
-        self.ev_accepted.next = self.ordering.enter_slot.val();
-        self.ev_retired.next = self.dispatcher.retire_ok.val();
-        self.ev_refused.next = self.retire_refused.val() | self.decoder.refused_valid.val();
+        // `ev_failed` is also Persistence's to hear: what fails in a replay is a loss.
+        self.ev_accepted.next = self.ordering.enter_slot.val() & !self.closed.val();
+        self.ev_retired.next = self.dispatcher.retire_ok.val() & !self.closed.val();
+        self.ev_refused.next = (self.retire_refused.val() | self.decoder.refused_valid.val()) & !self.closed.val();
         self.ev_failed.next = self.dispatcher.retire_bad.val();
         self.ev_command_held.next = self.matrix.held_command.val();
         self.ev_host_held.next = self.matrix.held_host.val();
         self.ev_host_read.next = self.host_port.ev_read.val();
         self.ev_host_write.next = self.host_port.ev_write.val();
         self.ev_host_refused.next = self.host_port.ev_refused.val();
+        self.ev_host_latched.next = self.queue.ev_latched.val();
         self.ev_stall_request.next = self.decoder.item_valid.val() & !self.dispatcher.slot_any.val();
         self.ev_stall_host.next = self.host_port.acc_valid.val() & !self.queue.free_any.val();
     }
@@ -617,6 +628,7 @@ crate::dut_ports!(Front {
     inject_command,
     inject_page,
     inject_resume,
+    redo,
     inject_store_valid,
     inject_store_ready,
     inject_store_line,
@@ -653,6 +665,7 @@ crate::dut_ports!(Front {
     ev_host_read,
     ev_host_write,
     ev_host_refused,
+    ev_host_latched,
     ev_stall_request,
     ev_stall_host,
 });

@@ -10,10 +10,11 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 /// AXI slave of the PM window.
 ///
 /// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
-/// later is numbered later. Stores go first where both wait. Refused with SLVERR and without effect: everything while the window is closed,
-/// what lies beyond memory, and stores to the save area and to the firmware slot in force. Loads of one
-/// identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
-/// identifier a cycle, a store in three; bursts are served a line at a time, and a load burst waits until no other load is open.
+/// later is numbered later. A store whose address stands at the port when a load comes goes before it, and no other
+/// does: neither a load here nor a read of a status line waits for more than two store bursts. Refused with SLVERR and without effect:
+/// everything while the window is closed, what lies beyond memory, and stores to the save area and to the firmware slot in force.
+/// Loads of one identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
+/// identifier a cycle, or a store a cycle; bursts are served a line at a time, and a load burst waits until no other load is open.
 #[derive(LogicBlock)]
 pub struct HostPort {
     /// Rising edge.
@@ -38,6 +39,8 @@ pub struct HostPort {
     pub hold: Signal<In, Bit>,
     /// Take nothing.
     pub stop: Signal<In, Bit>,
+    /// The command port has a read of a status line, which waits for the stores before it.
+    pub status_waits: Signal<In, Bit>,
     /// An access of one line.
     pub acc_valid: Signal<Out, Bit>,
     /// It is numbered.
@@ -62,7 +65,7 @@ pub struct HostPort {
     pub rsp_data: Signal<In, Bits<512>>,
     /// The memory could not read it.
     pub rsp_error: Signal<In, Bit>,
-    /// A store is taken in part.
+    /// A store is taken in part, or goes before a read that begins to wait.
     pub writes_pending: Signal<Out, Bit>,
     /// Pulse: a line is loaded.
     pub ev_read: Signal<Out, Bit>,
@@ -73,6 +76,16 @@ pub struct HostPort {
     may_start: Signal<Local, Bit>,
     has_write: DFF<Bit>,
     answer: DFF<Bit>,
+    answered_id: DFF<Bits<6>>,
+    answered_error: DFF<Bit>,
+    /// A store was let ahead of the read that waits: the next one is not.
+    reads_turn: DFF<Bit>,
+    read_waits: Signal<Local, Bit>,
+    store_ahead: Signal<Local, Bit>,
+    stored: Signal<Local, Bit>,
+    burst_may_start: Signal<Local, Bit>,
+    takes_burst: Signal<Local, Bit>,
+    may_answer: Signal<Local, Bit>,
     write_line: DFF<Bits<34>>,
     write_id: DFF<Bits<6>>,
     write_error: DFF<Bit>,
@@ -130,6 +143,7 @@ impl Default for HostPort {
             takes: Default::default(),
             hold: Default::default(),
             stop: Default::default(),
+            status_waits: Default::default(),
             acc_valid: Default::default(),
             acc_ready: Default::default(),
             acc_write: Default::default(),
@@ -149,6 +163,15 @@ impl Default for HostPort {
             may_start: Default::default(),
             has_write: Default::default(),
             answer: Default::default(),
+            answered_id: Default::default(),
+            answered_error: Default::default(),
+            reads_turn: Default::default(),
+            read_waits: Default::default(),
+            store_ahead: Default::default(),
+            stored: Default::default(),
+            burst_may_start: Default::default(),
+            takes_burst: Default::default(),
+            may_answer: Default::default(),
             write_line: Default::default(),
             write_id: Default::default(),
             write_error: Default::default(),
@@ -202,6 +225,9 @@ impl Logic for HostPort {
             clock,
             has_write,
             answer,
+            answered_id,
+            answered_error,
+            reads_turn,
             write_line,
             write_id,
             write_error,
@@ -216,46 +242,6 @@ impl Logic for HostPort {
             refusal_id,
             refusal_shown
         );
-        // A store: the address is kept, the data goes straight on.
-        self.write_bad.next = !self.window_open.val()
-            | (self.write_line.q.val() >= self.pm_lines.val())
-            | (self.write_line.q.val().get_bits::<24>(10) == self.save_page.val())
-            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val())
-                & self.firmware_ok.val()
-                & !self.firmware_slot.val())
-            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware1.val())
-                & self.firmware_ok.val()
-                & self.firmware_slot.val());
-        self.offer_write.next = self.has_write.q.val() & self.s.wvalid.val() & !self.hold.val() & !self.stop.val();
-        self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
-        self.may_start.next = !self.has_write.q.val() & (!self.answer.q.val() | self.s.bready.val()) & !self.stop.val();
-        self.s.awready.next = self.may_start.val();
-        self.s.wready.next = self.takes_write.val();
-        self.s.bvalid.next = self.answer.q.val();
-        self.s.bid.next = self.write_id.q.val();
-        self.s.bresp.next = self.zero2.val();
-        if self.write_error.q.val() {
-            self.s.bresp.next = self.slave_error.val();
-        }
-        if self.answer.q.val() & self.s.bready.val() {
-            self.answer.d.next = false;
-        }
-        if self.s.awvalid.val() & self.may_start.val() {
-            self.has_write.d.next = true;
-            self.write_line.d.next = self.s.awaddr.val().get_bits::<34>(6);
-            self.write_id.d.next = self.s.awid.val();
-            self.write_error.d.next = false;
-        }
-        if self.takes_write.val() {
-            self.write_line.d.next = self.write_line.q.val() + self.one34.val();
-            self.write_error.d.next = self.write_error.q.val() | self.write_bad.val();
-            if self.s.wlast.val() {
-                self.has_write.d.next = false;
-                self.answer.d.next = true;
-            }
-        }
-        self.writes_pending.next = self.has_write.q.val() | self.s.awvalid.val();
-
         // A load: a single one is handed over as it comes; a burst is kept.
         self.single.next = !self.s.arlen.val().any();
         self.read_line.next = self.s.araddr.val().get_bits::<34>(6);
@@ -270,25 +256,80 @@ impl Logic for HostPort {
             self.load_id.next = self.burst_id.q.val();
             self.offer_read.next = !self.burst_waits.q.val();
         }
+        self.burst_may_start.next = self.s.arvalid.val()
+            & !self.single.val()
+            & !self.has_burst.q.val()
+            & !self.open_loads.q.val().any()
+            & !self.refusal.q.val();
+        // Only what nothing but stores keeps waiting: a load behind an open one must not keep stores waiting.
+        self.read_waits.next =
+            self.status_waits.val() | (self.offer_read.val() & !self.refusal.q.val()) | self.burst_may_start.val();
+
+        // A store: the address is kept, the data goes straight on.
+        self.write_bad.next = !self.window_open.val()
+            | (self.write_line.q.val() >= self.pm_lines.val())
+            | (self.write_line.q.val().get_bits::<24>(10) == self.save_page.val())
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val())
+                & self.firmware_ok.val()
+                & !self.firmware_slot.val())
+            | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware1.val())
+                & self.firmware_ok.val()
+                & self.firmware_slot.val());
+        self.may_answer.next = !self.answer.q.val() | self.s.bready.val();
+        self.offer_write.next =
+            self.has_write.q.val() & self.s.wvalid.val() & self.may_answer.val() & !self.hold.val() & !self.stop.val();
+        self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
+        self.stored.next = self.takes_write.val() & self.s.wlast.val();
+        // The next address is taken with the last data, unless it is a read's turn.
+        self.may_start.next = (!self.has_write.q.val() | self.stored.val())
+            & !(self.read_waits.val() & self.reads_turn.q.val())
+            & !self.stop.val();
+        self.s.awready.next = self.may_start.val();
+        self.s.wready.next = self.takes_write.val();
+        self.s.bvalid.next = self.answer.q.val();
+        self.s.bid.next = self.answered_id.q.val();
+        self.s.bresp.next = self.zero2.val();
+        if self.answered_error.q.val() {
+            self.s.bresp.next = self.slave_error.val();
+        }
+        if self.answer.q.val() & self.s.bready.val() {
+            self.answer.d.next = false;
+        }
+        if self.takes_write.val() {
+            self.write_line.d.next = self.write_line.q.val() + self.one34.val();
+            self.write_error.d.next = self.write_error.q.val() | self.write_bad.val();
+        }
+        if self.stored.val() {
+            self.has_write.d.next = false;
+            self.answer.d.next = true;
+            self.answered_id.d.next = self.write_id.q.val();
+            self.answered_error.d.next = self.write_error.q.val() | self.write_bad.val();
+        }
+        if self.s.awvalid.val() & self.may_start.val() {
+            self.has_write.d.next = true;
+            self.write_line.d.next = self.s.awaddr.val().get_bits::<34>(6);
+            self.write_id.d.next = self.s.awid.val();
+            self.write_error.d.next = false;
+        }
+        self.store_ahead.next = self.has_write.q.val() | (self.s.awvalid.val() & !self.reads_turn.q.val());
+        self.writes_pending.next = self.store_ahead.val();
+
+        // A load goes to the ordering point when no store is ahead of it.
         self.read_bad.next = !self.window_open.val() | (self.read_line.val() >= self.pm_lines.val());
         self.takes_read.next = self.offer_read.val()
-            & !self.has_write.q.val()
-            & !self.s.awvalid.val()
+            & !self.store_ahead.val()
             & !self.hold.val()
             & !self.stop.val()
             & !self.refusal.q.val()
             & (self.read_bad.val() | self.acc_ready.val());
         self.s.arready.next = self.takes_read.val() & !self.has_burst.q.val();
-        if self.s.arvalid.val()
-            & !self.single.val()
-            & !self.has_burst.q.val()
-            & !self.open_loads.q.val().any()
-            & !self.refusal.q.val()
-            & !self.has_write.q.val()
-            & !self.s.awvalid.val()
-            & !self.hold.val()
-            & !self.stop.val()
-        {
+        self.takes_burst.next =
+            self.burst_may_start.val() & !self.store_ahead.val() & !self.hold.val() & !self.stop.val();
+        self.reads_turn.d.next = self.read_waits.val()
+            & !self.takes_read.val()
+            & !self.takes_burst.val()
+            & (self.reads_turn.q.val() | (self.s.awvalid.val() & self.may_start.val()));
+        if self.takes_burst.val() {
             self.s.arready.next = true;
             self.has_burst.d.next = true;
             self.burst_waits.d.next = false;
@@ -309,13 +350,12 @@ impl Logic for HostPort {
         self.acc_valid.next = (self.offer_write.val() & !self.write_bad.val())
             | (self.offer_read.val()
                 & !self.read_bad.val()
-                & !self.has_write.q.val()
-                & !self.s.awvalid.val()
+                & !self.store_ahead.val()
                 & !self.hold.val()
                 & !self.stop.val()
                 & !self.refusal.q.val());
-        self.asks.next = (self.has_write.q.val() & self.s.wvalid.val())
-            | (self.offer_read.val() & !self.has_write.q.val() & !self.s.awvalid.val() & !self.refusal.q.val());
+        self.asks.next = (self.has_write.q.val() & self.s.wvalid.val() & self.may_answer.val())
+            | (self.offer_read.val() & !self.store_ahead.val() & !self.refusal.q.val());
         self.takes.next = self.takes_write.val() | self.takes_read.val();
         self.acc_write.next = self.has_write.q.val();
         self.acc_line.next = self.read_line.val();
@@ -383,6 +423,7 @@ impl Logic for HostPort {
             self.has_write.d.next = false;
             self.answer.d.next = false;
             self.has_burst.d.next = false;
+            self.reads_turn.d.next = false;
             self.refusal.d.next = false;
             self.refusal_shown.d.next = false;
             self.open_loads.d.next = self.zero8.val();
@@ -403,6 +444,7 @@ crate::dut_ports!(HostPort {
     takes,
     hold,
     stop,
+    status_waits,
     acc_valid,
     acc_ready,
     acc_write,

@@ -2,6 +2,7 @@
 
 use crate::bundles::MemoryRequester;
 use crate::cells::{AsyncRam, Fifo, PriorityPick, Register, RoundRobin};
+use nearpm_interface::geometry::HELD_STORES;
 use rust_hdl::prelude::*;
 
 /// What the queue keeps of a line besides its data.
@@ -38,8 +39,10 @@ crate::port_record!(HostAnswer { id, error, tag, data });
 ///
 /// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
 /// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
-/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same. Bound: a load and a
-/// store every two cycles.
+/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same. What is `held` would
+/// wait for the host itself: a load is answered with an error and no data; of stores at most [`HELD_STORES`] are kept, and
+/// those beyond are dropped. Both are told, and go before what is ready, so that a held line is gone in a bounded time.
+/// Bound: a load and a store every two cycles.
 #[derive(LogicBlock)]
 pub struct HostQueue {
     /// Rising edge.
@@ -66,6 +69,8 @@ pub struct HostQueue {
     pub ins_order: Signal<In, Bits<64>>,
     /// Lines whose dependencies are gone.
     pub ready: Signal<In, Bits<64>>,
+    /// Lines that only a later access of the host can make ready.
+    pub held: Signal<In, Bits<64>>,
     /// Request nothing new.
     pub quiesce: Signal<In, Bit>,
     /// Nothing is outstanding at the memory; data of loads may still wait for the host.
@@ -96,6 +101,8 @@ pub struct HostQueue {
     pub rsp_error: Signal<Out, Bit>,
     /// Pulse: the memory refused a store.
     pub ev_error: Signal<Out, Bit>,
+    /// Pulse: a held load was answered with an error, or a held store dropped.
+    pub ev_latched: Signal<Out, Bit>,
     /// Line to read out, while nothing is issued; the rest answers in the next cycle.
     pub save_index: Signal<In, Bits<6>>,
     /// It holds a store.
@@ -111,6 +118,20 @@ pub struct HostQueue {
     alive: Register<Bits<64>>,
     stores: Register<Bits<64>>,
     issued: Register<Bits<64>>,
+    kept: Register<Bits<64>>,
+    kept_count: Register<Bits<7>>,
+    holder: RoundRobin<64, 6>,
+    finds_store: Signal<Local, Bit>,
+    keeps: Signal<Local, Bit>,
+    keep_mask: Signal<Local, Bits<64>>,
+    gives_up: Signal<Local, Bits<64>>,
+    unkeeps: Signal<Local, Bit>,
+    refusing: DFF<Bit>,
+    refused_store: DFF<Bit>,
+    refused_index: DFF<Bits<6>>,
+    refuses_load: Signal<Local, Bit>,
+    drops_store: Signal<Local, Bit>,
+    has_refused: DFF<Bit>,
     enter_mask: Signal<Local, Bits<64>>,
     leave_write: Signal<Local, Bits<64>>,
     leave_read: Signal<Local, Bits<64>>,
@@ -153,6 +174,8 @@ pub struct HostQueue {
     tag_taken_r: Signal<Local, Bits<8>>,
     tag_freed_r: Signal<Local, Bits<8>>,
     tag_read: Signal<Local, Bits<8>>,
+    tag_used: Signal<Local, Bits<8>>,
+    no_data: Constant<Bits<512>>,
     no_line: Constant<HostLine>,
     no_answer: Constant<HostAnswer>,
     one: Constant<Bits<64>>,
@@ -160,6 +183,8 @@ pub struct HostQueue {
     one8: Constant<Bits<8>>,
     none8: Constant<Bits<8>>,
     single: Constant<Bits<6>>,
+    one7: Constant<Bits<7>>,
+    held_stores: Constant<Bits<7>>,
 }
 
 impl Default for HostQueue {
@@ -177,6 +202,7 @@ impl Default for HostQueue {
             ins_id: Default::default(),
             ins_order: Default::default(),
             ready: Default::default(),
+            held: Default::default(),
             quiesce: Default::default(),
             quiet: Default::default(),
             empty: Default::default(),
@@ -192,6 +218,7 @@ impl Default for HostQueue {
             rsp_data: Default::default(),
             rsp_error: Default::default(),
             ev_error: Default::default(),
+            ev_latched: Default::default(),
             save_index: Default::default(),
             save_valid: Default::default(),
             save_line: Default::default(),
@@ -201,6 +228,20 @@ impl Default for HostQueue {
             alive: Register::new(0.into()),
             stores: Register::new(0.into()),
             issued: Register::new(0.into()),
+            kept: Register::new(0.into()),
+            kept_count: Register::new(0.into()),
+            holder: Default::default(),
+            finds_store: Default::default(),
+            keeps: Default::default(),
+            keep_mask: Default::default(),
+            gives_up: Default::default(),
+            unkeeps: Default::default(),
+            refusing: Default::default(),
+            refused_store: Default::default(),
+            refused_index: Default::default(),
+            refuses_load: Default::default(),
+            drops_store: Default::default(),
+            has_refused: Default::default(),
             enter_mask: Default::default(),
             leave_write: Default::default(),
             leave_read: Default::default(),
@@ -242,6 +283,8 @@ impl Default for HostQueue {
             tag_taken_r: Default::default(),
             tag_freed_r: Default::default(),
             tag_read: Default::default(),
+            tag_used: Default::default(),
+            no_data: Constant::new(0.into()),
             no_line: Constant::new(HostLine::default()),
             no_answer: Constant::new(HostAnswer::default()),
             one: Constant::new(1.into()),
@@ -249,6 +292,8 @@ impl Default for HostQueue {
             one8: Constant::new(1.into()),
             none8: Constant::new(0.into()),
             single: Constant::new(0.into()),
+            one7: Constant::new(1.into()),
+            held_stores: Constant::new((HELD_STORES as u64).into()),
         }
     }
 }
@@ -256,7 +301,19 @@ impl Default for HostQueue {
 impl Logic for HostQueue {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, write_held, write_index, read_held, read_index, saved);
+        dff_setup!(
+            self,
+            clock,
+            write_held,
+            write_index,
+            read_held,
+            read_index,
+            saved,
+            refusing,
+            refused_store,
+            refused_index,
+            has_refused
+        );
         clock!(
             self,
             clock,
@@ -266,6 +323,9 @@ impl Logic for HostQueue {
             spare_mask,
             stores,
             issued,
+            kept,
+            kept_count,
+            holder,
             data,
             lines,
             writer,
@@ -282,6 +342,9 @@ impl Logic for HostQueue {
         self.alive.reset.next = self.reset.val();
         self.stores.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
+        self.kept.reset.next = self.reset.val();
+        self.kept_count.reset.next = self.reset.val();
+        self.holder.reset.next = self.reset.val();
         self.writer.reset.next = self.reset.val();
         self.reader.reset.next = self.reset.val();
         self.write_tags.reset.next = self.reset.val();
@@ -292,6 +355,8 @@ impl Logic for HostQueue {
         self.alive.enable.next = true;
         self.stores.enable.next = true;
         self.issued.enable.next = true;
+        self.kept.enable.next = true;
+        self.kept_count.enable.next = true;
         self.write_tags.enable.next = true;
         self.read_tags.enable.next = true;
         self.reading.enable.next = true;
@@ -311,31 +376,62 @@ impl Logic for HostQueue {
         self.free_any.next = self.spare.q.val();
         self.free_index.next = self.spare_index.q.val();
 
+        // The lines that are requested next, or the one that is given up.
+        self.lines.read_address[0].next = self.write_index.q.val();
+        self.lines.read_address[1].next = self.read_index.q.val();
+        if self.refusing.q.val() {
+            self.lines.read_address[1].next = self.refused_index.q.val();
+        }
+        self.to_write.next = self.lines.read_data[0].val();
+        self.to_read.next = self.lines.read_data[1].val();
+
         // The memory's answers retire lines.
         self.write_table.read_address[0].next = self.mem.b_tag.val();
         self.read_table.read_address[0].next = self.mem.rdata_tag.val();
         self.id_table.read_address[0].next = self.mem.rdata_tag.val();
-        self.retw_valid.next = self.mem.b_valid.val();
+        // What is held and cannot be kept retires when no answer of the memory does. No request is made meanwhile, so that moment comes.
+        self.refuses_load.next = self.refusing.q.val()
+            & !self.refused_store.q.val()
+            & self.read_tag.any.val()
+            & !self.mem.rdata_valid.val()
+            & !self.quiesce.val();
+        self.drops_store.next =
+            self.refusing.q.val() & self.refused_store.q.val() & !self.mem.b_valid.val() & !self.quiesce.val();
+        self.has_refused.d.next = self.refuses_load.val() | self.drops_store.val();
+        self.ev_latched.next = self.has_refused.q.val();
+        self.retw_valid.next = self.mem.b_valid.val() | self.drops_store.val();
         self.retw_index.next = self.write_table.read_data[0].val();
+        if self.drops_store.val() {
+            self.retw_index.next = self.refused_index.q.val();
+        }
         self.ev_error.next = self.mem.b_valid.val() & self.mem.b_error.val();
-        self.retr_valid.next = self.mem.rdata_valid.val();
+        self.retr_valid.next = self.mem.rdata_valid.val() | self.refuses_load.val();
         self.retr_index.next = self.read_table.read_data[0].val();
+        if self.refuses_load.val() {
+            self.retr_index.next = self.refused_index.q.val();
+        }
         self.leave_write.next = self.none.val();
-        if self.mem.b_valid.val() {
-            self.leave_write.next = self.one.val() << self.write_table.read_data[0].val();
+        if self.retw_valid.val() {
+            self.leave_write.next = self.one.val() << self.retw_index.val();
         }
         self.leave_read.next = self.none.val();
-        if self.mem.rdata_valid.val() {
-            self.leave_read.next = self.one.val() << self.read_table.read_data[0].val();
+        if self.retr_valid.val() {
+            self.leave_read.next = self.one.val() << self.retr_index.val();
         }
 
         // Data of loads waits for the host.
-        self.answers.write.next = self.mem.rdata_valid.val();
+        self.answers.write.next = self.mem.rdata_valid.val() | self.refuses_load.val();
         self.answers.data_in.next = self.no_answer.val();
         self.answers.data_in.next.id = self.id_table.read_data[0].val();
         self.answers.data_in.next.error = self.mem.rdata_error.val();
         self.answers.data_in.next.tag = self.mem.rdata_tag.val();
         self.answers.data_in.next.data = self.mem.rdata.val();
+        if self.refuses_load.val() {
+            self.answers.data_in.next.id = self.to_read.val().id;
+            self.answers.data_in.next.error = true;
+            self.answers.data_in.next.tag = self.read_tag.index.val();
+            self.answers.data_in.next.data = self.no_data.val();
+        }
         self.answer.next = self.answers.data_out.val();
         self.pops.next = !self.answers.empty.val() & self.rsp_ready.val();
         self.answers.read.next = self.pops.val();
@@ -345,14 +441,13 @@ impl Logic for HostQueue {
         self.rsp_data.next = self.answer.val().data;
 
         // Requests: one load and one store are picked ahead.
-        self.lines.read_address[0].next = self.write_index.q.val();
-        self.lines.read_address[1].next = self.read_index.q.val();
-        self.to_write.next = self.lines.read_data[0].val();
-        self.to_read.next = self.lines.read_data[1].val();
         self.write_tag.requests.next = self.write_tags.q.val();
         self.read_tag.requests.next = self.read_tags.q.val();
-        self.mem.wr_valid.next =
-            self.write_held.q.val() & self.write_tag.any.val() & !self.granted.full.val() & !self.quiesce.val();
+        self.mem.wr_valid.next = self.write_held.q.val()
+            & self.write_tag.any.val()
+            & !self.granted.full.val()
+            & !self.quiesce.val()
+            & !self.refusing.q.val();
         self.mem.wr_line.next = self.to_write.val().line;
         self.mem.wr_beats.next = self.single.val();
         self.mem.wr_tag.next = self.write_tag.index.val();
@@ -360,13 +455,18 @@ impl Logic for HostQueue {
             & self.write_tag.any.val()
             & !self.granted.full.val()
             & !self.quiesce.val()
+            & !self.refusing.q.val()
             & self.mem.wr_ready.val();
-        self.mem.rd_valid.next = self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val();
+        self.mem.rd_valid.next =
+            self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val() & !self.refusing.q.val();
         self.mem.rd_line.next = self.to_read.val().line;
         self.mem.rd_beats.next = self.single.val();
         self.mem.rd_tag.next = self.read_tag.index.val();
-        self.loads.next =
-            self.read_held.q.val() & self.read_tag.any.val() & !self.quiesce.val() & self.mem.rd_ready.val();
+        self.loads.next = self.read_held.q.val()
+            & self.read_tag.any.val()
+            & !self.quiesce.val()
+            & !self.refusing.q.val()
+            & self.mem.rd_ready.val();
         self.write_table.write_enable.next = self.sends.val();
         self.write_table.write_address.next = self.write_tag.index.val();
         self.write_table.write_data.next = self.write_index.q.val();
@@ -393,7 +493,11 @@ impl Logic for HostQueue {
         if self.pops.val() {
             self.tag_freed_r.next = self.one8.val() << self.answer.val().tag;
         }
-        self.read_tags.d.next = (self.read_tags.q.val() & !self.tag_taken_r.val()) | self.tag_freed_r.val();
+        self.tag_used.next = self.tag_taken_r.val();
+        if self.refuses_load.val() {
+            self.tag_used.next = self.one8.val() << self.read_tag.index.val();
+        }
+        self.read_tags.d.next = (self.read_tags.q.val() & !self.tag_used.val()) | self.tag_freed_r.val();
         self.tag_read.next = self.none8.val();
         if self.mem.rdata_valid.val() {
             self.tag_read.next = self.one8.val() << self.mem.rdata_tag.val();
@@ -425,6 +529,38 @@ impl Logic for HostQueue {
             self.pick_read.next = self.reader.grant.val();
         }
 
+        // Of what is held one line is looked at in a cycle: a store is kept, or is given up as every load is.
+        self.holder.requests.next = self.held.val() & self.alive.q.val() & !self.issued.q.val() & !self.kept.q.val();
+        self.holder.take.next = false;
+        self.finds_store.next = (self.holder.grant.val() & self.stores.q.val()).any();
+        self.keeps.next = false;
+        self.keep_mask.next = self.none.val();
+        self.gives_up.next = self.none.val();
+        if self.refuses_load.val() | self.drops_store.val() {
+            self.refusing.d.next = false;
+        }
+        if self.holder.any.val() & !self.refusing.q.val() & !self.quiesce.val() {
+            self.holder.take.next = true;
+            self.refused_index.d.next = self.holder.index.val();
+            self.refused_store.d.next = self.finds_store.val();
+            if self.finds_store.val() & (self.kept_count.q.val() < self.held_stores.val()) {
+                self.keeps.next = true;
+                self.keep_mask.next = self.holder.grant.val();
+            } else {
+                self.gives_up.next = self.holder.grant.val();
+                self.refusing.d.next = true;
+            }
+        }
+        self.unkeeps.next = (self.kept.q.val() & self.leave_write.val()).any();
+        self.kept.d.next = (self.kept.q.val() & !self.leave_write.val()) | self.keep_mask.val();
+        self.kept_count.d.next = self.kept_count.q.val();
+        if self.keeps.val() & !self.unkeeps.val() {
+            self.kept_count.d.next = self.kept_count.q.val() + self.one7.val();
+        }
+        if !self.keeps.val() & self.unkeeps.val() {
+            self.kept_count.d.next = self.kept_count.q.val() - self.one7.val();
+        }
+
         // Data of the stores that were granted, in the order of the grants.
         self.granted.write.next = self.sends.val();
         self.granted.data_in.next = self.write_index.q.val();
@@ -446,8 +582,10 @@ impl Logic for HostQueue {
         }
         self.alive.d.next =
             (self.alive.q.val() & !self.leave_write.val() & !self.leave_read.val()) | self.enter_mask.val();
-        self.issued.d.next =
-            (self.issued.q.val() & !self.enter_mask.val()) | self.pick_write.val() | self.pick_read.val();
+        self.issued.d.next = (self.issued.q.val() & !self.enter_mask.val())
+            | self.pick_write.val()
+            | self.pick_read.val()
+            | self.gives_up.val();
         self.stores.d.next = self.stores.q.val() & !self.enter_mask.val();
         if self.ins_write.val() {
             self.stores.d.next = self.stores.q.val() | self.enter_mask.val();
@@ -476,6 +614,8 @@ impl Logic for HostQueue {
         if self.reset.val() {
             self.write_held.d.next = false;
             self.read_held.d.next = false;
+            self.refusing.d.next = false;
+            self.has_refused.d.next = false;
         }
     }
 }
@@ -493,6 +633,7 @@ crate::dut_ports!(HostQueue {
     ins_id,
     ins_order,
     ready,
+    held,
     quiesce,
     quiet,
     empty,
@@ -508,6 +649,7 @@ crate::dut_ports!(HostQueue {
     rsp_data,
     rsp_error,
     ev_error,
+    ev_latched,
     save_index,
     save_valid,
     save_line,

@@ -59,6 +59,7 @@ fn source(offset: u32, capabilities: u32) -> Source {
         regs::HOST_WRITES => Counter(Some("host_writes")),
         regs::HOST_HELD => Counter(Some("host_held")),
         regs::HOST_REFUSED => Counter(Some("host_refused")),
+        regs::HOST_LATCHED => Counter(Some("host_latched")),
         regs::UNIT_READ_LINES => Counter(Some("unit_read_lines")),
         regs::UNIT_WRITE_LINES => Counter(Some("unit_write_lines")),
         regs::DIRECTION_SWITCHES => Counter(Some("direction_switches")),
@@ -157,6 +158,8 @@ pub struct Registers {
     pub host_held: Signal<In, Bit>,
     /// Pulse: counts `HOST_REFUSED`.
     pub host_refused: Signal<In, Bit>,
+    /// Pulse: counts `HOST_LATCHED`.
+    pub host_latched: Signal<In, Bit>,
     /// Pulse: counts `UNIT_READ_LINES`.
     pub unit_read_lines: Signal<In, Bit>,
     /// Pulse: counts `UNIT_WRITE_LINES`.
@@ -224,6 +227,7 @@ impl Registers {
             host_writes: Default::default(),
             host_held: Default::default(),
             host_refused: Default::default(),
+            host_latched: Default::default(),
             unit_read_lines: Default::default(),
             unit_write_lines: Default::default(),
             direction_switches: Default::default(),
@@ -254,6 +258,7 @@ impl Registers {
             regs::HOST_WRITES => self.host_writes.val(),
             regs::HOST_HELD => self.host_held.val(),
             regs::HOST_REFUSED => self.host_refused.val(),
+            regs::HOST_LATCHED => self.host_latched.val(),
             regs::UNIT_READ_LINES => self.unit_read_lines.val(),
             regs::UNIT_WRITE_LINES => self.unit_write_lines.val(),
             regs::DIRECTION_SWITCHES => self.direction_switches.val(),
@@ -595,6 +600,7 @@ crate::dut_ports!(Registers {
     host_writes,
     host_held,
     host_refused,
+    host_latched,
     unit_read_lines,
     unit_write_lines,
     direction_switches,

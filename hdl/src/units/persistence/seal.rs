@@ -1,20 +1,9 @@
 //! The checksum of a head, from the state of a CRC that was given the head with zeros in its last four bytes.
 
+use crate::cells::crc32c_block::retreat;
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::seal::HEAD_COVERED;
 use rust_hdl::prelude::*;
-
-/// CRC-32C in reflected form.
-const POLYNOMIAL: u32 = 0x82f6_3b78;
-
-/// The CRC state before `bits` message bits of 0, from the state after them.
-fn back(mut state: u32, bits: usize) -> u32 {
-    for _ in 0..bits {
-        let shifted_out = state >> 31;
-        state = (state ^ POLYNOMIAL & shifted_out.wrapping_neg()) << 1 | shifted_out;
-    }
-    state
-}
 
 /// Bits of a head that its checksum does not cover.
 const UNCOVERED: usize = (LINE - HEAD_COVERED) * 8;
@@ -33,7 +22,7 @@ pub struct SealOfState {
 
 impl Logic for SealOfState {
     fn update(&mut self) {
-        let crc = !back(self.state.val().to_u64() as u32, UNCOVERED);
+        let crc = !retreat(self.state.val().to_u64() as u32, UNCOVERED);
         self.crc.next = u64::from(crc).into();
     }
 
@@ -44,7 +33,7 @@ impl Logic for SealOfState {
     fn hdl(&self) -> Verilog {
         let mut code = String::from("always @(*) begin\n");
         for row in 0..32 {
-            let taps = (0..32).filter(|bit| back(1 << bit, UNCOVERED) >> row & 1 == 1);
+            let taps = (0..32).filter(|bit| retreat(1 << bit, UNCOVERED) >> row & 1 == 1);
             let mask = taps.fold(0u32, |mask, bit| mask | 1 << bit);
             code += &format!("    crc[{row}] = ~^(state & 32'h{mask:08x});\n");
         }
@@ -53,18 +42,3 @@ impl Logic for SealOfState {
 }
 
 crate::dut_ports!(SealOfState { state, crc });
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stepping_back_undoes_bits_of_zero() {
-        let mut state = 0x1234_5678u32;
-        let start = state;
-        for _ in 0..UNCOVERED {
-            state = state >> 1 ^ POLYNOMIAL & (state & 1).wrapping_neg();
-        }
-        assert_eq!(back(state, UNCOVERED), start);
-    }
-}

@@ -1,0 +1,878 @@
+//! What Persistence does in a cycle, phase by phase: boot, replay, open, save. One kernel, since rust-hdl knows no functions in it.
+
+use super::{Form, Persistence, Phase, Section};
+use rust_hdl::prelude::*;
+
+impl Logic for Persistence {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self,
+            clock,
+            phase,
+            after,
+            section,
+            form,
+            public_state,
+            open,
+            stopped,
+            clearing,
+            quiesced,
+            gating,
+            saving,
+            saved,
+            clean,
+            shut_pending,
+            reset_pending,
+            load_pending,
+            refused,
+            failure,
+            line,
+            line_error,
+            held,
+            target,
+            word_only,
+            address_done,
+            data_done,
+            unanswered,
+            posted,
+            answered,
+            write_error,
+            feed,
+            feed_first,
+            armed,
+            successor,
+            arm_running,
+            arm_fresh,
+            boot_slot,
+            boot_crc,
+            boot_tagged,
+            loading_boot,
+            head_ok,
+            progress_now,
+            head_now,
+            head_above,
+            head_crc,
+            head_firmware,
+            items,
+            skip,
+            resume,
+            item_resume,
+            done,
+            all_done,
+            skipping,
+            last_item,
+            second,
+            index,
+            pause,
+            run,
+            counting,
+            calm,
+            cycles,
+            replayed_count,
+            candidate,
+            candidate_index,
+            candidate_valid,
+            best,
+            best_index,
+            found,
+            floor
+        );
+        clock!(self, clock, orders, crc);
+
+        // Outputs that are registers.
+        self.save_done.next = self.saved.q.val();
+        self.state.next = self.public_state.q.val();
+        self.generation.next = self.armed.q.val();
+        self.replayed.next = self.replayed_count.q.val();
+        self.save_cycles.next = self.cycles.q.val();
+        self.load_refused.next = self.refused.q.val();
+        self.window_open.next = self.open.q.val();
+        self.stop.next = self.stopped.q.val();
+        self.quiesce.next = self.quiesced.q.val();
+        self.save_index.next = self.index.q.val();
+        self.map_restore_index.next = self.index.q.val().get_bits::<4>(0);
+        self.inject_command.next = self.held.q.val();
+        self.inject_resume.next = self.item_resume.q.val();
+        self.redo.next = self.gating.q.val() & self.skipping.q.val();
+        self.inject_store_data.next = self.held.q.val();
+        self.firmware_slot.next = self.boot_slot.q.val();
+        self.firmware_expect.next = self.boot_crc.q.val();
+        self.firmware_boot.next = self.loading_boot.q.val();
+
+        // What a line says.
+        self.fields.line.next = self.line.q.val();
+        self.map_restore.next = self.fields.mapping.val();
+        self.inject_page.next = self.fields.item_page.val();
+        self.inject_store_line.next = self.fields.item_line.val();
+        self.inject_store_strobes.next = self.fields.item_strobes.val();
+
+        // Pulses and handshakes, unless a phase says otherwise.
+        self.firmware_load.next = false;
+        self.clear.next = self.clearing.q.val();
+        self.clearing.d.next = false;
+        self.map_restore_valid.next = false;
+        self.inject_command_valid.next = false;
+        self.inject_store_valid.next = false;
+        self.gate_ready.next = !self.gating.q.val();
+
+        // How a line is made.
+        self.lines.form.next = self.form.q.val();
+        self.lines.generation.next = self.armed.q.val();
+        self.lines.items.next = self.done.q.val();
+        self.lines.resume.next = self.saved_slot_resume.val();
+        if self.gating.q.val() {
+            self.lines.resume.next = self.gate_pc.val();
+        }
+        self.lines.mapping.next = self.saved_map.val();
+        self.lines.order.next = self.saved_slot_order.val();
+        if self.form.q.val() == Form::Store {
+            self.lines.order.next = self.saved_line_order.val();
+        }
+        if self.form.q.val() == Form::Head {
+            self.lines.order.next = self.order.val();
+            self.lines.items.next = self.items.q.val();
+        }
+        self.lines.page.next = self.saved_slot_page.val();
+        self.lines.address.next = self.saved_line_line.val();
+        self.lines.strobes.next = self.saved_line_strobes.val();
+        self.lines.firmware.next = self.firmware_crc.val();
+        self.lines.crc.next = self.head_crc.q.val();
+
+        // The checksum runs over every line that is fed.
+        self.crc.reset.next = self.reset.val();
+        self.crc.valid.next = self.feed.q.val();
+        self.crc.first.next = self.feed_first.q.val();
+        self.crc.block.next = self.line.q.val();
+        self.seal.state.next = self.crc.state.val();
+        self.feed.d.next = false;
+        self.feed_first.d.next = false;
+
+        // Memory.
+        self.place.high.next = self.base.val();
+        self.place.low.next = self.target.q.val();
+        self.mem.rd_valid.next = false;
+        self.mem.rd_line.next = self.place.o.val();
+        self.mem.rd_beats.next = 0.into();
+        self.mem.rd_tag.next = 0.into();
+        self.mem.wr_valid.next = false;
+        self.mem.wr_line.next = self.place.o.val();
+        self.mem.wr_beats.next = 0.into();
+        self.mem.wr_tag.next = 0.into();
+        self.mem.wdata.next = self.line.q.val();
+        self.mem.wstrb.next = self.all_strobes.val();
+        if self.word_only.q.val() {
+            self.mem.wstrb.next = self.word_strobes.val();
+        }
+        if self.mem.b_valid.val() & self.mem.b_error.val() {
+            self.write_error.d.next = true;
+        }
+
+        // Requests of the registers wait until they can be served.
+        if self.shut_down.val() {
+            self.shut_pending.d.next = true;
+        }
+        if self.function_reset.val() {
+            self.reset_pending.d.next = true;
+        }
+        if self.load_request.val() {
+            self.load_pending.d.next = true;
+            self.boot_slot.d.next = self.load_slot.val();
+        }
+        if self.failed.val() & self.gating.q.val() {
+            self.failure.d.next = true;
+        }
+        if self.saving.q.val() {
+            self.cycles.d.next = self.cycles.q.val() + self.one32.val();
+        }
+
+        // The order table, and the search for the next item: the lowest order above the last.
+        self.twice.high.next = self.best_index.q.val();
+        self.twice.low.next = self.zero1.val();
+        self.orders.write_address.next = self.done.q.val().get_bits::<7>(0);
+        self.orders.write_data.next = self.fields.item_order.val();
+        self.orders.write_enable.next = false;
+        self.orders.read_address[0].next = self.index.q.val();
+        self.candidate.d.next = self.orders.read_data[0].val();
+        self.candidate_index.d.next = self.index.q.val();
+        self.candidate_valid.d.next = false;
+        if self.candidate_valid.q.val()
+            & (self.candidate.q.val() > self.floor.q.val())
+            & (!self.found.q.val() | (self.candidate.q.val() < self.best.q.val()))
+        {
+            self.best.d.next = self.candidate.q.val();
+            self.best_index.d.next = self.candidate_index.q.val();
+            self.found.d.next = true;
+        }
+
+        // While an item is replayed calm means that it has retired.
+        self.calm.d.next = self.quiet.val() & !self.firmware_busy.val() & (self.idle.val() | !self.gating.q.val());
+        self.counting.d.next = false;
+        self.run.d.next = 0.into();
+        if self.counting.q.val() & self.calm.q.val() {
+            self.run.d.next = self.run.q.val() + self.one9.val();
+        }
+        self.progress_now.d.next = self.fields.progress_tagged.val()
+            & (self.fields.progress_generation.val() == self.armed.q.val().get_bits::<32>(0));
+        self.head_now.d.next = self.fields.head_ours.val()
+            & (self.fields.head_generation.val() == self.armed.q.val())
+            & (self.fields.head_items.val() <= self.max_items.val());
+        self.head_above.d.next = self.fields.head_ours.val() & (self.fields.head_generation.val() > self.armed.q.val());
+        self.all_done.d.next = self.done.q.val() == self.items.q.val();
+        self.skipping.d.next = self.done.q.val() < self.skip.q.val();
+        self.last_item.d.next = self.items.q.val() - self.one16.val();
+        self.posted.d.next = false;
+        self.answered.d.next = self.mem.b_valid.val();
+        self.pause.d.next = self.zero3.val();
+
+        match self.phase.q.val() {
+            // One line to or from the save area.
+            Phase::Read => {
+                self.mem.rd_valid.next = true;
+                if self.mem.rd_ready.val() {
+                    self.phase.d.next = Phase::ReadWait;
+                }
+            }
+            Phase::ReadWait => {
+                self.line.d.next = self.mem.rdata.val();
+                self.line_error.d.next = self.mem.rdata_error.val();
+                if self.mem.rdata_valid.val() {
+                    self.phase.d.next = Phase::ReadDone;
+                }
+            }
+            Phase::ReadDone => {
+                self.phase.d.next = self.after.q.val();
+            }
+            Phase::Write => {
+                self.write_error.d.next = false;
+                self.mem.wr_valid.next = !self.address_done.q.val();
+                if self.mem.wr_ready.val() {
+                    self.address_done.d.next = true;
+                }
+                if self.mem.wdata_ready.val() {
+                    self.data_done.d.next = true;
+                }
+                if (self.address_done.q.val() | self.mem.wr_ready.val())
+                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
+                {
+                    self.address_done.d.next = false;
+                    self.data_done.d.next = false;
+                    self.phase.d.next = Phase::WriteWait;
+                }
+            }
+            Phase::WriteWait => {
+                if self.mem.b_valid.val() {
+                    self.phase.d.next = self.after.q.val();
+                    if self.mem.b_error.val() {
+                        self.phase.d.next = Phase::Loss;
+                        if self.saving.q.val() {
+                            self.phase.d.next = Phase::SaveFailed;
+                        }
+                    }
+                }
+            }
+            // As Write, but the answer is only counted.
+            Phase::Post => {
+                self.mem.wr_valid.next = !self.address_done.q.val();
+                if self.mem.wr_ready.val() {
+                    self.address_done.d.next = true;
+                }
+                if self.mem.wdata_ready.val() {
+                    self.data_done.d.next = true;
+                }
+                if (self.address_done.q.val() | self.mem.wr_ready.val())
+                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
+                {
+                    self.address_done.d.next = false;
+                    self.data_done.d.next = false;
+                    self.target.d.next = self.target.q.val() + self.one8.val();
+                    self.posted.d.next = true;
+                    self.phase.d.next = self.after.q.val();
+                }
+            }
+
+            // Boot: what does the medium say?
+            Phase::Reset => {
+                self.open.d.next = false;
+                self.saved.d.next = false;
+                self.clean.d.next = false;
+                self.stopped.d.next = false;
+                self.quiesced.d.next = false;
+                self.public_state.d.next = self.is_booting.val();
+                self.target.d.next = self.arm_line.val();
+                self.after.d.next = Phase::GotArm;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::GotArm => {
+                self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
+                self.arm_fresh.d.next =
+                    (self.fields.arm_clean.val() | self.fields.arm_blank.val()) & !self.line_error.q.val();
+                self.armed.d.next = self.zero48.val();
+                if self.fields.arm_running.val() | self.fields.arm_clean.val() {
+                    self.armed.d.next = self.fields.arm_generation.val();
+                }
+                self.boot_tagged.d.next = self.fields.firmware_tagged.val()
+                    & !self.line_error.q.val()
+                    & !self.fields.firmware_slot.val().get_bits::<7>(1).any();
+                self.boot_slot.d.next = self.fields.firmware_slot.val();
+                self.boot_crc.d.next = self.fields.firmware_crc.val();
+                self.target.d.next = self.progress_line.val();
+                self.after.d.next = Phase::GotProgress;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::GotProgress => {
+                self.skip.d.next = 0.into();
+                self.resume.d.next = 0.into();
+                if self.progress_now.q.val() & !self.line_error.q.val() {
+                    self.skip.d.next = self.fields.progress_items.val();
+                    self.resume.d.next = self.fields.progress_resume.val();
+                }
+                self.target.d.next = self.head_line.val();
+                self.after.d.next = Phase::GotHead;
+                self.phase.d.next = Phase::Read;
+                // A progress word that cannot be read leaves unknown what was replayed.
+                if self.line_error.q.val() {
+                    self.arm_running.d.next = false;
+                }
+            }
+            Phase::GotHead => {
+                self.held.d.next = self.line.q.val();
+                self.items.d.next = self.fields.head_items.val();
+                self.head_firmware.d.next = self.fields.head_firmware.val();
+                self.head_ok.d.next = self.head_now.q.val() & !self.line_error.q.val();
+                self.successor.d.next = self.armed.q.val();
+                if self.head_above.q.val() {
+                    self.successor.d.next = self.fields.head_generation.val();
+                }
+                self.phase.d.next = Phase::Successor;
+            }
+            Phase::Successor => {
+                self.successor.d.next = self.successor.q.val() + self.one48.val();
+                self.phase.d.next = Phase::Decide;
+                if self.boot_tagged.q.val() {
+                    self.loading_boot.d.next = true;
+                    self.phase.d.next = Phase::BootFirmware;
+                }
+            }
+            Phase::BootFirmware => {
+                self.firmware_load.next = !self.counting.q.val();
+                self.counting.d.next = true;
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.loading_boot.d.next = false;
+                    self.phase.d.next = Phase::Decide;
+                }
+            }
+            Phase::Decide => {
+                self.target.d.next = self.mapping_line.val();
+                self.done.d.next = 0.into();
+                self.second.d.next = false;
+                self.phase.d.next = Phase::Loss;
+                if self.arm_running.q.val() & self.head_ok.q.val() {
+                    self.phase.d.next = Phase::Verify;
+                }
+                if self.arm_fresh.q.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+
+            // The whole image, before anything of it is used. `done` counts items.
+            Phase::Verify => {
+                self.after.d.next = Phase::VerifyLine;
+                self.phase.d.next = Phase::Read;
+                if (self.target.q.val() >= self.item_line.val()) & self.all_done.q.val() {
+                    self.phase.d.next = Phase::VerifyHead;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::VerifyLine => {
+                self.crc.valid.next = true;
+                self.crc.first.next = self.target.q.val() == self.mapping_line.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                if self.target.q.val() >= self.item_line.val() {
+                    self.second.d.next = !self.second.q.val();
+                    if self.second.q.val() {
+                        self.orders.write_enable.next = true;
+                        self.done.d.next = self.done.q.val() + self.one16.val();
+                    }
+                }
+                self.phase.d.next = Phase::VerifyStep;
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::VerifyStep => {
+                self.phase.d.next = Phase::Verify;
+            }
+            Phase::VerifyHead => {
+                self.line.d.next = self.held.q.val();
+                self.feed.d.next = true;
+                self.phase.d.next = Phase::VerifyEnd;
+            }
+            Phase::VerifyEnd => {
+                self.pause.d.next = self.pause.q.val() + self.one3.val();
+                if self.pause.q.val() == self.crc_latency.val() {
+                    self.target.d.next = self.mapping_line.val();
+                    self.index.d.next = 0.into();
+                    self.phase.d.next = Phase::Restore;
+                    if self.items.q.val().any() & (self.head_firmware.q.val() != self.firmware_crc.val()) {
+                        self.phase.d.next = Phase::Missing;
+                    }
+                    if self.crc.crc.val() != self.residue.val() {
+                        self.phase.d.next = Phase::Loss;
+                    }
+                }
+            }
+
+            // Mappings, then one item after the other.
+            Phase::Restore => {
+                self.public_state.d.next = self.is_replaying.val();
+                self.gating.d.next = true;
+                self.failure.d.next = false;
+                self.after.d.next = Phase::RestoreLine;
+                self.phase.d.next = Phase::Read;
+            }
+            Phase::RestoreLine => {
+                self.map_restore_valid.next = self.fields.mapping_used.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                self.phase.d.next = Phase::Restore;
+                if self.index.q.val() == self.last_map.val() {
+                    self.done.d.next = 0.into();
+                    self.floor.d.next = self.zero64.val();
+                    self.phase.d.next = Phase::Skip;
+                }
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::NextItem => {
+                self.index.d.next = 0.into();
+                self.found.d.next = false;
+                self.phase.d.next = Phase::Scan;
+                if self.all_done.q.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::Scan => {
+                self.candidate_valid.d.next = true;
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                if self.index.q.val() == self.last_item.q.val().get_bits::<7>(0) {
+                    self.phase.d.next = Phase::ScanTail;
+                }
+            }
+            Phase::ScanTail => {
+                self.phase.d.next = Phase::ScanEnd;
+            }
+            Phase::ScanEnd => {
+                self.floor.d.next = self.best.q.val();
+                self.target.d.next = self.item_line.val() + self.twice.o.val();
+                self.after.d.next = Phase::ItemData;
+                self.phase.d.next = Phase::Read;
+                // Two items of one order: no card writes that.
+                if !self.found.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            // `done` has changed: its comparisons follow a cycle later.
+            Phase::Skip => {
+                self.phase.d.next = Phase::NextItem;
+            }
+            Phase::ItemData => {
+                self.held.d.next = self.line.q.val();
+                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.after.d.next = Phase::ItemRecord;
+                self.phase.d.next = Phase::Read;
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::ItemRecord => {
+                self.item_resume.d.next = self.fields.item_resume.val();
+                if self.resume.q.val().any() {
+                    self.item_resume.d.next = self.resume.q.val();
+                }
+                self.phase.d.next = Phase::Inject;
+                // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
+                // what commands did to the mapping table is not durable.
+                if self.skipping.q.val() {
+                    self.item_resume.d.next = 0.into();
+                    if !self.fields.item_command.val() {
+                        self.done.d.next = self.done.q.val() + self.one16.val();
+                        self.phase.d.next = Phase::Skip;
+                    }
+                } else {
+                    self.resume.d.next = 0.into();
+                }
+                if self.line_error.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+            }
+            Phase::Inject => {
+                self.form.d.next = Form::Progress;
+                self.inject_command_valid.next = self.fields.item_command.val();
+                self.inject_store_valid.next = !self.fields.item_command.val();
+                if (self.fields.item_command.val() & self.inject_command_ready.val())
+                    | (!self.fields.item_command.val() & self.inject_store_ready.val())
+                {
+                    self.phase.d.next = Phase::Settle;
+                }
+            }
+            Phase::Settle => {
+                self.counting.d.next = true;
+                self.line.d.next = self.lines.line.val();
+                self.word_only.d.next = true;
+                self.target.d.next = self.progress_line.val();
+                if self.gate_valid.val() {
+                    self.after.d.next = Phase::GateTake;
+                    self.phase.d.next = Phase::Write;
+                }
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.done.d.next = self.done.q.val() + self.one16.val();
+                    if self.skipping.q.val() {
+                        self.phase.d.next = Phase::Skip;
+                    } else {
+                        self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
+                        self.phase.d.next = Phase::ItemDone;
+                    }
+                }
+                if self.failure.q.val() {
+                    self.phase.d.next = Phase::Loss;
+                }
+                if self.power_fail.val() {
+                    self.counting.d.next = false;
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::GateTake => {
+                self.gate_ready.next = true;
+                self.phase.d.next = Phase::Settle;
+            }
+            // No unit runs any more, so that `gate_pc` is not a place to resume at.
+            Phase::ItemDone => {
+                self.lines.resume.next = 0.into();
+                self.line.d.next = self.lines.line.val();
+                self.after.d.next = Phase::NextItem;
+                self.phase.d.next = Phase::Write;
+            }
+
+            // One store consumes the image and arms the next generation.
+            Phase::Arm => {
+                self.form.d.next = Form::Running;
+                self.armed.d.next = self.successor.q.val();
+                self.successor.d.next = self.successor.q.val() + self.one48.val();
+                self.phase.d.next = Phase::ArmLine;
+            }
+            Phase::ArmLine => {
+                self.line.d.next = self.lines.line.val();
+                self.word_only.d.next = true;
+                self.target.d.next = self.arm_line.val();
+                self.after.d.next = Phase::Open;
+                self.phase.d.next = Phase::Write;
+            }
+
+            Phase::Open => {
+                self.gating.d.next = false;
+                self.open.d.next = true;
+                self.stopped.d.next = false;
+                self.public_state.d.next = self.is_no_firmware.val();
+                if self.firmware_ok.val() {
+                    self.public_state.d.next = self.is_open.val();
+                }
+                if self.load_pending.q.val() {
+                    self.load_pending.d.next = false;
+                    self.refused.d.next = !self.idle.val();
+                    if self.idle.val() {
+                        self.phase.d.next = Phase::Load;
+                    }
+                }
+                if self.reset_pending.q.val() {
+                    self.phase.d.next = Phase::FunctionReset;
+                }
+                if self.shut_pending.q.val() {
+                    self.phase.d.next = Phase::ShutDown;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+            // The ports wait while an image is loaded, so that no command meets half of two.
+            Phase::Load => {
+                self.stopped.d.next = true;
+                self.counting.d.next = self.stopped.q.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.refused.d.next = !self.idle.val();
+                    self.firmware_load.next = self.idle.val();
+                    self.counting.d.next = false;
+                    self.phase.d.next = Phase::Open;
+                    if self.idle.val() {
+                        self.phase.d.next = Phase::LoadWait;
+                    }
+                }
+            }
+            Phase::LoadWait => {
+                self.counting.d.next = true;
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::Open;
+                }
+            }
+            // Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
+            Phase::ShutDown => {
+                self.shut_pending.d.next = false;
+                self.form.d.next = Form::Clean;
+                self.stopped.d.next = true;
+                self.counting.d.next = self.stopped.q.val();
+                self.line.d.next = self.lines.line.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) & self.idle.val() {
+                    self.word_only.d.next = true;
+                    self.target.d.next = self.arm_line.val();
+                    self.after.d.next = Phase::CleanDone;
+                    self.phase.d.next = Phase::Write;
+                }
+                if self.counting.q.val() & self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
+                    self.counting.d.next = false;
+                    self.phase.d.next = Phase::Drain;
+                }
+                if self.power_fail.val() {
+                    self.counting.d.next = false;
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+            Phase::CleanDone => {
+                self.clean.d.next = true;
+                self.phase.d.next = Phase::Saved;
+            }
+            Phase::FunctionReset => {
+                self.stopped.d.next = true;
+                self.counting.d.next = self.stopped.q.val();
+                if self.counting.q.val()
+                    & ((self.run.q.val().get_bit(4) & self.idle.val())
+                        | (self.run.q.val().get_bit(8) & self.latched_any.val()))
+                {
+                    self.counting.d.next = false;
+                    self.reset_pending.d.next = false;
+                    self.clearing.d.next = true;
+                    self.phase.d.next = Phase::Open;
+                }
+                if self.power_fail.val() {
+                    self.counting.d.next = false;
+                    self.phase.d.next = Phase::Drain;
+                }
+            }
+
+            // Closed until somebody says that what is lost is lost.
+            Phase::Loss => {
+                self.public_state.d.next = self.is_loss.val();
+                self.gating.d.next = false;
+                if self.acknowledge_loss.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+            Phase::Missing => {
+                self.public_state.d.next = self.is_missing.val();
+                if self.acknowledge_loss.val() {
+                    self.phase.d.next = Phase::Arm;
+                }
+                if self.power_fail.val() {
+                    self.phase.d.next = Phase::Halt;
+                }
+            }
+
+            // Save: mappings, commands, stores, head.
+            Phase::Drain => {
+                self.public_state.d.next = self.is_saving.val();
+                self.stopped.d.next = true;
+                self.quiesced.d.next = true;
+                self.saving.d.next = true;
+                if !self.saving.q.val() {
+                    self.cycles.d.next = 0.into();
+                }
+                self.counting.d.next = self.quiesced.q.val();
+                self.write_error.d.next = false;
+                self.unanswered.d.next = 0.into();
+                self.word_only.d.next = false;
+                self.target.d.next = self.mapping_line.val();
+                self.items.d.next = 0.into();
+                self.index.d.next = 0.into();
+                self.section.d.next = Section::Mappings;
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::SaveIndex;
+                }
+            }
+            Phase::SaveIndex => {
+                self.form.d.next = Form::Mapping;
+                self.phase.d.next = Phase::SaveLook;
+            }
+            Phase::SaveLook => {
+                self.phase.d.next = Phase::SaveNext;
+                self.form.d.next = Form::Store;
+                if self.section.q.val() == Section::Slots {
+                    self.form.d.next = Form::Command;
+                }
+                match self.section.q.val() {
+                    Section::Mappings => {
+                        self.line.d.next = self.lines.line.val();
+                        self.feed.d.next = true;
+                        self.feed_first.d.next = !self.index.q.val().any();
+                        self.after.d.next = Phase::SaveNext;
+                        self.phase.d.next = Phase::Post;
+                    }
+                    Section::Slots => {
+                        self.line.d.next = self.saved_slot_command.val();
+                        if self.saved_slot_valid.val() {
+                            self.feed.d.next = true;
+                            self.items.d.next = self.items.q.val() + self.one16.val();
+                            self.after.d.next = Phase::SaveSecond;
+                            self.phase.d.next = Phase::Post;
+                        }
+                    }
+                    Section::Lines => {
+                        self.line.d.next = self.saved_line_data.val();
+                        if self.saved_line_valid.val() {
+                            self.feed.d.next = true;
+                            self.items.d.next = self.items.q.val() + self.one16.val();
+                            self.after.d.next = Phase::SaveSecond;
+                            self.phase.d.next = Phase::Post;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Phase::SaveSecond => {
+                self.line.d.next = self.lines.line.val();
+                self.feed.d.next = true;
+                self.after.d.next = Phase::SaveNext;
+                self.phase.d.next = Phase::Post;
+            }
+            Phase::SaveNext => {
+                self.form.d.next = Form::Head;
+                self.head_crc.d.next = self.zero32.val();
+                self.index.d.next = self.index.q.val() + self.one7.val();
+                self.phase.d.next = Phase::SaveIndex;
+                match self.section.q.val() {
+                    Section::Mappings => {
+                        if self.index.q.val() == self.last_map.val() {
+                            self.index.d.next = 0.into();
+                            self.section.d.next = Section::Slots;
+                        }
+                    }
+                    Section::Slots => {
+                        if self.index.q.val() == self.last_slot.val() {
+                            self.index.d.next = 0.into();
+                            self.section.d.next = Section::Lines;
+                        }
+                    }
+                    _ => {
+                        if self.index.q.val() == self.last_line.val() {
+                            self.phase.d.next = Phase::SaveWait;
+                        }
+                    }
+                }
+            }
+            Phase::SaveWait => {
+                self.line.d.next = self.lines.line.val();
+                if !self.unanswered.q.val().any() {
+                    self.feed.d.next = true;
+                    self.phase.d.next = Phase::SaveSeal;
+                    if self.write_error.q.val() {
+                        self.feed.d.next = false;
+                        self.phase.d.next = Phase::SaveFailed;
+                    }
+                }
+            }
+            Phase::SaveSeal => {
+                self.head_crc.d.next = self.seal.crc.val();
+                self.pause.d.next = self.pause.q.val() + self.one3.val();
+                if self.pause.q.val() == self.crc_latency.val() {
+                    self.phase.d.next = Phase::SaveHead;
+                }
+            }
+            Phase::SaveHead => {
+                self.line.d.next = self.lines.line.val();
+                self.target.d.next = self.head_line.val();
+                self.after.d.next = Phase::Saved;
+                self.phase.d.next = Phase::Write;
+            }
+            // Without its head the save is a loss, and is reported as such at the next boot.
+            Phase::SaveFailed => {
+                self.saving.d.next = false;
+            }
+
+            // Power goes before the card was open: the image and the progress word are the save.
+            Phase::Halt => {
+                self.gating.d.next = false;
+                self.public_state.d.next = self.is_saving.val();
+                self.stopped.d.next = true;
+                self.quiesced.d.next = true;
+                self.counting.d.next = self.quiesced.q.val();
+                if self.counting.q.val() & self.run.q.val().get_bit(4) {
+                    self.phase.d.next = Phase::Saved;
+                }
+            }
+            Phase::Saved => {
+                self.saving.d.next = false;
+                self.saved.d.next = true;
+                self.open.d.next = false;
+                self.stopped.d.next = self.quiesced.q.val();
+                self.public_state.d.next = self.is_saved.val();
+                if self.clean.q.val() & self.reset_pending.q.val() & !self.power_fail.val() {
+                    self.reset_pending.d.next = false;
+                    self.clearing.d.next = true;
+                    self.phase.d.next = Phase::Reset;
+                }
+            }
+            _ => {
+                self.phase.d.next = Phase::Reset;
+            }
+        }
+
+        // Requests that this state does not serve.
+        if self.load_pending.q.val() & !self.open.q.val() {
+            self.load_pending.d.next = false;
+            self.refused.d.next = true;
+        }
+        if !self.open.q.val() & !self.clean.q.val() {
+            self.shut_pending.d.next = false;
+        }
+
+        // Writes of a save that the memory has not answered.
+        if self.posted.q.val() & !self.answered.q.val() {
+            self.unanswered.d.next = self.unanswered.q.val() + self.one8.val();
+        }
+        if !self.posted.q.val() & self.answered.q.val() {
+            self.unanswered.d.next = self.unanswered.q.val() - self.one8.val();
+        }
+
+        if self.reset.val() {
+            self.phase.d.next = Phase::Reset;
+            self.saved.d.next = false;
+            self.saving.d.next = false;
+            self.clean.d.next = false;
+            self.open.d.next = false;
+            self.stopped.d.next = false;
+            self.quiesced.d.next = false;
+            self.gating.d.next = false;
+            self.refused.d.next = false;
+            self.loading_boot.d.next = false;
+            self.shut_pending.d.next = false;
+            self.reset_pending.d.next = false;
+            self.load_pending.d.next = false;
+            self.address_done.d.next = false;
+            self.data_done.d.next = false;
+            self.unanswered.d.next = 0.into();
+            self.cycles.d.next = 0.into();
+            self.replayed_count.d.next = 0.into();
+            self.public_state.d.next = self.is_booting.val();
+        }
+    }
+}

@@ -5,7 +5,9 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of the bench")]
 
-use nearpm_hdl::{GeneratedCard, Parameters, generate};
+pub mod scenarios;
+
+use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
@@ -32,13 +34,48 @@ pub fn card() -> &'static GeneratedCard {
     CARD.get_or_init(|| generate(&Parameters::default()))
 }
 
-fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let source =
-            Source::new("nearpm_card", card().verilog.clone()).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
-        Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
-    })
+/// The library of a card's Verilog.
+pub fn library(verilog: String) -> Library {
+    let source = Source::new(MODULE, verilog).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
+    Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Where cards come from: what they are built as, and the fault that each of them has.
+pub struct Cards {
+    library: Library,
+    /// Name of the input that selects a fault, and the fault.
+    fault: Option<(&'static str, u64)>,
+}
+
+impl Cards {
+    /// The cards that `nearpm_hdl::generate` makes.
+    pub fn sound() -> Self {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
+        Self { library, fault: None }
+    }
+
+    /// Cards of another library, which have an input that selects a fault.
+    pub fn faulty(library: &Library, input: &'static str, fault: u64) -> Self {
+        Self { library: library.clone(), fault: Some((input, fault)) }
+    }
+
+    /// A card that was just powered up on this memory.
+    pub fn new(&self, memory: Vec<u8>, seed: u64) -> Card {
+        let mut card = Card::dark(self.library.instance().expect("an instance"), memory, seed);
+        if let Some((input, fault)) = self.fault {
+            card.set(input, fault);
+        }
+        card.power_up();
+        card
+    }
+
+    /// A formatted card that has opened.
+    pub fn opened(&self, seed: u64) -> Card {
+        let mut card = self.new(Card::formatted(), seed);
+        card.wait_for_state(registers::state::OPEN);
+        card
+    }
 }
 
 fn words(bytes: &Line) -> [u32; 16] {
@@ -121,9 +158,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card that was just powered up on this memory.
-    pub fn new(memory: Vec<u8>, seed: u64) -> Self {
-        let mut model = library().instance().expect("an instance");
+    /// A card without power, on this memory.
+    fn dark(mut model: Instance, memory: Vec<u8>, seed: u64) -> Self {
         let trace = std::env::var_os("NEARPM_TRACE");
         if let Some(folder) = &trace {
             let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
@@ -148,7 +184,7 @@ impl Card {
         };
         let (host_port, command_port) = (master("s_axi_host"), master("s_axi_cmd"));
         let clock = pins["clk"];
-        let mut card = Self {
+        Self {
             model,
             clock,
             pins,
@@ -168,13 +204,15 @@ impl Card {
             rng: ChaCha8Rng::seed_from_u64(seed),
             ready: 1.0,
             trace: trace.is_some(),
-        };
-        card.set("pm_bytes", PM_BYTES);
-        card.set("rst_n", 0);
-        (0..8).for_each(|_| card.step());
-        card.set("rst_n", 1);
-        (0..4).for_each(|_| card.step());
-        card
+        }
+    }
+
+    fn power_up(&mut self) {
+        self.set("pm_bytes", PM_BYTES);
+        self.set("rst_n", 0);
+        (0..8).for_each(|_| self.step());
+        self.set("rst_n", 1);
+        (0..4).for_each(|_| self.step());
     }
 
     /// A memory whose firmware slot 0 holds the standard image, after a clean shutdown.
@@ -188,13 +226,6 @@ impl Card {
         let word = firmware_word(0, image.crc()).to_le_bytes();
         memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
         memory
-    }
-
-    /// A formatted card that has opened.
-    pub fn opened(seed: u64) -> Self {
-        let mut card = Self::new(Self::formatted(), seed);
-        card.wait_for_state(registers::state::OPEN);
-        card
     }
 
     pub fn set(&mut self, name: &str, value: u64) {

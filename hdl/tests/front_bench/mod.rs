@@ -10,6 +10,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of the bench")]
 
+pub mod scenarios;
+
 use nearpm_hdl::bundles::Work;
 use nearpm_hdl::dut::{Dut, PortId, PortValue, Value};
 use nearpm_hdl::units::completion_writer::Record;

@@ -19,6 +19,9 @@ macro_rules! on_both {
 }
 
 on_both!(
+    a_read_back_counts_what_arrived_before_it,
+    a_flood_on_one_port_does_not_starve_the_other,
+    a_command_needs_no_later_access_to_finish,
     random_items_act_as_if_executed_in_arrival_order,
     a_store_does_not_pass_the_log_of_its_line,
     a_command_does_not_pass_a_held_store_nor_a_read,

@@ -3,8 +3,9 @@
 use super::{Beat, Bench, Line, Oracle, PM_LINES, RING, any_command, base, blank, merge};
 use nearpm_hdl::dut::Dut;
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
+use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::{
-    FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, LINE_U64, REQUEST_SLOTS, SAVE_BASE, SAVE_BYTES,
+    FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, HOST_QUEUE_LINES, LINE, LINE_U64, REQUEST_SLOTS, SAVE_BASE, SAVE_BYTES,
 };
 use nearpm_interface::status::Status;
 use rand::RngExt;
@@ -131,7 +132,7 @@ pub fn a_store_does_not_pass_the_log_of_its_line(dut: &mut dyn Dut) {
     b.store(line + 1, [8; LINE], u64::MAX);
     assert_eq!(b.load_now(line + 1), [8; LINE]);
     b.run(200);
-    assert_eq!(b.stored, [line + 1]);
+    assert_eq!(b.stored, [line + 1], "a store passed the log of its line");
     assert_eq!(b.memory.get(line), blank(line));
     b.issue = true;
     b.drain();
@@ -183,7 +184,7 @@ pub fn a_commit_waits_for_every_earlier_command_of_its_thread_and_for_no_other(d
     b.post(1, 2, &simple(Opcode::Fence, 1, 73));
     b.run(200);
     let issued: Vec<_> = b.issued.iter().map(|i| i.1).filter(|&s| s >= 70).collect();
-    assert_eq!(issued, [70, 72]);
+    assert_eq!(issued, [70, 72], "a commit passed a log of its thread");
     b.work = true;
     b.drain();
     let issued: Vec<_> = b.issued.iter().map(|i| i.1).filter(|&s| s >= 70).collect();
@@ -193,7 +194,8 @@ pub fn a_commit_waits_for_every_earlier_command_of_its_thread_and_for_no_other(d
     b.post(1, 3, &log(1, 74, 128, 0));
     b.settle_writes();
     b.until("the record", |b| !b.records.is_empty());
-    assert_eq!(b.records[0].status.to_u64(), u64::from(Status::StaleTransaction.code()));
+    let status = b.records[0].status.to_u64();
+    assert_eq!(status, u64::from(Status::StaleTransaction.code()), "a log of a committed transaction");
 }
 
 pub fn a_command_waits_for_a_conflict_of_each_of_its_ranges(dut: &mut dyn Dut) {
@@ -239,7 +241,7 @@ pub fn a_read_back_waits_for_what_its_line_waits_for(dut: &mut dyn Dut) {
     b.store(line, [9; LINE], u64::MAX);
     let id = b.load(line);
     b.run(300);
-    assert!(b.answers.is_empty());
+    assert!(b.answers.is_empty(), "a read was answered before the store of its line");
     b.issue = true;
     b.until("the read", |b| !b.answers.is_empty());
     assert_eq!((b.answers[0].id, b.answers[0].data), (id, [9; LINE]));
@@ -261,7 +263,7 @@ pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     b.settle_writes();
     b.run(300);
     let sequences = |b: &Bench| b.issued.iter().map(|i| i.1).collect::<Vec<_>>();
-    assert_eq!(sequences(&b), [0, 9]);
+    assert_eq!(sequences(&b), [0, 9], "half a command was executed");
     assert_eq!(b.page_status(1).accepted, 1);
     // The slot starts anew with a byte that it has already.
     for word in [3, 0, 1, 2, 7, 6, 5] {
@@ -278,7 +280,7 @@ pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     b.command_beat(Beat { address: slot_offset(1, 5), data, strobes: u64::MAX });
     b.settle_writes();
     b.run(100);
-    assert_eq!(sequences(&b), [0, 9, 8]);
+    assert_eq!(sequences(&b), [0, 9, 8], "a damaged command was executed");
     let status = b.page_status(1);
     assert_eq!((status.accepted, status.dropped, status.refused), (2, 1, 0));
 }
@@ -310,7 +312,7 @@ pub fn a_refused_command_has_no_effect_and_is_told(dut: &mut dyn Dut) {
         b.until("the record", |b| b.records.len() > i);
         let record = b.records[i];
         let told = (record.status.to_u64(), record.tag.to_u64(), record.page.to_u64());
-        assert_eq!(told, (u64::from(status.code()), 100 + i as u64, 2));
+        assert_eq!(told, (u64::from(status.code()), 100 + i as u64, 2), "the record of {c:?}");
         let page = b.page_status(2);
         assert_eq!((page.refused as usize, page.accepted), (i + 1, 0));
         assert_eq!((page.last_bad_tag, page.last_bad_status), (100 + i as u32, status.code()));
@@ -325,7 +327,7 @@ pub fn a_refused_command_has_no_effect_and_is_told(dut: &mut dyn Dut) {
     b.map(POOL, 5);
     b.until("the records", |b| b.records.len() > count + 1);
     let codes: Vec<_> = b.records[count..].iter().map(|r| r.status.to_u64()).collect();
-    assert_eq!(codes, [Status::MapFull, Status::MapExists].map(|s| u64::from(s.code())));
+    assert_eq!(codes, [Status::MapFull, Status::MapExists].map(|s| u64::from(s.code())), "a mapping too many");
     assert_eq!(b.dut.get("mapped"), 0xffffu64);
 }
 
@@ -344,7 +346,8 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     b.work = true;
     b.until("both records", |b| b.records.len() >= 2);
     let codes: Vec<_> = b.records.iter().map(|r| (r.tag.to_u64(), r.status.to_u64())).collect();
-    assert_eq!(codes, [(50, 0x80), (51, u64::from(Status::Latched.code()))]);
+    let latched = u64::from(Status::Latched.code());
+    assert_eq!(codes, [(50, 0x80), (51, latched)], "the commit behind a failed log");
     assert_eq!(b.dut.get("latched"), 1u64);
     // The store that came before and one that comes after are held; others pass; new logs are refused.
     b.store(line, [7; LINE], 1);
@@ -353,7 +356,7 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     b.post(2, 2, &log(2, 53, 640, 1024));
     b.settle_writes();
     b.run(300);
-    assert_eq!(b.stored, [line + 5]);
+    assert_eq!(b.stored, [line + 5], "a store without its log");
     assert_eq!(b.memory.get(line_of(8192)), blank(line_of(8192)), "the commit wrote nothing");
     let codes: Vec<_> = b.records[2..].iter().map(|r| (r.tag.to_u64(), r.status.to_u64())).collect();
     assert_eq!(codes, [(52, u64::from(Status::Latched.code())), (53, 0)]);
@@ -495,8 +498,8 @@ pub fn the_save_reads_out_what_is_accepted_and_not_retired(dut: &mut dyn Dut) {
     }
     found.sort();
     found_stores.sort();
-    assert_eq!(found, commands);
-    assert_eq!(found_stores, stores);
+    assert_eq!(found, commands, "the saved commands");
+    assert_eq!(found_stores, stores, "the saved stores");
     b.dut.set("stop", false);
     b.dut.set("quiesce", false);
     b.drain();
@@ -551,4 +554,98 @@ pub fn commands_flow_at_one_in_ten_cycles(dut: &mut dyn Dut) {
     let cycles = b.issue_cycles.last().unwrap() - b.issue_cycles[0];
     println!("{}: a command in {:.2} cycles", b.dut.back_end(), cycles as f64 / (count - 1) as f64);
     assert!(cycles <= 10 * (count - 1), "{cycles} cycles for {count} commands");
+}
+
+/// The read-back is what a durable commit waits for: it may not run ahead of what has arrived, on either port.
+pub fn a_read_back_counts_what_arrived_before_it(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 14);
+    b.map(POOL, 1);
+    b.drain();
+    let before = b.order();
+    (b.issue, b.serve) = (false, false);
+    // A command that finds every slot taken, and then a store that finds every line taken.
+    for i in 0..=REQUEST_SLOTS as u64 {
+        b.post(1, i as usize % 16, &Command { flags: 0, ..log(1, i, 64 * (i % 32), 128 * i) });
+    }
+    b.ask_page_status(1);
+    b.run(300);
+    assert!(b.answers.is_empty(), "a read-back passed a command that is not numbered");
+    b.issue = true;
+    b.until("the status line", |b| !b.answers.is_empty());
+    let status = PageStatus::from_bytes(&b.answers[0].data);
+    assert_eq!(status.accepted as usize, REQUEST_SLOTS + 1);
+    b.run(2000);
+    b.answers.clear();
+    for i in 0..=HOST_QUEUE_LINES as u64 {
+        if i < HOST_QUEUE_LINES as u64 {
+            b.store(line_of(64 * i), [i as u8; LINE], u64::MAX);
+        } else {
+            b.offer_store(line_of(64 * i), [i as u8; LINE], u64::MAX);
+        }
+    }
+    b.run(100);
+    b.ask_page_status(1);
+    b.run(300);
+    assert!(b.answers.is_empty(), "a read-back passed a store that is not numbered");
+    b.serve = true;
+    b.until("the status line", |b| !b.answers.is_empty());
+    let all = (REQUEST_SLOTS + 1 + HOST_QUEUE_LINES + 1) as u64;
+    assert!(PageStatus::from_bytes(&b.answers[0].data).order >= before + all);
+    b.drain();
+}
+
+/// Cycles after which what is offered on one port is numbered, whatever the other port brings.
+const TURN: u64 = 200;
+
+/// Both ports at once: each is offered something in every cycle in which it could take it.
+pub fn a_flood_on_one_port_does_not_starve_the_other(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 15);
+    b.laziness = 1;
+    b.map(POOL, 1);
+    b.drain();
+    for round in 0..8u64 {
+        let c = Command { flags: 0, ..log(1, 10 + round, 1024, 128 * round) };
+        for _ in 0..40 {
+            b.offer_store(line_of(64 * (b.dut.cycles() % 16)), [1; LINE], u64::MAX);
+            b.run(1);
+        }
+        b.offer_post(1, 0, &c);
+        let start = b.dut.cycles();
+        while b.has_offer().0 || b.unanswered().0 > 0 {
+            b.offer_store(line_of(64 * (b.dut.cycles() % 16)), [1; LINE], u64::MAX);
+            b.run(1);
+            assert!(b.dut.cycles() - start < TURN, "a flood of stores starves a command");
+        }
+    }
+    b.drain();
+    for round in 0..8u64 {
+        for i in 0..40 {
+            b.offer_post(1, i % 16, &Command { flags: 0, ..log(1, 100, 64, 128) });
+            b.run(1);
+        }
+        b.offer_store(line_of(4096), [round as u8; LINE], u64::MAX);
+        let start = b.dut.cycles();
+        while b.has_offer().1 || b.unanswered().1 > 0 {
+            b.offer_post(1, 0, &Command { flags: 0, ..log(1, 100, 64, 128) });
+            b.run(1);
+            assert!(b.dut.cycles() - start < TURN, "a flood of commands starves a store");
+        }
+    }
+    b.drain();
+}
+
+/// A host that posts and then sleeps must find the work done.
+pub fn a_command_needs_no_later_access_to_finish(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 16);
+    b.map(POOL, 1);
+    b.drain();
+    b.records.clear();
+    b.post(1, 0, &log(1, 7, 128, 0));
+    b.store(line_of(128), [9; LINE], u64::MAX);
+    b.post(1, 1, &Command { destination: 8192, auxiliary: 1, ..simple(Opcode::Commit, 1, 8) });
+    b.settle_writes();
+    b.run(2000);
+    let done: Vec<_> = b.records.iter().map(|r| (r.tag.to_u64(), r.status.to_u64())).collect();
+    assert_eq!(done, [(7, 0), (8, 0)], "a command waits for the host");
+    assert_eq!(b.memory.get(line_of(128)), [9; LINE], "a store waits for the host");
 }

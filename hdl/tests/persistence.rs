@@ -18,6 +18,7 @@ macro_rules! on_both {
 }
 
 on_both!(
+    the_window_stays_closed_until_the_replay_is_over_and_the_card_is_armed,
     a_blank_medium_opens_in_generation_1_without_firmware,
     a_save_holds_the_tables_and_the_next_boot_replays_them_in_order,
     a_save_takes_a_bounded_number_of_cycles,

@@ -774,6 +774,14 @@ impl<'a> Bench<'a> {
         self.until("the store", |b| b.host.aw.is_none() && b.host.w.is_none());
     }
 
+    /// Offers a read if the host port has taken the one before it and an identifier is free.
+    pub fn offer_load(&mut self, line: u64) {
+        let id = (0..64).find(|id| !self.host.reads.contains_key(id));
+        if let (None, Some(id)) = (&self.host.ar, id) {
+            self.host.ar = Some((id, line * LINE_U64, self.items));
+        }
+    }
+
     /// Offers a read and gives its identifier, 0 to 63, once its address is taken.
     pub fn load(&mut self, line: u64) -> u64 {
         let id = (0..64).find(|id| !self.host.reads.contains_key(id));

@@ -507,10 +507,10 @@ impl<'a> Bench<'a> {
     }
 
     fn check_injected(&self, items: &[Item]) {
-        assert_eq!(self.injected.len(), items.len());
+        assert_eq!(self.injected.len(), items.len(), "the number of items that were replayed");
         for ((command, data, page, _), item) in self.injected.iter().zip(items) {
-            assert_eq!(*command, item.record.kind == ITEM_COMMAND);
-            assert_eq!(*data, item.data);
+            assert_eq!(*command, item.record.kind == ITEM_COMMAND, "the order of what was replayed");
+            assert_eq!(*data, item.data, "the order of what was replayed");
             assert_eq!(*page, u64::from(item.record.page));
         }
     }

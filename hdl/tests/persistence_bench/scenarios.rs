@@ -152,7 +152,7 @@ pub fn a_cut_in_a_replay_resumes_it_and_repeats_nothing_that_was_counted(dut: &m
         assert_eq!(bench.boot(), state::OPEN);
         bench.check_injected(&items[counted..]);
         if resume != 0 {
-            assert_eq!(bench.injected[0].3, resume);
+            assert_eq!(bench.injected[0].3, resume, "where the replay resumes");
             resumed += 1;
         }
     }
@@ -296,7 +296,7 @@ pub fn a_function_reset_drains_before_it_forgets(dut: &mut dyn Dut) {
     bench.dut.set("function_reset", false);
     for _ in 0..300 {
         bench.step();
-        assert!(!bench.high(|p| p.clear));
+        assert!(!bench.high(|p| p.clear), "cleared before everything was done");
     }
     bench.tables = Tables::empty();
     let mut pulses = 0;
@@ -370,4 +370,20 @@ pub fn a_line_of_the_image_that_cannot_be_read_is_a_loss(dut: &mut dyn Dut) {
         assert_eq!(bench.boot(), state::LOSS, "line {line}");
         assert!(bench.injected.is_empty());
     }
+}
+
+/// Whoever loads from a window that opens early sees memory that the replay has not mended.
+pub fn the_window_stays_closed_until_the_replay_is_over_and_the_card_is_armed(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 17);
+    let items = bench.running(3, 5);
+    bench.power_fail();
+    let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+    bench.power_up();
+    while !bench.high(|p| p.window) {
+        bench.step();
+        assert!(bench.now < 100_000, "the window never opens");
+    }
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(generation + 1)), "open before it was armed");
+    bench.check_injected(&items);
+    assert!(bench.running.is_none(), "open while an item runs");
 }

@@ -6,6 +6,8 @@
 //! **A fault that is not there proves nothing.** Every edit names its module and its signal or text, and must find exactly
 //! what it names, exactly as often as it says; otherwise [`plant`] fails and says which edit is stale.
 
+pub mod faults;
+
 use std::fmt;
 
 /// Name of the input that selects a fault.
@@ -121,7 +123,9 @@ impl Modules {
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<_>, Vec<_>) = (pattern.split('$').collect(), name.split('$').collect());
     let fits = |(pattern, level): (&&str, &&str)| match pattern.split_once('*') {
-        Some((head, tail)) => level.len() >= head.len() + tail.len() && level.starts_with(head) && level.ends_with(tail),
+        Some((head, tail)) => {
+            level.len() >= head.len() + tail.len() && level.starts_with(head) && level.ends_with(tail)
+        }
         None => pattern == level,
     };
     pattern.len() == name.len() && pattern.iter().zip(&name).all(fits)

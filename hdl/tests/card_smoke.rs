@@ -16,6 +16,10 @@ macro_rules! on_the_card {
 }
 
 on_the_card!(
+    a_range_is_released_when_the_memory_has_answered,
+    what_is_shown_as_done_is_durable,
+    a_commit_and_a_recover_write_exactly_their_bytes,
+    an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log,
     the_card_is_one_file_that_names_its_own_hash,
     a_blank_card_takes_firmware_and_opens,
     an_undo_log_is_the_entry_that_the_media_format_defines,

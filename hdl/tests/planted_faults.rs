@@ -3,18 +3,25 @@
 //! A scenario must hold on the design with nothing switched on, and must fail, with the words that the table names, on the
 //! same design with its fault. So the faults compile once, and a scenario that sees nothing is itself a failure here.
 
+mod card_bench;
 mod front_bench;
 mod persistence_bench;
 mod planted;
 
+use card_bench::Cards;
+use nearpm_firmware::{Image, STANDARD, Source, assemble};
+use nearpm_hdl::MODULE;
 use nearpm_hdl::dut::{Dut, VerilatedDut, verilog_of};
 use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::persistence::Persistence;
-use planted::faults::{FAULTS, Fault, Scenario};
+use nearpm_verilate::Library;
+use planted::faults::{FAULTS, Fault, Plant, Scenario};
 use planted::{Design, INPUT, Place, plant};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
+const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
 const FRONT: Design = Design { top: "top", core: "top", root: "front" };
 const PERSISTENCE: Design = Design { top: "top", core: "top", root: "persistence" };
 
@@ -35,42 +42,80 @@ fn numbered() -> impl Iterator<Item = (u64, &'static Fault)> {
 
 /// A design with all of its faults.
 fn with_faults(design: Design, verilog: &str, is_in: fn(&Scenario) -> bool) -> String {
-    let faults: Vec<(u64, &[Place])> =
-        numbered().filter(|(_, fault)| is_in(&fault.scenario)).map(|(number, fault)| (number, fault.places)).collect();
+    let faults: Vec<(u64, &[Place])> = numbered()
+        .filter(|(_, fault)| is_in(&fault.scenario))
+        .filter_map(|(number, fault)| match fault.plant {
+            Plant::Hardware(places) => Some((number, places)),
+            Plant::Firmware(..) => None,
+        })
+        .collect();
     plant(design, verilog, &faults).unwrap_or_else(|stale| panic!("{stale}"))
 }
 
-/// What runs a scenario on the design that has that fault switched on; 0 is none.
+/// The card's firmware with one text replaced.
+fn firmware(file: &str, text: &str, replacement: &str) -> Image {
+    let program = STANDARD.iter().find(|source| source.name == file).unwrap_or_else(|| panic!("no program {file}"));
+    assert_eq!(program.text.matches(text).count(), 1, "a planted fault no longer fits {file}: `{text}`");
+    let planted = program.text.replace(text, replacement);
+    let sources =
+        STANDARD.iter().map(|source| if source.name == file { Source { name: file, text: &planted } } else { *source });
+    assemble(&sources.collect::<Vec<_>>()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What runs a scenario on the design that has one fault switched on, or none. Each is made when it is first needed.
+#[derive(Default)]
 struct Designs {
-    front: String,
-    persistence: String,
+    front: OnceLock<String>,
+    persistence: OnceLock<String>,
+    card: OnceLock<Library>,
 }
 
 impl Designs {
-    fn new() -> Self {
-        let front = on_big_stack(|| verilog_of(Box::<Front>::default()));
-        let persistence = on_big_stack(|| verilog_of(Box::<Persistence>::default()));
-        Self {
-            front: with_faults(FRONT, &front, |s| matches!(s, Scenario::Front(..))),
-            persistence: with_faults(PERSISTENCE, &persistence, |s| matches!(s, Scenario::Persistence(..))),
-        }
+    fn front(&self) -> String {
+        let make = || {
+            let verilog = on_big_stack(|| verilog_of(Box::<Front>::default()));
+            with_faults(FRONT, &verilog, |s| matches!(s, Scenario::Front(..)))
+        };
+        self.front.get_or_init(make).clone()
     }
 
-    fn run(&self, scenario: Scenario, fault: u64) {
-        let unit = |verilog: &String, scenario: fn(&mut dyn Dut)| {
-            let mut dut = VerilatedDut::new(verilog.clone(), None);
+    fn persistence(&self) -> String {
+        let make = || {
+            let verilog = on_big_stack(|| verilog_of(Box::<Persistence>::default()));
+            with_faults(PERSISTENCE, &verilog, |s| matches!(s, Scenario::Persistence(..)))
+        };
+        self.persistence.get_or_init(make).clone()
+    }
+
+    fn card(&self) -> &Library {
+        self.card.get_or_init(|| {
+            card_bench::library(with_faults(CARD, &card_bench::card().verilog, |s| matches!(s, Scenario::Card(..))))
+        })
+    }
+
+    fn run(&self, scenario: Scenario, fault: Option<(u64, &Fault)>) {
+        let number = fault.map_or(0, |(number, _)| number);
+        let unit = |verilog: String, scenario: fn(&mut dyn Dut)| {
+            let mut dut = VerilatedDut::new(verilog, None);
             let dut: &mut dyn Dut = &mut dut;
-            dut.set(INPUT, fault);
+            dut.set(INPUT, number);
             scenario(dut);
         };
         match scenario {
-            Scenario::Front(_, scenario) => unit(&self.front, scenario),
-            Scenario::Persistence(_, scenario) => unit(&self.persistence, scenario),
+            Scenario::Front(_, scenario) => unit(self.front(), scenario),
+            Scenario::Persistence(_, scenario) => unit(self.persistence(), scenario),
+            Scenario::Card(_, scenario) => {
+                let cards = Cards::faulty(self.card(), INPUT, number);
+                scenario(&match fault.map(|(_, fault)| fault.plant) {
+                    Some(Plant::Firmware(file, text, by)) => cards.with_firmware(firmware(file, text, by)),
+                    _ => cards,
+                });
+            }
         }
     }
 
     /// What a scenario said when it failed; nothing when it held.
-    fn verdict(&self, scenario: Scenario, fault: u64) -> Option<String> {
+    fn verdict(&self, scenario: Scenario, fault: Option<(u64, &Fault)>) -> Option<String> {
         let verdict = catch_unwind(AssertUnwindSafe(|| self.run(scenario, fault)));
         verdict.err().map(|payload| message(payload.as_ref()))
     }
@@ -83,18 +128,18 @@ fn message(payload: &(dyn Any + Send)) -> String {
 
 /// Every fault of a rule is seen, and the scenarios that see them hold without it.
 fn sees_the_faults_of(rules: &[&str]) {
-    let designs = Designs::new();
+    let designs = Designs::default();
     let mut missed = Vec::new();
     let mut sound = Vec::new();
     for (number, fault) in numbered().filter(|(_, fault)| rules.contains(&fault.rule)) {
         let Fault { rule, what, scenario, seen, .. } = fault;
         if !sound.contains(&scenario.name()) {
             sound.push(scenario.name());
-            if let Some(said) = designs.verdict(*scenario, 0) {
+            if let Some(said) = designs.verdict(*scenario, None) {
                 missed.push(format!("{} fails without a fault: {said}", scenario.name()));
             }
         }
-        match designs.verdict(*scenario, number) {
+        match designs.verdict(*scenario, Some((number, fault))) {
             Some(said) if said.contains(seen) => println!("{rule}: {what}: seen"),
             Some(said) => missed.push(format!("{rule}: {what}: {} says something else: {said}", scenario.name())),
             None => missed.push(format!("{rule}: {what}: {} does not see it", scenario.name())),

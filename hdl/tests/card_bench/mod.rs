@@ -7,6 +7,7 @@
 
 pub mod scenarios;
 
+use nearpm_firmware::Image;
 use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
@@ -43,6 +44,7 @@ pub fn library(verilog: String) -> Library {
 /// Where cards come from: what they are built as, and the fault that each of them has.
 pub struct Cards {
     library: Library,
+    firmware: Image,
     /// Name of the input that selects a fault, and the fault.
     fault: Option<(&'static str, u64)>,
 }
@@ -52,12 +54,18 @@ impl Cards {
     pub fn sound() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
-        Self { library, fault: None }
+        Self { library, firmware: nearpm_firmware::standard(), fault: None }
     }
 
     /// Cards of another library, which have an input that selects a fault.
     pub fn faulty(library: &Library, input: &'static str, fault: u64) -> Self {
-        Self { library: library.clone(), fault: Some((input, fault)) }
+        Self { library: library.clone(), firmware: nearpm_firmware::standard(), fault: Some((input, fault)) }
+    }
+
+    /// The same cards with other firmware.
+    pub fn with_firmware(mut self, firmware: Image) -> Self {
+        self.firmware = firmware;
+        self
     }
 
     /// A card that was just powered up on this memory.
@@ -70,9 +78,22 @@ impl Cards {
         card
     }
 
+    /// A memory whose firmware slot 0 holds the image, after a clean shutdown.
+    fn formatted(&self) -> Vec<u8> {
+        let mut memory = vec![0; PM_BYTES as usize];
+        let image = &self.firmware;
+        assert_eq!(image.bytes().len(), IMAGE_LINES * LINE);
+        memory[FIRMWARE_BASE as usize..][..image.bytes().len()].copy_from_slice(image.bytes());
+        let arm = SAVE_BASE as usize + ARM_LINE * LINE;
+        memory[arm..arm + 8].copy_from_slice(&ArmWord::Clean(1).encode().to_le_bytes());
+        let word = firmware_word(0, image.crc()).to_le_bytes();
+        memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
+        memory
+    }
+
     /// A formatted card that has opened.
     pub fn opened(&self, seed: u64) -> Card {
-        let mut card = self.new(Card::formatted(), seed);
+        let mut card = self.new(self.formatted(), seed);
         card.wait_for_state(registers::state::OPEN);
         card
     }
@@ -151,6 +172,12 @@ pub struct Card {
     pub now: u64,
     /// Cycle of the last answer of the memory to a write, by line.
     pub durable_at: BTreeMap<u64, u64>,
+    /// Cycle of the last read request, by line.
+    pub read_at: BTreeMap<u64, u64>,
+    /// Cycle of the last write request, by line.
+    pub written_at: BTreeMap<u64, u64>,
+    /// Cycles from the last beat of a write to its answer.
+    pub write_latency: u64,
     pub rng: ChaCha8Rng,
     /// Probability that the memory takes an offer at once.
     pub ready: f64,
@@ -201,6 +228,9 @@ impl Card {
             next_id: 0,
             now: 0,
             durable_at: BTreeMap::new(),
+            read_at: BTreeMap::new(),
+            written_at: BTreeMap::new(),
+            write_latency: WRITE_LATENCY,
             rng: ChaCha8Rng::seed_from_u64(seed),
             ready: 1.0,
             trace: trace.is_some(),
@@ -213,19 +243,6 @@ impl Card {
         (0..8).for_each(|_| self.step());
         self.set("rst_n", 1);
         (0..4).for_each(|_| self.step());
-    }
-
-    /// A memory whose firmware slot 0 holds the standard image, after a clean shutdown.
-    pub fn formatted() -> Vec<u8> {
-        let mut memory = vec![0; PM_BYTES as usize];
-        let image = nearpm_firmware::standard();
-        assert_eq!(image.bytes().len(), IMAGE_LINES * LINE);
-        memory[FIRMWARE_BASE as usize..][..image.bytes().len()].copy_from_slice(image.bytes());
-        let arm = SAVE_BASE as usize + ARM_LINE * LINE;
-        memory[arm..arm + 8].copy_from_slice(&ArmWord::Clean(1).encode().to_le_bytes());
-        let word = firmware_word(0, image.crc()).to_le_bytes();
-        memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
-        memory
     }
 
     pub fn set(&mut self, name: &str, value: u64) {
@@ -325,11 +342,13 @@ impl Card {
         if self.fires("m_axi_mem0_ar") {
             let (line, left) = self.burst("ar");
             let from = self.now + READ_LATENCY;
+            self.read_at.extend((line..line + left).map(|line| (line, self.now)));
             self.reads.push_back(ReadBurst { id: self.value("m_axi_mem0_arid"), line, left, from });
         }
         if self.fires("m_axi_mem0_aw") {
             let (line, length) = self.burst("aw");
             let id = self.value("m_axi_mem0_awid");
+            self.written_at.extend((line..line + length).map(|line| (line, self.now)));
             let burst = WriteBurst { id, line, beats: Vec::new(), length, answer_at: None };
             self.write_addresses.push_back(burst);
         }
@@ -341,7 +360,7 @@ impl Card {
             assert_eq!(last, burst.beats.len() as u64 == burst.length, "wlast");
             if last {
                 let mut burst = self.write_addresses.pop_front().unwrap();
-                burst.answer_at = Some(self.now + WRITE_LATENCY);
+                burst.answer_at = Some(self.now + self.write_latency);
                 self.written.push_back(burst);
             }
         }

@@ -406,3 +406,114 @@ pub fn figures(cards: &Cards) {
 
     println!("{:.0} cycles a second, nothing to do", card.simulation_rate());
 }
+
+/// Cycles from the last beat of a write to its answer, where that has to matter.
+const SLOW: u64 = 300;
+
+/// What waits for a range is requested when the memory has answered the last write of what it waits for.
+pub fn a_range_is_released_when_the_memory_has_answered(cards: &Cards) {
+    let mut card = mapped(cards, 10);
+    card.write_latency = SLOW;
+    let line = |offset: u64| (POOLS_BASE + offset) / 64;
+    // A log, a store of the line that it covers, and a log of the line that was stored.
+    card.command(1, 0, &undo(1, 0x2000, 64, ENTRY, 1));
+    card.store(POOLS_BASE + 0x2000, &[0x22; 64]);
+    card.drain(false);
+    card.command(1, 1, &undo(1, 0x2000, 64, ENTRY + 0x1000, 2));
+    card.wait_retired(1);
+    let (first, stored) = (line(ENTRY), line(0x2000));
+    let logged = card.durable_at[&first].max(card.durable_at[&(first + 1)]);
+    assert!(card.written_at[&stored] > logged, "a store passed the answers to the log of its line");
+    assert!(card.read_at[&stored] > card.durable_at[&stored], "a log passed the answer to the store of its line");
+}
+
+/// Completion records and the page's counters are what a program builds durability on.
+pub fn what_is_shown_as_done_is_durable(cards: &Cards) {
+    let mut card = mapped(cards, 11);
+    let ring = 0x7_0000_0000u64;
+    card.write_register(registers::completion_ring(1), ring as u32);
+    card.write_register(registers::completion_ring(1) + 4, (ring >> 32) as u32);
+    card.write_register(registers::COMPLETION1_SIZE, 4);
+    card.write_latency = SLOW;
+    for txid in 1..=3u64 {
+        let index = 2 * (txid - 1);
+        card.command(1, 0, &Command { flags: FLAG_COMPLETE, ..undo(txid, 0x3000, 200, ENTRY, txid) });
+        card.command(1, 1, &Command { flags: FLAG_COMPLETE, ..commit(txid) });
+        let is_there = |card: &Card, i| card.completion(ring, i % 16).is_some_and(|r| u64::from(r.lap) == i / 16 + 1);
+        while !is_there(&card, index) {
+            card.step();
+            assert!(card.now < 100_000, "no completion record");
+        }
+        let head = EntryHead::decode(&pool(&card.memory, ENTRY)[..4096]);
+        assert_eq!(head.map(|h| h.txid), Some(txid), "the record of a log came before its entry was durable");
+        while card.page_status(1).retired < 2 * txid as u32 {
+            assert!(card.now < 100_000, "the commit does not retire");
+        }
+        let word = u64::from_le_bytes(pool(&card.memory, RING)[..8].try_into().unwrap());
+        assert_eq!(seal::open_word(word), Some(txid), "the page counted a commit before it was durable");
+    }
+}
+
+/// Neighbours in a line belong to others.
+pub fn a_commit_and_a_recover_write_exactly_their_bytes(cards: &Cards) {
+    let mut card = mapped(cards, 12);
+    let (offset, length) = (0x2000 + 61, 70u64);
+    let home = (POOLS_BASE + offset) as usize;
+    card.memory[home - 61..home + 131].fill(0x11);
+    let ring = (POOLS_BASE + RING) as usize;
+    card.memory[ring + 8..ring + 64].fill(0x77);
+    card.command(1, 0, &undo(5, offset, length as u32, ENTRY, 1));
+    // Somebody else commits bytes on both sides of the range, after the log and before the rollback.
+    card.wait_retired(1);
+    card.memory[home - 61..home + 131].fill(0x22);
+    let recover = Command {
+        opcode: Opcode::Recover as u8,
+        source: ENTRY + media::entry_data(offset),
+        destination: offset,
+        length: length as u32,
+        ..undo(5, 0, 0, 0, 2)
+    };
+    card.command(1, 1, &recover);
+    card.command(1, 2, &commit(5));
+    let status = card.wait_retired(1);
+    assert_eq!((status.accepted, status.failed), (3, 0), "{status:?}");
+    for (at, byte) in card.memory[home - 61..home + 131].iter().enumerate() {
+        let inside = (61..61 + length as usize).contains(&at);
+        assert_eq!(*byte, if inside { 0x11 } else { 0x22 }, "byte {at} around a rollback of {length} bytes");
+    }
+    assert!(card.memory[ring + 8..ring + 64].iter().all(|b| *b == 0x77), "bytes beside the epoch word");
+}
+
+/// Undo and redo in one command: the log must be durable before anything is overwritten, and a replay must not log what the
+/// first run has already written.
+pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
+    const BYTES: usize = 1024;
+    let (home, value, log) = (0x4000u64, RING + 0x1_0000, ENTRY);
+    let mut resumed = 0;
+    for after in (0..260).step_by(5) {
+        let mut card = mapped(cards, 13);
+        let at = |offset: u64| (POOLS_BASE + offset) as usize;
+        card.memory[at(home)..][..BYTES].fill(0x01);
+        card.memory[at(value)..][..BYTES].fill(0x02);
+        let command = Command {
+            opcode: Opcode::UndoRedo as u8,
+            source: value,
+            destination: home,
+            auxiliary: log,
+            length: BYTES as u32,
+            ..undo(1, 0, 0, 0, 1)
+        };
+        card.command(1, 0, &command);
+        (0..after).for_each(|_| card.step());
+        let (memory, done) = card.power_fail(100_000);
+        assert!(done);
+        let mut card = cards.new(memory, after);
+        card.wait_for_state(state::OPEN);
+        resumed += card.read_register(registers::REPLAYED);
+        let slot = &pool(&card.memory, log)[..0x1000];
+        assert!(EntryHead::decode(slot).is_some(), "no entry after a cut at {after}");
+        assert!(slot[64..64 + BYTES].iter().all(|b| *b == 1), "the log holds the new value after a cut at {after}");
+        assert!(pool(&card.memory, home)[..BYTES].iter().all(|b| *b == 2), "the new value after a cut at {after}");
+    }
+    assert!(resumed > 10, "only {resumed} cuts fell into the command");
+}

@@ -9,11 +9,14 @@ mod persistence_bench;
 mod planted;
 
 use card_bench::Cards;
-use nearpm_firmware::{Image, STANDARD, Source, assemble};
 use nearpm_hdl::MODULE;
 use nearpm_hdl::dut::{Dut, VerilatedDut, verilog_of};
 use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::persistence::Persistence;
+use nearpm_interface::command::{OPCODES, Opcode};
+use nearpm_interface::firmware::{Descriptor, ImageHead, Instruction};
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::seal;
 use nearpm_verilate::Library;
 use planted::faults::{FAULTS, Fault, Plant, Scenario};
 use planted::{Design, INPUT, Place, plant};
@@ -52,14 +55,25 @@ fn with_faults(design: Design, verilog: &str, is_in: fn(&Scenario) -> bool) -> S
     plant(design, verilog, &faults).unwrap_or_else(|stale| panic!("{stale}"))
 }
 
-/// The card's firmware with one text replaced.
-fn firmware(file: &str, text: &str, replacement: &str) -> Image {
-    let program = STANDARD.iter().find(|source| source.name == file).unwrap_or_else(|| panic!("no program {file}"));
-    assert_eq!(program.text.matches(text).count(), 1, "a planted fault no longer fits {file}: `{text}`");
-    let planted = program.text.replace(text, replacement);
-    let sources =
-        STANDARD.iter().map(|source| if source.name == file { Source { name: file, text: &planted } } else { *source });
-    assemble(&sources.collect::<Vec<_>>()).unwrap_or_else(|error| panic!("{error}"))
+/// The card's firmware with one program changed, and sealed again.
+fn firmware(opcode: Opcode, change: fn(&mut Descriptor, &mut Vec<Instruction>)) -> Vec<u8> {
+    let image = nearpm_firmware::standard();
+    let mut head = image.descriptor(opcode as u8).expect("the firmware has the program");
+    let mut code = image.program(opcode as u8).expect("the firmware has the program");
+    let (old, length) = ((head, code.clone()), code.len());
+    change(&mut head, &mut code);
+    assert!((head, code.clone()) != old, "a planted fault no longer fits {opcode:?}: it changes nothing");
+    assert!(code.len() <= length, "the program becomes longer");
+    let mut bytes = image.bytes().to_vec();
+    let mut put = |at: usize, number: u32| bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    put(ImageHead::SIZE + 4 * opcode as usize, head.0);
+    let start = ImageHead::SIZE + 4 * (OPCODES + usize::from(head.entry()));
+    code.iter().enumerate().for_each(|(i, instruction)| put(start + 4 * i, instruction.encode()));
+    let mut line: [u8; LINE] = bytes[..LINE].try_into().expect("the head is one line");
+    seal::seal(&bytes[LINE..], &mut line);
+    bytes[..LINE].copy_from_slice(&line);
+    assert!(nearpm_firmware::Image::parse(&bytes).is_err(), "a fault that the check of programs lets pass");
+    bytes
 }
 
 /// What runs a scenario on the design that has one fault switched on, or none. Each is made when it is first needed.
@@ -107,7 +121,7 @@ impl Designs {
             Scenario::Card(_, scenario) => {
                 let cards = Cards::faulty(self.card(), INPUT, number);
                 scenario(&match fault.map(|(_, fault)| fault.plant) {
-                    Some(Plant::Firmware(file, text, by)) => cards.with_firmware(firmware(file, text, by)),
+                    Some(Plant::Firmware(opcode, change)) => cards.with_firmware(firmware(opcode, change)),
                     _ => cards,
                 });
             }

@@ -7,7 +7,6 @@
 
 pub mod scenarios;
 
-use nearpm_firmware::Image;
 use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
@@ -44,7 +43,8 @@ pub fn library(verilog: String) -> Library {
 /// Where cards come from: what they are built as, and the fault that each of them has.
 pub struct Cards {
     library: Library,
-    firmware: Image,
+    /// The image in slot 0.
+    firmware: Vec<u8>,
     /// Name of the input that selects a fault, and the fault.
     fault: Option<(&'static str, u64)>,
 }
@@ -54,16 +54,20 @@ impl Cards {
     pub fn sound() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
-        Self { library, firmware: nearpm_firmware::standard(), fault: None }
+        Self { library, firmware: nearpm_firmware::standard().bytes().to_vec(), fault: None }
     }
 
     /// Cards of another library, which have an input that selects a fault.
     pub fn faulty(library: &Library, input: &'static str, fault: u64) -> Self {
-        Self { library: library.clone(), firmware: nearpm_firmware::standard(), fault: Some((input, fault)) }
+        Self {
+            library: library.clone(),
+            firmware: nearpm_firmware::standard().bytes().to_vec(),
+            fault: Some((input, fault)),
+        }
     }
 
-    /// The same cards with other firmware.
-    pub fn with_firmware(mut self, firmware: Image) -> Self {
+    /// The same cards with another image of firmware, which nobody checks.
+    pub fn with_firmware(mut self, firmware: Vec<u8>) -> Self {
         self.firmware = firmware;
         self
     }
@@ -82,11 +86,12 @@ impl Cards {
     fn formatted(&self) -> Vec<u8> {
         let mut memory = vec![0; PM_BYTES as usize];
         let image = &self.firmware;
-        assert_eq!(image.bytes().len(), IMAGE_LINES * LINE);
-        memory[FIRMWARE_BASE as usize..][..image.bytes().len()].copy_from_slice(image.bytes());
+        assert_eq!(image.len(), IMAGE_LINES * LINE);
+        memory[FIRMWARE_BASE as usize..][..image.len()].copy_from_slice(image);
         let arm = SAVE_BASE as usize + ARM_LINE * LINE;
         memory[arm..arm + 8].copy_from_slice(&ArmWord::Clean(1).encode().to_le_bytes());
-        let word = firmware_word(0, image.crc()).to_le_bytes();
+        let crc = u32::from_le_bytes(image[LINE - 4..LINE].try_into().unwrap());
+        let word = firmware_word(0, crc).to_le_bytes();
         memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
         memory
     }

@@ -425,6 +425,11 @@ pub fn a_range_is_released_when_the_memory_has_answered(cards: &Cards) {
     let logged = card.durable_at[&first].max(card.durable_at[&(first + 1)]);
     assert!(card.written_at[&stored] > logged, "a store passed the answers to the log of its line");
     assert!(card.read_at[&stored] > card.durable_at[&stored], "a log passed the answer to the store of its line");
+    // A commit behind a log of its thread.
+    card.command(1, 2, &undo(1, 0x3000, 64, ENTRY, 3));
+    card.command(1, 3, &commit(1));
+    card.wait_retired(1);
+    assert!(card.written_at[&line(RING)] > card.durable_at[&first], "a commit passed the answers to a log");
 }
 
 /// Completion records and the page's counters are what a program builds durability on.
@@ -487,10 +492,11 @@ pub fn a_commit_and_a_recover_write_exactly_their_bytes(cards: &Cards) {
 /// Undo and redo in one command: the log must be durable before anything is overwritten, and a replay must not log what the
 /// first run has already written.
 pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
-    const BYTES: usize = 1024;
+    // Several bursts, so that a cut can fall between them.
+    const BYTES: usize = 4096;
     let (home, value, log) = (0x4000u64, RING + 0x1_0000, ENTRY);
     let mut resumed = 0;
-    for after in (0..260).step_by(5) {
+    for after in (0..500).step_by(11) {
         let mut card = mapped(cards, 13);
         let at = |offset: u64| (POOLS_BASE + offset) as usize;
         card.memory[at(home)..][..BYTES].fill(0x01);
@@ -510,7 +516,7 @@ pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
         let mut card = cards.new(memory, after);
         card.wait_for_state(state::OPEN);
         resumed += card.read_register(registers::REPLAYED);
-        let slot = &pool(&card.memory, log)[..0x1000];
+        let slot = &pool(&card.memory, log)[..0x2000];
         assert!(EntryHead::decode(slot).is_some(), "no entry after a cut at {after}");
         assert!(slot[64..64 + BYTES].iter().all(|b| *b == 1), "the log holds the new value after a cut at {after}");
         assert!(pool(&card.memory, home)[..BYTES].iter().all(|b| *b == 2), "the new value after a cut at {after}");

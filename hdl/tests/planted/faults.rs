@@ -7,6 +7,8 @@ use crate::card_bench::{Cards, scenarios as card};
 use crate::front_bench::scenarios as front;
 use crate::persistence_bench::scenarios as persistence;
 use nearpm_hdl::dut::Dut;
+use nearpm_interface::command::Opcode;
+use nearpm_interface::firmware::{Descriptor, Instruction, descriptor};
 use nearpm_interface::geometry::UNITS;
 
 /// What has to see a fault, with its name.
@@ -34,8 +36,8 @@ impl Scenario {
 pub enum Plant {
     /// The design.
     Hardware(&'static [Place]),
-    /// The source of a microprogram: file, text that stands there once, and what takes its place.
-    Firmware(&'static str, &'static str, &'static str),
+    /// The microprogram of an opcode. It may not become longer. The assembler refuses each of these; the card does not.
+    Firmware(Opcode, fn(&mut Descriptor, &mut Vec<Instruction>)),
 }
 
 /// A protection that is gone.
@@ -449,7 +451,13 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         rule: "C6",
         what: "firmware whose recover copies whole lines",
-        plant: Plant::Firmware("recover.npm", "copy bytes", "copy lines"),
+        plant: Plant::Firmware(Opcode::Recover, |_, code| {
+            for instruction in code {
+                if let Instruction::Copy { lines, .. } = instruction {
+                    *lines = true;
+                }
+            }
+        }),
         scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
         seen: "around a rollback of",
     },
@@ -463,15 +471,15 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         rule: "C7",
         what: "firmware whose undo_redo overwrites before its log is durable",
-        plant: Plant::Firmware("undo_redo.npm", "    wait\n", ""),
+        plant: Plant::Firmware(Opcode::UndoRedo, |_, code| code.retain(|i| *i != Instruction::Wait)),
         scenario: card!(an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log),
         seen: "the log holds the new value",
     },
     Fault {
         rule: "C1",
         what: "firmware whose commit is not ordered",
-        plant: Plant::Firmware("commit.npm", "    ordered ", "    ; ordered"),
-        scenario: card!(accepted_work_survives_a_power_cut_at_any_moment),
-        seen: "?",
+        plant: Plant::Firmware(Opcode::Commit, |head, _| head.0 &= !(1 << descriptor::ORDERED)),
+        scenario: card!(a_range_is_released_when_the_memory_has_answered),
+        seen: "a commit passed the answers to a log",
     },
 ];

@@ -19,6 +19,7 @@ macro_rules! on_both {
 }
 
 on_both!(
+    a_flooding_thread_does_not_keep_another_from_its_turn,
     a_read_back_counts_what_arrived_before_it,
     a_flood_on_one_port_does_not_starve_the_other,
     a_command_needs_no_later_access_to_finish,

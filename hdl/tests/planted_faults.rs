@@ -140,12 +140,12 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or(payload.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// Every fault of a rule is seen, and the scenarios that see them hold without it.
-fn sees_the_faults_of(rules: &[&str]) {
+/// Every one of the faults is seen, and the scenarios that see them hold without a fault.
+fn sees(is_meant: impl Fn(&Fault) -> bool) {
     let designs = Designs::default();
     let mut missed = Vec::new();
     let mut sound = Vec::new();
-    for (number, fault) in numbered().filter(|(_, fault)| rules.contains(&fault.rule)) {
+    for (number, fault) in numbered().filter(|(_, fault)| is_meant(fault)) {
         let Fault { rule, what, scenario, seen, .. } = fault;
         if !sound.contains(&scenario.name()) {
             sound.push(scenario.name());
@@ -159,26 +159,44 @@ fn sees_the_faults_of(rules: &[&str]) {
             None => missed.push(format!("{rule}: {what}: {} does not see it", scenario.name())),
         }
     }
-    assert!(!sound.is_empty(), "no fault of {rules:?}");
+    assert!(!sound.is_empty(), "no fault is meant");
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-macro_rules! rules {
+/// Faults of a part alone, by rules: each test builds front or persistence, and not the card.
+macro_rules! faults_of_parts {
     ($($name:ident = $($rule:literal)+;)+) => {
         $(
             #[test]
             fn $name() {
-                sees_the_faults_of(&[$($rule),+]);
+                sees(|fault| [$($rule),+].contains(&fault.rule) && !matches!(fault.scenario, Scenario::Card(..)));
             }
         )+
     };
 }
 
-rules! {
+faults_of_parts! {
     faults_of_order_and_release_are_seen = "C1" "C2";
     faults_of_posting_and_commit_are_seen = "C3" "C4";
-    faults_of_refusal_and_latch_are_seen = "C5";
-    faults_of_log_entries_are_seen = "C6";
+    faults_of_refusal_and_latch_are_seen = "C5" "C6";
     faults_of_save_replay_and_reset_are_seen = "C7" "C8";
     faults_of_progress_are_seen = "C10";
+}
+
+#[test]
+fn faults_of_the_whole_card_are_seen() {
+    sees(|fault| matches!(fault.scenario, Scenario::Card(..)));
+}
+
+/// The page of the contract has this table, in this order.
+#[test]
+fn the_contract_names_every_fault() {
+    let page = include_str!("../../docs/contract.md");
+    let row =
+        |fault: &Fault| format!("| {} | {} | `{}` | {} |", fault.rule, fault.what, fault.scenario.name(), fault.seen);
+    let table: Vec<_> = FAULTS.iter().map(row).collect();
+    assert!(page.contains(&table.join("\n")), "docs/contract.md should say:\n{}", table.join("\n"));
+    let missing: Vec<_> =
+        (1..=10).map(|n| format!("C{n}")).filter(|rule| !FAULTS.iter().any(|f| f.rule == rule)).collect();
+    assert_eq!(missing, ["C9"], "rules that the card alone cannot break");
 }

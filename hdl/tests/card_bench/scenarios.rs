@@ -523,3 +523,28 @@ pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
     }
     assert!(resumed > 10, "only {resumed} cuts fell into the command");
 }
+
+/// Cycles from a load to its data while four units copy as fast as the memory goes: each may have asked for 64 lines before.
+const LOAD_BOUND: u64 = 400;
+
+/// A load takes its turn among the units, behind what they have asked for already.
+pub fn a_flood_of_commands_delays_a_load_by_a_bounded_time(cards: &Cards) {
+    const ENTRIES: u64 = 7;
+    let mut card = mapped(cards, 14);
+    for i in 0..ENTRIES {
+        let log = undo(1, 0x4000, 0x4000, ENTRY + 0x4040 * i, i + 1);
+        card.post(true, slot_offset(1, i as usize), log.encode(), u64::MAX);
+    }
+    card.drain(true);
+    let (mut worst, mut loads) = (0, 0);
+    while card.page_status(1).retired < ENTRIES as u32 - 3 {
+        let start = card.now;
+        let (_, error) = card.load(false, POOLS_BASE + 0x7_0000);
+        assert!(!error);
+        worst = worst.max(card.now - start);
+        loads += 1;
+    }
+    println!("{loads} loads during a flood of commands: {worst} cycles at most");
+    assert!(loads > 5, "there was no flood");
+    assert!(worst <= LOAD_BOUND, "a flood of commands delays a load by {worst} cycles");
+}

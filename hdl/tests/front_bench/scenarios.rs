@@ -646,6 +646,41 @@ pub fn a_flood_on_one_port_does_not_starve_the_other(dut: &mut dyn Dut) {
     b.drain();
 }
 
+/// Commands that may be issued before one that was ready with them: twice as many as there are slots.
+const ISSUES: usize = 2 * REQUEST_SLOTS;
+
+/// A thread that refills every slot as it is freed does not keep the command in the last slot from its turn.
+pub fn a_flooding_thread_does_not_keep_another_from_its_turn(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 17);
+    b.map(POOL, 1);
+    b.map(POOL, 2);
+    b.drain();
+    b.issue = false;
+    let flood = |i: u64| Command { flags: 0, ..log(1, 1000 + i, 64 * (i % 16), 128 * (i % 100)) };
+    let others = REQUEST_SLOTS as u64 - 1;
+    for i in 0..others {
+        b.post(1, i as usize % 16, &flood(i));
+    }
+    b.post(2, 0, &log(2, 777, 0x4000, 128 * 200));
+    b.settle_writes();
+    b.issued.clear();
+    b.issue = true;
+    let mut posted = others;
+    while b.issued.iter().all(|i| i.1 != 777) {
+        assert!(b.issued.len() < ISSUES, "a flooding thread starves another");
+        if !b.has_offer().0 {
+            b.offer_post(1, posted as usize % 16, &flood(posted));
+            posted += 1;
+        }
+        // Units that are slower than the flood.
+        b.work = b.dut.cycles() % 16 == 0;
+        b.run(1);
+    }
+    assert!(b.issued.len() > 1 && posted > others + 4, "there was no flood");
+    b.work = true;
+    b.drain();
+}
+
 /// A host that posts and then sleeps must find the work done.
 pub fn a_command_needs_no_later_access_to_finish(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 16);

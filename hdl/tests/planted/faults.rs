@@ -145,6 +145,13 @@ pub const FAULTS: &[Fault] = &[
         seen: "a read-back passed a store",
     },
     Fault {
+        rule: "C1",
+        what: "firmware whose commit is not ordered",
+        plant: Plant::Firmware(Opcode::Commit, |head, _| head.0 &= !(1 << descriptor::ORDERED)),
+        scenario: card!(a_range_is_released_when_the_memory_has_answered),
+        seen: "a commit passed the answers to a log",
+    },
+    Fault {
         rule: "C2",
         what: "a store retires when the memory has its data, not when it has answered",
         plant: Plant::Hardware(&[at(
@@ -164,6 +171,31 @@ pub const FAULTS: &[Fault] = &[
         plant: Plant::Hardware(&[at("front", &[Edit::Each("saved_live", "~32'd0", 1)])]),
         scenario: front!(the_save_reads_out_what_is_accepted_and_not_retired),
         seen: "the saved commands",
+    },
+    Fault {
+        rule: "C2",
+        what: "a unit is done with a command when its writes are requested, not when they are answered",
+        plant: Plant::Hardware(&[Place {
+            module: "back$unit$*$sequencer$contexts$*",
+            modules: 2 * UNITS,
+            edits: &[Edit::Each("drained", "~|operations", 1)],
+        }]),
+        scenario: card!(a_range_is_released_when_the_memory_has_answered),
+        seen: "a store passed the answers to the log of its line",
+    },
+    Fault {
+        rule: "C2",
+        what: "a store of the host is answered by the memory port before the memory has answered it",
+        plant: Plant::Hardware(&[at(
+            "front$queue",
+            &[
+                Edit::Each("leave_write", "mem$wdata_ready ? one << granted$data_out : none", 2),
+                Edit::Last("retw_valid", "mem$wdata_ready"),
+                Edit::Last("retw_index", "granted$data_out"),
+            ],
+        )]),
+        scenario: card!(a_range_is_released_when_the_memory_has_answered),
+        seen: "a log passed the answer to the store of its line",
     },
     Fault {
         rule: "C3",
@@ -195,6 +227,30 @@ pub const FAULTS: &[Fault] = &[
         plant: Plant::Hardware(&[at("front$command_port", &[Edit::Each("working", "1'b0", 1)])]),
         scenario: front!(a_read_back_counts_what_arrived_before_it),
         seen: "a read-back passed a command",
+    },
+    Fault {
+        rule: "C4",
+        what: "the completion record of a log is sent before its entry is durable",
+        plant: Plant::Hardware(&[Place {
+            module: "back$unit$*$sequencer$contexts$*",
+            modules: 2 * UNITS,
+            edits: &[Edit::Each("drained", "~|operations", 1)],
+        }]),
+        scenario: card!(what_is_shown_as_done_is_durable),
+        seen: "the record of a log came before its entry was durable",
+    },
+    Fault {
+        rule: "C4",
+        what: "the page counts a command as retired when it is accepted",
+        plant: Plant::Hardware(&[at(
+            "front",
+            &[
+                Edit::Last("command_port$retired_valid", "command_port$accepted_valid"),
+                Edit::Last("command_port$retired_page", "command_port$accepted_page"),
+            ],
+        )]),
+        scenario: card!(what_is_shown_as_done_is_durable),
+        seen: "the page counted a commit before it was durable",
     },
     Fault {
         rule: "C5",
@@ -269,6 +325,46 @@ pub const FAULTS: &[Fault] = &[
         seen: "a log of a committed transaction",
     },
     Fault {
+        rule: "C6",
+        what: "copies of exact bytes write whole lines",
+        plant: Plant::Hardware(&[in_units(
+            "back$unit$*$engine$writer",
+            &[Edit::Text("wstrb = mask$mask;", "wstrb = FAULT ? ~none64 : mask$mask;", 1)],
+        )]),
+        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
+        seen: "around a rollback of",
+    },
+    Fault {
+        rule: "C6",
+        what: "a commit writes the whole line of the epoch word",
+        plant: Plant::Hardware(&[in_units(
+            "back$unit$*$engine$writer",
+            &[Edit::Text("wstrb = word$strobes;", "wstrb = FAULT ? ~none64 : word$strobes;", 1)],
+        )]),
+        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
+        seen: "bytes beside the epoch word",
+    },
+    Fault {
+        rule: "C6",
+        what: "the checksum of an entry does not cover its data",
+        plant: Plant::Hardware(&[in_units("back$unit$*$generator", &[Edit::Last("seal$crc", "32'd0")])]),
+        scenario: card!(an_undo_log_is_the_entry_that_the_media_format_defines),
+        seen: "a valid entry",
+    },
+    Fault {
+        rule: "C6",
+        what: "firmware whose recover copies whole lines",
+        plant: Plant::Firmware(Opcode::Recover, |_, code| {
+            for instruction in code {
+                if let Instruction::Copy { lines, .. } = instruction {
+                    *lines = true;
+                }
+            }
+        }),
+        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
+        seen: "around a rollback of",
+    },
+    Fault {
         rule: "C7",
         what: "an image is taken whatever its checksum",
         plant: Plant::Hardware(&[at(
@@ -339,6 +435,20 @@ pub const FAULTS: &[Fault] = &[
         seen: "open before it was armed",
     },
     Fault {
+        rule: "C7",
+        what: "an item of a replay counts as done before it is durable",
+        plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "calm$d | gating$q")])]),
+        scenario: card!(a_replay_that_is_cut_again_and_again_ends_in_the_same_memory),
+        seen: "entry",
+    },
+    Fault {
+        rule: "C7",
+        what: "firmware whose undo_redo overwrites before its log is durable",
+        plant: Plant::Firmware(Opcode::UndoRedo, |_, code| code.retain(|i| *i != Instruction::Wait)),
+        scenario: card!(an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log),
+        seen: "the log holds the new value",
+    },
+    Fault {
         rule: "C8",
         what: "a function-level reset forgets before everything accepted is done",
         plant: Plant::Hardware(&[at(
@@ -347,6 +457,13 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: persistence!(a_function_reset_drains_before_it_forgets),
         seen: "cleared before everything was done",
+    },
+    Fault {
+        rule: "C8",
+        what: "a function-level reset empties the request slots and the host's lines at once",
+        plant: Plant::Hardware(&[at("", &[Edit::Last("front$reset", "reset | registers$function_reset")])]),
+        scenario: card!(a_clean_shutdown_and_a_function_level_reset),
+        seen: "block",
     },
     Fault {
         rule: "C10",
@@ -373,113 +490,10 @@ pub const FAULTS: &[Fault] = &[
         seen: "a command waits for the host",
     },
     Fault {
-        rule: "C2",
-        what: "a unit is done with a command when its writes are requested, not when they are answered",
-        plant: Plant::Hardware(&[Place {
-            module: "back$unit$*$sequencer$contexts$*",
-            modules: 2 * UNITS,
-            edits: &[Edit::Each("drained", "~|operations", 1)],
-        }]),
-        scenario: card!(a_range_is_released_when_the_memory_has_answered),
-        seen: "a store passed the answers to the log of its line",
-    },
-    Fault {
-        rule: "C2",
-        what: "a store of the host is answered by the memory port before the memory has answered it",
-        plant: Plant::Hardware(&[at(
-            "front$queue",
-            &[
-                Edit::Each("leave_write", "mem$wdata_ready ? one << granted$data_out : none", 2),
-                Edit::Last("retw_valid", "mem$wdata_ready"),
-                Edit::Last("retw_index", "granted$data_out"),
-            ],
-        )]),
-        scenario: card!(a_range_is_released_when_the_memory_has_answered),
-        seen: "a log passed the answer to the store of its line",
-    },
-    Fault {
-        rule: "C4",
-        what: "the completion record of a log is sent before its entry is durable",
-        plant: Plant::Hardware(&[Place {
-            module: "back$unit$*$sequencer$contexts$*",
-            modules: 2 * UNITS,
-            edits: &[Edit::Each("drained", "~|operations", 1)],
-        }]),
-        scenario: card!(what_is_shown_as_done_is_durable),
-        seen: "the record of a log came before its entry was durable",
-    },
-    Fault {
-        rule: "C4",
-        what: "the page counts a command as retired when it is accepted",
-        plant: Plant::Hardware(&[at(
-            "front",
-            &[
-                Edit::Last("command_port$retired_valid", "command_port$accepted_valid"),
-                Edit::Last("command_port$retired_page", "command_port$accepted_page"),
-            ],
-        )]),
-        scenario: card!(what_is_shown_as_done_is_durable),
-        seen: "the page counted a commit before it was durable",
-    },
-    Fault {
-        rule: "C6",
-        what: "copies of exact bytes write whole lines",
-        plant: Plant::Hardware(&[in_units(
-            "back$unit$*$engine$writer",
-            &[Edit::Text("wstrb = mask$mask;", "wstrb = FAULT ? ~none64 : mask$mask;", 1)],
-        )]),
-        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
-        seen: "around a rollback of",
-    },
-    Fault {
-        rule: "C6",
-        what: "a commit writes the whole line of the epoch word",
-        plant: Plant::Hardware(&[in_units(
-            "back$unit$*$engine$writer",
-            &[Edit::Text("wstrb = word$strobes;", "wstrb = FAULT ? ~none64 : word$strobes;", 1)],
-        )]),
-        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
-        seen: "bytes beside the epoch word",
-    },
-    Fault {
-        rule: "C6",
-        what: "the checksum of an entry does not cover its data",
-        plant: Plant::Hardware(&[in_units("back$unit$*$generator", &[Edit::Last("seal$crc", "32'd0")])]),
-        scenario: card!(an_undo_log_is_the_entry_that_the_media_format_defines),
-        seen: "a valid entry",
-    },
-    Fault {
-        rule: "C6",
-        what: "firmware whose recover copies whole lines",
-        plant: Plant::Firmware(Opcode::Recover, |_, code| {
-            for instruction in code {
-                if let Instruction::Copy { lines, .. } = instruction {
-                    *lines = true;
-                }
-            }
-        }),
-        scenario: card!(a_commit_and_a_recover_write_exactly_their_bytes),
-        seen: "around a rollback of",
-    },
-    Fault {
-        rule: "C7",
-        what: "an item of a replay counts as done before it is durable",
-        plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "calm$d | gating$q")])]),
-        scenario: card!(a_replay_that_is_cut_again_and_again_ends_in_the_same_memory),
-        seen: "entry",
-    },
-    Fault {
-        rule: "C7",
-        what: "firmware whose undo_redo overwrites before its log is durable",
-        plant: Plant::Firmware(Opcode::UndoRedo, |_, code| code.retain(|i| *i != Instruction::Wait)),
-        scenario: card!(an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log),
-        seen: "the log holds the new value",
-    },
-    Fault {
-        rule: "C1",
-        what: "firmware whose commit is not ordered",
-        plant: Plant::Firmware(Opcode::Commit, |head, _| head.0 &= !(1 << descriptor::ORDERED)),
-        scenario: card!(a_range_is_released_when_the_memory_has_answered),
-        seen: "a commit passed the answers to a log",
+        rule: "C10",
+        what: "the lowest slot always goes first",
+        plant: Plant::Hardware(&[at("front$dispatcher$pick", &[Edit::Text("(|above) ?", "((|above) & ~FAULT) ?", 1)])]),
+        scenario: front!(a_flooding_thread_does_not_keep_another_from_its_turn),
+        seen: "a flooding thread starves another",
     },
 ];

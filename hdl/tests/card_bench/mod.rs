@@ -73,7 +73,7 @@ impl Cards {
     }
 
     /// A card that was just powered up on this memory.
-    pub fn new(&self, memory: Vec<u8>, seed: u64) -> Card {
+    pub fn power_up(&self, memory: Vec<u8>, seed: u64) -> Card {
         let mut card = Card::dark(self.library.instance().expect("an instance"), memory, seed);
         if let Some((input, fault)) = self.fault {
             card.set(input, fault);
@@ -98,7 +98,7 @@ impl Cards {
 
     /// A formatted card that has opened.
     pub fn opened(&self, seed: u64) -> Card {
-        let mut card = self.new(self.formatted(), seed);
+        let mut card = self.power_up(self.formatted(), seed);
         card.wait_for_state(registers::state::OPEN);
         card
     }

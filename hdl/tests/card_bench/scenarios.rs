@@ -91,7 +91,7 @@ pub fn the_card_is_one_file_that_names_its_own_hash(cards: &Cards) {
 }
 
 pub fn a_blank_card_takes_firmware_and_opens(cards: &Cards) {
-    let mut card = cards.new(vec![0; PM_BYTES as usize], 1);
+    let mut card = cards.power_up(vec![0; PM_BYTES as usize], 1);
     card.wait_for_state(state::NO_FIRMWARE);
     let image = nearpm_firmware::standard();
     for line in 0..IMAGE_LINES {
@@ -119,7 +119,7 @@ pub fn a_blank_card_takes_firmware_and_opens(cards: &Cards) {
     assert_eq!(card.host_write_errors(), refused + 3);
     let (memory, done) = card.power_fail(100_000);
     assert!(done);
-    let mut card = cards.new(memory, 2);
+    let mut card = cards.power_up(memory, 2);
     card.wait_for_state(state::OPEN);
 }
 
@@ -290,7 +290,7 @@ pub fn accepted_work_survives_a_power_cut_at_any_moment(cards: &Cards) {
         }
         let (memory, done) = card.power_fail(100_000);
         assert!(done);
-        let mut card = cards.new(memory, after);
+        let mut card = cards.power_up(memory, after);
         card.wait_for_state(state::OPEN);
         check_work(&card.memory);
         assert_eq!(card.read_register(registers::MAPPED), 1, "the mapping is there again");
@@ -313,7 +313,7 @@ pub fn a_replay_that_is_cut_again_and_again_ends_in_the_same_memory(cards: &Card
         let mut memory = saved.clone();
         let mut cuts = 0;
         for seed in 0.. {
-            let mut card = cards.new(memory, seed);
+            let mut card = cards.power_up(memory, seed);
             let mut open = false;
             for _ in 0..2000 + step * (seed + 1) {
                 card.step();
@@ -338,7 +338,7 @@ pub fn a_save_without_enough_energy_is_a_loss_and_says_so(cards: &Cards) {
     work(&mut card);
     let (memory, done) = card.power_fail(60);
     assert!(!done);
-    let mut card = cards.new(memory, 1);
+    let mut card = cards.power_up(memory, 1);
     card.wait_for_state(state::LOSS);
     let (_, error) = card.load(false, POOLS_BASE);
     assert!(error, "the window is closed");
@@ -365,7 +365,7 @@ pub fn a_clean_shutdown_and_a_function_level_reset(cards: &Cards) {
     let arm = u64::from_le_bytes(card.memory[at..at + 8].try_into().unwrap());
     assert!(matches!(ArmWord::decode(arm), Some(ArmWord::Clean(_))));
     let (memory, _) = card.power_fail(1000);
-    let mut card = cards.new(memory, 1);
+    let mut card = cards.power_up(memory, 1);
     card.wait_for_state(state::OPEN);
     assert_eq!(card.read_register(registers::REPLAYED), 0);
 }
@@ -513,7 +513,7 @@ pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
         (0..after).for_each(|_| card.step());
         let (memory, done) = card.power_fail(100_000);
         assert!(done);
-        let mut card = cards.new(memory, after);
+        let mut card = cards.power_up(memory, after);
         card.wait_for_state(state::OPEN);
         resumed += card.read_register(registers::REPLAYED);
         let slot = &pool(&card.memory, log)[..0x2000];

@@ -673,7 +673,7 @@ pub fn a_flooding_thread_does_not_keep_another_from_its_turn(dut: &mut dyn Dut) 
             posted += 1;
         }
         // Units that are slower than the flood.
-        b.work = b.dut.cycles() % 16 == 0;
+        b.work = b.dut.cycles().is_multiple_of(16);
         b.run(1);
     }
     assert!(b.issued.len() > 1 && posted > others + 4, "there was no flood");

@@ -16,6 +16,7 @@ macro_rules! on_the_card {
 }
 
 on_the_card!(
+    a_reset_or_a_shutdown_that_is_cut_loses_nothing,
     a_flood_of_commands_delays_a_load_by_a_bounded_time,
     a_range_is_released_when_the_memory_has_answered,
     what_is_shown_as_done_is_durable,

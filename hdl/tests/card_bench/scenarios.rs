@@ -548,3 +548,21 @@ pub fn a_flood_of_commands_delays_a_load_by_a_bounded_time(cards: &Cards) {
     assert!(loads > 5, "there was no flood");
     assert!(worst <= LOAD_BOUND, "a flood of commands delays a load by {worst} cycles");
 }
+
+/// A drain for a reset or a shutdown is no moment at which a power cut may cost anything.
+pub fn a_reset_or_a_shutdown_that_is_cut_loses_nothing(cards: &Cards) {
+    for (request, stride) in [(control::FUNCTION_RESET, 67), (control::SHUT_DOWN, 71)] {
+        for after in (0..900).step_by(stride) {
+            let mut card = mapped(cards, 15);
+            filled(&mut card);
+            work(&mut card);
+            card.write_register(registers::CONTROL, request);
+            (0..after).for_each(|_| card.step());
+            let (memory, done) = card.power_fail(100_000);
+            assert!(done, "no save after {after} cycles of request {request:#x}");
+            let mut card = cards.power_up(memory, after as u64);
+            card.wait_for_state(state::OPEN);
+            check_work(&card.memory);
+        }
+    }
+}

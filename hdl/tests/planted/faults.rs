@@ -466,6 +466,16 @@ pub const FAULTS: &[Fault] = &[
         seen: "block",
     },
     Fault {
+        rule: "C8",
+        what: "a power cut in a function-level reset finds nothing to save",
+        plant: Plant::Hardware(&[at(
+            "persistence",
+            &[Edit::Last("phase$d", "((phase$q == Phase$FunctionReset) & power_fail) ? Phase$Halt : phase$d")],
+        )]),
+        scenario: card!(a_reset_or_a_shutdown_that_is_cut_loses_nothing),
+        seen: "stays in state",
+    },
+    Fault {
         rule: "C10",
         what: "commands do not get their turn while the host loads and stores",
         plant: Plant::Hardware(&[at("front$command_port", &[Edit::Last("turn$d", "1'b0")])]),

@@ -1,13 +1,15 @@
 //! What is not executed, and what a failure holds back: C3, C5.
 
-use super::super::{Beat, Bench, PM_LINES, RING, blank};
-use super::{POOL, line_of, log, simple};
+use super::super::{Beat, Bench, Line, Oracle, PM_LINES, RING, any_command, base, blank};
+use super::{POOL, SPAN, line_of, log, simple};
 use nearpm_hdl::dut::Dut;
-use nearpm_interface::command::{Command, Opcode, slot_offset};
+use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
 use nearpm_interface::geometry::{
     FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, LINE_U64, REQUEST_SLOTS, SAVE_BASE, SAVE_BYTES,
 };
 use nearpm_interface::status::Status;
+use rand::RngExt;
+use std::collections::BTreeMap;
 
 pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 5);
@@ -216,4 +218,63 @@ pub fn the_host_may_not_write_what_is_the_cards_own(dut: &mut dyn Dut) {
     b.drain();
     assert!(b.answers[0].error);
     assert_eq!((b.write_errors, b.order()), (refused.len() + 1, taken.len() as u64 + 1));
+}
+
+/// Something that arrived.
+enum Item {
+    Command(Command),
+    Store(u64, Line, u64),
+}
+
+/// Logs fail at random while other threads go on. Whatever was done had success in its record, and memory ends as if exactly
+/// that had been executed in arrival order: no store is lost, and none passes what it has to wait for.
+pub fn what_fails_at_random_has_no_effect_and_loses_no_store(dut: &mut dyn Dut) {
+    const THREADS: u64 = 3;
+    const UNMAP: u64 = 1 << 20;
+    let items = if dut.back_end() == "verilator" { 3000 } else { 40 };
+    let mut b = Bench::new(dut, 18);
+    let (mut arrived, mut since_latch, mut latches) = (Vec::new(), 0, 0);
+    let map_all = |b: &mut Bench| (0..THREADS).for_each(|thread| b.map(POOL, thread));
+    let unmap_all = |b: &mut Bench| {
+        (0..THREADS).for_each(|thread| b.post(0, thread as usize, &simple(Opcode::Unmap, thread, UNMAP)));
+        b.drain();
+    };
+    map_all(&mut b);
+    for sequence in 0..items {
+        if b.rng.random_range(0..3) > 0 {
+            let thread = b.rng.random_range(0..THREADS);
+            let c = Command { flags: FLAG_COMPLETE, ..any_command(&mut b.rng, POOL, thread, sequence, SPAN) };
+            if b.rng.random_ratio(1, 15) {
+                b.failing.push(sequence);
+            }
+            b.post(1, sequence as usize % 16, &c);
+            arrived.push(Item::Command(c));
+        } else {
+            let line = line_of(LINE_U64 * b.rng.random_range(0..SPAN / LINE_U64));
+            let (data, strobes) = (b.rng.random(), b.rng.random());
+            b.store(line, data, strobes);
+            arrived.push(Item::Store(line, data, strobes));
+        }
+        since_latch += u64::from(b.dut.get_u64("latched") != 0);
+        if since_latch > 20 {
+            (since_latch, latches) = (0, latches + 1);
+            unmap_all(&mut b);
+            map_all(&mut b);
+        }
+    }
+    unmap_all(&mut b);
+    b.run(50);
+    let status: BTreeMap<u64, u64> = b.records.iter().map(|r| (r.tag.to_u64(), r.status.to_u64())).collect();
+    let mut oracle = Oracle::default();
+    for item in &arrived {
+        match item {
+            Item::Command(c) if status[&u64::from(c.tag)] == 0 => oracle.command(c, base(POOL)),
+            Item::Command(_) => {}
+            Item::Store(line, data, strobes) => oracle.store(*line, data, *strobes),
+        }
+    }
+    for (line, data) in &b.memory.0 {
+        assert_eq!(oracle.memory.get(*line), *data, "line {line:#x} after failures");
+    }
+    assert!(latches > 20 || items < 100, "{latches} latches");
 }

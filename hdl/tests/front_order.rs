@@ -19,6 +19,7 @@ macro_rules! on_both {
 }
 
 on_both!(
+    an_unmap_arrives_when_every_slot_waits_for_a_held_store,
     what_fails_at_random_has_no_effect_and_loses_no_store,
     a_flooding_thread_does_not_keep_another_from_its_turn,
     a_read_back_counts_what_arrived_before_it,

@@ -220,6 +220,30 @@ pub fn the_host_may_not_write_what_is_the_cards_own(dut: &mut dyn Dut) {
     assert_eq!((b.write_errors, b.order()), (refused.len() + 1, taken.len() as u64 + 1));
 }
 
+/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log waits for
+/// the first store, which is held, so that no slot becomes free: what is offered next must not keep the unmap out.
+pub fn an_unmap_arrives_when_every_slot_waits_for_a_held_store(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 19);
+    b.map(POOL, 1);
+    b.map(POOL, 2);
+    b.drain();
+    b.failing = vec![50];
+    b.work = false;
+    let line = line_of(128);
+    for i in 0..REQUEST_SLOTS as u64 {
+        b.post(1, i as usize % 16, &log(1, 50 + i, 128, 128 * i));
+        b.store(line, [i as u8; LINE], u64::MAX);
+    }
+    // Another thread, which has nothing to do with it.
+    b.post(2, 0, &log(2, 90, 4096, 128 * 60));
+    b.run(100);
+    b.work = true;
+    b.until("the failure", |b| b.dut.get_u64("latched") == 1);
+    b.post(0, 0, &simple(Opcode::Unmap, 1, 91));
+    b.drain();
+    assert_eq!(b.memory.get(line), [REQUEST_SLOTS as u8 - 1; LINE]);
+}
+
 /// Something that arrived.
 enum Item {
     Command(Command),

@@ -437,7 +437,10 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         rule: "C7",
         what: "an item of a replay counts as done before it is durable",
-        plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "calm$d | gating$q")])]),
+        plant: Plant::Hardware(&[at(
+            "persistence",
+            &[Edit::Last("calm$d", "calm$d | gating$q"), Edit::Last("run$d", "gating$q ? 9'd16 : run$d")],
+        )]),
         scenario: card!(a_replay_that_is_cut_again_and_again_ends_in_the_same_memory),
         seen: "entry",
     },
@@ -502,7 +505,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         rule: "C10",
         what: "the lowest slot always goes first",
-        plant: Plant::Hardware(&[at("front$dispatcher$pick", &[Edit::Text("(|above) ?", "((|above) & ~FAULT) ?", 1)])]),
+        plant: Plant::Hardware(&[at("front$dispatcher", &[Edit::Last("pick$reset", "1'b1")])]),
         scenario: front!(a_flooding_thread_does_not_keep_another_from_its_turn),
         seen: "a flooding thread starves another",
     },

@@ -2,7 +2,7 @@
 
 mod card_bench;
 
-use card_bench::Card;
+use card_bench::{Card, Cards};
 use nearpm_interface::command::slot_offset;
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::POOLS_BASE;
@@ -29,7 +29,7 @@ fn read(card: &mut Card, command: bool, address: u64) -> u64 {
 
 #[test]
 fn reads_pass_a_flood_of_stores() {
-    let mut card = Card::opened(1);
+    let mut card = Cards::sound().opened(1);
     flood(&mut card, 5000);
     (0..50).for_each(|_| card.step());
     let mut worst = [0; 2];

@@ -2,7 +2,7 @@
 
 mod card_bench;
 
-use card_bench::Card;
+use card_bench::Cards;
 use nearpm_interface::command::{Command, Opcode, slot_offset};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::media::RING_HEAD_BYTES;
@@ -53,7 +53,7 @@ fn commit(pool: u32, txid: u64) -> Command {
 
 /// The memory that a power cut leaves behind logs, a commit and an unmap of pool 1, a commit of pool 2 and logs of pool 3.
 fn cut_in_work() -> Vec<u8> {
-    let mut card = Card::opened(3);
+    let mut card = Cards::sound().opened(3);
     for pool in 1..=3 {
         card.command(0, 0, &map(pool));
     }
@@ -121,11 +121,11 @@ fn a_resumed_replay_leaves_the_mapping_table_as_an_unbroken_one() {
 
     let mut behind_the_unmap = 0;
     for after in (1000..).step_by(211) {
-        let mut card = Card::new(saved.clone(), after);
+        let mut card = Cards::sound().power_up(saved.clone(), after);
         (0..after).for_each(|_| card.step());
         let (memory, _) = card.power_fail(0);
         let Some(done) = counted(&memory) else { break };
-        let mut card = Card::new(memory, after);
+        let mut card = Cards::sound().power_up(memory, after);
         card.wait_for_state(state::OPEN);
         assert_eq!(card.read_register(registers::MAPPED), 0b110, "cut behind {done} of {} items", items.len());
         assert_eq!(card.read_register(registers::REPLAYED) as usize, items.len() - done);

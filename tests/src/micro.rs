@@ -30,16 +30,7 @@ impl Maker {
     fn command(&mut self, opcode: Opcode, source: u64, destination: u64, length: u32) -> Command {
         self.sequence += 1;
         let sequence = self.sequence;
-        Command {
-            opcode: opcode as u8,
-            pool: 1,
-            txid: 1,
-            sequence,
-            source,
-            destination,
-            length,
-            ..Command::default()
-        }
+        Command { opcode: opcode as u8, pool: 1, txid: 1, sequence, source, destination, length, ..Command::default() }
     }
 
     fn reserve(&mut self, offset: u64, length: u32) -> u64 {

@@ -1,43 +1,16 @@
 //! Random traffic on the simulated cards against the sequential oracle, and against each other.
 
-use nearpm_interface::geometry::{POOLS_BASE, SAVE_BASE, SAVE_BYTES};
 use nearpm_interface::status::Status;
-use nearpm_sim::bench::provisioned;
-use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::core::CardCore;
 use nearpm_sim::machine::Power;
 use nearpm_sim::model;
-use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::drive::{self, Outcome, Run};
 use nearpm_tests::oracle::Oracle;
-use nearpm_tests::trace::{self, Mix, POOL, Step, Timed};
-
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
-
-fn medium() -> Medium {
-    let bytes = (POOLS_BASE + POOL.bytes) as usize;
-    let mut medium = provisioned(bytes, nearpm_firmware::standard().bytes());
-    for address in (POOLS_BASE as usize..bytes).step_by(64) {
-        medium.bytes[address..address + 64].copy_from_slice(&nearpm_sim::bench::line_pattern(address as u64));
-    }
-    medium
-}
+use nearpm_tests::rig::{medium, rtl_cards, thorough, without_save};
+use nearpm_tests::trace::{self, Mix, Step, Timed};
 
 fn model_card() -> Box<dyn CardCore> {
     Box::new(model::ModelCard::new(model::Config::default(), medium()))
-}
-
-fn rtl_cards() -> RtlCards {
-    let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
-    RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Everything but the save area, which holds order numbers and generations.
-fn without_save(medium: &Medium) -> Vec<u8> {
-    let mut bytes = medium.bytes.clone();
-    bytes[SAVE_BASE as usize..(SAVE_BASE + SAVE_BYTES) as usize].fill(0);
-    bytes
 }
 
 /// Compares a run with what the same accesses do when each takes effect at once.

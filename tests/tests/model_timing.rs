@@ -29,7 +29,8 @@ fn the_latencies_in_force_are_those_that_the_micro_traces_give() {
     let verilog = nearpm_hdl::generate(&nearpm_hdl::Parameters::default()).verilog;
     let cards = RtlCards::build(nearpm_hdl::MODULE, &verilog, Options::default()).unwrap_or_else(|e| panic!("{e}"));
     let traces = micro::all();
-    let rtl: Vec<Vec<u64>> = traces.iter().map(|m| fit::times(&drive::run(cards.power_up(medium()), &m.trace))).collect();
+    let rtl: Vec<Vec<u64>> =
+        traces.iter().map(|m| fit::times(&drive::run(cards.power_up(medium()), &m.trace))).collect();
     let error = |timing| {
         let each = traces.iter().zip(&rtl).map(|(micro, rtl)| fit::distance(rtl, &model(timing, micro)));
         each.sum::<f64>() / traces.len() as f64

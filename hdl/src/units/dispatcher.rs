@@ -26,7 +26,7 @@ pub struct Dispatcher {
     pub quiet: Signal<Out, Bit>,
     /// No slot is live.
     pub empty: Signal<Out, Bit>,
-    /// Every slot holds a failed log.
+    /// No slot becomes free before an unmap: every one holds a failed log; or, for 2048 cycles, a failed log or what waits for one.
     pub slots_lost: Signal<Out, Bit>,
     /// Live slots, a bit each.
     pub live: Signal<Out, Bits<32>>,
@@ -122,6 +122,9 @@ pub struct Dispatcher {
     alive: Register<Bits<32>>,
     issued: Register<Bits<32>>,
     failed: Register<Bits<32>>,
+    may_move: Signal<Local, Bits<32>>,
+    stuck: DFF<Bit>,
+    stuck_for: Register<Bits<12>>,
     enter_mask: Signal<Local, Bits<32>>,
     pick_mask: Signal<Local, Bits<32>>,
     retire_mask: Signal<Local, Bits<32>>,
@@ -162,6 +165,8 @@ pub struct Dispatcher {
     steps: RoundRobin<4, 2>,
     step_asks: Gather<4>,
     one: Constant<Bits<32>>,
+    one12: Constant<Bits<12>>,
+    zero12: Constant<Bits<12>>,
     none: Constant<Bits<32>>,
     all_slots: Constant<Bits<32>>,
     latched_status: Constant<Bits<8>>,
@@ -224,6 +229,9 @@ impl Default for Dispatcher {
             alive: Register::new(0.into()),
             issued: Register::new(0.into()),
             failed: Register::new(0.into()),
+            may_move: Default::default(),
+            stuck: Default::default(),
+            stuck_for: Register::new(0.into()),
             enter_mask: Default::default(),
             pick_mask: Default::default(),
             retire_mask: Default::default(),
@@ -261,6 +269,8 @@ impl Default for Dispatcher {
             steps: Default::default(),
             step_asks: Default::default(),
             one: Constant::new(1.into()),
+            one12: Constant::new(1.into()),
+            zero12: Constant::new(0.into()),
             none: Constant::new(0.into()),
             all_slots: Constant::new(Bits::<32>::mask()),
             latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
@@ -272,8 +282,8 @@ impl Default for Dispatcher {
 impl Logic for Dispatcher {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, picked, picked_slot, goes, halts, retiring, slot, status, known, ticket);
-        clock!(self, clock, alive, spare, spare_index, spare_mask, issued, failed, pick, units, done, steps);
+        dff_setup!(self, clock, picked, picked_slot, goes, halts, retiring, slot, status, known, ticket, stuck);
+        clock!(self, clock, alive, spare, spare_index, spare_mask, issued, failed, stuck_for, pick, units, done, steps);
         self.alive.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
         self.failed.reset.next = self.reset.val();
@@ -285,7 +295,21 @@ impl Logic for Dispatcher {
         self.issued.enable.next = true;
         self.failed.enable.next = true;
         self.live.next = self.alive.q.val();
-        self.slots_lost.next = self.failed.q.val() == self.all_slots.val();
+        // A command that waits for a held store waits for the unmap too. What it waits for may also be a host access that is
+        // on its way to memory, so it counts only when nothing has moved for longer than that takes.
+        self.may_move.next = (self.issued.q.val() | self.ready.val()) & self.alive.q.val() & !self.failed.q.val();
+        self.stuck.d.next =
+            (self.alive.q.val() == self.all_slots.val()) & self.failed.q.val().any() & !self.may_move.val().any();
+        self.stuck_for.reset.next = self.reset.val();
+        self.stuck_for.enable.next = true;
+        self.stuck_for.d.next = self.zero12.val();
+        if self.stuck.q.val() {
+            self.stuck_for.d.next = self.stuck_for.q.val();
+            if !self.stuck_for.q.val().get_bit(11) {
+                self.stuck_for.d.next = self.stuck_for.q.val() + self.one12.val();
+            }
+        }
+        self.slots_lost.next = (self.failed.q.val() == self.all_slots.val()) | self.stuck_for.q.val().get_bit(11);
         self.empty.next = !self.alive.q.val().any();
 
         // What retires now; its fields come from the slot's ticket, which is read a cycle before.

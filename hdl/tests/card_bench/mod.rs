@@ -5,7 +5,9 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of the bench")]
 
-use nearpm_hdl::{GeneratedCard, Parameters, generate};
+pub mod scenarios;
+
+use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
@@ -32,13 +34,74 @@ pub fn card() -> &'static GeneratedCard {
     CARD.get_or_init(|| generate(&Parameters::default()))
 }
 
-fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let source =
-            Source::new("nearpm_card", card().verilog.clone()).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
-        Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
-    })
+/// The library of a card's Verilog.
+pub fn library(verilog: String) -> Library {
+    let source = Source::new(MODULE, verilog).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
+    Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Where cards come from: what they are built as, and the fault that each of them has.
+pub struct Cards {
+    library: Library,
+    /// The image in slot 0.
+    firmware: Vec<u8>,
+    /// Name of the input that selects a fault, and the fault.
+    fault: Option<(&'static str, u64)>,
+}
+
+impl Cards {
+    /// The cards that `nearpm_hdl::generate` makes.
+    pub fn sound() -> Self {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
+        Self { library, firmware: nearpm_firmware::standard().bytes().to_vec(), fault: None }
+    }
+
+    /// Cards of another library, which have an input that selects a fault.
+    pub fn faulty(library: &Library, input: &'static str, fault: u64) -> Self {
+        Self {
+            library: library.clone(),
+            firmware: nearpm_firmware::standard().bytes().to_vec(),
+            fault: Some((input, fault)),
+        }
+    }
+
+    /// The same cards with another image of firmware, which nobody checks.
+    pub fn with_firmware(mut self, firmware: Vec<u8>) -> Self {
+        self.firmware = firmware;
+        self
+    }
+
+    /// A card that was just powered up on this memory.
+    pub fn power_up(&self, memory: Vec<u8>, seed: u64) -> Card {
+        let mut card = Card::dark(self.library.instance().expect("an instance"), memory, seed);
+        if let Some((input, fault)) = self.fault {
+            card.set(input, fault);
+        }
+        card.power_up();
+        card
+    }
+
+    /// A memory whose firmware slot 0 holds the image, after a clean shutdown.
+    fn formatted(&self) -> Vec<u8> {
+        let mut memory = vec![0; PM_BYTES as usize];
+        let image = &self.firmware;
+        assert_eq!(image.len(), IMAGE_LINES * LINE);
+        memory[FIRMWARE_BASE as usize..][..image.len()].copy_from_slice(image);
+        let arm = SAVE_BASE as usize + ARM_LINE * LINE;
+        memory[arm..arm + 8].copy_from_slice(&ArmWord::Clean(1).encode().to_le_bytes());
+        let crc = u32::from_le_bytes(image[LINE - 4..LINE].try_into().unwrap());
+        let word = firmware_word(0, crc).to_le_bytes();
+        memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
+        memory
+    }
+
+    /// A formatted card that has opened.
+    pub fn opened(&self, seed: u64) -> Card {
+        let mut card = self.power_up(self.formatted(), seed);
+        card.wait_for_state(registers::state::OPEN);
+        card
+    }
 }
 
 fn words(bytes: &Line) -> [u32; 16] {
@@ -114,6 +177,12 @@ pub struct Card {
     pub now: u64,
     /// Cycle of the last answer of the memory to a write, by line.
     pub durable_at: BTreeMap<u64, u64>,
+    /// Cycle of the last read request, by line.
+    pub read_at: BTreeMap<u64, u64>,
+    /// Cycle of the last write request, by line.
+    pub written_at: BTreeMap<u64, u64>,
+    /// Cycles from the last beat of a write to its answer.
+    pub write_latency: u64,
     pub rng: ChaCha8Rng,
     /// Probability that the memory takes an offer at once.
     pub ready: f64,
@@ -121,9 +190,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card that was just powered up on this memory.
-    pub fn new(memory: Vec<u8>, seed: u64) -> Self {
-        let mut model = library().instance().expect("an instance");
+    /// A card without power, on this memory.
+    fn dark(mut model: Instance, memory: Vec<u8>, seed: u64) -> Self {
         let trace = std::env::var_os("NEARPM_TRACE");
         if let Some(folder) = &trace {
             let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
@@ -148,7 +216,7 @@ impl Card {
         };
         let (host_port, command_port) = (master("s_axi_host"), master("s_axi_cmd"));
         let clock = pins["clk"];
-        let mut card = Self {
+        Self {
             model,
             clock,
             pins,
@@ -165,36 +233,21 @@ impl Card {
             next_id: 0,
             now: 0,
             durable_at: BTreeMap::new(),
+            read_at: BTreeMap::new(),
+            written_at: BTreeMap::new(),
+            write_latency: WRITE_LATENCY,
             rng: ChaCha8Rng::seed_from_u64(seed),
             ready: 1.0,
             trace: trace.is_some(),
-        };
-        card.set("pm_bytes", PM_BYTES);
-        card.set("rst_n", 0);
-        (0..8).for_each(|_| card.step());
-        card.set("rst_n", 1);
-        (0..4).for_each(|_| card.step());
-        card
+        }
     }
 
-    /// A memory whose firmware slot 0 holds the standard image, after a clean shutdown.
-    pub fn formatted() -> Vec<u8> {
-        let mut memory = vec![0; PM_BYTES as usize];
-        let image = nearpm_firmware::standard();
-        assert_eq!(image.bytes().len(), IMAGE_LINES * LINE);
-        memory[FIRMWARE_BASE as usize..][..image.bytes().len()].copy_from_slice(image.bytes());
-        let arm = SAVE_BASE as usize + ARM_LINE * LINE;
-        memory[arm..arm + 8].copy_from_slice(&ArmWord::Clean(1).encode().to_le_bytes());
-        let word = firmware_word(0, image.crc()).to_le_bytes();
-        memory[(SAVE_BASE + FIRMWARE_WORD_OFFSET) as usize..][..8].copy_from_slice(&word);
-        memory
-    }
-
-    /// A formatted card that has opened.
-    pub fn opened(seed: u64) -> Self {
-        let mut card = Self::new(Self::formatted(), seed);
-        card.wait_for_state(registers::state::OPEN);
-        card
+    fn power_up(&mut self) {
+        self.set("pm_bytes", PM_BYTES);
+        self.set("rst_n", 0);
+        (0..8).for_each(|_| self.step());
+        self.set("rst_n", 1);
+        (0..4).for_each(|_| self.step());
     }
 
     pub fn set(&mut self, name: &str, value: u64) {
@@ -294,11 +347,13 @@ impl Card {
         if self.fires("m_axi_mem0_ar") {
             let (line, left) = self.burst("ar");
             let from = self.now + READ_LATENCY;
+            self.read_at.extend((line..line + left).map(|line| (line, self.now)));
             self.reads.push_back(ReadBurst { id: self.value("m_axi_mem0_arid"), line, left, from });
         }
         if self.fires("m_axi_mem0_aw") {
             let (line, length) = self.burst("aw");
             let id = self.value("m_axi_mem0_awid");
+            self.written_at.extend((line..line + length).map(|line| (line, self.now)));
             let burst = WriteBurst { id, line, beats: Vec::new(), length, answer_at: None };
             self.write_addresses.push_back(burst);
         }
@@ -310,7 +365,7 @@ impl Card {
             assert_eq!(last, burst.beats.len() as u64 == burst.length, "wlast");
             if last {
                 let mut burst = self.write_addresses.pop_front().unwrap();
-                burst.answer_at = Some(self.now + WRITE_LATENCY);
+                burst.answer_at = Some(self.now + self.write_latency);
                 self.written.push_back(burst);
             }
         }

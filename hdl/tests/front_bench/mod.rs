@@ -10,6 +10,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of the bench")]
 
+pub mod scenarios;
+
 use nearpm_hdl::bundles::Work;
 use nearpm_hdl::dut::{Dut, PortId, PortValue, Value};
 use nearpm_hdl::units::completion_writer::Record;
@@ -722,9 +724,7 @@ impl<'a> Bench<'a> {
 
     /// Posts a command in one beat, address and data at once.
     pub fn post_fast(&mut self, page: usize, slot: usize, c: &Command) {
-        let beat = Beat { address: slot_offset(page, slot), data: c.encode(), strobes: u64::MAX };
-        self.cmd.next_id += 1;
-        (self.cmd.aw, self.cmd.w) = (Some(beat.clone()), Some(beat));
+        self.offer_post(page, slot, c);
         self.until("the command beat", |b| b.cmd.aw.is_none() && b.cmd.w.is_none());
     }
 
@@ -746,11 +746,40 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Offers a store if the host port has taken the one before it.
+    pub fn offer_store(&mut self, line: u64, data: Line, strobes: u64) {
+        if !self.has_offer().1 {
+            self.host.next_id += 1;
+            let beat = Beat { address: line * LINE_U64, data, strobes };
+            (self.host.aw, self.host.w) = (Some(beat.clone()), Some(beat));
+        }
+    }
+
+    /// Offers a command in one beat if the command port has taken the one before it.
+    pub fn offer_post(&mut self, page: usize, slot: usize, c: &Command) {
+        if !self.has_offer().0 {
+            let beat = Beat { address: slot_offset(page, slot), data: c.encode(), strobes: u64::MAX };
+            self.cmd.next_id += 1;
+            (self.cmd.aw, self.cmd.w) = (Some(beat.clone()), Some(beat));
+        }
+    }
+
+    /// Whether some write waits to be taken, on the command port and on the host's.
+    pub fn has_offer(&self) -> (bool, bool) {
+        (self.cmd.aw.is_some() || self.cmd.w.is_some(), self.host.aw.is_some() || self.host.w.is_some())
+    }
+
     pub fn store(&mut self, line: u64, data: Line, strobes: u64) {
-        self.host.next_id += 1;
-        let beat = Beat { address: line * LINE_U64, data, strobes };
-        (self.host.aw, self.host.w) = (Some(beat.clone()), Some(beat));
+        self.offer_store(line, data, strobes);
         self.until("the store", |b| b.host.aw.is_none() && b.host.w.is_none());
+    }
+
+    /// Offers a read if the host port has taken the one before it and an identifier is free.
+    pub fn offer_load(&mut self, line: u64) {
+        let id = (0..64).find(|id| !self.host.reads.contains_key(id));
+        if let (None, Some(id)) = (&self.host.ar, id) {
+            self.host.ar = Some((id, line * LINE_U64, self.items));
+        }
     }
 
     /// Offers a read and gives its identifier, 0 to 63, once its address is taken.
@@ -793,9 +822,14 @@ impl<'a> Bench<'a> {
         answer.data
     }
 
+    /// Asks for the status line of a page, which comes among the answers.
+    pub fn ask_page_status(&mut self, page: usize) {
+        self.cmd.ar = Some((0, slot_offset(page, 3), self.items));
+    }
+
     /// The status line of a page.
     pub fn page_status(&mut self, page: usize) -> PageStatus {
-        self.cmd.ar = Some((0, slot_offset(page, 3), self.items));
+        self.ask_page_status(page);
         self.answers.clear();
         self.until("the status line", |b| !b.answers.is_empty());
         PageStatus::from_bytes(&self.answers[0].data)

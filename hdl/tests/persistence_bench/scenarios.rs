@@ -1,0 +1,396 @@
+//! Boots, saves, cuts and replays that the persistence unit has to survive.
+
+use super::{Bench, Tables, map_value};
+use nearpm_hdl::dut::Dut;
+use nearpm_interface::registers::state;
+use nearpm_interface::save::{
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, MAPPING_LINE, PROGRESS_LINE, ProgressWord, SavedMapping,
+};
+use rand::RngExt;
+
+pub fn a_blank_medium_opens_in_generation_1_without_firmware(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 1);
+    bench.power_up();
+    assert!(!bench.high(|p| p.window));
+    assert_eq!(bench.boot(), state::NO_FIRMWARE);
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(1)), "armed before open");
+    bench.step();
+    assert!(bench.high(|p| p.window));
+}
+
+pub fn a_save_holds_the_tables_and_the_next_boot_replays_them_in_order(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 2);
+    for (commands, stores) in [(0, 0), (1, 0), (5, 9), (32, 64)] {
+        let items = bench.running(commands, stores);
+        let maps = bench.tables.maps;
+        bench.power_fail();
+        let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+        let image = bench.medium.image(generation).expect("a complete image");
+        assert_eq!(image, items);
+        assert_eq!(bench.medium.head().firmware_crc, 77);
+        assert_eq!(bench.medium.head().order, 5000);
+        for (i, map) in maps.iter().enumerate() {
+            assert_eq!(&bench.medium.line(MAPPING_LINE + i), &map.to_bytes());
+        }
+        bench.power_up();
+        assert_eq!(bench.boot(), state::OPEN);
+        bench.check_injected(&items);
+        for (command, item) in bench.injected.iter().zip(&items) {
+            assert_eq!(command.3, item.record.resume);
+        }
+        let used: Vec<_> = (0..16).filter(|i| maps[*i].flags & 1 == 1).collect();
+        assert_eq!(bench.restored.len(), used.len());
+        for index in used {
+            let map = SavedMapping { flags: 1, ..maps[index] };
+            assert_eq!(bench.restored[&(index as u64)], map_value(&map));
+        }
+        assert_eq!(bench.medium.arm(), Some(ArmWord::Running(generation + 1)));
+        assert_eq!(bench.dut.get_u64("replayed"), items.len() as u64);
+        bench.power_fail();
+    }
+}
+
+pub fn a_save_takes_a_bounded_number_of_cycles(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 3);
+    bench.running(32, 64);
+    bench.power_fail();
+    let cycles = bench.dut.get_u64("save_cycles");
+    println!("save of 96 items: {cycles} cycles");
+    // This memory takes 70 % of the requests at once and serialises the answers.
+    assert!(cycles < 1500, "{cycles}");
+}
+
+/// How far apart the cuts are: each on the fast simulator, some on the slow one.
+fn stride(dut: &dyn Dut, slow: usize) -> usize {
+    if dut.back_end() == "verilator" { 1 } else { slow }
+}
+
+pub fn a_cut_in_a_save_is_a_loss_or_a_complete_image_and_never_an_older_one(dut: &mut dyn Dut) {
+    let stride = stride(dut, 61);
+    let mut bench = Bench::new(dut, 4);
+    // An older image stands in the area.
+    let older = bench.running(4, 4);
+    bench.power_fail();
+    let old_head = bench.medium.head();
+    let start = bench.medium.clone();
+    let (mut losses, mut replays) = (0, 0);
+    for at in (0..).step_by(stride) {
+        bench.medium = start.clone();
+        bench.power_up();
+        assert_eq!(bench.boot(), state::OPEN);
+        bench.check_injected(&older);
+        let tables = Tables::random(&mut bench.rng, 3, 5);
+        bench.tables = tables.clone();
+        bench.set(|p| p.power_fail, true);
+        for _ in 0..at {
+            bench.step();
+        }
+        let done = bench.high(|p| p.save_done);
+        bench.cut();
+        let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+        assert_eq!(generation, old_head.generation + 1);
+        let image = bench.medium.image(generation);
+        assert!(!done || image.is_some(), "save_done without an image");
+        let state = bench.boot();
+        match image {
+            Some(items) => {
+                assert_eq!(items, tables.items());
+                assert_eq!(state, state::OPEN);
+                bench.check_injected(&items);
+                replays += 1;
+            }
+            None => {
+                assert_eq!(state, state::LOSS, "cut at {at}");
+                assert!(bench.injected.is_empty() && bench.restored.is_empty());
+                losses += 1;
+            }
+        }
+        if done {
+            break;
+        }
+    }
+    assert!(losses > 3 && replays > 0);
+}
+
+pub fn a_cut_in_a_replay_resumes_it_and_repeats_nothing_that_was_counted(dut: &mut dyn Dut) {
+    let stride = stride(dut, 97);
+    let mut bench = Bench::new(dut, 5);
+    let items = bench.running(3, 3);
+    bench.power_fail();
+    let start = bench.medium.clone();
+    bench.gated = true;
+    let mut resumed = 0;
+    for at in (0..).step_by(stride) {
+        bench.medium = start.clone();
+        bench.power_up();
+        let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+        for _ in 0..at {
+            bench.step();
+        }
+        let first = std::mem::take(&mut bench.injected);
+        let taken = std::mem::take(&mut bench.taken);
+        let opened = bench.state() == state::OPEN;
+        bench.cut();
+        if bench.medium.arm() != Some(ArmWord::Running(generation)) {
+            // The image is consumed: this generation runs, and an instant cut of it is a loss.
+            assert_eq!(first.len(), items.len());
+            assert_eq!(bench.boot(), state::LOSS);
+            if opened {
+                break;
+            }
+            continue;
+        }
+        let progress =
+            ProgressWord::decode(bench.medium.word(PROGRESS_LINE, 0)).filter(|p| p.generation == generation as u32);
+        let (counted, resume) = progress.map_or((0, 0), |p| (usize::from(p.items), p.resume));
+        assert!(counted <= first.len());
+        assert!(first.len() <= counted + 1, "an item began before the one before was counted");
+        // What a unit was told that it may pass stands in the word.
+        for (item, pc) in taken.iter().filter(|(item, _)| *item == counted + 1) {
+            assert!(resume >= *pc, "item {item} passed {pc} with {resume} stored");
+        }
+        assert_eq!(bench.boot(), state::OPEN);
+        bench.check_injected(&items[counted..]);
+        // The image holds the mapping table as it was before the counted commands.
+        let commands = items[..counted].iter().filter(|i| i.record.kind == ITEM_COMMAND);
+        let wanted: Vec<_> = commands.map(|i| (i.data, u64::from(i.record.page))).collect();
+        assert_eq!(bench.redone, wanted);
+        assert_eq!(bench.dut.get_u64("replayed"), (items.len() - counted) as u64);
+        let word = ProgressWord::decode(bench.medium.word(PROGRESS_LINE, 0)).expect("a word");
+        assert_eq!(usize::from(word.items), items.len(), "the count of what is durable never falls back");
+        if resume != 0 {
+            assert_eq!(bench.injected[0].3, resume, "where the replay resumes");
+            resumed += 1;
+        }
+    }
+    assert!(resumed > 0 || stride > 1);
+}
+
+pub fn a_power_fail_in_a_replay_is_never_a_loss(dut: &mut dyn Dut) {
+    let stride = stride(dut, 97);
+    let mut bench = Bench::new(dut, 6);
+    let items = bench.running(2, 2);
+    bench.power_fail();
+    let start = bench.medium.clone();
+    for at in (0..).step_by(stride) {
+        bench.medium = start.clone();
+        bench.power_up();
+        for _ in 0..at {
+            bench.step();
+        }
+        bench.power_fail();
+        let first = std::mem::take(&mut bench.injected);
+        bench.cut();
+        assert_eq!(bench.boot(), state::OPEN, "power fail at {at}");
+        let total = first.len() + bench.injected.len();
+        assert!(total == items.len() || total == items.len() + 1, "{total} at {at}");
+        if first.len() == items.len() && bench.injected.is_empty() {
+            break;
+        }
+    }
+}
+
+pub fn one_flipped_bit_anywhere_in_the_image_is_a_loss(dut: &mut dyn Dut) {
+    let flips = if dut.back_end() == "verilator" { 400 } else { 12 };
+    let mut bench = Bench::new(dut, 7);
+    bench.running(2, 3);
+    bench.power_fail();
+    let start = bench.medium.clone();
+    for _ in 0..flips {
+        bench.medium = start.clone();
+        let line = bench.rng.random_range(HEAD_LINE..ITEM_LINE + 2 * 5);
+        let bit = bench.rng.random_range(0..512);
+        let mut bytes = bench.medium.line(line);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        bench.medium.set(line, bytes);
+        bench.power_up();
+        assert_eq!(bench.boot(), state::LOSS, "line {line} bit {bit}");
+        assert!(bench.injected.is_empty() && bench.restored.is_empty());
+        bench.step();
+        assert!(!bench.high(|p| p.window));
+    }
+    // Somebody accepts the loss: a generation above everything that stands there.
+    let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+    bench.dut.set("acknowledge_loss", true);
+    bench.step();
+    bench.dut.set("acknowledge_loss", false);
+    bench.run_to_state(&[state::OPEN]);
+    let Some(ArmWord::Running(next)) = bench.medium.arm() else { panic!() };
+    assert!(next > generation);
+}
+
+pub fn an_arm_word_that_no_card_writes_is_a_loss_and_the_next_generation_is_fresh(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 8);
+    bench.running(1, 1);
+    bench.power_fail();
+    let stale = bench.medium.head().generation;
+    bench.medium.set_word(ARM_LINE, 0, 0x1234);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS);
+    bench.dut.set("acknowledge_loss", true);
+    bench.step();
+    bench.dut.set("acknowledge_loss", false);
+    bench.run_to_state(&[state::OPEN]);
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(stale + 1)));
+}
+
+pub fn an_image_waits_for_the_firmware_that_accepted_it(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 9);
+    let items = bench.running(2, 1);
+    bench.power_fail();
+    for found in [None, Some(78)] {
+        bench.firmware = found;
+        bench.power_up();
+        assert_eq!(bench.boot(), state::FIRMWARE_MISSING);
+        assert!(bench.injected.is_empty());
+        bench.step();
+        assert!(!bench.high(|p| p.window));
+    }
+    bench.firmware = Some(77);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::OPEN);
+    bench.check_injected(&items);
+}
+
+pub fn a_clean_shutdown_leaves_nothing_to_replay_and_a_function_reset_opens_again(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 10);
+    bench.running(1, 1);
+    bench.dut.set("shut_down", true);
+    bench.step();
+    bench.dut.set("shut_down", false);
+    for _ in 0..100 {
+        bench.step();
+        assert!(bench.high(|p| p.window) && bench.medium.arm() != Some(ArmWord::Clean(1)));
+    }
+    assert!(bench.high(|p| p.stop), "no new work while it drains");
+    bench.tables = Tables::empty();
+    bench.run_to_state(&[state::SAVED]);
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Clean(1)));
+    bench.dut.set("function_reset", true);
+    bench.step();
+    bench.dut.set("function_reset", false);
+    bench.step();
+    assert_eq!(bench.boot(), state::OPEN);
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(2)));
+    bench.dut.set("shut_down", true);
+    bench.step();
+    bench.dut.set("shut_down", false);
+    bench.run_to_state(&[state::SAVED]);
+    bench.cut();
+    assert_eq!(bench.boot(), state::OPEN);
+    assert!(bench.injected.is_empty());
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(3)));
+}
+
+pub fn a_shutdown_with_stores_held_by_a_failed_log_saves_them(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 11);
+    let items = bench.running(1, 2);
+    bench.set(|p| p.latched_any, true);
+    bench.dut.set("shut_down", true);
+    bench.step();
+    bench.dut.set("shut_down", false);
+    bench.run_to_state(&[state::SAVED]);
+    bench.cut();
+    assert_eq!(bench.boot(), state::OPEN);
+    bench.check_injected(&items);
+}
+
+pub fn a_function_reset_drains_before_it_forgets(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 12);
+    bench.running(1, 0);
+    bench.dut.set("function_reset", true);
+    bench.step();
+    bench.dut.set("function_reset", false);
+    for _ in 0..300 {
+        bench.step();
+        assert!(!bench.high(|p| p.clear), "cleared before everything was done");
+    }
+    bench.tables = Tables::empty();
+    let mut pulses = 0;
+    for _ in 0..100 {
+        pulses += usize::from(bench.high(|p| p.clear));
+        bench.step();
+    }
+    assert_eq!(pulses, 1);
+    assert_eq!(bench.state(), state::OPEN);
+    assert!(!bench.high(|p| p.stop));
+}
+
+pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 13);
+    bench.running(1, 0);
+    bench.firmware = Some(99);
+    let load = |bench: &mut Bench| {
+        bench.dut.set("load_slot", 0u64);
+        bench.dut.set("load_request", true);
+        bench.step();
+        bench.dut.set("load_request", false);
+        for _ in 0..100 {
+            bench.step();
+        }
+    };
+    load(&mut bench);
+    assert!(bench.dut.get_bool("load_refused"));
+    assert_eq!(bench.in_force, 77);
+    bench.tables = Tables::empty();
+    load(&mut bench);
+    assert!(!bench.dut.get_bool("load_refused"));
+    assert_eq!(bench.in_force, 99);
+    assert!(!bench.high(|p| p.stop));
+    bench.power_fail();
+    assert_eq!(bench.medium.head().firmware_crc, 99);
+    load(&mut bench);
+    assert!(bench.dut.get_bool("load_refused"));
+}
+
+pub fn a_command_that_fails_in_a_replay_is_a_loss(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 14);
+    bench.running(4, 0);
+    bench.power_fail();
+    bench.fail_item = Some(2);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS);
+    assert_eq!(bench.injected.len(), 3);
+}
+
+pub fn a_memory_that_cannot_be_written_leaves_no_head(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 15);
+    bench.running(2, 2);
+    bench.write_errors = true;
+    bench.set(|p| p.power_fail, true);
+    for _ in 0..3000 {
+        bench.step();
+        assert!(!bench.high(|p| p.save_done));
+    }
+    bench.write_errors = false;
+    bench.cut();
+    assert_eq!(bench.boot(), state::LOSS);
+}
+
+pub fn a_line_of_the_image_that_cannot_be_read_is_a_loss(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 16);
+    bench.running(2, 2);
+    bench.power_fail();
+    for line in [ARM_LINE, PROGRESS_LINE, HEAD_LINE, MAPPING_LINE, ITEM_LINE + 7] {
+        bench.read_error = Some(line);
+        bench.power_up();
+        assert_eq!(bench.boot(), state::LOSS, "line {line}");
+        assert!(bench.injected.is_empty());
+    }
+}
+
+/// Whoever loads from a window that opens early sees memory that the replay has not mended.
+pub fn the_window_stays_closed_until_the_replay_is_over_and_the_card_is_armed(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 17);
+    let items = bench.running(3, 5);
+    bench.power_fail();
+    let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+    bench.power_up();
+    while !bench.high(|p| p.window) {
+        bench.step();
+        assert!(bench.now < 100_000, "the window never opens");
+    }
+    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(generation + 1)), "open before it was armed");
+    bench.check_injected(&items);
+    assert!(bench.running.is_none(), "open while an item runs");
+}

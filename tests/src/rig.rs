@@ -1,0 +1,39 @@
+//! What tests on whole cards begin with.
+
+use nearpm_interface::geometry::{POOLS_BASE, SAVE_BASE, SAVE_BYTES};
+use nearpm_sim::bench::provisioned;
+use nearpm_sim::core::Medium;
+use nearpm_sim::rtl::{Options, RtlCards};
+
+use crate::trace::POOL;
+
+/// Whether the long form of the tests is asked for.
+pub fn thorough() -> bool {
+    std::env::var_os("NEARPM_THOROUGH").is_some()
+}
+
+/// A medium with firmware, whose pool holds a pattern.
+pub fn medium() -> Medium {
+    let bytes = (POOLS_BASE + POOL.bytes) as usize;
+    let mut medium = provisioned(bytes, nearpm_firmware::standard().bytes());
+    for address in (POOLS_BASE as usize..bytes).step_by(64) {
+        medium.bytes[address..address + 64].copy_from_slice(&nearpm_sim::bench::line_pattern(address as u64));
+    }
+    medium
+}
+
+/// The generated card on Verilator.
+///
+/// # Panics
+/// When it does not build, with Verilator's words.
+pub fn rtl_cards() -> RtlCards {
+    let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+    RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Everything but the save area, which holds order numbers and generations.
+pub fn without_save(medium: &Medium) -> Vec<u8> {
+    let mut bytes = medium.bytes.clone();
+    bytes[SAVE_BASE as usize..(SAVE_BASE + SAVE_BYTES) as usize].fill(0);
+    bytes
+}

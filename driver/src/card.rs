@@ -163,6 +163,11 @@ impl Card {
         self.page(page)?.post(&*self.function, command, notify)
     }
 
+    /// Posts commands on a page under one fence; see [`CommandPage::post_all`].
+    pub fn post_all(&self, page: usize, commands: &[Command], notify: bool) -> Result<Option<Ticket>, CardError> {
+        self.page(page)?.post_all(&*self.function, commands, notify)
+    }
+
     /// Waits until a command has retired; see [`CommandPage::wait`].
     pub fn wait(&self, ticket: Ticket) -> Result<(), CardError> {
         self.page(ticket.page)?.wait(&*self.function, ticket)

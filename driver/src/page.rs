@@ -13,7 +13,7 @@ use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, SLOTS_PER_PAGE};
 
 use crate::error::{CardError, CommandError, CommandFailure};
-use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction, Work};
 use crate::registers::Registers;
 
 /// How a command's 64 bytes reach the card. Each mode works on each card; they differ in cost.
@@ -40,6 +40,10 @@ impl Posting {
 
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
+/// Commands that lie in the processor's buffers between two fences, at most one more: fewer than the slots, so that no slot is
+/// written again before its command has left.
+const UNFENCED: usize = 8;
+const _: () = assert!(UNFENCED + 1 < SLOTS_PER_PAGE);
 /// Commands whose bytes are remembered, so that a failure can name what failed.
 pub const HISTORY: u64 = 1024;
 /// Log2 of the records of a completion ring.
@@ -177,7 +181,40 @@ impl CommandPage {
     /// everything that this thread stores later; it is durable after [`CommandPage::read_back`].
     pub fn post(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
         self.poll();
+        let ticket = self.enqueue(function, command, notify)?;
+        self.window.fence();
+        Ok(ticket)
+    }
+
+    /// Posts several commands under one fence and gives the ticket of the last one, `None` where there are none. With
+    /// `notify` the card answers the last one with a completion record.
+    ///
+    /// On return all of them are in the link, ahead of everything that this thread stores later. Among themselves
+    /// they may arrive in any order, so that none may depend on another one of the same call.
+    pub fn post_all(
+        &mut self,
+        function: &dyn PciFunction,
+        commands: &[Command],
+        notify: bool,
+    ) -> Result<Option<Ticket>, CardError> {
+        let Some((last, before)) = commands.split_last() else { return Ok(None) };
+        self.poll();
+        for (n, &command) in before.iter().enumerate() {
+            if n > 0 && n.is_multiple_of(UNFENCED) {
+                self.window.fence();
+            }
+            self.enqueue(function, command, false)?;
+        }
+        let ticket = self.enqueue(function, *last, notify)?;
+        self.window.fence();
+        Ok(Some(ticket))
+    }
+
+    /// Stores a command into its slot, unfenced.
+    fn enqueue(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
         if self.posted - self.drained >= HISTORY {
+            // What lies in a write-combining buffer is never taken.
+            self.window.fence();
             self.drain(function)?;
         }
         self.wait_for_credit(function)?;
@@ -185,6 +222,7 @@ impl CommandPage {
         let flags = if notify && self.ring.is_some() { FLAG_COMPLETE } else { 0 };
         let command = Command { tag: number as u32, flags, ..command };
         let bytes = command.encode();
+        self.window.charge(Work::Checksum(bytes.len() as u64));
         let slot = (number % SLOTS_PER_PAGE as u64) * LINE as u64;
         match self.posting {
             Posting::Line => self.window.store_line(slot, &bytes),
@@ -195,7 +233,6 @@ impl CommandPage {
                 }
             }
         }
-        self.window.fence();
         self.history[(number % HISTORY) as usize] = (command, Outcome::Unknown);
         self.posted += 1;
         Ok(Ticket { page: self.number, number })
@@ -380,6 +417,8 @@ impl CommandPage {
         if self.posted - self.taken < CREDITS {
             return Ok(());
         }
+        // What lies in a write-combining buffer is never taken.
+        self.window.fence();
         let start = function.now_ns();
         loop {
             self.poll();

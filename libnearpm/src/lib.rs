@@ -46,6 +46,7 @@ mod primitives;
 mod recovery;
 mod statistics;
 mod transaction;
+mod write_set;
 
 pub use error::{Error, Problem};
 pub use memory::Survives;

@@ -160,7 +160,7 @@ impl ThreadLane {
         let mut at = 0;
         for entry in &reserved {
             let value = &value[at..at + entry.length as usize];
-            medium.put(entry.slot, &entry.head(&common).encode(value));
+            medium.stream(entry.slot, &entry.head(&common).encode(value));
             at += entry.length as usize;
         }
         count(&medium.counters.log_entries, reserved.len() as u64);

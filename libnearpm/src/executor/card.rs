@@ -83,8 +83,25 @@ impl CardExecutor {
 
     fn post(&self, medium: &Medium, opcode: Opcode, command: Command, notify: bool) -> Result<Ticket, Error> {
         count(&medium.counters.commands, 1);
-        let command = Command { opcode: opcode as u8, pool: self.pool, thread: self.thread, ..command };
-        Ok(self.card.post(self.page, command, notify)?)
+        Ok(self.card.post(self.page, self.command(opcode, command), notify)?)
+    }
+
+    /// Posts commands under one fence. They must not depend on each other.
+    fn post_all(&self, medium: &Medium, commands: &[Command], notify: bool) -> Result<Option<Ticket>, Error> {
+        count(&medium.counters.commands, commands.len() as u64);
+        Ok(self.card.post_all(self.page, commands, notify)?)
+    }
+
+    fn command(&self, opcode: Opcode, command: Command) -> Command {
+        Command { opcode: opcode as u8, pool: self.pool, thread: self.thread, ..command }
+    }
+
+    /// Waits for every command of the page up to this one: others may end later than the last.
+    fn settle_all(&self, medium: &Medium, last: Ticket) -> Result<(), Error> {
+        let waited = self.wait(medium, last);
+        self.card.drain(self.page)?;
+        self.check()?;
+        waited
     }
 
     /// Waits for a command. The failure of an earlier one comes first: it is why this one was refused.
@@ -144,12 +161,11 @@ impl Executor for CardExecutor {
             }
             medium.fence()?;
         }
-        let mut last = None;
-        for entry in entries {
-            let opcode = match EntryKind::from_code(head.kind) {
-                Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
-                _ => Opcode::UndoLog,
-            };
+        let opcode = match EntryKind::from_code(head.kind) {
+            Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
+            _ => Opcode::UndoLog,
+        };
+        let command = |entry: &Entry| {
             let command = Command {
                 txid: head.txid,
                 source: entry.offset,
@@ -158,14 +174,13 @@ impl Executor for CardExecutor {
                 length: entry.length,
                 ..Command::default()
             };
-            let ticket = self.post(medium, opcode, command, !self.ordered)?;
-            count(&medium.counters.bytes_by_card, entry_bytes(entry.offset, entry.length));
-            if !self.ordered {
-                self.wait(medium, ticket)?;
-            }
-            last = Some(ticket);
-        }
-        if last.is_some() { self.check() } else { Ok(()) }
+            self.command(opcode, command)
+        };
+        let bytes: u64 = entries.iter().map(|e| entry_bytes(e.offset, e.length)).sum();
+        let commands: Vec<Command> = entries.iter().map(command).collect();
+        let Some(last) = self.post_all(medium, &commands, !self.ordered)? else { return Ok(()) };
+        count(&medium.counters.bytes_by_card, bytes);
+        if self.ordered { self.check() } else { self.settle_all(medium, last) }
     }
 
     fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use nearpm_interface::seal;
 use super::{Executor, Publication, Word};
 use crate::error::Error;
 use crate::lane::Entry;
-use crate::memory::Medium;
+use crate::memory::{Medium, Work};
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -32,7 +32,8 @@ impl Executor for CpuExecutor {
             self.buffer.resize(bytes as usize, 0);
             medium.load(entry.offset, &mut self.buffer[start..start + entry.length as usize]);
             entry.head(head).seal(&mut self.buffer);
-            medium.put(entry.slot, &self.buffer);
+            medium.charge(Work::Checksum(bytes));
+            medium.stream(entry.slot, &self.buffer);
             count(&medium.counters.bytes_by_cpu, bytes);
         }
         // The entry certifies itself, so that one fence is enough: durable entry, then stores.

@@ -11,6 +11,7 @@ use super::Context;
 use crate::error::Error;
 use crate::executor::{Publication, Word};
 use crate::lane::Entry;
+use crate::memory::Work;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -74,7 +75,9 @@ impl RedoLog {
         let mut at = 0;
         for entry in &entries {
             let value = &values.bytes[at..at + entry.length as usize];
-            cx.medium.put(entry.slot, &entry.head(&common).encode(value));
+            let bytes = entry.head(&common).encode(value);
+            cx.medium.charge(Work::Checksum(bytes.len() as u64));
+            cx.medium.stream(entry.slot, &bytes);
             at += entry.length as usize;
         }
         let counters = &cx.medium.counters;

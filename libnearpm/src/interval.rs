@@ -38,6 +38,13 @@ impl IntervalSet {
         self.ranges.get(self.behind(range.start)).is_some_and(|&(start, _)| start < range.end)
     }
 
+    /// Whether every byte of `range` is in the set.
+    #[inline]
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        range.is_empty()
+            || self.ranges.get(self.behind(range.start)).is_some_and(|&(start, end)| start <= range.start && range.end <= end)
+    }
+
     /// Adds the parts of `range` that are not in the set to `gaps`, rising.
     #[inline]
     pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
@@ -100,6 +107,7 @@ mod tests {
             let range = probe.0..probe.0 + probe.1;
             let inside = &model[range.start as usize..range.end as usize];
             prop_assert_eq!(set.overlaps(&range), inside.contains(&true));
+            prop_assert_eq!(set.covers(&range), !inside.contains(&false));
             let mut gaps = Vec::new();
             set.gaps(&range, &mut gaps);
             for byte in range {

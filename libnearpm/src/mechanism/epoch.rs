@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
+use crate::interval::IntervalSet;
 use crate::memory::Medium;
 
 /// An epoch: the transactions that become durable together.
@@ -19,6 +20,10 @@ pub(crate) struct Epoch {
     /// crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
     before_bytes: Vec<u8>,
+    /// Places that the open transaction has allocated: nobody wants their old bytes back.
+    fresh: IntervalSet,
+    /// The open transaction has written.
+    wrote: bool,
 }
 
 const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_U64;
@@ -45,6 +50,11 @@ impl Epoch {
         self.pages.len() as u64
     }
 
+    /// The open transaction has allocated a range.
+    pub fn fresh(&mut self, place: u64, bytes: u64) {
+        self.fresh.insert(place..place + bytes);
+    }
+
     /// Whether nothing was touched.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
@@ -54,10 +64,13 @@ impl Epoch {
     pub fn store(&mut self, medium: &Medium, place: u64, data: &[u8]) {
         let page = Self::page_of(place);
         assert!(self.has(page), "a page is saved before it is stored to");
-        let start = self.before_bytes.len();
-        self.before_bytes.resize(start + data.len(), 0);
-        medium.load(place, &mut self.before_bytes[start..]);
-        self.before.push((place, data.len()));
+        self.wrote = true;
+        if !self.fresh.covers(&(place..place + data.len() as u64)) {
+            let start = self.before_bytes.len();
+            self.before_bytes.resize(start + data.len(), 0);
+            medium.load(place, &mut self.before_bytes[start..]);
+            self.before.push((place, data.len()));
+        }
         medium.store(place, data);
         let first = (place - page) / LINE_U64;
         let last = (place - page + data.len() as u64 - 1) / LINE_U64;
@@ -66,11 +79,8 @@ impl Epoch {
 
     /// The open transaction commits into the epoch. Returns the transactions in it.
     pub fn commit(&mut self) -> u64 {
-        if !self.before.is_empty() {
-            self.transactions += 1;
-            self.before.clear();
-            self.before_bytes.clear();
-        }
+        self.transactions += u64::from(self.wrote);
+        self.end();
         self.transactions
     }
 
@@ -81,6 +91,14 @@ impl Epoch {
             medium.store(place, &self.before_bytes[start..]);
             self.before_bytes.truncate(start);
         }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.wrote = false;
+        self.before.clear();
+        self.before_bytes.clear();
+        self.fresh.clear();
     }
 
     /// Starts the write-back of every dirty line.
@@ -98,7 +116,7 @@ impl Epoch {
 
     /// Begins the next epoch.
     pub fn clear(&mut self) {
-        assert!(self.before.is_empty(), "an epoch is cut between transactions");
+        assert!(!self.wrote, "an epoch is cut between transactions");
         self.pages.clear();
         self.transactions = 0;
     }

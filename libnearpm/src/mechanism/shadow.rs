@@ -110,6 +110,12 @@ impl Protocol for Shadow {
         Ok(())
     }
 
+    fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            self.epoch.fresh(place, part.len() as u64);
+        }
+    }
+
     fn prepare(&mut self, _cx: &mut Context) -> Result<(), Error> {
         Ok(())
     }

@@ -247,6 +247,7 @@ impl CommandPage {
         let start = function.now_ns();
         loop {
             let progress = self.progress()?;
+            self.taken = self.taken.max(self.drained + progress.taken());
             if progress.bad() > self.bad_seen {
                 self.drain(function)?;
             }

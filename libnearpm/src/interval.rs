@@ -17,6 +17,19 @@ impl IntervalSet {
         self.ranges.clear();
     }
 
+    /// Ranges.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Makes the set one range, from the first byte to the last.
+    pub fn join(&mut self) {
+        if let (Some(&(start, _)), Some(&(_, end))) = (self.ranges.first(), self.ranges.last()) {
+            self.ranges.clear();
+            self.ranges.push((start, end));
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

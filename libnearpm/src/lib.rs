@@ -41,6 +41,7 @@ mod lane;
 mod mechanism;
 pub mod memory;
 mod options;
+mod page_cache;
 mod pool;
 mod primitives;
 mod recovery;

@@ -181,6 +181,7 @@ impl ThreadLane {
             entries: &entries,
             values: &values,
             switches: false,
+            dirty: true,
         };
         self.lane.executor.publish(medium, publication, Durability::Durable)?;
         self.log = Log::Applied { entries };
@@ -332,6 +333,7 @@ impl Pool {
         let (mut inner, _owner) = self.lock()?;
         self.refuse_moved(&inner)?;
         check_raw(&inner, what, offset, bytes)?;
+        inner.share()?;
         call(&mut inner)
     }
 
@@ -346,6 +348,7 @@ impl Pool {
         if thread >= lanes {
             return Err(Error::NoLane { thread, lanes });
         }
+        inner.share()?;
         let mut lane = match inner.threads.remove(&thread) {
             Some(lane) => lane,
             None => self.open_thread(&inner, thread)?,

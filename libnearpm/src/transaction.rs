@@ -26,6 +26,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Lets the program use memory behind the transactions.
+    pub fn share(&mut self) -> Result<(), Error> {
+        let shared = self.protocol.share(&mut self.cx);
+        self.poisoned |= shared.is_err();
+        shared
+    }
+
     pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {
         (&mut self.allocator, Session { cx: &mut self.cx, protocol: &mut *self.protocol })
     }

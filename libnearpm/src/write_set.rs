@@ -43,10 +43,6 @@ fn mask(range: &Range<usize>) -> u64 {
 }
 
 impl WriteSet {
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
     pub fn clear(&mut self) {
         self.lines.clear();
     }
@@ -58,6 +54,13 @@ impl WriteSet {
             new.written |= mask(&inside);
             new.bytes[inside].copy_from_slice(&data[part]);
             medium.charge(Work::CachedLines(1));
+        }
+    }
+
+    /// Forgets the new bytes of whole lines.
+    pub fn remove(&mut self, lines: &Range<u64>) {
+        for line in lines.start / LINE_U64..lines.end / LINE_U64 {
+            self.lines.remove(&line);
         }
     }
 
@@ -77,6 +80,20 @@ impl WriteSet {
                 }
             }
         }
+    }
+
+    /// The written bytes of a range, and what lies between them: from the first to the last.
+    pub fn hull(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let written = |(&line, new): (&u64, &NewLine)| {
+            let start = line * LINE_U64;
+            let inside = range.start.max(start) - start..range.end.min(start + LINE_U64) - start;
+            let bits = new.written & mask(&(inside.start as usize..inside.end as usize));
+            (bits != 0).then(|| start + u64::from(bits.trailing_zeros())..start + 64 - u64::from(bits.leading_zeros()))
+        };
+        let lines = || self.lines.range(range.start / LINE_U64..range.end.div_ceil(LINE_U64));
+        let first = lines().find_map(written)?;
+        let last = lines().rev().find_map(written)?;
+        Some(first.start..last.end)
     }
 
     /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; runs end with their line.
@@ -129,6 +146,10 @@ mod tests {
             let (place, length) = probe;
             let mut data = vec![0xa5; length];
             set.patch(&medium, place, &mut data);
+            let range = place..place + length as u64;
+            let mut written = range.clone().filter(|&at| model[at as usize].is_some());
+            let hull = written.next().map(|first| first..written.next_back().unwrap_or(first) + 1);
+            prop_assert_eq!(set.hull(&range), hull);
             for (n, byte) in data.into_iter().enumerate() {
                 prop_assert_eq!(byte, model[place as usize + n].unwrap_or(0xa5));
             }

@@ -73,12 +73,16 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
-    fn can_pile_up(&self) -> bool {
-        true
+    fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
+        medium.fence()
     }
 
-    fn unsettled(&self, _: &Range<u64>) -> bool {
+    fn writes_around_the_cache(&self) -> bool {
         false
+    }
+
+    fn stores(&mut self, _: &Medium, _: Range<u64>) -> Result<(), Error> {
+        Ok(())
     }
 
     fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
@@ -97,7 +101,16 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
+    fn begin_shadow_copy(&mut self, medium: &Medium, from: u64, to: u64) -> Result<(), Error> {
+        self.shadow_copy(medium, from, to, false)
+    }
+
     fn restore(&mut self, medium: &Medium, entries: &[Entry], _txid: u64) -> Result<(), Error> {
+        // Slots are stored to around the cache.
+        for entry in entries {
+            medium.invalidate(entry.slot, entry_bytes(entry.offset, entry.length));
+        }
+        medium.fence()?;
         for entry in entries.iter().rev() {
             let old = medium.load_vec(entry.slot + entry_data(entry.offset), entry.length.into());
             medium.put(entry.offset, &old);

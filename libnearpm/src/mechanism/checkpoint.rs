@@ -65,7 +65,7 @@ impl Protocol for Checkpoint {
             while at < part.end {
                 let here = place + (at - part.start) as u64;
                 let bytes = ((PAGE_BYTES - here % PAGE_BYTES) as usize).min(part.end - at);
-                self.epoch.store(&cx.medium, here, &data[at..at + bytes]);
+                self.epoch.store(&mut &cx.medium, here, &data[at..at + bytes])?;
                 at += bytes;
             }
         }
@@ -94,8 +94,7 @@ impl Protocol for Checkpoint {
     }
 
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.epoch.abort(&cx.medium);
-        Ok(())
+        self.epoch.abort(&mut &cx.medium)
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

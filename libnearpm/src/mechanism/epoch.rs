@@ -2,12 +2,43 @@
 //! bytes of the open transaction.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
+use crate::error::Error;
 use crate::interval::IntervalSet;
 use crate::memory::Medium;
+use crate::page_cache::{Cached, PageCache};
+
+/// What an epoch stores to.
+pub(crate) trait Memory {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error>;
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error>;
+}
+
+/// Through the processor's cache.
+impl Memory for &Medium {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        Medium::load(self, place, data);
+        Ok(())
+    }
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
+        Medium::store(self, place, data);
+        Ok(())
+    }
+}
+
+/// In volatile copies, until the epoch is cut.
+impl Memory for Cached<'_> {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        Cached::load(self, place, data)
+    }
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
+        Cached::store(self, place, data)
+    }
+}
 
 /// An epoch: the transactions that become durable together.
 #[derive(Default)]
@@ -61,20 +92,21 @@ impl Epoch {
     }
 
     /// Stores inside one touched page, keeping the old bytes until the transaction ends.
-    pub fn store(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+    pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
         let page = Self::page_of(place);
         assert!(self.has(page), "a page is saved before it is stored to");
         self.wrote = true;
         if !self.fresh.covers(&(place..place + data.len() as u64)) {
             let start = self.before_bytes.len();
             self.before_bytes.resize(start + data.len(), 0);
-            medium.load(place, &mut self.before_bytes[start..]);
+            memory.load(place, &mut self.before_bytes[start..]).inspect_err(|_| self.before_bytes.truncate(start))?;
             self.before.push((place, data.len()));
         }
-        medium.store(place, data);
+        memory.store(place, data)?;
         let first = (place - page) / LINE_U64;
         let last = (place - page + data.len() as u64 - 1) / LINE_U64;
         self.touch(page, u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first);
+        Ok(())
     }
 
     /// The open transaction commits into the epoch. Returns the transactions in it.
@@ -85,13 +117,14 @@ impl Epoch {
     }
 
     /// The open transaction's writes are taken back, newest first.
-    pub fn abort(&mut self, medium: &Medium) {
+    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<(), Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;
-            medium.store(place, &self.before_bytes[start..]);
+            memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
         self.end();
+        Ok(())
     }
 
     fn end(&mut self) {
@@ -111,6 +144,22 @@ impl Epoch {
                 medium.write_back(page + start * LINE_U64, run * LINE_U64);
                 at = start + run;
             }
+        }
+    }
+
+    /// Sends every dirty line from the copies, around the cache.
+    pub fn stream(&self, medium: &Medium, cache: &PageCache) {
+        for (&page, &dirty) in &self.pages {
+            cache.pinned_lines(page, dirty).for_each(|(place, line)| medium.stream(place, line));
+        }
+    }
+
+    /// What was fresh in a page is so where the page moves.
+    pub fn moves(&mut self, from: u64, to: u64) {
+        let inside = |r: Range<u64>| r.start.max(from)..r.end.min(from + PAGE_BYTES);
+        let moved: Vec<_> = self.fresh.iter().map(inside).filter(|r| r.start < r.end).collect();
+        for range in moved {
+            self.fresh.insert(range.start - from + to..range.end - from + to);
         }
     }
 

@@ -71,6 +71,12 @@ pub(crate) trait Protocol: Send {
     /// Makes every committed transaction durable. No transaction is open.
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error>;
 
+    /// Programs are about to use memory behind the transactions: it must be there, and reachable through the
+    /// processor's cache.
+    fn share(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Leaves nothing to be done later, so that the pool can be closed.
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
         self.persist(cx)

@@ -3,8 +3,6 @@
 //! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots are given back when the
 //! applied word, or the commit word of the next log, makes them worthless.
 
-use std::ops::Range;
-
 use nearpm_interface::media::EntryKind;
 
 use super::Context;
@@ -23,6 +21,16 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    /// The values: where each goes, and its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut at = 0;
+        self.ranges.iter().map(move |&(offset, length)| {
+            let value = &self.bytes[at..at + length as usize];
+            at += length as usize;
+            (offset, value)
+        })
+    }
+
     /// Adds a value; one that continues the last is joined to it.
     pub fn push(&mut self, offset: u64, value: &[u8]) {
         match self.ranges.last_mut() {
@@ -48,14 +56,13 @@ pub(crate) struct RedoLog {
     prepared: Option<Prepared>,
     /// A log was published and holds its slots.
     published: bool,
+    /// Programs use the memory behind transactions too, through the processor's cache.
+    pub shared: bool,
 }
 
 impl RedoLog {
     /// Writes the entries and makes them durable. Nothing counts before [`RedoLog::publish`].
     pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
-        if !cx.lane.executor.can_pile_up() {
-            self.settle(cx)?;
-        }
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
         let mut entries = Vec::new();
@@ -83,26 +90,27 @@ impl RedoLog {
         let counters = &cx.medium.counters;
         count(&counters.log_entries, entries.len() as u64);
         count(&counters.bytes_by_cpu, at as u64);
-        // This also makes durable what the former log applied, before the commit word moves on.
-        cx.medium.fence()?;
+        // What the former log applies is sent before the commit word moves on, too.
+        cx.lane.executor.barrier(&cx.medium)?;
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())
     }
 
-    /// Passes the commit point and begins to apply.
-    pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
-        let Some(log) = self.prepared.take() else { return Ok(()) };
+    /// Passes the commit point and begins to apply. Gives what becomes of memory.
+    pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<Values, Error> {
+        let Some(log) = self.prepared.take() else { return Ok(Values::default()) };
         let publication = Publication {
             committed: Word { offset: cx.lane.committed_word(), txid: log.txid },
             applied: Word { offset: cx.lane.applied_word(), txid: log.txid },
             entries: &log.entries,
             values: &log.values.bytes,
             switches,
+            dirty: self.shared,
         };
         cx.lane.executor.publish(&cx.medium, publication, durability)?;
         self.published = true;
         cx.lane.release(log.former);
-        Ok(())
+        Ok(log.values)
     }
 
     /// Forgets entries that were prepared: they never count, because their identifier is never committed.
@@ -110,18 +118,13 @@ impl RedoLog {
         self.prepared = None;
     }
 
-    /// Waits until the published log is applied, and gives its slots back.
+    /// Waits until the published log is applied, and gives its slots back. On return memory can be used through the processor's
+    /// cache.
     pub fn settle(&mut self, cx: &mut Context) -> Result<(), Error> {
+        cx.lane.executor.settle(&cx.medium)?;
         if std::mem::take(&mut self.published) {
-            cx.lane.executor.settle(&cx.medium)?;
             cx.lane.release(cx.lane.mark());
         }
         Ok(())
-    }
-
-    /// Settles if a range of the pool must not be touched before.
-    #[inline]
-    pub fn touch(&mut self, cx: &mut Context, range: Range<u64>) -> Result<(), Error> {
-        if self.published && cx.lane.executor.unsettled(&range) { self.settle(cx) } else { Ok(()) }
     }
 }

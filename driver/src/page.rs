@@ -6,7 +6,8 @@
 //!   ([`CREDITS`] is below the number of slots);
 //! - between two drains at most [`HISTORY`] commands are posted, and the completion ring has more
 //!   records than that, so that the card never overwrites a record that was not read;
-//! - posting ends with a fence: the command is in the link before anything that the caller stores later.
+//! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
+//!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
 
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
 use nearpm_interface::completion::{Completion, PageStatus};
@@ -40,10 +41,10 @@ impl Posting {
 
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
-/// Commands that lie in the processor's buffers between two fences, at most one more: fewer than the slots, so that no slot is
+/// Commands of a call that lie in the processor's buffers between two fences: fewer than the slots, so that no slot is
 /// written again before its command has left.
 const UNFENCED: usize = 8;
-const _: () = assert!(UNFENCED + 1 < SLOTS_PER_PAGE);
+const _: () = assert!(UNFENCED < SLOTS_PER_PAGE);
 /// Commands whose bytes are remembered, so that a failure can name what failed.
 pub const HISTORY: u64 = 1024;
 /// Log2 of the records of a completion ring.
@@ -197,17 +198,29 @@ impl CommandPage {
         commands: &[Command],
         notify: bool,
     ) -> Result<Option<Ticket>, CardError> {
-        let Some((last, before)) = commands.split_last() else { return Ok(None) };
+        let ticket = self.post_unfenced(function, commands, notify)?;
+        self.window.fence();
+        Ok(ticket)
+    }
+
+    /// The same without the last fence: the commands may lie in the processor's buffers. The thread has to fence, through any
+    /// mapping, before it waits for anything, gives up a lock, or stores to what they cover.
+    pub fn post_unfenced(
+        &mut self,
+        function: &dyn PciFunction,
+        commands: &[Command],
+        notify: bool,
+    ) -> Result<Option<Ticket>, CardError> {
         self.poll();
-        for (n, &command) in before.iter().enumerate() {
+        let mut ticket = None;
+        for (n, &command) in commands.iter().enumerate() {
             if n > 0 && n.is_multiple_of(UNFENCED) {
                 self.window.fence();
             }
-            self.enqueue(function, command, false)?;
+            let last = n + 1 == commands.len();
+            ticket = Some(self.enqueue(function, command, notify && last)?);
         }
-        let ticket = self.enqueue(function, *last, notify)?;
-        self.window.fence();
-        Ok(Some(ticket))
+        Ok(ticket)
     }
 
     /// Stores a command into its slot, unfenced.

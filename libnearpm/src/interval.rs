@@ -35,7 +35,7 @@ impl IntervalSet {
     }
 
     /// The ranges, rising.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
         self.ranges.iter().map(|&(start, end)| start..end)
     }
 
@@ -55,7 +55,10 @@ impl IntervalSet {
     #[inline]
     pub fn covers(&self, range: &Range<u64>) -> bool {
         range.is_empty()
-            || self.ranges.get(self.behind(range.start)).is_some_and(|&(start, end)| start <= range.start && range.end <= end)
+            || self
+                .ranges
+                .get(self.behind(range.start))
+                .is_some_and(|&(start, end)| start <= range.start && range.end <= end)
     }
 
     /// Adds the parts of `range` that are not in the set to `gaps`, rising.

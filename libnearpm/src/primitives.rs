@@ -72,7 +72,7 @@ impl ThreadLane {
     fn log_old(&mut self, medium: &Medium, kind: EntryKind, ranges: &[(u64, u64)]) -> Result<(), Error> {
         self.old_log()?;
         let mut reserved = Vec::new();
-        self.lane.reserve(ranges.iter().copied(), &mut reserved)?;
+        self.lane.reserve(medium, ranges.iter().copied(), &mut reserved)?;
         let (txid, entries, _) = self.old_log()?;
         entries.extend_from_slice(&reserved);
         // The program stores as it likes, so that any line may be dirty.
@@ -155,7 +155,7 @@ impl ThreadLane {
             });
         };
         let mut reserved = Vec::new();
-        self.lane.reserve([(offset, value.len() as u64)], &mut reserved)?;
+        self.lane.reserve(medium, [(offset, value.len() as u64)].into_iter(), &mut reserved)?;
         let common = self.lane.entry_head(EntryKind::Redo, *txid);
         let mut at = 0;
         for entry in &reserved {

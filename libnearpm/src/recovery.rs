@@ -2,21 +2,23 @@
 //! repeated at any point.
 //!
 //! For each lane that was ever used:
-//! 1. its ring is scanned line by line: an entry is one whose seal holds, whose pool and thread are these, and
+//! 1. its ring is scanned line by line, as far as it was ever used (the extent word): an entry is one whose seal holds, whose pool and thread are these, and
 //!    which lies in the slot that its sequence names; anything else is a hole;
 //! 2. if a redo log was committed and not marked as applied, its values are stored again;
 //! 3. undo entries and checkpoints above the epoch word are restored, newest first, exactly their bytes;
 //! 4. when all of this is durable, the applied word is set, and the epoch word rises to the highest identifier that
-//!    the ring shows, so that none is used twice.
+//!    the ring shows, so that none is used twice. From then on no entry counts that is in the ring, so that its extent begins
+//!    anew.
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
-    ENTRY_MAGIC, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED,
-    entry_bytes, entry_data, sequence_parts,
+    ENTRY_MAGIC, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED,
+    RING_REDO_COMMITTED, entry_bytes, entry_data, sequence_parts,
 };
 use nearpm_interface::seal;
 
 use crate::error::Error;
+use crate::lane::INITIAL_EXTENT;
 use crate::memory::Medium;
 
 /// What the recovery at open found and did.
@@ -84,9 +86,14 @@ impl Ring {
             seal::open_word(medium.load_word(offset + at)).ok_or(Error::Corrupt { what, offset: offset + at })
         };
         let (epoch, committed, applied) = (word(RING_EPOCH)?, word(RING_REDO_COMMITTED)?, word(RING_REDO_APPLIED)?);
-        medium.invalidate(offset, head.ring_bytes.into());
+        // Rings of before the extent word have 0 there.
+        let extent = match medium.load_word(offset + RING_EXTENT) {
+            0 => head.ring_bytes.into(),
+            _ => word(RING_EXTENT)?.clamp(RING_HEAD_BYTES, head.ring_bytes.into()),
+        };
+        medium.invalidate(offset, extent);
         medium.fence()?;
-        let bytes = medium.load_vec(offset, head.ring_bytes.into());
+        let bytes = medium.load_vec(offset, extent);
         let mut ring = Ring { thread, offset, epoch, committed, applied, bytes, entries: Vec::new(), torn: 0 };
         ring.scan(head.pool);
         Ok(Some(ring))
@@ -126,6 +133,8 @@ impl Ring {
         self.put_word(medium, RING_REDO_APPLIED, self.applied, self.committed);
         medium.drain()?;
         self.put_word(medium, RING_EPOCH, self.epoch, last_txid);
+        medium.drain()?;
+        self.put_word(medium, RING_EXTENT, self.bytes.len() as u64, INITIAL_EXTENT);
         medium.drain()?;
         medium.invalidate(self.offset, RING_HEAD_BYTES);
         medium.fence()?;

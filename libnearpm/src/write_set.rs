@@ -49,10 +49,25 @@ impl WriteSet {
 
     /// Adds bytes, in the place of earlier ones.
     pub fn insert(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+        self.add(medium, place, data, |_| u64::MAX);
+    }
+
+    /// Adds bytes where none were written.
+    pub fn complete(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+        self.add(medium, place, data, |written| !written);
+    }
+
+    /// Adds bytes, of each line those that `wanted` picks, given what was written.
+    fn add(&mut self, medium: &Medium, place: u64, data: &[u8], wanted: impl Fn(u64) -> u64) {
         for (line, inside, part) in split(place, data.len() as u64) {
             let new = self.lines.entry(line).or_insert(NewLine { bytes: [0; LINE], written: 0 });
-            new.written |= mask(&inside);
-            new.bytes[inside].copy_from_slice(&data[part]);
+            let added = mask(&inside) & wanted(new.written);
+            for (at, &byte) in inside.zip(&data[part]) {
+                if added >> at & 1 == 1 {
+                    new.bytes[at] = byte;
+                }
+            }
+            new.written |= added;
             medium.charge(Work::CachedLines(1));
         }
     }
@@ -123,16 +138,17 @@ mod tests {
     proptest! {
         #[test]
         fn runs_and_patches_are_what_was_written_and_nothing_else(
-            writes in prop::collection::vec((0u64..300, prop::collection::vec(any::<u8>(), 1..90)), 0..12),
+            writes in prop::collection::vec((0u64..300, prop::collection::vec(any::<u8>(), 1..90), any::<bool>()), 0..12),
             probe in (0u64..300, 1usize..90),
         ) {
             let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(64))));
             let mut set = WriteSet::default();
             let mut model = vec![None; 400];
-            for (place, data) in &writes {
-                set.insert(&medium, *place, data);
+            for (place, data, over) in &writes {
+                if *over { set.insert(&medium, *place, data) } else { set.complete(&medium, *place, data) }
                 for (n, &byte) in data.iter().enumerate() {
-                    model[*place as usize + n] = Some(byte);
+                    let known = &mut model[*place as usize + n];
+                    *known = if *over { Some(byte) } else { known.or(Some(byte)) };
                 }
             }
             let mut found = vec![None; 400];

@@ -259,14 +259,18 @@ impl Executor for CardExecutor {
         }
     }
 
-    fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
-        if self.waiting.is_empty() {
-            return medium.fence();
-        }
-        // The fence behind the commands is one for the stores before them too.
-        let posted = self.post_all(medium, &self.waiting, false);
+    fn send(&mut self, medium: &Medium) -> Result<(), Error> {
+        count(&medium.counters.commands, self.waiting.len() as u64);
+        let posted = self.card.post_unfenced(self.page, &self.waiting);
         self.waiting.clear();
-        posted.map(drop)
+        Ok(posted?)
+    }
+
+    fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
+        if !self.waiting.is_empty() {
+            self.send(medium)?;
+        }
+        medium.fence()
     }
 
     fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error> {

@@ -73,6 +73,10 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
+    fn send(&mut self, _: &Medium) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
         medium.fence()
     }

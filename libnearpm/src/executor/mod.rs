@@ -54,6 +54,9 @@ pub(crate) trait Executor: Send {
     /// Makes everything that was committed asynchronously durable.
     fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
 
+    /// Sends what waits to be sent; the caller lets a barrier follow before it waits or returns to the program.
+    fn send(&mut self, medium: &Medium) -> Result<(), Error>;
+
     /// Sends what waits to be sent, and fences: commands, stores and write-backs of before come ahead of everything later.
     fn barrier(&mut self, medium: &Medium) -> Result<(), Error>;
 

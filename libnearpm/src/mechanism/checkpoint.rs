@@ -49,7 +49,7 @@ impl Protocol for Checkpoint {
         }
         if !pages.is_empty() {
             let mut entries = Vec::new();
-            cx.lane.reserve(pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
+            cx.lane.reserve(&cx.medium, pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
             let txid = match self.txid {
                 Some(txid) => txid,
                 None => *self.txid.insert(cx.lane.next_txid()),

@@ -35,16 +35,21 @@ pub(crate) struct Redo {
 }
 
 impl Redo {
-    /// Loads from memory as it is when every committed log is applied.
+    /// Loads what the open transaction sees.
     fn load(&mut self, cx: &mut Context, place: u64, data: &mut [u8]) -> Result<(), Error> {
-        if cx.lane.executor.writes_around_the_cache() {
-            let Context { medium, lane, .. } = cx;
-            Cached { cache: &mut self.cache, medium, executor: &mut *lane.executor }.load(place, data)?;
-        } else {
-            cx.medium.load_checked(place, data)?;
-        }
+        self.load_old(cx, place, data)?;
         self.writes.patch(&cx.medium, place, data);
         Ok(())
+    }
+
+    /// Loads from memory as it is when every committed log is applied.
+    fn load_old(&mut self, cx: &mut Context, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        if cx.lane.executor.writes_around_the_cache() {
+            let Context { medium, lane, .. } = cx;
+            Cached { cache: &mut self.cache, medium, executor: &mut *lane.executor }.load(place, data)
+        } else {
+            cx.medium.load_checked(place, data)
+        }
     }
 
     /// Stores whole lines that need no log.
@@ -63,8 +68,8 @@ impl Redo {
         for range in std::mem::take(&mut self.declared) {
             let Some(hull) = self.writes.hull(&range) else { continue };
             let mut bytes = vec![0; (hull.end - hull.start) as usize];
-            self.load(cx, hull.start, &mut bytes)?;
-            self.writes.insert(&cx.medium, hull.start, &bytes);
+            self.load_old(cx, hull.start, &mut bytes)?;
+            self.writes.complete(&cx.medium, hull.start, &bytes);
         }
         Ok(())
     }

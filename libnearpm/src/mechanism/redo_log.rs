@@ -66,10 +66,10 @@ impl RedoLog {
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
         let mut entries = Vec::new();
-        let former = match cx.lane.reserve(ranges(), &mut entries) {
+        let former = match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
             Err(Error::TooLarge { .. }) if self.published => {
                 self.settle(cx)?;
-                cx.lane.reserve(ranges(), &mut entries)?;
+                cx.lane.reserve(&cx.medium, ranges(), &mut entries)?;
                 0
             }
             other => {
@@ -77,6 +77,8 @@ impl RedoLog {
                 former
             }
         };
+        // What the former log applies travels while the entries are made. It does not depend on them, nor they on it.
+        cx.lane.executor.send(&cx.medium)?;
         let txid = cx.lane.next_txid();
         let common = cx.lane.entry_head(EntryKind::Redo, txid);
         let mut at = 0;
@@ -90,7 +92,7 @@ impl RedoLog {
         let counters = &cx.medium.counters;
         count(&counters.log_entries, entries.len() as u64);
         count(&counters.bytes_by_cpu, at as u64);
-        // What the former log applies is sent before the commit word moves on, too.
+        // Both are ahead of the commit word.
         cx.lane.executor.barrier(&cx.medium)?;
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())

@@ -9,14 +9,14 @@
 
 use std::ops::Range;
 
-use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES};
+use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::EntryKind;
 
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::Word;
 use crate::interval::IntervalSet;
-use crate::lane::Entry;
+use crate::lane::{Entry, log_bytes};
 use crate::options::Durability;
 use crate::write_set::WriteSet;
 
@@ -46,14 +46,6 @@ pub(crate) struct Undo {
 
 fn lines(start: u64, end: u64) -> Range<u64> {
     start / LINE_U64 * LINE_U64..end.next_multiple_of(LINE_U64)
-}
-
-/// Log bytes of a range.
-fn log_bytes(range: &Range<u64>) -> u64 {
-    // A range above the longest command has several entries, which may share a line.
-    let entries = (range.end - range.start).div_ceil(MAX_COMMAND_BYTES.into());
-    let lines = lines(range.start, range.end);
-    lines.end - lines.start + (2 * entries - 1) * LINE_U64
 }
 
 impl Undo {
@@ -89,10 +81,10 @@ impl Undo {
     /// Logs what will be stored to, all entries under one fence.
     fn log(&mut self, cx: &mut Context) -> Result<(), Error> {
         let ranges = || self.logged.iter().map(|r| (r.start, r.end - r.start));
-        match cx.lane.reserve(ranges(), &mut self.entries) {
+        match cx.lane.reserve(&cx.medium, ranges(), &mut self.entries) {
             Err(Error::TooLarge { .. }) if self.unreleased => {
                 Self::release(cx, &mut self.unreleased)?;
-                cx.lane.reserve(ranges(), &mut self.entries)?;
+                cx.lane.reserve(&cx.medium, ranges(), &mut self.entries)?;
             }
             other => other?,
         }

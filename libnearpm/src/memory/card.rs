@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nearpm_driver::pci::{Caching, Mapping, Work};
-use nearpm_interface::geometry::LINE;
 use nearpm_driver::{Card, CardError};
+use nearpm_interface::geometry::LINE;
 
 use super::{Memory, check_range};
 use crate::error::Error;

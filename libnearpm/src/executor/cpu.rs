@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data};
+use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data, lines_of};
 use nearpm_interface::seal;
 
 use super::{Executor, Publication, Word};
@@ -63,6 +63,7 @@ impl Executor for CpuExecutor {
         let mut at = 0;
         for entry in publication.entries {
             let value = &publication.values[at..at + entry.length as usize];
+            medium.charge(Work::CachedLines(lines_of(entry.offset, entry.length)));
             medium.put(entry.offset, value);
             count(&medium.counters.bytes_by_cpu, entry.length.into());
             at += entry.length as usize;

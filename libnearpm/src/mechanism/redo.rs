@@ -141,15 +141,21 @@ impl Protocol for Redo {
         for (place, bytes) in self.writes.runs() {
             values.push(place, bytes);
         }
-        if values.ranges.is_empty() { Ok(()) } else { self.log.prepare(cx, values) }
+        if values.ranges.is_empty() {
+            return Ok(());
+        }
+        self.log.prepare(cx, values)?;
+        if cx.lane.executor.writes_around_the_cache() {
+            // While the entries leave. Nobody reads before the transaction has ended, one way or the other.
+            let values = self.log.values().into_iter().flat_map(Values::iter);
+            values.for_each(|(place, value)| self.cache.update(&cx.medium, place, value));
+        }
+        cx.lane.executor.barrier(&cx.medium)
     }
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {
-        let values = self.log.publish(cx, false, durability)?;
-        let wrote = !values.ranges.is_empty();
-        if cx.lane.executor.writes_around_the_cache() {
-            values.iter().for_each(|(place, value)| self.cache.update(&cx.medium, place, value));
-        }
+        let wrote = self.log.values().is_some();
+        self.log.publish(cx, false, durability)?;
         self.forget();
         match durability {
             Durability::Durable => {
@@ -172,7 +178,11 @@ impl Protocol for Redo {
             cx.medium.write_back(range.start, range.end - range.start);
         }
         self.forget();
-        self.log.discard();
+        if self.log.values().is_some() {
+            // The copies have the new values already.
+            self.cache.clear();
+            self.log.discard();
+        }
         Ok(())
     }
 

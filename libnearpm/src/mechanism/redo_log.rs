@@ -61,7 +61,7 @@ pub(crate) struct RedoLog {
 }
 
 impl RedoLog {
-    /// Writes the entries and makes them durable. Nothing counts before [`RedoLog::publish`].
+    /// Writes the entries; the caller lets a barrier follow, which makes them durable. Nothing counts before [`RedoLog::publish`].
     pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
@@ -92,15 +92,13 @@ impl RedoLog {
         let counters = &cx.medium.counters;
         count(&counters.log_entries, entries.len() as u64);
         count(&counters.bytes_by_cpu, at as u64);
-        // Both are ahead of the commit word.
-        cx.lane.executor.barrier(&cx.medium)?;
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())
     }
 
-    /// Passes the commit point and begins to apply. Gives what becomes of memory.
-    pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<Values, Error> {
-        let Some(log) = self.prepared.take() else { return Ok(Values::default()) };
+    /// Passes the commit point and begins to apply.
+    pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
+        let Some(log) = self.prepared.take() else { return Ok(()) };
         let publication = Publication {
             committed: Word { offset: cx.lane.committed_word(), txid: log.txid },
             applied: Word { offset: cx.lane.applied_word(), txid: log.txid },
@@ -112,12 +110,17 @@ impl RedoLog {
         cx.lane.executor.publish(&cx.medium, publication, durability)?;
         self.published = true;
         cx.lane.release(log.former);
-        Ok(log.values)
+        Ok(())
     }
 
     /// Forgets entries that were prepared: they never count, because their identifier is never committed.
     pub fn discard(&mut self) {
         self.prepared = None;
+    }
+
+    /// What memory becomes if the log that was prepared is published.
+    pub fn values(&self) -> Option<&Values> {
+        self.prepared.as_ref().map(|log| &log.values)
     }
 
     /// Waits until the published log is applied, and gives its slots back. On return memory can be used through the processor's

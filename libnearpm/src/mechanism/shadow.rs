@@ -86,6 +86,7 @@ impl Shadow {
             values.push(offset, &word.to_le_bytes());
         }
         self.log.prepare(cx, values)?;
+        cx.lane.executor.barrier(&cx.medium)?;
         self.log.publish(cx, true, Durability::Durable)?;
         self.cache.unpin();
         count(&cx.medium.counters.epochs, 1);

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::executor::Word;
 use crate::interval::IntervalSet;
 use crate::lane::{Entry, log_bytes};
+use crate::memory::Work;
 use crate::options::Durability;
 use crate::write_set::WriteSet;
 
@@ -113,6 +114,25 @@ impl Undo {
         self.entries.clear();
     }
 
+    /// Keeps the new values of what is logged, and stores the others.
+    fn put(&mut self, cx: &Context, offset: u64, data: &[u8], logged: &[Range<u64>]) {
+        let mut logged = logged.iter().peekable();
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            let data = &data[part];
+            let part = |range: Range<u64>| &data[(range.start - place) as usize..(range.end - place) as usize];
+            let end = place + data.len() as u64;
+            let mut at = place;
+            while at < end {
+                let next = logged.next_if(|r| place <= r.start && r.end <= end).cloned().unwrap_or(end..end);
+                if at < next.start {
+                    self.store(cx, at, part(at..next.start));
+                }
+                self.writes.insert(&cx.medium, next.start, part(next.clone()));
+                at = next.end;
+            }
+        }
+    }
+
     /// Stores in memory.
     fn store(&mut self, cx: &Context, place: u64, data: &[u8]) {
         self.stored.insert(lines(place, place + data.len() as u64));
@@ -137,29 +157,11 @@ impl Protocol for Undo {
             self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
         }
         let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
-        self.gaps = gaps;
-        noted?;
-        let mut gaps = self.gaps.iter();
-        let mut gap = gaps.next();
-        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            let data = &data[part];
-            let end = place + data.len() as u64;
-            let mut at = place;
-            while at < end {
-                let logged = gap.filter(|g| place <= g.start && g.start < end).cloned().unwrap_or(end..end);
-                if at < logged.start {
-                    self.stored.insert(lines(at, logged.start));
-                    cx.medium.store(at, &data[(at - place) as usize..(logged.start - place) as usize]);
-                }
-                if !logged.is_empty() {
-                    let new = &data[(logged.start - place) as usize..(logged.end - place) as usize];
-                    self.writes.insert(&cx.medium, logged.start, new);
-                    gap = gaps.next();
-                }
-                at = logged.end;
-            }
+        if noted.is_ok() {
+            self.put(cx, offset, data, &gaps);
         }
-        Ok(())
+        self.gaps = gaps;
+        noted
     }
 
     /// The declared ranges are logged whole, each by one entry.
@@ -186,7 +188,10 @@ impl Protocol for Undo {
         if !self.logged.is_empty() {
             self.log(cx)?;
             let writes = std::mem::take(&mut self.writes);
-            writes.runs().for_each(|(place, data)| self.store(cx, place, data));
+            for (place, data) in writes.runs() {
+                cx.medium.charge(Work::CachedLines(1));
+                self.store(cx, place, data);
+            }
             self.writes = writes;
         }
         if self.stored.is_empty() {

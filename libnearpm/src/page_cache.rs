@@ -205,3 +205,147 @@ impl Cached<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::executor::CpuExecutor;
+    use crate::memory::{Backing, Memory, VolatileMemory};
+    use proptest::prelude::*;
+
+    const BYTES: u64 = 4 * PAGE_BYTES;
+
+    /// A processor that keeps a copy of all memory, drops it at a fence and not before, and loads it again at once. A command
+    /// makes every byte 2, as soon as a fence has sent it and no sooner.
+    #[derive(Default)]
+    struct Speculative(Arc<Mutex<State>>);
+
+    #[derive(Default)]
+    struct State {
+        dropping: bool,
+        copy: u8,
+        card: u8,
+        dropped: Vec<u64>,
+    }
+
+    impl Memory for Speculative {
+        fn bytes(&self) -> u64 {
+            BYTES
+        }
+        fn load(&self, _: u64, data: &mut [u8]) {
+            data.fill(self.0.lock().unwrap().copy);
+        }
+        fn store(&self, _: u64, _: &[u8]) {}
+        fn write_back(&self, _: u64, _: u64) {}
+        fn fence(&self) -> Result<(), Error> {
+            let mut state = self.0.lock().unwrap();
+            if std::mem::take(&mut state.dropping) {
+                state.copy = state.card;
+            }
+            state.card = 2;
+            Ok(())
+        }
+        fn invalidate(&self, offset: u64, bytes: u64) {
+            let mut state = self.0.lock().unwrap();
+            state.dropping = true;
+            state.dropped.extend((offset..offset + bytes).step_by(LINE));
+        }
+    }
+
+    /// Barrier, drop, fence, load: in any other order what speculation brings back is loaded.
+    #[test]
+    fn a_line_is_loaded_behind_the_commands_however_the_processor_speculates() {
+        let speculative = Speculative::default();
+        *speculative.0.lock().unwrap() = State { copy: 1, card: 1, ..State::default() };
+        let state = speculative.0.clone();
+        let medium = Medium::new(Backing::Other(Box::new(speculative)));
+        let mut cache = PageCache::default();
+        let mut cached = Cached { cache: &mut cache, medium: &medium, executor: &mut CpuExecutor::default() };
+        let mut byte = [0];
+        cached.load(PAGE_BYTES + 200, &mut byte).unwrap();
+        assert_eq!(byte, [2]);
+        assert_eq!(state.lock().unwrap().dropped, [PAGE_BYTES + 192], "one line was asked for");
+    }
+
+    /// Nothing in front of the card but memory: the copies are memory, whatever is forgotten on the way.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Load { place: u64, bytes: usize },
+        Store { place: u64, data: Vec<u8> },
+        Cut,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let place = PAGE_BYTES - 200..PAGE_BYTES + 200;
+        prop_oneof![
+            3 => (place.clone(), 1usize..150).prop_map(|(place, bytes)| Step::Load { place, bytes }),
+            3 => (place, prop::collection::vec(any::<u8>(), 1..150)).prop_map(|(place, data)| Step::Store { place, data }),
+            1 => Just(Step::Cut),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn copies_of_moved_pages_are_what_was_there_and_what_was_stored(steps in prop::collection::vec(step(), 1..40)) {
+            let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(BYTES as usize))));
+            let mut model: Vec<u8> = (0..2 * PAGE_BYTES).map(|n| n as u8).collect();
+            medium.store(0, &model);
+            let mut cache = PageCache::default();
+            let mut executor = CpuExecutor::default();
+            // Pages 0 and 1 move to 2 and 3 and back.
+            let mut home = 0;
+            let begin = |cache: &mut PageCache, home: &mut u64| {
+                let from = *home;
+                *home = 2 * PAGE_BYTES - from;
+                for page in [0, PAGE_BYTES] {
+                    cache.moves(from + page, *home + page);
+                }
+            };
+            begin(&mut cache, &mut home);
+            let mut dirty = std::collections::BTreeSet::new();
+            for step in steps {
+                let mut cached = Cached { cache: &mut cache, medium: &medium, executor: &mut executor };
+                match step {
+                    Step::Load { place, bytes } => {
+                        let mut data = vec![0; bytes];
+                        cached.load(home + place, &mut data).unwrap();
+                        prop_assert_eq!(&data[..], &model[place as usize..][..bytes]);
+                    }
+                    Step::Store { place, data } => {
+                        cached.store(home + place, &data).unwrap();
+                        model[place as usize..][..data.len()].copy_from_slice(&data);
+                        dirty.extend(place / LINE_U64..(place + data.len() as u64).div_ceil(LINE_U64));
+                    }
+                    Step::Cut => {
+                        // The card has copied the pages; then the lines are stored over that.
+                        let old = medium.load_vec(2 * PAGE_BYTES - home, 2 * PAGE_BYTES);
+                        medium.store(home, &old);
+                        for page in 0..2 {
+                            let lines = |n: &u64| (n / 64 == page).then_some(1u64 << (n % 64));
+                            let mask = dirty.iter().filter_map(lines).fold(0, |a, b| a | b);
+                            cache.pinned_lines(home + page * PAGE_BYTES, mask).for_each(|(at, line)| medium.stream(at, line));
+                        }
+                        cache.unpin();
+                        dirty.clear();
+                        prop_assert_eq!(&medium.load_vec(home, 2 * PAGE_BYTES), &model);
+                        begin(&mut cache, &mut home);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_cache_stays_small_and_keeps_what_is_pinned() {
+        let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(64))));
+        let mut cache = PageCache::default();
+        cache.moves(0, PAGE_BYTES);
+        for page in 2..3 * PAGES as u64 {
+            cache.update(&medium, page * PAGE_BYTES, &[1; LINE]);
+        }
+        assert_eq!(cache.pages.len(), PAGES);
+        assert!(cache.pages.contains_key(&PAGE_BYTES));
+    }
+}

@@ -159,6 +159,7 @@ impl Ring {
             let what = "a committed redo log is not whole";
             return Err(Error::Corrupt { what, offset: self.offset + RING_REDO_COMMITTED });
         }
+        Self::drop_lines(medium, &log)?;
         for (entry, at) in log {
             self.put(medium, head, &entry, at, head.table()..head.end(), report)?;
             report.redone += 1;
@@ -171,6 +172,7 @@ impl Ring {
         let kinds = [EntryKind::Undo as u8, EntryKind::Checkpoint as u8];
         let mut log: Vec<_> = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > self.epoch);
         log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));
+        Self::drop_lines(medium, &log)?;
         for (entry, at) in log {
             self.put(medium, head, &entry, at, head.heap()..head.end(), report)?;
             report.undone += 1;
@@ -180,6 +182,16 @@ impl Ring {
 
     fn of_kind(&self, wanted: impl Fn(&EntryHead) -> bool) -> Vec<(EntryHead, usize)> {
         self.entries.iter().filter(|(e, _)| wanted(e)).copied().collect()
+    }
+
+    /// Drops what the cache holds of the lines that will be stored to: a process that died may have left them there from before a
+    /// command wrote them, and a store would bring their neighbours' old bytes back.
+    fn drop_lines(medium: &Medium, log: &[(EntryHead, usize)]) -> Result<(), Error> {
+        let inside = |e: &&(EntryHead, usize)| e.0.offset.saturating_add(e.0.length.into()) <= medium.bytes();
+        for (entry, _) in log.iter().filter(inside) {
+            medium.invalidate(entry.offset, entry.length.into());
+        }
+        medium.fence()
     }
 
     /// Stores the data of an entry to where it belongs.

@@ -178,12 +178,8 @@ impl Protocol for Redo {
             cx.medium.write_back(range.start, range.end - range.start);
         }
         self.forget();
-        if self.log.values().is_some() {
-            // The copies have the new values already.
-            self.cache.clear();
-            self.log.discard();
-        }
-        Ok(())
+        // A log that could not be sent may be there or not, and the copies have its values already.
+        if self.log.values().is_some() { Err(Error::Poisoned) } else { Ok(()) }
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

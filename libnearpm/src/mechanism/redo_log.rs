@@ -113,11 +113,6 @@ impl RedoLog {
         Ok(())
     }
 
-    /// Forgets entries that were prepared: they never count, because their identifier is never committed.
-    pub fn discard(&mut self) {
-        self.prepared = None;
-    }
-
     /// What memory becomes if the log that was prepared is published.
     pub fn values(&self) -> Option<&Values> {
         self.prepared.as_ref().map(|log| &log.values)

@@ -163,6 +163,16 @@ impl Card {
         self.page(page)?.post(&*self.function, command, notify)
     }
 
+    /// Posts commands on a page under one fence; see [`CommandPage::post_all`].
+    pub fn post_all(&self, page: usize, commands: &[Command], notify: bool) -> Result<Option<Ticket>, CardError> {
+        self.page(page)?.post_all(&*self.function, commands, notify)
+    }
+
+    /// Posts commands on a page and leaves the fence to the caller; see [`CommandPage::post_unfenced`].
+    pub fn post_unfenced(&self, page: usize, commands: &[Command]) -> Result<(), CardError> {
+        self.page(page)?.post_unfenced(&*self.function, commands, false).map(drop)
+    }
+
     /// Waits until a command has retired; see [`CommandPage::wait`].
     pub fn wait(&self, ticket: Ticket) -> Result<(), CardError> {
         self.page(ticket.page)?.wait(&*self.function, ticket)

@@ -6,14 +6,15 @@
 //!   ([`CREDITS`] is below the number of slots);
 //! - between two drains at most [`HISTORY`] commands are posted, and the completion ring has more
 //!   records than that, so that the card never overwrites a record that was not read;
-//! - posting ends with a fence: the command is in the link before anything that the caller stores later.
+//! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
+//!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
 
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, SLOTS_PER_PAGE};
 
 use crate::error::{CardError, CommandError, CommandFailure};
-use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction, Work};
 use crate::registers::Registers;
 
 /// How a command's 64 bytes reach the card. Each mode works on each card; they differ in cost.
@@ -40,6 +41,10 @@ impl Posting {
 
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
+/// Commands of a call that lie in the processor's buffers between two fences: fewer than the slots, so that no slot is
+/// written again before its command has left.
+const UNFENCED: usize = 8;
+const _: () = assert!(UNFENCED < SLOTS_PER_PAGE);
 /// Commands whose bytes are remembered, so that a failure can name what failed.
 pub const HISTORY: u64 = 1024;
 /// Log2 of the records of a completion ring.
@@ -177,7 +182,52 @@ impl CommandPage {
     /// everything that this thread stores later; it is durable after [`CommandPage::read_back`].
     pub fn post(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
         self.poll();
+        let ticket = self.enqueue(function, command, notify)?;
+        self.window.fence();
+        Ok(ticket)
+    }
+
+    /// Posts several commands under one fence and gives the ticket of the last one, `None` where there are none. With
+    /// `notify` the card answers the last one with a completion record.
+    ///
+    /// On return all of them are in the link, ahead of everything that this thread stores later. Among themselves
+    /// they may arrive in any order, so that none may depend on another one of the same call.
+    pub fn post_all(
+        &mut self,
+        function: &dyn PciFunction,
+        commands: &[Command],
+        notify: bool,
+    ) -> Result<Option<Ticket>, CardError> {
+        let ticket = self.post_unfenced(function, commands, notify)?;
+        self.window.fence();
+        Ok(ticket)
+    }
+
+    /// The same without the last fence: the commands may lie in the processor's buffers. The thread has to fence, through any
+    /// mapping, before it waits for anything, gives up a lock, or stores to what they cover.
+    pub fn post_unfenced(
+        &mut self,
+        function: &dyn PciFunction,
+        commands: &[Command],
+        notify: bool,
+    ) -> Result<Option<Ticket>, CardError> {
+        self.poll();
+        let mut ticket = None;
+        for (n, &command) in commands.iter().enumerate() {
+            if n > 0 && n.is_multiple_of(UNFENCED) {
+                self.window.fence();
+            }
+            let last = n + 1 == commands.len();
+            ticket = Some(self.enqueue(function, command, notify && last)?);
+        }
+        Ok(ticket)
+    }
+
+    /// Stores a command into its slot, unfenced.
+    fn enqueue(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
         if self.posted - self.drained >= HISTORY {
+            // What lies in a write-combining buffer is never taken.
+            self.window.fence();
             self.drain(function)?;
         }
         self.wait_for_credit(function)?;
@@ -185,6 +235,7 @@ impl CommandPage {
         let flags = if notify && self.ring.is_some() { FLAG_COMPLETE } else { 0 };
         let command = Command { tag: number as u32, flags, ..command };
         let bytes = command.encode();
+        self.window.charge(Work::Checksum(bytes.len() as u64));
         let slot = (number % SLOTS_PER_PAGE as u64) * LINE as u64;
         match self.posting {
             Posting::Line => self.window.store_line(slot, &bytes),
@@ -195,7 +246,6 @@ impl CommandPage {
                 }
             }
         }
-        self.window.fence();
         self.history[(number % HISTORY) as usize] = (command, Outcome::Unknown);
         self.posted += 1;
         Ok(Ticket { page: self.number, number })
@@ -210,6 +260,7 @@ impl CommandPage {
         let start = function.now_ns();
         loop {
             let progress = self.progress()?;
+            self.taken = self.taken.max(self.drained + progress.taken());
             if progress.bad() > self.bad_seen {
                 self.drain(function)?;
             }
@@ -380,6 +431,8 @@ impl CommandPage {
         if self.posted - self.taken < CREDITS {
             return Ok(());
         }
+        // What lies in a write-combining buffer is never taken.
+        self.window.fence();
         let start = function.now_ns();
         loop {
             self.poll();

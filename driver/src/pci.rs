@@ -20,6 +20,15 @@ pub enum Caching {
     WriteBack,
 }
 
+/// Work of the processor beside its accesses to the card. It takes time by itself on a real host; a simulated one is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// So many accesses to a line of ordinary memory that is in the processor's cache.
+    CachedLines(u64),
+    /// CRC-32C of so many bytes.
+    Checksum(u64),
+}
+
 /// A window on a BAR. Offsets count from the start of the window.
 ///
 /// An access to a card that has gone (surprise removal, power cut) reads all ones and writes
@@ -42,6 +51,8 @@ pub trait Mapping: Send + Sync {
     /// Earlier stores and write-backs of this thread enter the link before later ones (`sfence`).
     /// Posted writes may still be on their way to the card: a fence gives order, not durability.
     fn fence(&self);
+    /// Accounts for work that the mapping does not see, in the time of a simulated host.
+    fn charge(&self, _work: Work) {}
 }
 
 /// Host memory that the card may write by DMA.

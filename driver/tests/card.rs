@@ -271,3 +271,31 @@ fn windows_and_pages_beyond_the_card_are_refused() {
     assert!(matches!(card.post(4, log(0, 0), false), Err(CardError::BeyondCard { .. })));
     card.shut_down().unwrap();
 }
+
+#[test]
+fn commands_that_share_a_fence_all_arrive_before_a_later_store() {
+    for posting in [Posting::Line, Posting::WriteCombining, Posting::Uncached] {
+        for seed in 0..20 {
+            let mock = MockCard::new(MockOptions { seed, ..MockOptions::default() });
+            let card = open(&mock, posting);
+            card.map_pool(mapping()).unwrap();
+            let window = card.window(POOLS_BASE..POOLS_BASE + (1 << 20), Caching::WriteCombining).unwrap();
+            // More than there are slots on a page.
+            let logs: Vec<Command> = (0..40).map(|n| log(512 * 1024 + 64 * n, n)).collect();
+            let last = card.post_all(1, &logs, true).unwrap().expect("the last command has a ticket");
+            for n in 0..40 {
+                window.store(512 * 1024 + 64 * n, &[9; 8]);
+            }
+            window.fence();
+            card.drain(1).unwrap();
+            card.wait(last).unwrap();
+            assert!(card.post_all(1, &[], true).unwrap().is_none());
+            let medium = mock.power_cut();
+            for n in 0..40 {
+                let data = POOLS_BASE as usize + RING as usize + 256 + n % 64 * 128 + LINE;
+                assert_eq!(medium[data..data + 8], [0; 8], "{posting:?}, seed {seed}: log {n} holds the old value");
+                assert_eq!(medium[(POOLS_BASE + 512 * 1024) as usize + 64 * n..][..8], [9; 8]);
+            }
+        }
+    }
+}

@@ -26,6 +26,9 @@ pub const RING_REDO_COMMITTED: u64 = LINE_U64;
 /// Offset in the ring of the redo applied word: the last transaction whose redo log was applied.
 /// Redo entries of the committed transaction count only above it.
 pub const RING_REDO_APPLIED: u64 = 2 * LINE_U64;
+/// Offset in the ring of the extent word ([`seal::seal_word`] of a number of bytes): log entries lie in so many bytes from the ring's start.
+/// 0 stands for the whole ring.
+pub const RING_EXTENT: u64 = 3 * LINE_U64;
 
 /// Magic of an [`EntryHead`]: "NPLE".
 pub const ENTRY_MAGIC: u32 = u32::from_le_bytes(*b"NPLE");

@@ -17,12 +17,25 @@ impl IntervalSet {
         self.ranges.clear();
     }
 
+    /// Ranges.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Makes the set one range, from the first byte to the last.
+    pub fn join(&mut self) {
+        if let (Some(&(start, _)), Some(&(_, end))) = (self.ranges.first(), self.ranges.last()) {
+            self.ranges.clear();
+            self.ranges.push((start, end));
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The ranges, rising.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
         self.ranges.iter().map(|&(start, end)| start..end)
     }
 
@@ -36,6 +49,16 @@ impl IntervalSet {
     #[inline]
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
         self.ranges.get(self.behind(range.start)).is_some_and(|&(start, _)| start < range.end)
+    }
+
+    /// Whether every byte of `range` is in the set.
+    #[inline]
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        range.is_empty()
+            || self
+                .ranges
+                .get(self.behind(range.start))
+                .is_some_and(|&(start, end)| start <= range.start && range.end <= end)
     }
 
     /// Adds the parts of `range` that are not in the set to `gaps`, rising.
@@ -100,6 +123,7 @@ mod tests {
             let range = probe.0..probe.0 + probe.1;
             let inside = &model[range.start as usize..range.end as usize];
             prop_assert_eq!(set.overlaps(&range), inside.contains(&true));
+            prop_assert_eq!(set.covers(&range), !inside.contains(&false));
             let mut gaps = Vec::new();
             set.gaps(&range, &mut gaps);
             for byte in range {

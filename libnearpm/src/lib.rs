@@ -41,11 +41,13 @@ mod lane;
 mod mechanism;
 pub mod memory;
 mod options;
+mod page_cache;
 mod pool;
 mod primitives;
 mod recovery;
 mod statistics;
 mod transaction;
+mod write_set;
 
 pub use error::{Error, Problem};
 pub use memory::Survives;

@@ -72,7 +72,7 @@ impl ThreadLane {
     fn log_old(&mut self, medium: &Medium, kind: EntryKind, ranges: &[(u64, u64)]) -> Result<(), Error> {
         self.old_log()?;
         let mut reserved = Vec::new();
-        self.lane.reserve(ranges.iter().copied(), &mut reserved)?;
+        self.lane.reserve(medium, ranges.iter().copied(), &mut reserved)?;
         let (txid, entries, _) = self.old_log()?;
         entries.extend_from_slice(&reserved);
         // The program stores as it likes, so that any line may be dirty.
@@ -155,12 +155,12 @@ impl ThreadLane {
             });
         };
         let mut reserved = Vec::new();
-        self.lane.reserve([(offset, value.len() as u64)], &mut reserved)?;
+        self.lane.reserve(medium, [(offset, value.len() as u64)].into_iter(), &mut reserved)?;
         let common = self.lane.entry_head(EntryKind::Redo, *txid);
         let mut at = 0;
         for entry in &reserved {
             let value = &value[at..at + entry.length as usize];
-            medium.put(entry.slot, &entry.head(&common).encode(value));
+            medium.stream(entry.slot, &entry.head(&common).encode(value));
             at += entry.length as usize;
         }
         count(&medium.counters.log_entries, reserved.len() as u64);
@@ -181,6 +181,7 @@ impl ThreadLane {
             entries: &entries,
             values: &values,
             switches: false,
+            dirty: true,
         };
         self.lane.executor.publish(medium, publication, Durability::Durable)?;
         self.log = Log::Applied { entries };
@@ -332,6 +333,7 @@ impl Pool {
         let (mut inner, _owner) = self.lock()?;
         self.refuse_moved(&inner)?;
         check_raw(&inner, what, offset, bytes)?;
+        inner.share()?;
         call(&mut inner)
     }
 
@@ -346,6 +348,7 @@ impl Pool {
         if thread >= lanes {
             return Err(Error::NoLane { thread, lanes });
         }
+        inner.share()?;
         let mut lane = match inner.threads.remove(&thread) {
             Some(lane) => lane,
             None => self.open_thread(&inner, thread)?,

@@ -2,21 +2,23 @@
 //! repeated at any point.
 //!
 //! For each lane that was ever used:
-//! 1. its ring is scanned line by line: an entry is one whose seal holds, whose pool and thread are these, and
+//! 1. its ring is scanned line by line, as far as it was ever used (the extent word): an entry is one whose seal holds, whose pool and thread are these, and
 //!    which lies in the slot that its sequence names; anything else is a hole;
 //! 2. if a redo log was committed and not marked as applied, its values are stored again;
 //! 3. undo entries and checkpoints above the epoch word are restored, newest first, exactly their bytes;
 //! 4. when all of this is durable, the applied word is set, and the epoch word rises to the highest identifier that
-//!    the ring shows, so that none is used twice.
+//!    the ring shows, so that none is used twice. From then on no entry counts that is in the ring, so that its extent begins
+//!    anew.
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
-    ENTRY_MAGIC, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED,
-    entry_bytes, entry_data, sequence_parts,
+    ENTRY_MAGIC, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED,
+    RING_REDO_COMMITTED, entry_bytes, entry_data, sequence_parts,
 };
 use nearpm_interface::seal;
 
 use crate::error::Error;
+use crate::lane::INITIAL_EXTENT;
 use crate::memory::Medium;
 
 /// What the recovery at open found and did.
@@ -84,9 +86,14 @@ impl Ring {
             seal::open_word(medium.load_word(offset + at)).ok_or(Error::Corrupt { what, offset: offset + at })
         };
         let (epoch, committed, applied) = (word(RING_EPOCH)?, word(RING_REDO_COMMITTED)?, word(RING_REDO_APPLIED)?);
-        medium.invalidate(offset, head.ring_bytes.into());
+        // Rings of before the extent word have 0 there.
+        let extent = match medium.load_word(offset + RING_EXTENT) {
+            0 => head.ring_bytes.into(),
+            _ => word(RING_EXTENT)?.clamp(RING_HEAD_BYTES, head.ring_bytes.into()),
+        };
+        medium.invalidate(offset, extent);
         medium.fence()?;
-        let bytes = medium.load_vec(offset, head.ring_bytes.into());
+        let bytes = medium.load_vec(offset, extent);
         let mut ring = Ring { thread, offset, epoch, committed, applied, bytes, entries: Vec::new(), torn: 0 };
         ring.scan(head.pool);
         Ok(Some(ring))
@@ -127,6 +134,8 @@ impl Ring {
         medium.drain()?;
         self.put_word(medium, RING_EPOCH, self.epoch, last_txid);
         medium.drain()?;
+        self.put_word(medium, RING_EXTENT, self.bytes.len() as u64, INITIAL_EXTENT);
+        medium.drain()?;
         medium.invalidate(self.offset, RING_HEAD_BYTES);
         medium.fence()?;
         Ok(LaneState { last_txid, entries, formatted: true })
@@ -150,6 +159,7 @@ impl Ring {
             let what = "a committed redo log is not whole";
             return Err(Error::Corrupt { what, offset: self.offset + RING_REDO_COMMITTED });
         }
+        Self::drop_lines(medium, &log)?;
         for (entry, at) in log {
             self.put(medium, head, &entry, at, head.table()..head.end(), report)?;
             report.redone += 1;
@@ -162,6 +172,7 @@ impl Ring {
         let kinds = [EntryKind::Undo as u8, EntryKind::Checkpoint as u8];
         let mut log: Vec<_> = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > self.epoch);
         log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));
+        Self::drop_lines(medium, &log)?;
         for (entry, at) in log {
             self.put(medium, head, &entry, at, head.heap()..head.end(), report)?;
             report.undone += 1;
@@ -171,6 +182,16 @@ impl Ring {
 
     fn of_kind(&self, wanted: impl Fn(&EntryHead) -> bool) -> Vec<(EntryHead, usize)> {
         self.entries.iter().filter(|(e, _)| wanted(e)).copied().collect()
+    }
+
+    /// Drops what the cache holds of the lines that will be stored to: a process that died may have left them there from before a
+    /// command wrote them, and a store would bring their neighbours' old bytes back.
+    fn drop_lines(medium: &Medium, log: &[(EntryHead, usize)]) -> Result<(), Error> {
+        let inside = |e: &&(EntryHead, usize)| e.0.offset.saturating_add(e.0.length.into()) <= medium.bytes();
+        for (entry, _) in log.iter().filter(inside) {
+            medium.invalidate(entry.offset, entry.length.into());
+        }
+        medium.fence()
     }
 
     /// Stores the data of an entry to where it belongs.

@@ -26,6 +26,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Lets the program use memory behind the transactions.
+    pub fn share(&mut self) -> Result<(), Error> {
+        let shared = self.protocol.share(&mut self.cx);
+        self.poisoned |= shared.is_err();
+        shared
+    }
+
     pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {
         (&mut self.allocator, Session { cx: &mut self.cx, protocol: &mut *self.protocol })
     }
@@ -59,7 +66,8 @@ impl<'p> Tx<'p> {
         let (allocator, mut session) = self.inner.session();
         let prepared = allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
         if let Err(error) = prepared {
-            self.rollback()?;
+            // Why it failed is worth more than that the rollback failed too, which poisons the pool.
+            let _ = self.rollback();
             return Err(error);
         }
         self.ended = true;
@@ -124,6 +132,21 @@ impl<'p> Tx<'p> {
             Err(Error::TooLarge { .. }) => result,
             _ => self.doom(result),
         }
+    }
+
+    /// Says that this transaction is about to change parts of a range, so that the log may hold the range as one. Nothing
+    /// depends on it but speed; it pays where several writes go to one object.
+    ///
+    /// The whole range must belong to what the transaction changes: a rollback restores all of it.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the log has no room for it; the transaction may go on.
+    pub fn declare(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.check(offset, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.inner.protocol.declare(&mut self.inner.cx, offset, bytes)
     }
 
     /// Reads a little-endian 8-byte word.

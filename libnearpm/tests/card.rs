@@ -188,9 +188,10 @@ fn the_processor_keeps_a_pool_on_a_card_consistent_too() {
 /// The program's own stores may still be in the cache when it asks for a log: the log must hold them.
 #[test]
 fn a_log_captures_what_the_program_has_stored_and_not_flushed() {
-    for seed in 0..40 {
+    for seed in 0..80 {
         let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
-        let options = PoolOptions::new().engine(Engine::Card).lanes(2).ring_bytes(64 * 1024);
+        let engine = if seed % 2 == 0 { Engine::Card } else { Engine::Cpu };
+        let options = PoolOptions::new().engine(engine).lanes(2).ring_bytes(64 * 1024);
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
         let page = object / 4096 * 4096;
@@ -354,4 +355,67 @@ fn one_damaged_copy_of_the_table_is_survived_and_two_are_refused() {
     let after = Registered::new(MockCard::with_medium(mock(1), image), Posting::Line).unwrap();
     let error = nearpm::list(&after.name).unwrap_err().to_string();
     assert!(error.contains("corrupt"), "{error}");
+}
+
+/// The program stores beside redo transactions, through the cache that the applies go around: neither loses what the other wrote.
+#[test]
+fn stores_of_the_program_and_redo_transactions_see_each_other() {
+    for seed in 0..60 {
+        let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+        let options = PoolOptions::new().mechanism(Mechanism::Redo).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
+        for round in 1..6u8 {
+            // One line, in thirds: by a transaction, by a store, by a transaction that reads before.
+            pool.tx(|tx| tx.write(object, &[round; 16])).unwrap();
+            let mut found = [0; 16];
+            pool.load(object, &mut found).unwrap();
+            assert_eq!(found, [round; 16], "seed {seed}: the program does not see the transaction");
+            pool.store(object + 16, &[round; 16]).unwrap();
+            let found = pool.tx(|tx| {
+                let found = tx.read_vec(object + 16, 16)?;
+                tx.write(object + 32, &[round; 16])?;
+                Ok(found)
+            });
+            assert_eq!(found.unwrap(), [round; 16], "seed {seed}: the transaction does not see the store");
+            pool.tx(|tx| tx.write(object + 2048, &[round; 300])).unwrap();
+            pool.store(object + 16, &[round | 0x80; 16]).unwrap();
+            // The line is dirty now, and nobody reads it before it is changed again.
+            pool.tx(|tx| tx.write(object + 48, &[round; 16])).unwrap();
+            let line = pool.tx(|tx| tx.read_vec(object, 64)).unwrap();
+            assert_eq!(line[..16], [round; 16], "seed {seed}");
+            assert_eq!(line[16..32], [round | 0x80; 16], "seed {seed}");
+            assert_eq!(line[32..], [round; 32], "seed {seed}");
+        }
+        pool.flush(object, 64).unwrap();
+        pool.close().unwrap();
+        let medium = card.mock.power_cut();
+        let after = Registered::new(MockCard::with_medium(mock(seed), medium), Posting::Line).unwrap();
+        let pool = options.open(&after.pool("p")).unwrap();
+        let line = pool.tx(|tx| tx.read_vec(object, 64)).unwrap();
+        assert_eq!((line[0], line[16], line[32], line[63]), (5, 5 | 0x80, 5, 5), "seed {seed}");
+    }
+}
+
+/// A process dies and leaves its lines in the processor's cache; the next one opens the pool on the same boot.
+#[test]
+fn a_process_that_dies_leaves_a_pool_that_recovers() {
+    for mechanism in [Mechanism::Redo, Mechanism::Shadow] {
+        for seed in 0..40 {
+            let what = format!("{mechanism:?}, seed {seed}");
+            let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+            let options = options(mechanism, Engine::Card);
+            let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+            create(&pool).unwrap();
+            pool.persist().unwrap();
+            let (states, cut) = run(&pool, &operations(seed, 20 + seed as usize % 7, 300), Model::new());
+            assert!(!cut, "{what}");
+            std::mem::forget(pool);
+            let next = Registered::new(card.mock.clone(), posting(seed)).unwrap();
+            let pool = options.open(&next.pool("p")).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let found = contents(&pool).unwrap();
+            assert!(states.contains(&found), "{what}: {found:?}\nis none of {} states", states.len());
+            check_leaks(&pool, &found).unwrap();
+        }
+    }
 }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use common::{Model, apply, check_leaks, contents, create, operations};
 use nearpm::memory::{Event, Image, TestMemory};
 use nearpm::{Durability, Error, Mechanism, PoolOptions, Problem};
-use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, RING_HEAD_BYTES, entry_sequence};
+use nearpm_interface::media::{
+    ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, entry_sequence,
+};
 
 const POOL_BYTES: usize = 512 * 1024;
 
@@ -288,4 +290,36 @@ fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
     let (sound, all) = *outcomes.lock().unwrap();
     assert_eq!(sound, all);
     assert!(all > 500, "only {all} cuts");
+}
+
+/// Recovery makes the extent of a ring small again. Whoever reads the small extent must find the epoch word that makes what lies behind
+/// it worthless.
+#[test]
+fn the_extent_shrinks_only_behind_the_epoch_word() {
+    let options = options(Mechanism::Checkpoint).epoch_ops(0);
+    let memory = TestMemory::new(POOL_BYTES);
+    let pool = options.create_in(Box::new(memory.clone())).unwrap();
+    let object = pool.tx(|tx| tx.alloc(32 * 1024)).unwrap();
+    pool.persist().unwrap();
+    pool.tx(|tx| tx.write(object, &[1; 20 * 1024])).unwrap();
+    let memory = TestMemory::from_image(memory.surviving(1));
+    drop(pool);
+    let words = |image: &Image| {
+        let ring = nearpm_interface::media::PAGE_BYTES as usize;
+        let word = |at: u64| u64::from_le_bytes(image[ring + at as usize..][..8].try_into().unwrap());
+        (word(RING_EXTENT), word(RING_EPOCH))
+    };
+    let (extent, epoch) = words(&memory.durable());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    memory.probe(move |number, _, survive| {
+        sink.lock().unwrap().extend((0..16).map(|n| words(&survive(16 * number + n))));
+    });
+    drop(options.open_in(Box::new(memory.clone())).unwrap());
+    memory.stop_probe();
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().any(|w| w.0 == extent && w.1 == epoch));
+    let last = *seen.last().unwrap();
+    assert!(last.0 != extent && last.1 != epoch, "the extent was large, and an epoch was open");
+    assert!(seen.iter().all(|w| w.0 == extent || w.1 == last.1), "a small extent with the old epoch word");
 }

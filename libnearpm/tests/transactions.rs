@@ -311,3 +311,52 @@ proptest! {
         }).unwrap();
     }
 }
+
+/// A new object is written in part, then whole, then in part: each read sees the last write, whatever waited for the commit.
+#[test]
+fn writes_of_a_new_object_take_each_others_place() {
+    for mechanism in Mechanism::ALL {
+        let pool = pool(mechanism);
+        let object = pool
+            .tx(|tx| {
+                let object = tx.alloc(128)?;
+                tx.write(object + 8, &[1; 70])?;
+                tx.write(object, &[2; 128])?;
+                assert_eq!(tx.read_vec(object, 128)?, [2; 128], "{mechanism:?}");
+                tx.declare(object, 128)?;
+                tx.write(object + 60, &[3; 8])?;
+                Ok(object)
+            })
+            .unwrap();
+        let mut expected = [2; 128];
+        expected[60..68].fill(3);
+        assert_eq!(pool.tx(|tx| tx.read_vec(object, 128)).unwrap(), expected, "{mechanism:?}");
+    }
+}
+
+/// A declared range is logged whole, and nothing in it changes but what is written.
+#[test]
+fn a_declared_range_is_one_entry() {
+    for mechanism in [Mechanism::Undo, Mechanism::Redo] {
+        let pool = pool(mechanism);
+        let object = pool.tx(|tx| tx.alloc_zeroed(256)).unwrap();
+        let entries = |declared: bool| {
+            let before = pool.statistics().log_entries;
+            pool.tx(|tx| {
+                if declared {
+                    tx.declare(object, 256)?;
+                }
+                tx.write(object + 8, &[declared as u8 + 1; 8])?;
+                tx.write(object + 200, &[declared as u8 + 1; 8])
+            })
+            .unwrap();
+            pool.statistics().log_entries - before
+        };
+        assert_eq!((entries(false), entries(true)), (2, 1), "{mechanism:?}");
+        let mut expected = [0; 256];
+        expected[8..16].fill(2);
+        expected[200..208].fill(2);
+        assert_eq!(pool.tx(|tx| tx.read_vec(object, 256)).unwrap(), expected, "{mechanism:?}");
+        assert!(matches!(pool.tx(|tx| tx.declare(0, 8)), Err(Error::OutOfRange { .. })));
+    }
+}

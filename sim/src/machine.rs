@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, Work};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
 use crate::core::{CardCore, Medium};
@@ -397,6 +397,10 @@ impl Mapping for View {
 
     fn fence(&self) {
         self.access(|host, core| host.fence(core));
+    }
+
+    fn charge(&self, work: Work) {
+        self.shared.look(|host, core| host.charge(core, work));
     }
 }
 

@@ -3,7 +3,7 @@
 mod flat;
 
 use flat::{Flat, IDLE, Latency};
-use nearpm_driver::pci::{Caching, Mapping, PciFunction};
+use nearpm_driver::pci::{Caching, Mapping, PciFunction, Work};
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR};
 use nearpm_sim::core::Medium;
@@ -500,4 +500,19 @@ fn an_adversarial_cache_is_still_a_memory() {
             assert_eq!(word(&medium, base + 8 * at), *value, "word {at}");
         }
     }
+}
+
+#[test]
+fn work_beside_the_card_takes_time() {
+    let machine = machine(Parameters::default());
+    let view = map(&machine, Caching::WriteBack);
+    let cost_ps = |work| {
+        let start = machine.now_ps();
+        view.charge(work);
+        machine.now_ps() - start
+    };
+    let parameters = Parameters::default();
+    assert_eq!(cost_ps(Work::CachedLines(3)), 3 * parameters.hit_ps);
+    assert_eq!(cost_ps(Work::Checksum(64)), 8 * parameters.checksum_word_ps);
+    assert_eq!(cost_ps(Work::Checksum(4096)), 512 * parameters.checksum_long_word_ps);
 }

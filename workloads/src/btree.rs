@@ -83,14 +83,20 @@ impl Node {
         Ok(at)
     }
 
-    /// Writes the words in which this node differs from `old`, neighbours in one write.
+    /// Writes the words in which this node differs from `old`, neighbours in one write. The log may hold all of them as one range.
     fn store(&self, tx: &mut Tx<'_>, at: u64, old: &Node) -> Result<(), Error> {
         let (new, old) = (self.encode(), old.encode());
         let differs = |i: usize| new[8 * i..8 * i + 8] != old[8 * i..8 * i + 8];
-        let mut i = 0;
-        while i < NODE_BYTES / 8 {
+        let changed = |mut words: std::ops::Range<usize>| words.find(|&i| differs(i));
+        let (Some(first), Some(last)) = (changed(0..NODE_BYTES / 8), (0..NODE_BYTES / 8).rev().find(|&i| differs(i)))
+        else {
+            return Ok(());
+        };
+        tx.declare(at + 8 * first as u64, 8 * (last + 1 - first) as u64)?;
+        let mut i = first;
+        while i <= last {
             let start = i;
-            while i < NODE_BYTES / 8 && differs(i) {
+            while i <= last && differs(i) {
                 i += 1;
             }
             if i > start {

@@ -41,8 +41,8 @@ pub fn open<M: Map>(pool: &Pool) -> Result<M, Error> {
     Ok(M::at(pool.root()?))
 }
 
-/// Applies `ops`. Under a mechanism with epochs, the epoch is cut after every `epoch` operations and at the end; the library may
-/// cut it earlier. An operation is acknowledged when the library says so. `each` is called before each operation with its index.
+/// Applies `ops`. What the library has not acknowledged by itself is acknowledged after every `epoch` operations and at the end:
+/// epochs are cut, asynchronous commits made durable. An operation is acknowledged when the library says so. `each` is called before each operation with its index.
 pub fn run<M: Map>(
     pool: &Pool,
     map: M,
@@ -69,7 +69,8 @@ pub fn run<M: Map>(
             Ok(())
         })?;
         note();
-        if pool.mechanism().has_epochs() && ((i + 1) % epoch == 0 || i + 1 == ops.len()) {
+        let behind = progress.acknowledged() < i + 1;
+        if behind && ((i + 1) % epoch == 0 || i + 1 == ops.len()) {
             pool.cut()?;
             note();
         }

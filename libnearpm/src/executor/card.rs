@@ -16,7 +16,7 @@ use nearpm_driver::card::PoolMapping;
 use nearpm_driver::registers::Capabilities;
 use nearpm_driver::{Card, CardError, CommandError, CommandFailure, Ticket};
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::geometry::COMMAND_PAGES;
+use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64};
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
 use nearpm_interface::seal;
 
@@ -28,6 +28,11 @@ use crate::memory::Medium;
 use crate::options::Durability;
 use crate::statistics::count;
 
+/// Copies that are posted under one fence.
+const POSTED_TOGETHER: usize = 4;
+/// Ranges after which the set of written lines is taken for one range, so that it stays small.
+const MOST_RANGES: usize = 1024;
+
 /// Posts the commands of one lane.
 pub(crate) struct CardExecutor {
     card: Arc<Card>,
@@ -38,8 +43,12 @@ pub(crate) struct CardExecutor {
     ordered: bool,
     /// Commit that was posted and not read back.
     asynchronous: Option<Ticket>,
-    /// A redo log that is being applied: its last command, and what it writes.
-    applying: Option<(Ticket, IntervalSet)>,
+    /// Commands that the next barrier posts. None depends on another.
+    waiting: Vec<Command>,
+    /// Logs are being applied: what will say that they are.
+    unapplied: Option<Word>,
+    /// Lines that were written behind the processor's cache since they were last dropped from it.
+    behind_the_cache: IntervalSet,
     mapped: bool,
 }
 
@@ -76,15 +85,34 @@ impl CardExecutor {
             thread,
             ordered,
             asynchronous: None,
-            applying: None,
+            waiting: Vec::new(),
+            unapplied: None,
+            behind_the_cache: IntervalSet::default(),
             mapped: true,
         }))
     }
 
     fn post(&self, medium: &Medium, opcode: Opcode, command: Command, notify: bool) -> Result<Ticket, Error> {
         count(&medium.counters.commands, 1);
-        let command = Command { opcode: opcode as u8, pool: self.pool, thread: self.thread, ..command };
-        Ok(self.card.post(self.page, command, notify)?)
+        Ok(self.card.post(self.page, self.command(opcode, command), notify)?)
+    }
+
+    /// Posts commands under one fence. They must not depend on each other.
+    fn post_all(&self, medium: &Medium, commands: &[Command], notify: bool) -> Result<Option<Ticket>, Error> {
+        count(&medium.counters.commands, commands.len() as u64);
+        Ok(self.card.post_all(self.page, commands, notify)?)
+    }
+
+    fn command(&self, opcode: Opcode, command: Command) -> Command {
+        Command { opcode: opcode as u8, pool: self.pool, thread: self.thread, ..command }
+    }
+
+    /// Waits for every command of the page up to this one: others may end later than the last.
+    fn settle_all(&self, medium: &Medium, last: Ticket) -> Result<(), Error> {
+        let waited = self.wait(medium, last);
+        self.card.drain(self.page)?;
+        self.check()?;
+        waited
     }
 
     /// Waits for a command. The failure of an earlier one comes first: it is why this one was refused.
@@ -110,6 +138,37 @@ impl CardExecutor {
         }
     }
 
+    /// Notes lines that are written behind the cache.
+    fn written(&mut self, range: Range<u64>) {
+        self.behind_the_cache.insert(whole_lines(&range));
+        if self.behind_the_cache.len() > MOST_RANGES {
+            self.behind_the_cache.join();
+        }
+    }
+
+    /// Puts the commands that apply a log among those that wait.
+    fn apply(&mut self, medium: &Medium, publication: &Publication<'_>) {
+        let txid = publication.committed.txid;
+        let mut values = publication.values.chunks_exact(8);
+        for entry in publication.entries {
+            let end = entry.offset + u64::from(entry.length);
+            self.written(entry.offset..end);
+            count(&medium.counters.bytes_by_card, entry.length.into());
+            if publication.switches {
+                for destination in (entry.offset..end).step_by(8) {
+                    let word = values.next().expect("each word has a value");
+                    let auxiliary = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+                    let command = Command { txid, destination, auxiliary, ..Command::default() };
+                    self.waiting.push(self.command(Opcode::Switch, command));
+                }
+            } else {
+                let (source, destination) = (entry.slot + entry_data(entry.offset), entry.offset);
+                let command = Command { txid, source, destination, length: entry.length, ..Command::default() };
+                self.waiting.push(self.command(Opcode::Apply, command));
+            }
+        }
+    }
+
     fn word_command(word: Word) -> Command {
         Command {
             txid: word.txid,
@@ -118,6 +177,15 @@ impl CardExecutor {
             ..Command::default()
         }
     }
+}
+
+fn whole_lines(range: &Range<u64>) -> Range<u64> {
+    range.start / LINE_U64 * LINE_U64..range.end.next_multiple_of(LINE_U64)
+}
+
+/// Bytes that a waiting command writes at its destination.
+fn written_bytes(command: &Command) -> u64 {
+    if command.opcode == Opcode::Switch as u8 { 8 } else { command.length.into() }
 }
 
 /// Names the range that a failed command leaves undefined.
@@ -144,12 +212,11 @@ impl Executor for CardExecutor {
             }
             medium.fence()?;
         }
-        let mut last = None;
-        for entry in entries {
-            let opcode = match EntryKind::from_code(head.kind) {
-                Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
-                _ => Opcode::UndoLog,
-            };
+        let opcode = match EntryKind::from_code(head.kind) {
+            Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
+            _ => Opcode::UndoLog,
+        };
+        let command = |entry: &Entry| {
             let command = Command {
                 txid: head.txid,
                 source: entry.offset,
@@ -158,14 +225,13 @@ impl Executor for CardExecutor {
                 length: entry.length,
                 ..Command::default()
             };
-            let ticket = self.post(medium, opcode, command, !self.ordered)?;
-            count(&medium.counters.bytes_by_card, entry_bytes(entry.offset, entry.length));
-            if !self.ordered {
-                self.wait(medium, ticket)?;
-            }
-            last = Some(ticket);
-        }
-        if last.is_some() { self.check() } else { Ok(()) }
+            self.command(opcode, command)
+        };
+        let bytes: u64 = entries.iter().map(|e| entry_bytes(e.offset, e.length)).sum();
+        let commands: Vec<Command> = entries.iter().map(command).collect();
+        let Some(last) = self.post_all(medium, &commands, !self.ordered)? else { return Ok(()) };
+        count(&medium.counters.bytes_by_card, bytes);
+        if self.ordered { self.check() } else { self.settle_all(medium, last) }
     }
 
     fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
@@ -193,79 +259,77 @@ impl Executor for CardExecutor {
         }
     }
 
+    fn send(&mut self, medium: &Medium) -> Result<(), Error> {
+        count(&medium.counters.commands, self.waiting.len() as u64);
+        let posted = self.card.post_unfenced(self.page, &self.waiting);
+        self.waiting.clear();
+        Ok(posted?)
+    }
+
+    fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
+        if !self.waiting.is_empty() {
+            self.send(medium)?;
+        }
+        medium.fence()
+    }
+
     fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error> {
-        assert!(self.applying.is_none(), "the caller settles the former log first");
-        let mut written = IntervalSet::default();
-        for entry in publication.entries {
-            written.insert(entry.offset..entry.offset + u64::from(entry.length));
-        }
-        for range in written.iter() {
-            medium.invalidate(range.start, range.end - range.start);
-        }
-        medium.fence()?;
-        let txid = publication.committed.txid;
-        self.post(medium, Opcode::Commit, Self::word_command(publication.committed), false)?;
-        if publication.switches {
-            let words = publication.values.chunks_exact(8);
-            let places = publication.entries.iter().flat_map(|e| (e.offset..e.offset + u64::from(e.length)).step_by(8));
-            for (place, word) in places.zip(words) {
-                let auxiliary = u64::from_le_bytes(word.try_into().expect("chunks have eight bytes"));
-                let command = Command { txid, destination: place, auxiliary, ..Command::default() };
-                self.post(medium, Opcode::Switch, command, false)?;
-                count(&medium.counters.bytes_by_card, 8);
-            }
-        } else {
+        assert!(self.waiting.is_empty(), "the barrier behind the log's entries has sent everything");
+        if publication.dirty {
             for entry in publication.entries {
-                let command = Command {
-                    txid,
-                    source: entry.slot + entry_data(entry.offset),
-                    destination: entry.offset,
-                    length: entry.length,
-                    ..Command::default()
-                };
-                self.post(medium, Opcode::Apply, command, false)?;
-                count(&medium.counters.bytes_by_card, entry.length.into());
-            }
-        }
-        let last = self.post(medium, Opcode::Switch, Self::word_command(publication.applied), true)?;
-        self.applying = Some((last, written));
-        match durability {
-            Durability::Durable => {
-                self.asynchronous = None;
-                self.read_back(medium, last)
-            }
-            Durability::Asynchronous => {
-                self.asynchronous = Some(last);
-                Ok(())
-            }
-        }
-    }
-
-    fn can_pile_up(&self) -> bool {
-        false
-    }
-
-    fn unsettled(&self, range: &Range<u64>) -> bool {
-        self.applying.as_ref().is_some_and(|(_, written)| {
-            // What commands write is owned in whole lines.
-            let line = nearpm_interface::geometry::LINE_U64;
-            written.overlaps(&(range.start / line * line..range.end.next_multiple_of(line)))
-        })
-    }
-
-    fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
-        if let Some((ticket, written)) = self.applying.take() {
-            self.wait(medium, ticket)?;
-            self.asynchronous = None;
-            for range in written.iter() {
-                medium.invalidate(range.start, range.end - range.start);
+                medium.invalidate(entry.offset, entry.length.into());
             }
             medium.fence()?;
         }
+        self.commit(medium, publication.committed, durability)?;
+        self.apply(medium, &publication);
+        self.unapplied = Some(publication.applied);
+        if self.ordered { Ok(()) } else { self.settle(medium) }
+    }
+
+    fn writes_around_the_cache(&self) -> bool {
+        true
+    }
+
+    fn stores(&mut self, medium: &Medium, lines: Range<u64>) -> Result<(), Error> {
+        let conflicts = |c: &Command| {
+            let written = whole_lines(&(c.destination..c.destination + written_bytes(c)));
+            written.start < lines.end && lines.start < written.end
+        };
+        if self.waiting.iter().any(conflicts) {
+            self.barrier(medium)?;
+        }
+        self.written(lines);
         Ok(())
     }
 
+    fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
+        self.barrier(medium)?;
+        if let Some(applied) = self.unapplied.take() {
+            let last = self.post(medium, Opcode::Switch, Self::word_command(applied), true)?;
+            self.wait(medium, last)?;
+            self.asynchronous = None;
+        }
+        for range in self.behind_the_cache.iter() {
+            medium.invalidate(range.start, range.end - range.start);
+        }
+        self.behind_the_cache.clear();
+        medium.fence()
+    }
+
+    fn begin_shadow_copy(&mut self, medium: &Medium, from: u64, to: u64) -> Result<(), Error> {
+        if !self.ordered {
+            return self.shadow_copy(medium, from, to, false);
+        }
+        let command = Command { source: from, destination: to, length: PAGE_BYTES as u32, ..Command::default() };
+        self.waiting.push(self.command(Opcode::ShadowCopy, command));
+        self.written(to..to + PAGE_BYTES);
+        count(&medium.counters.bytes_by_card, PAGE_BYTES);
+        if self.waiting.len() < POSTED_TOGETHER { Ok(()) } else { self.barrier(medium) }
+    }
+
     fn shadow_copy(&mut self, medium: &Medium, from: u64, to: u64, dirty: bool) -> Result<(), Error> {
+        self.barrier(medium)?;
         if dirty {
             medium.write_back(from, PAGE_BYTES);
         }

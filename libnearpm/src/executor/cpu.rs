@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data};
+use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data, lines_of};
 use nearpm_interface::seal;
 
 use super::{Executor, Publication, Word};
 use crate::error::Error;
 use crate::lane::Entry;
-use crate::memory::Medium;
+use crate::memory::{Medium, Work};
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -32,7 +32,8 @@ impl Executor for CpuExecutor {
             self.buffer.resize(bytes as usize, 0);
             medium.load(entry.offset, &mut self.buffer[start..start + entry.length as usize]);
             entry.head(head).seal(&mut self.buffer);
-            medium.put(entry.slot, &self.buffer);
+            medium.charge(Work::Checksum(bytes));
+            medium.stream(entry.slot, &self.buffer);
             count(&medium.counters.bytes_by_cpu, bytes);
         }
         // The entry certifies itself, so that one fence is enough: durable entry, then stores.
@@ -62,6 +63,7 @@ impl Executor for CpuExecutor {
         let mut at = 0;
         for entry in publication.entries {
             let value = &publication.values[at..at + entry.length as usize];
+            medium.charge(Work::CachedLines(lines_of(entry.offset, entry.length)));
             medium.put(entry.offset, value);
             count(&medium.counters.bytes_by_cpu, entry.length.into());
             at += entry.length as usize;
@@ -72,12 +74,20 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
-    fn can_pile_up(&self) -> bool {
-        true
+    fn send(&mut self, _: &Medium) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn unsettled(&self, _: &Range<u64>) -> bool {
+    fn barrier(&mut self, medium: &Medium) -> Result<(), Error> {
+        medium.fence()
+    }
+
+    fn writes_around_the_cache(&self) -> bool {
         false
+    }
+
+    fn stores(&mut self, _: &Medium, _: Range<u64>) -> Result<(), Error> {
+        Ok(())
     }
 
     fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
@@ -96,7 +106,16 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
+    fn begin_shadow_copy(&mut self, medium: &Medium, from: u64, to: u64) -> Result<(), Error> {
+        self.shadow_copy(medium, from, to, false)
+    }
+
     fn restore(&mut self, medium: &Medium, entries: &[Entry], _txid: u64) -> Result<(), Error> {
+        // Slots are stored to around the cache.
+        for entry in entries {
+            medium.invalidate(entry.slot, entry_bytes(entry.offset, entry.length));
+        }
+        medium.fence()?;
         for entry in entries.iter().rev() {
             let old = medium.load_vec(entry.slot + entry_data(entry.offset), entry.length.into());
             medium.put(entry.offset, &old);

@@ -36,6 +36,8 @@ pub(crate) struct Publication<'a> {
     pub values: &'a [u8],
     /// Whether the entries are words of the page table.
     pub switches: bool,
+    /// Whether lines that the entries cover may be dirty in the processor's cache.
+    pub dirty: bool,
 }
 
 /// Executes the primitives of one lane.
@@ -52,21 +54,33 @@ pub(crate) trait Executor: Send {
     /// Makes everything that was committed asynchronously durable.
     fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
 
-    /// Commits a redo log and begins to apply it. Until [`Executor::settle`] nobody may touch what
-    /// [`Executor::unsettled`] covers.
+    /// Sends what waits to be sent; the caller lets a barrier follow before it waits or returns to the program.
+    fn send(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Sends what waits to be sent, and fences: commands, stores and write-backs of before come ahead of everything later.
+    fn barrier(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Commits a redo log and begins to apply it, at the latest with the next barrier. Until [`Executor::settle`] nobody may touch what it
+    /// writes through the processor's cache, unless [`Executor::writes_around_the_cache`] says that this is safe.
     fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error>;
 
-    /// Whether a second log may be published before the first one is settled.
-    fn can_pile_up(&self) -> bool;
+    /// Whether applied logs and copied pages are written behind the processor's cache, so that programs read them by a
+    /// [`crate::page_cache::PageCache`].
+    fn writes_around_the_cache(&self) -> bool;
 
-    /// Whether a range must not be touched before [`Executor::settle`].
-    fn unsettled(&self, range: &Range<u64>) -> bool;
+    /// The caller is about to store to these lines around the cache: what waits to be sent and writes them goes first.
+    fn stores(&mut self, medium: &Medium, lines: Range<u64>) -> Result<(), Error>;
 
-    /// Waits until the published log is applied, durably: its slots are free then.
+    /// Waits until every published log is applied, durably, and all that was written around the cache can be loaded and stored
+    /// through it. Slots of the logs are free then.
     fn settle(&mut self, medium: &Medium) -> Result<(), Error>;
 
     /// Copies a page, so that on return it can be loaded and stored at `to`.
     fn shadow_copy(&mut self, medium: &Medium, from: u64, to: u64, dirty: bool) -> Result<(), Error>;
+
+    /// Begins to copy a page of which no line is dirty in the cache. After the next barrier its lines can be stored to, around
+    /// the cache where [`Executor::writes_around_the_cache`] says so; until then `from` stays as it is.
+    fn begin_shadow_copy(&mut self, medium: &Medium, from: u64, to: u64) -> Result<(), Error>;
 
     /// Puts back what `entries` hold, newest first, durably. The caller has written back and dropped every line that they cover; on
     /// return these lines can be loaded and stored again.

@@ -49,7 +49,7 @@ impl Protocol for Checkpoint {
         }
         if !pages.is_empty() {
             let mut entries = Vec::new();
-            cx.lane.reserve(pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
+            cx.lane.reserve(&cx.medium, pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
             let txid = match self.txid {
                 Some(txid) => txid,
                 None => *self.txid.insert(cx.lane.next_txid()),
@@ -65,11 +65,17 @@ impl Protocol for Checkpoint {
             while at < part.end {
                 let here = place + (at - part.start) as u64;
                 let bytes = ((PAGE_BYTES - here % PAGE_BYTES) as usize).min(part.end - at);
-                self.epoch.store(&cx.medium, here, &data[at..at + bytes]);
+                self.epoch.store(&mut &cx.medium, here, &data[at..at + bytes])?;
                 at += bytes;
             }
         }
         Ok(())
+    }
+
+    fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            self.epoch.fresh(place, part.len() as u64);
+        }
     }
 
     fn prepare(&mut self, _cx: &mut Context) -> Result<(), Error> {
@@ -88,8 +94,7 @@ impl Protocol for Checkpoint {
     }
 
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.epoch.abort(&cx.medium);
-        Ok(())
+        self.epoch.abort(&mut &cx.medium)
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -2,11 +2,43 @@
 //! bytes of the open transaction.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
+use crate::error::Error;
+use crate::interval::IntervalSet;
 use crate::memory::Medium;
+use crate::page_cache::{Cached, PageCache};
+
+/// What an epoch stores to.
+pub(crate) trait Memory {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error>;
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error>;
+}
+
+/// Through the processor's cache.
+impl Memory for &Medium {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        Medium::load(self, place, data);
+        Ok(())
+    }
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
+        Medium::store(self, place, data);
+        Ok(())
+    }
+}
+
+/// In volatile copies, until the epoch is cut.
+impl Memory for Cached<'_> {
+    fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        Cached::load(self, place, data)
+    }
+    fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
+        Cached::store(self, place, data)
+    }
+}
 
 /// An epoch: the transactions that become durable together.
 #[derive(Default)]
@@ -19,6 +51,10 @@ pub(crate) struct Epoch {
     /// crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
     before_bytes: Vec<u8>,
+    /// Places that the open transaction has allocated: nobody wants their old bytes back.
+    fresh: IntervalSet,
+    /// The open transaction has written.
+    wrote: bool,
 }
 
 const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_U64;
@@ -45,42 +81,57 @@ impl Epoch {
         self.pages.len() as u64
     }
 
+    /// The open transaction has allocated a range.
+    pub fn fresh(&mut self, place: u64, bytes: u64) {
+        self.fresh.insert(place..place + bytes);
+    }
+
     /// Whether nothing was touched.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
     /// Stores inside one touched page, keeping the old bytes until the transaction ends.
-    pub fn store(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+    pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
         let page = Self::page_of(place);
         assert!(self.has(page), "a page is saved before it is stored to");
-        let start = self.before_bytes.len();
-        self.before_bytes.resize(start + data.len(), 0);
-        medium.load(place, &mut self.before_bytes[start..]);
-        self.before.push((place, data.len()));
-        medium.store(place, data);
+        self.wrote = true;
+        if !self.fresh.covers(&(place..place + data.len() as u64)) {
+            let start = self.before_bytes.len();
+            self.before_bytes.resize(start + data.len(), 0);
+            memory.load(place, &mut self.before_bytes[start..]).inspect_err(|_| self.before_bytes.truncate(start))?;
+            self.before.push((place, data.len()));
+        }
+        memory.store(place, data)?;
         let first = (place - page) / LINE_U64;
         let last = (place - page + data.len() as u64 - 1) / LINE_U64;
         self.touch(page, u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first);
+        Ok(())
     }
 
     /// The open transaction commits into the epoch. Returns the transactions in it.
     pub fn commit(&mut self) -> u64 {
-        if !self.before.is_empty() {
-            self.transactions += 1;
-            self.before.clear();
-            self.before_bytes.clear();
-        }
+        self.transactions += u64::from(self.wrote);
+        self.end();
         self.transactions
     }
 
     /// The open transaction's writes are taken back, newest first.
-    pub fn abort(&mut self, medium: &Medium) {
+    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<(), Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;
-            medium.store(place, &self.before_bytes[start..]);
+            memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
+        self.end();
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.wrote = false;
+        self.before.clear();
+        self.before_bytes.clear();
+        self.fresh.clear();
     }
 
     /// Starts the write-back of every dirty line.
@@ -96,9 +147,25 @@ impl Epoch {
         }
     }
 
+    /// Sends every dirty line from the copies, around the cache.
+    pub fn stream(&self, medium: &Medium, cache: &PageCache) {
+        for (&page, &dirty) in &self.pages {
+            cache.pinned_lines(page, dirty).for_each(|(place, line)| medium.stream(place, line));
+        }
+    }
+
+    /// What was fresh in a page is so where the page moves.
+    pub fn moves(&mut self, from: u64, to: u64) {
+        let inside = |r: Range<u64>| r.start.max(from)..r.end.min(from + PAGE_BYTES);
+        let moved: Vec<_> = self.fresh.iter().map(inside).filter(|r| r.start < r.end).collect();
+        for range in moved {
+            self.fresh.insert(range.start - from + to..range.end - from + to);
+        }
+    }
+
     /// Begins the next epoch.
     pub fn clear(&mut self) {
-        assert!(self.before.is_empty(), "an epoch is cut between transactions");
+        assert!(!self.wrote, "an epoch is cut between transactions");
         self.pages.clear();
         self.transactions = 0;
     }

@@ -48,6 +48,14 @@ pub(crate) trait Protocol: Send {
     /// Writes. When it fails with [`Error::TooLarge`] nothing was written.
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error>;
 
+    /// The open transaction is about to change parts of this range, and nobody else changes anything in it.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the log has no room for it.
+    fn declare(&mut self, _cx: &mut Context, _offset: u64, _bytes: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The open transaction has allocated this range: its old contents matter to nobody.
     fn fresh(&mut self, _cx: &mut Context, _offset: u64, _bytes: u64) {}
 
@@ -62,6 +70,12 @@ pub(crate) trait Protocol: Send {
 
     /// Makes every committed transaction durable. No transaction is open.
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error>;
+
+    /// Programs are about to use memory behind the transactions: it must be there, and reachable through the
+    /// processor's cache.
+    fn share(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Leaves nothing to be done later, so that the pool can be closed.
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {

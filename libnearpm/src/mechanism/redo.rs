@@ -1,51 +1,85 @@
 //! Redo logging: new values are collected, logged at commit, and then applied.
 //!
-//! Invariant: nothing of an open transaction is in persistent memory outside the log.
+//! What the transaction has allocated itself has no log: it is stored at once, in lines that nobody refers to before the commit.
+//!
+//! Invariant: nothing of an open transaction is in persistent memory outside the log and what it has allocated.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-use nearpm_interface::geometry::{LINE, LINE_U64};
+use nearpm_interface::geometry::LINE_U64;
 
 use super::redo_log::{RedoLog, Values};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
+use crate::interval::IntervalSet;
 use crate::options::Durability;
-
-/// New bytes of a line.
-struct NewLine {
-    bytes: [u8; LINE],
-    /// One bit per byte that was written.
-    written: u64,
-}
+use crate::page_cache::{Cached, PageCache};
+use crate::write_set::WriteSet;
 
 /// State of redo logging.
 #[derive(Default)]
 pub(crate) struct Redo {
-    /// By line number in the pool.
-    lines: BTreeMap<u64, NewLine>,
+    /// New values that will be logged.
+    writes: WriteSet,
+    /// Ranges that are logged as one where something in them is.
+    declared: Vec<Range<u64>>,
+    /// Whole lines that the open transaction has allocated.
+    fresh: IntervalSet,
+    /// Lines of those that were stored to and have to be written back.
+    stored: IntervalSet,
+    /// Memory as it will be when the logs are applied, where the card applies them.
+    cache: PageCache,
     log: RedoLog,
     /// A commit was asynchronous, and no durable one followed.
     unacknowledged: bool,
 }
 
-/// The lines of a range: line number, part of the line, part of the range.
-fn split(place: u64, length: u64) -> impl Iterator<Item = (u64, std::ops::Range<usize>, std::ops::Range<usize>)> {
-    let mut done = 0;
-    std::iter::from_fn(move || {
-        (done < length).then(|| {
-            let at = place + done;
-            let inside = at % LINE_U64;
-            let bytes = (LINE_U64 - inside).min(length - done);
-            let part =
-                (at / LINE_U64, inside as usize..(inside + bytes) as usize, done as usize..(done + bytes) as usize);
-            done += bytes;
-            part
-        })
-    })
-}
+impl Redo {
+    /// Loads what the open transaction sees.
+    fn load(&mut self, cx: &mut Context, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.load_old(cx, place, data)?;
+        self.writes.patch(&cx.medium, place, data);
+        Ok(())
+    }
 
-fn mask(range: &std::ops::Range<usize>) -> u64 {
-    (u64::MAX >> (LINE - range.len())) << range.start
+    /// Loads from memory as it is when every committed log is applied.
+    fn load_old(&mut self, cx: &mut Context, place: u64, data: &mut [u8]) -> Result<(), Error> {
+        if cx.lane.executor.writes_around_the_cache() {
+            let Context { medium, lane, .. } = cx;
+            Cached { cache: &mut self.cache, medium, executor: &mut *lane.executor }.load(place, data)
+        } else {
+            cx.medium.load_checked(place, data)
+        }
+    }
+
+    /// Stores whole lines that need no log.
+    fn store_fresh(&mut self, cx: &mut Context, place: u64, data: &[u8]) -> Result<(), Error> {
+        if cx.lane.executor.writes_around_the_cache() {
+            let Context { medium, lane, .. } = cx;
+            return Cached { cache: &mut self.cache, medium, executor: &mut *lane.executor }.stream(place, data);
+        }
+        cx.medium.store(place, data);
+        self.stored.insert(place..place + data.len() as u64);
+        Ok(())
+    }
+
+    /// Adds what lies between the new values of each declared range.
+    fn join_declared(&mut self, cx: &mut Context) -> Result<(), Error> {
+        for range in std::mem::take(&mut self.declared) {
+            let Some(hull) = self.writes.hull(&range) else { continue };
+            let mut bytes = vec![0; (hull.end - hull.start) as usize];
+            self.load_old(cx, hull.start, &mut bytes)?;
+            self.writes.complete(&cx.medium, hull.start, &bytes);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.writes.clear();
+        self.declared.clear();
+        self.fresh.clear();
+        self.stored.clear();
+    }
 }
 
 impl Protocol for Redo {
@@ -53,67 +87,76 @@ impl Protocol for Redo {
         let mut done = 0;
         while done < data.len() {
             let (place, bytes) = cx.pages.locate(offset + done as u64, (data.len() - done) as u64);
-            let data = &mut data[done..done + bytes as usize];
+            self.load(cx, place, &mut data[done..done + bytes as usize])?;
             done += bytes as usize;
-            self.log.touch(cx, place..place + bytes)?;
-            cx.medium.load_checked(place, data)?;
-            if self.lines.is_empty() {
-                continue;
-            }
-            let first = place / LINE_U64;
-            for (&line, new) in self.lines.range(first..(place + bytes).div_ceil(LINE_U64)) {
-                let from = (line * LINE_U64).max(place);
-                let to = ((line + 1) * LINE_U64).min(place + bytes);
-                for at in from..to {
-                    let inside = (at % LINE_U64) as usize;
-                    if new.written >> inside & 1 == 1 {
-                        data[(at - place) as usize] = new.bytes[inside];
-                    }
-                }
-            }
         }
         Ok(())
     }
 
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
-        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            let data = &data[part];
-            for (line, inside, from) in split(place, data.len() as u64) {
-                let new = self.lines.entry(line).or_insert(NewLine { bytes: [0; LINE], written: 0 });
-                new.written |= mask(&inside);
-                new.bytes[inside].copy_from_slice(&data[from]);
+        let mut done = 0;
+        while done < data.len() {
+            let (place, bytes) = cx.pages.locate(offset + done as u64, (data.len() - done) as u64);
+            let data = &data[done..done + bytes as usize];
+            done += bytes as usize;
+            // Whole lines of what is fresh, and the parts before and behind them.
+            let end = place + bytes;
+            let mut whole = place.next_multiple_of(LINE_U64)..end / LINE_U64 * LINE_U64;
+            if whole.is_empty() || !self.fresh.covers(&whole) {
+                whole = end..end;
+            }
+            let part = |range: Range<u64>| &data[(range.start - place) as usize..(range.end - place) as usize];
+            self.writes.insert(&cx.medium, place, part(place..whole.start));
+            self.writes.insert(&cx.medium, whole.end, part(whole.end..end));
+            if !whole.is_empty() {
+                self.writes.remove(&whole);
+                self.store_fresh(cx, whole.start, part(whole.clone()))?;
             }
         }
         Ok(())
     }
 
-    fn prepare(&mut self, cx: &mut Context) -> Result<(), Error> {
-        if self.lines.is_empty() {
-            return Ok(());
-        }
-        let mut values = Values::default();
-        for (&line, new) in &self.lines {
-            // Exactly the written bytes: a whole line would carry old bytes of a neighbour.
-            let mut at = 0;
-            while at < LINE {
-                let rest = new.written >> at;
-                let skip = rest.trailing_zeros() as usize;
-                if skip >= LINE - at {
-                    break;
-                }
-                let start = at + skip;
-                let run = (new.written >> start).trailing_ones() as usize;
-                values.push(line * LINE_U64 + start as u64, &new.bytes[start..start + run]);
-                at = start + run;
+    fn declare(&mut self, cx: &mut Context, offset: u64, bytes: u64) -> Result<(), Error> {
+        let pieces = cx.pages.pieces(offset, bytes);
+        self.declared.extend(pieces.map(|(place, part)| place..place + part.len() as u64));
+        Ok(())
+    }
+
+    fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            let lines = place.next_multiple_of(LINE_U64)..(place + part.len() as u64) / LINE_U64 * LINE_U64;
+            // What was written before it was allocated stays in the log.
+            if lines.start < lines.end && self.writes.hull(&lines).is_none() {
+                self.fresh.insert(lines);
             }
         }
-        self.log.prepare(cx, values)
+    }
+
+    fn prepare(&mut self, cx: &mut Context) -> Result<(), Error> {
+        for range in self.stored.iter() {
+            cx.medium.write_back(range.start, range.end - range.start);
+        }
+        self.join_declared(cx)?;
+        let mut values = Values::default();
+        for (place, bytes) in self.writes.runs() {
+            values.push(place, bytes);
+        }
+        if values.ranges.is_empty() {
+            return Ok(());
+        }
+        self.log.prepare(cx, values)?;
+        if cx.lane.executor.writes_around_the_cache() {
+            // While the entries leave. Nobody reads before the transaction has ended, one way or the other.
+            let values = self.log.values().into_iter().flat_map(Values::iter);
+            values.for_each(|(place, value)| self.cache.update(&cx.medium, place, value));
+        }
+        cx.lane.executor.barrier(&cx.medium)
     }
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {
-        let wrote = !self.lines.is_empty();
+        let wrote = self.log.values().is_some();
         self.log.publish(cx, false, durability)?;
-        self.lines.clear();
+        self.forget();
         match durability {
             Durability::Durable => {
                 if !wrote && self.unacknowledged {
@@ -129,14 +172,27 @@ impl Protocol for Redo {
         }
     }
 
-    fn abort(&mut self, _cx: &mut Context) -> Result<(), Error> {
-        self.lines.clear();
-        self.log.discard();
-        Ok(())
+    /// What was stored to becomes free again.
+    fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
+        for range in self.stored.iter() {
+            cx.medium.write_back(range.start, range.end - range.start);
+        }
+        self.forget();
+        // A log that could not be sent may be there or not, and the copies have its values already.
+        if self.log.values().is_some() { Err(Error::Poisoned) } else { Ok(()) }
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
         if std::mem::take(&mut self.unacknowledged) { cx.lane.executor.persist(&cx.medium) } else { Ok(()) }
+    }
+
+    fn share(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if !cx.lane.executor.writes_around_the_cache() {
+            return Ok(());
+        }
+        self.log.shared = true;
+        self.cache.clear();
+        self.log.settle(cx)
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {

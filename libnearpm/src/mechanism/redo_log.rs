@@ -3,14 +3,13 @@
 //! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots are given back when the
 //! applied word, or the commit word of the next log, makes them worthless.
 
-use std::ops::Range;
-
 use nearpm_interface::media::EntryKind;
 
 use super::Context;
 use crate::error::Error;
 use crate::executor::{Publication, Word};
 use crate::lane::Entry;
+use crate::memory::Work;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -22,6 +21,16 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    /// The values: where each goes, and its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut at = 0;
+        self.ranges.iter().map(move |&(offset, length)| {
+            let value = &self.bytes[at..at + length as usize];
+            at += length as usize;
+            (offset, value)
+        })
+    }
+
     /// Adds a value; one that continues the last is joined to it.
     pub fn push(&mut self, offset: u64, value: &[u8]) {
         match self.ranges.last_mut() {
@@ -47,21 +56,20 @@ pub(crate) struct RedoLog {
     prepared: Option<Prepared>,
     /// A log was published and holds its slots.
     published: bool,
+    /// Programs use the memory behind transactions too, through the processor's cache.
+    pub shared: bool,
 }
 
 impl RedoLog {
-    /// Writes the entries and makes them durable. Nothing counts before [`RedoLog::publish`].
+    /// Writes the entries; the caller lets a barrier follow, which makes them durable. Nothing counts before [`RedoLog::publish`].
     pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
-        if !cx.lane.executor.can_pile_up() {
-            self.settle(cx)?;
-        }
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
         let mut entries = Vec::new();
-        let former = match cx.lane.reserve(ranges(), &mut entries) {
+        let former = match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
             Err(Error::TooLarge { .. }) if self.published => {
                 self.settle(cx)?;
-                cx.lane.reserve(ranges(), &mut entries)?;
+                cx.lane.reserve(&cx.medium, ranges(), &mut entries)?;
                 0
             }
             other => {
@@ -69,19 +77,21 @@ impl RedoLog {
                 former
             }
         };
+        // What the former log applies travels while the entries are made. It does not depend on them, nor they on it.
+        cx.lane.executor.send(&cx.medium)?;
         let txid = cx.lane.next_txid();
         let common = cx.lane.entry_head(EntryKind::Redo, txid);
         let mut at = 0;
         for entry in &entries {
             let value = &values.bytes[at..at + entry.length as usize];
-            cx.medium.put(entry.slot, &entry.head(&common).encode(value));
+            let bytes = entry.head(&common).encode(value);
+            cx.medium.charge(Work::Checksum(bytes.len() as u64));
+            cx.medium.stream(entry.slot, &bytes);
             at += entry.length as usize;
         }
         let counters = &cx.medium.counters;
         count(&counters.log_entries, entries.len() as u64);
         count(&counters.bytes_by_cpu, at as u64);
-        // This also makes durable what the former log applied, before the commit word moves on.
-        cx.medium.fence()?;
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())
     }
@@ -95,6 +105,7 @@ impl RedoLog {
             entries: &log.entries,
             values: &log.values.bytes,
             switches,
+            dirty: self.shared,
         };
         cx.lane.executor.publish(&cx.medium, publication, durability)?;
         self.published = true;
@@ -102,23 +113,18 @@ impl RedoLog {
         Ok(())
     }
 
-    /// Forgets entries that were prepared: they never count, because their identifier is never committed.
-    pub fn discard(&mut self) {
-        self.prepared = None;
+    /// What memory becomes if the log that was prepared is published.
+    pub fn values(&self) -> Option<&Values> {
+        self.prepared.as_ref().map(|log| &log.values)
     }
 
-    /// Waits until the published log is applied, and gives its slots back.
+    /// Waits until the published log is applied, and gives its slots back. On return memory can be used through the processor's
+    /// cache.
     pub fn settle(&mut self, cx: &mut Context) -> Result<(), Error> {
+        cx.lane.executor.settle(&cx.medium)?;
         if std::mem::take(&mut self.published) {
-            cx.lane.executor.settle(&cx.medium)?;
             cx.lane.release(cx.lane.mark());
         }
         Ok(())
-    }
-
-    /// Settles if a range of the pool must not be touched before.
-    #[inline]
-    pub fn touch(&mut self, cx: &mut Context, range: Range<u64>) -> Result<(), Error> {
-        if self.published && cx.lane.executor.unsettled(&range) { self.settle(cx) } else { Ok(()) }
     }
 }

@@ -10,6 +10,7 @@ use super::redo_log::{RedoLog, Values};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::options::Durability;
+use crate::page_cache::{Cached, PageCache};
 use crate::statistics::count;
 
 /// Most log bytes that the switch of one page needs: an entry of one word.
@@ -22,11 +23,14 @@ pub(crate) struct Shadow {
     moved: std::collections::BTreeMap<u64, u64>,
     log: RedoLog,
     epoch_ops: u64,
+    /// Pages as the program sees them, where the card copies them.
+    cache: PageCache,
 }
 
 impl Shadow {
     pub fn new(epoch_ops: u64) -> Shadow {
-        Shadow { epoch: Epoch::default(), moved: Default::default(), log: RedoLog::default(), epoch_ops }
+        let (epoch, moved, log, cache) = Default::default();
+        Shadow { epoch, moved, log, epoch_ops, cache }
     }
 
     /// Moves the logical page at an offset of the heap to a page of this epoch.
@@ -34,7 +38,7 @@ impl Shadow {
         let page = cx.pages.take().expect("the caller has counted the free pages");
         let (from, to) = (cx.pages.offset(cx.pages.page(logical)), cx.pages.offset(page));
         // Every line was written back when the last epoch was cut, and the page not stored to since.
-        let copied = cx.lane.executor.shadow_copy(&cx.medium, from, to, false);
+        let copied = cx.lane.executor.begin_shadow_copy(&cx.medium, from, to);
         if copied.is_err() {
             cx.pages.give(page);
         }
@@ -42,8 +46,25 @@ impl Shadow {
         count(&cx.medium.counters.shadow_pages, 1);
         let old = cx.pages.set(logical, page);
         self.moved.insert(logical, old);
+        self.epoch.moves(from, to);
         self.epoch.touch(to, 0);
+        if cx.lane.executor.writes_around_the_cache() {
+            self.cache.moves(from, to);
+        }
         Ok(())
+    }
+
+    /// The copies of pages, with what is behind them.
+    fn cached<'a>(cache: &'a mut PageCache, cx: &'a mut Context) -> Cached<'a> {
+        Cached { cache, medium: &cx.medium, executor: &mut *cx.lane.executor }
+    }
+
+    fn store(&mut self, cx: &mut Context, place: u64, data: &[u8]) -> Result<(), Error> {
+        if cx.lane.executor.writes_around_the_cache() {
+            self.epoch.store(&mut Self::cached(&mut self.cache, cx), place, data)
+        } else {
+            self.epoch.store(&mut &cx.medium, place, data)
+        }
     }
 
     /// Ends the epoch: all its pages switch at once, and survive a power cut from now on.
@@ -51,7 +72,13 @@ impl Shadow {
         if self.moved.is_empty() {
             return Ok(());
         }
-        self.epoch.write_back(&cx.medium);
+        if cx.lane.executor.writes_around_the_cache() {
+            // The copies of the pages go first: they write the same lines.
+            cx.lane.executor.barrier(&cx.medium)?;
+            self.epoch.stream(&cx.medium, &self.cache);
+        } else {
+            self.epoch.write_back(&cx.medium);
+        }
         // The fence of the log's entries covers these lines too.
         let mut values = Values::default();
         for &logical in self.moved.keys() {
@@ -59,7 +86,9 @@ impl Shadow {
             values.push(offset, &word.to_le_bytes());
         }
         self.log.prepare(cx, values)?;
+        cx.lane.executor.barrier(&cx.medium)?;
         self.log.publish(cx, true, Durability::Durable)?;
+        self.cache.unpin();
         count(&cx.medium.counters.epochs, 1);
         for (_, old) in std::mem::take(&mut self.moved) {
             cx.pages.give(old);
@@ -75,6 +104,21 @@ impl Shadow {
 }
 
 impl Protocol for Shadow {
+    fn read(&mut self, cx: &mut Context, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        let mut done = 0;
+        while done < data.len() {
+            let (place, bytes) = cx.pages.locate(offset + done as u64, (data.len() - done) as u64);
+            let data = &mut data[done..done + bytes as usize];
+            done += bytes as usize;
+            if cx.lane.executor.writes_around_the_cache() {
+                Self::cached(&mut self.cache, cx).load(place, data)?;
+            } else {
+                cx.medium.load_checked(place, data)?;
+            }
+        }
+        Ok(())
+    }
+
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
         let first = cx.pages.logical(offset);
         let last = cx.pages.logical(offset + data.len() as u64 - 1);
@@ -104,10 +148,16 @@ impl Protocol for Shadow {
             let here = offset + at as u64;
             let in_page = (PAGE_BYTES - here % PAGE_BYTES).min((data.len() - at) as u64);
             let (place, bytes) = cx.pages.locate(here, in_page);
-            self.epoch.store(&cx.medium, place, &data[at..at + bytes as usize]);
+            self.store(cx, place, &data[at..at + bytes as usize])?;
             at += bytes as usize;
         }
         Ok(())
+    }
+
+    fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            self.epoch.fresh(place, part.len() as u64);
+        }
     }
 
     fn prepare(&mut self, _cx: &mut Context) -> Result<(), Error> {
@@ -126,8 +176,11 @@ impl Protocol for Shadow {
     }
 
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.epoch.abort(&cx.medium);
-        Ok(())
+        if cx.lane.executor.writes_around_the_cache() {
+            self.epoch.abort(&mut Self::cached(&mut self.cache, cx))
+        } else {
+            self.epoch.abort(&mut &cx.medium)
+        }
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

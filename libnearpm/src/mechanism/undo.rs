@@ -1,5 +1,9 @@
 //! Undo logging: old values to the log, new values in place.
 //!
+//! New values wait in volatile memory until the transaction ends, so that all ranges that need an entry are known before
+//! the first of them is logged: ranges that touch have one entry, and all entries share one fence. What the
+//! transaction has allocated itself needs no entry and is stored at once.
+//!
 //! Invariant: no byte is stored to unless an entry of the open transaction covers it whose durability comes before
 //! the store's, or the transaction allocated it.
 
@@ -12,21 +16,29 @@ use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::Word;
 use crate::interval::IntervalSet;
-use crate::lane::Entry;
+use crate::lane::{Entry, log_bytes};
+use crate::memory::Work;
 use crate::options::Durability;
+use crate::write_set::WriteSet;
 
 /// State of undo logging.
 #[derive(Default)]
 pub(crate) struct Undo {
+    /// Ranges that the open transaction has allocated.
+    fresh: IntervalSet,
+    /// Ranges that will be logged.
+    logged: IntervalSet,
+    /// Log bytes that they need at most.
+    needed: u64,
+    /// New values of logged ranges.
+    writes: WriteSet,
+    /// Lines that were stored to in memory.
+    stored: IntervalSet,
+    /// Parts of the running write that are not fresh; kept for its memory.
+    gaps: Vec<Range<u64>>,
     /// Identifier of the open transaction, once it has logged something.
     txid: Option<u64>,
-    /// Ranges that need no entry any more: logged, or allocated by the transaction.
-    covered: IntervalSet,
-    /// Lines that were stored to.
-    stored: IntervalSet,
     entries: Vec<Entry>,
-    /// Parts of the running write that need entries; kept for its memory.
-    gaps: Vec<Range<u64>>,
     /// Logging failed half-way, so that only a recovery can tell which entries are whole.
     broken: bool,
     /// Slots belong to transactions whose commit is not known to be durable.
@@ -38,23 +50,48 @@ fn lines(start: u64, end: u64) -> Range<u64> {
 }
 
 impl Undo {
-    /// Logs the gaps.
+    /// Notes that a range must be logged.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the log has no room for it; then nothing is noted.
+    fn note(&mut self, cx: &Context, range: Range<u64>) -> Result<(), Error> {
+        let mut gaps = Vec::new();
+        self.logged.gaps(&range, &mut gaps);
+        let more: u64 = gaps.iter().map(log_bytes).sum();
+        if self.needed + more > cx.lane.capacity() {
+            // Neighbours need less together than each by itself.
+            let mut all = self.logged.clone();
+            all.insert(range.clone());
+            let needed = all.iter().map(|r| log_bytes(&r)).sum();
+            if needed > cx.lane.capacity() {
+                return Err(Error::TooLarge {
+                    what: "the log ring",
+                    needed,
+                    available: cx.lane.capacity(),
+                    remedy: "PoolOptions::ring_bytes",
+                });
+            }
+            self.needed = needed;
+        } else {
+            self.needed += more;
+        }
+        self.logged.insert(range);
+        Ok(())
+    }
+
+    /// Logs what will be stored to, all entries under one fence.
     fn log(&mut self, cx: &mut Context) -> Result<(), Error> {
-        let first = self.entries.len();
-        let ranges = self.gaps.iter().map(|g| (g.start, g.end - g.start));
-        match cx.lane.reserve(ranges.clone(), &mut self.entries) {
-            Err(Error::TooLarge { .. }) if self.unreleased && self.txid.is_none() => {
+        let ranges = || self.logged.iter().map(|r| (r.start, r.end - r.start));
+        match cx.lane.reserve(&cx.medium, ranges(), &mut self.entries) {
+            Err(Error::TooLarge { .. }) if self.unreleased => {
                 Self::release(cx, &mut self.unreleased)?;
-                cx.lane.reserve(ranges, &mut self.entries)?;
+                cx.lane.reserve(&cx.medium, ranges(), &mut self.entries)?;
             }
             other => other?,
         }
-        let txid = match self.txid {
-            Some(txid) => txid,
-            None => *self.txid.insert(cx.lane.next_txid()),
-        };
-        let dirty = self.gaps.iter().any(|g| self.stored.overlaps(&lines(g.start, g.end)));
-        let logged = cx.lane.log(&cx.medium, EntryKind::Undo, txid, &self.entries[first..], dirty);
+        let txid = *self.txid.insert(cx.lane.next_txid());
+        // Every byte that is logged was written back when the transaction that stored it committed.
+        let logged = cx.lane.log(&cx.medium, EntryKind::Undo, txid, &self.entries, false);
         logged.inspect_err(|_| self.broken = true)
     }
 
@@ -68,49 +105,102 @@ impl Undo {
     }
 
     fn forget(&mut self) {
-        self.txid = None;
-        self.covered.clear();
+        self.fresh.clear();
+        self.logged.clear();
+        self.needed = 0;
+        self.writes.clear();
         self.stored.clear();
+        self.txid = None;
         self.entries.clear();
+    }
+
+    /// Keeps the new values of what is logged, and stores the others.
+    fn put(&mut self, cx: &Context, offset: u64, data: &[u8], logged: &[Range<u64>]) {
+        let mut logged = logged.iter().peekable();
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            let data = &data[part];
+            let part = |range: Range<u64>| &data[(range.start - place) as usize..(range.end - place) as usize];
+            let end = place + data.len() as u64;
+            let mut at = place;
+            while at < end {
+                let next = logged.next_if(|r| place <= r.start && r.end <= end).cloned().unwrap_or(end..end);
+                if at < next.start {
+                    self.store(cx, at, part(at..next.start));
+                }
+                self.writes.insert(&cx.medium, next.start, part(next.clone()));
+                at = next.end;
+            }
+        }
+    }
+
+    /// Stores in memory.
+    fn store(&mut self, cx: &Context, place: u64, data: &[u8]) {
+        self.stored.insert(lines(place, place + data.len() as u64));
+        cx.medium.store(place, data);
     }
 }
 
 impl Protocol for Undo {
-    fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
-        // Log everything before anything is stored, so that a full log leaves nothing half written.
-        self.gaps.clear();
+    fn read(&mut self, cx: &mut Context, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            self.covered.gaps(&(place..place + part.len() as u64), &mut self.gaps);
-        }
-        if !self.gaps.is_empty() {
-            self.log(cx)?;
-            for gap in &self.gaps {
-                self.covered.insert(gap.clone());
-            }
-        }
-        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            self.stored.insert(lines(place, place + part.len() as u64));
-            cx.medium.store(place, &data[part]);
+            cx.medium.load_checked(place, &mut data[part.clone()])?;
+            self.writes.patch(&cx.medium, place, &mut data[part]);
         }
         Ok(())
+    }
+
+    fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
+        // Find room for everything before anything is written, so that a full log leaves nothing half done.
+        let mut gaps = std::mem::take(&mut self.gaps);
+        gaps.clear();
+        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
+            self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
+        }
+        let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
+        if noted.is_ok() {
+            self.put(cx, offset, data, &gaps);
+        }
+        self.gaps = gaps;
+        noted
+    }
+
+    /// The declared ranges are logged whole, each by one entry.
+    fn declare(&mut self, cx: &mut Context, offset: u64, bytes: u64) -> Result<(), Error> {
+        let mut gaps = Vec::new();
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
+        }
+        gaps.into_iter().try_for_each(|gap| self.note(cx, gap))
     }
 
     /// A rollback makes the range free again, so its old contents need no entry. They are not those of a live object
     /// either: a free takes effect for the allocator only after its commit, and every commit is ordered before what follows.
     fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
         for (place, part) in cx.pages.pieces(offset, bytes) {
-            self.covered.insert(place..place + part.len() as u64);
+            let range = place..place + part.len() as u64;
+            if !self.logged.overlaps(&range) {
+                self.fresh.insert(range);
+            }
         }
     }
 
     fn prepare(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if !self.logged.is_empty() {
+            self.log(cx)?;
+            let writes = std::mem::take(&mut self.writes);
+            for (place, data) in writes.runs() {
+                cx.medium.charge(Work::CachedLines(1));
+                self.store(cx, place, data);
+            }
+            self.writes = writes;
+        }
         if self.stored.is_empty() {
             return Ok(());
         }
         for range in self.stored.iter() {
             cx.medium.write_back(range.start, range.end - range.start);
         }
-        cx.medium.fence()
+        cx.medium.fence().inspect_err(|_| self.broken = self.txid.is_some())
     }
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {
@@ -136,22 +226,14 @@ impl Protocol for Undo {
         }
     }
 
+    /// Nothing was stored but to what becomes free again, unless the commit had begun.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        if self.broken {
+        if self.broken || self.txid.is_some() {
             return Err(Error::Poisoned);
         }
-        if let Some(txid) = self.txid {
-            // Dirty lines first: evicted later, they would overwrite what was restored.
-            for range in self.stored.iter() {
-                cx.medium.invalidate(range.start, range.end - range.start);
-            }
-            cx.medium.fence()?;
-            cx.lane.executor.restore(&cx.medium, &self.entries, txid)?;
-            // The old values are durable: from now on the entries must not count, and the identifier is spent.
-            let word = Word { offset: cx.lane.epoch_word(), txid };
-            cx.lane.executor.commit(&cx.medium, word, Durability::Durable)?;
-            self.unreleased = false;
-            cx.lane.release(cx.lane.mark());
+        // No line stays dirty: evicted later, it would overwrite what a command wrote.
+        for range in self.stored.iter() {
+            cx.medium.write_back(range.start, range.end - range.start);
         }
         self.forget();
         Ok(())

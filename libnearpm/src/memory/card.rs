@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nearpm_driver::pci::{Caching, Mapping};
+use nearpm_driver::pci::{Caching, Mapping, Work};
 use nearpm_driver::{Card, CardError};
+use nearpm_interface::geometry::LINE;
 
 use super::{Memory, check_range};
 use crate::error::Error;
@@ -43,6 +44,19 @@ impl Memory for CardMemory {
     fn fence(&self) -> Result<(), Error> {
         self.window.fence();
         Ok(())
+    }
+    fn stream(&self, offset: u64, lines: &[u8]) {
+        check_range(self.bytes, offset, lines.len() as u64);
+        let (lines, rest) = lines.as_chunks::<LINE>();
+        assert!(rest.is_empty(), "only whole lines are stored around the cache");
+        // The buffer was written and is read again.
+        self.window.charge(Work::CachedLines(2 * lines.len() as u64));
+        for (n, line) in lines.iter().enumerate() {
+            self.window.store_line(offset + (n * LINE) as u64, line);
+        }
+    }
+    fn charge(&self, work: Work) {
+        self.window.charge(work);
     }
     /// A fence alone orders posted writes on the link; a read of the card's status behind them
     /// answers only when they are in its persistence domain.

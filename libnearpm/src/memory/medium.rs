@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
 
-use super::{MappedMemory, Memory};
+use super::{MappedMemory, Memory, Work};
 use crate::error::Error;
 use crate::statistics::{Counters, count};
 
@@ -93,6 +93,20 @@ impl Medium {
     pub fn put(&self, offset: u64, data: &[u8]) {
         self.store(offset, data);
         self.write_back(offset, data.len() as u64);
+    }
+
+    /// Stores whole lines around the cache and starts their write-back.
+    pub fn stream(&self, offset: u64, lines: &[u8]) {
+        count(&self.counters.lines_written_back, lines.len() as u64 / LINE_U64);
+        each!(self, memory => memory.stream(offset, lines));
+    }
+
+    /// Accounts for work beside the memory.
+    #[inline]
+    pub fn charge(&self, work: Work) {
+        if let Backing::Other(memory) = &self.backing {
+            memory.charge(work);
+        }
     }
 
     /// Zeroes and starts the write-back.

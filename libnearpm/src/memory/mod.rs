@@ -5,6 +5,8 @@
 //! simulated card where each access traps, and on a test memory that enumerates what could have
 //! persisted.
 
+pub use nearpm_driver::pci::Work;
+
 use crate::error::Error;
 
 mod card;
@@ -50,6 +52,14 @@ pub trait Memory: Send + Sync {
     /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
     /// next load sees what another agent wrote; complete after [`Memory::fence`].
     fn invalidate(&self, offset: u64, bytes: u64);
+    /// Stores whole lines around the cache (MOVDIR64B, non-temporal stores), from a buffer that was just made: a copy of
+    /// them that the cache holds is dropped. Starts their write-back; complete after [`Memory::fence`].
+    fn stream(&self, offset: u64, lines: &[u8]) {
+        self.store(offset, lines);
+        self.write_back(offset, lines.len() as u64);
+    }
+    /// Accounts for work that this memory does not see, where time is simulated.
+    fn charge(&self, _work: Work) {}
     /// Whether the memory still answers. One that has gone may read as all ones, so that
     /// this is asked when such a value was loaded.
     ///

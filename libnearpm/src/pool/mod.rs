@@ -256,8 +256,7 @@ fn open_lane(
     thread: u16,
     state: LaneState,
 ) -> Result<Lane, Error> {
-    let LaneState { last_txid, entries, formatted } = state;
-    let mut lane = Lane::new(head, thread, last_txid, entries, formatted);
+    let mut lane = Lane::new(head, thread, state);
     lane.format(medium)?;
     if let Some(on) = on_card.filter(|_| options.engine != Engine::Cpu) {
         lane.use_card(medium, head, on.card.clone(), on.base)?;

@@ -27,6 +27,9 @@ impl Pages {
         let all = head.pages + head.spare;
         let mut used = vec![false; all as usize];
         let mut table = Vec::with_capacity(head.pages as usize);
+        // A command may have written here behind the cache of a process that is gone.
+        medium.invalidate(head.table(), head.pages * 8);
+        medium.fence()?;
         let words = medium.load_vec(head.table(), head.pages * 8);
         for (logical, word) in words.chunks_exact(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));

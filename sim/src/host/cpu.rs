@@ -1,6 +1,6 @@
 //! What a load, store, write-back or fence of a core does and what it costs.
 
-use nearpm_driver::pci::Caching;
+use nearpm_driver::pci::{Caching, Work};
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::cache::Cache;
@@ -154,6 +154,16 @@ impl Host {
     /// Lets time pass on a core.
     pub fn pass(&mut self, core: usize, ps: u64) {
         self.cores[core].now_ps += ps;
+    }
+
+    /// Lets the time pass that work beside the card's memory takes.
+    pub fn charge(&mut self, core: usize, work: Work) {
+        let parameters = &self.fabric.parameters;
+        let ps = match work {
+            Work::CachedLines(lines) => lines * parameters.hit_ps,
+            Work::Checksum(bytes) => parameters.checksum_ps(bytes),
+        };
+        self.pass(core, ps);
     }
 
     /// Whether the core learns of a power cut now, for the first time.

@@ -1,0 +1,149 @@
+//! The B+tree on a simulated card, behind a hostile processor: its cache evicts and prefetches at any time, and its buffers drain late,
+//! in pieces and in any order. First to the end, then with a power cut at a random access, recovery, and the check of what is left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nearpm::{Engine, Mechanism, Pool, PoolOptions, cards};
+use nearpm_driver::{Card, CardError, CardOptions, FirmwareError, Posting};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::{Cut, Parameters};
+use nearpm_sim::machine::{Machine, until_power_cut};
+use nearpm_sim::model::{Config, ModelCard};
+use nearpm_sim::rng::Rng;
+use nearpm_workloads::ops::{self, Mix, Op};
+use nearpm_workloads::run::{self, Progress};
+use nearpm_workloads::{BTree, check};
+
+const POOL_BYTES: u64 = 2 << 20;
+const EPOCH: usize = 8;
+
+fn power(medium: Medium) -> Box<dyn CardCore> {
+    Box::new(ModelCard::new(Config::default(), medium))
+}
+
+/// A computer whose card is known to the library under a name of its own.
+struct Computer {
+    machine: Machine,
+    name: String,
+    posting: Posting,
+}
+
+impl Computer {
+    fn new(name: String, seed: u64) -> Computer {
+        let medium = Medium::blank((POOLS_BASE + POOL_BYTES) as usize + (2 << 20));
+        let machine = Machine::new(Parameters::default().adversarial(seed), &power, medium);
+        let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
+        Computer { machine, name, posting }
+    }
+
+    fn plug(&self) {
+        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+        let options = CardOptions { firmware, posting: self.posting, ..CardOptions::default() };
+        // A prefetch may keep the card busy just when its firmware is to be loaded.
+        let open = || Card::open(Arc::new(self.machine.function()), options.clone());
+        let busy = |card: &Result<Card, CardError>| matches!(card, Err(CardError::Firmware(FirmwareError::NotIdle)));
+        let card = std::iter::repeat_with(open).find(|card| !busy(card)).expect("repeated without end");
+        let card = card.expect("the card opens");
+        cards::register(&self.name, Arc::new(card));
+    }
+
+    fn pool(&self) -> String {
+        format!("card:{}/p", self.name)
+    }
+
+    fn power_up(&self) {
+        cards::unregister(&self.name);
+        self.machine.power_up(&power);
+        self.plug();
+    }
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        cards::unregister(&self.name);
+    }
+}
+
+fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
+    PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(256 << 10).epoch_ops(0).id(1)
+}
+
+fn model(ops: &[Op]) -> BTreeMap<u64, [u8; 64]> {
+    let mut model = BTreeMap::new();
+    ops.iter().for_each(|op| ops::apply(&mut model, op));
+    model
+}
+
+fn contents(pool: &Pool) -> BTreeMap<u64, [u8; 64]> {
+    check::contents::<BTree>(pool).expect("the structure is whole")
+}
+
+/// Runs to the end, closes, and reads with the other engine through the processor's cache.
+fn runs_to_its_end(mechanism: Mechanism, seed: u64) {
+    let what = format!("{mechanism:?}, seed {seed}");
+    let computer = Computer::new(format!("end-{mechanism:?}-{seed}"), seed);
+    computer.plug();
+    let pool = options(mechanism, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
+    let map = run::create::<BTree>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, seed, 300);
+    run::run(&pool, map, &ops, EPOCH, &Progress::default(), |_| {}).unwrap();
+    assert!(pool.statistics().commands > 0, "{what}");
+    assert!(contents(&pool) == model(&ops), "{what}");
+    pool.close().unwrap();
+    let pool = options(Mechanism::Undo, Engine::Cpu).open(&computer.pool()).unwrap();
+    assert!(contents(&pool) == model(&ops), "{what}, through the cache");
+    assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "{what}: a closed pool needs no recovery");
+}
+
+/// Cuts the power at a random access.
+fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
+    let what = format!("{mechanism:?}, {engine:?}, seed {seed}");
+    let computer = Computer::new(format!("cut-{mechanism:?}-{engine:?}-{seed}"), seed);
+    computer.plug();
+    let options = options(mechanism, engine);
+    let pool = options.create(&computer.pool(), POOL_BYTES).unwrap();
+    let map = run::create::<BTree>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, seed, 120);
+    let progress = Progress::default();
+    computer.machine.arm_cut(Cut::AtAccess(Rng::new(seed).below(1200)), seed);
+    let outcome = until_power_cut(|| {
+        let done = run::run(&pool, map, &ops, EPOCH, &progress, |_| {});
+        computer.machine.disarm_cut();
+        drop(pool);
+        done
+    });
+    if computer.machine.is_powered() {
+        outcome.expect("nothing unwinds while the power is on").unwrap();
+        return false;
+    }
+    computer.power_up();
+    let pool = options.open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started())
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    // It goes on from there.
+    let map = run::open::<BTree>(&pool).unwrap();
+    run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
+    assert!(contents(&pool) == model(&ops), "{what}, after recovery");
+    true
+}
+
+#[test]
+fn every_mechanism_runs_to_its_end_behind_a_hostile_cache() {
+    for mechanism in Mechanism::ALL {
+        (0..6).for_each(|seed| runs_to_its_end(mechanism, seed));
+    }
+}
+
+#[test]
+fn power_cuts_leave_a_prefix_of_the_operations_behind_a_hostile_cache() {
+    let seeds = if std::env::var_os("NEARPM_THOROUGH").is_some() { 400 } else { 40 };
+    for mechanism in Mechanism::ALL {
+        let cuts = (0..seeds).filter(|&seed| survives_a_cut(mechanism, Engine::Card, seed)).count();
+        assert!(cuts as u64 > seeds / 4, "{mechanism:?}: only {cuts} cuts");
+        for seed in 0..seeds / 8 {
+            survives_a_cut(mechanism, Engine::Cpu, seed);
+        }
+    }
+}

@@ -436,16 +436,6 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: "C7",
-        what: "an item of a replay counts as done before it is durable",
-        plant: Plant::Hardware(&[at(
-            "persistence",
-            &[Edit::Last("calm$d", "calm$d | gating$q"), Edit::Last("run$d", "gating$q ? 9'd16 : run$d")],
-        )]),
-        scenario: card!(a_replay_that_is_cut_again_and_again_ends_in_the_same_memory),
-        seen: "entry",
-    },
-    Fault {
-        rule: "C7",
         what: "firmware whose undo_redo overwrites before its log is durable",
         plant: Plant::Firmware(Opcode::UndoRedo, |_, code| code.retain(|i| *i != Instruction::Wait)),
         scenario: card!(an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log),
@@ -481,7 +471,10 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         rule: "C10",
         what: "commands do not get their turn while the host loads and stores",
-        plant: Plant::Hardware(&[at("front$command_port", &[Edit::Last("turn$d", "1'b0")])]),
+        plant: Plant::Hardware(&[at(
+            "front$command_port",
+            &[Edit::Last("turn$d", "1'b0"), Edit::Each("others", "host_asks | host_writes_pending", 1)],
+        )]),
         scenario: front!(a_flood_on_one_port_does_not_starve_the_other),
         seen: "starves a command",
     },

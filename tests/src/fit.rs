@@ -24,30 +24,52 @@ pub fn distance(rtl: &[u64], model: &[u64]) -> f64 {
     sum / length / rtl.len() as f64
 }
 
+/// Latencies that no micro-trace determines: registers, boot and save.
+const OTHERS: [&str; 7] =
+    ["host_refuse", "command_merge", "command_read", "register", "system_step", "quiet", "save_line"];
 /// Steps that a descent tries with each latency.
-const STEPS: [i64; 4] = [1, -1, 4, -4];
+const STEPS: [i64; 4] = [1, -1, 3, -3];
 
-/// Changes one latency after the other as long as `error` falls; the result and its error.
+/// Where `timing` has the latencies that are fitted.
+fn fitted(timing: &mut Timing) -> Vec<&mut u64> {
+    let all = timing.latencies().into_iter();
+    all.filter(|(name, _)| !OTHERS.contains(name)).map(|(_, value)| value).collect()
+}
+
+/// `timing` with some latencies moved; `None` where one would fall below 0.
+fn moved(mut timing: Timing, moves: &[(usize, i64)]) -> Option<Timing> {
+    for &(index, step) in moves {
+        let value = &mut *fitted(&mut timing)[index];
+        *value = value.checked_add_signed(step)?;
+    }
+    Some(timing)
+}
+
+/// Changes one latency after the other, and then two against each other, as long as `error` falls; the result and its error.
 pub fn descend(mut timing: Timing, error: impl Fn(Timing) -> f64) -> (Timing, f64) {
+    let count = fitted(&mut timing).len();
     let mut best = error(timing);
+    let single: Vec<Vec<(usize, i64)>> = (0..count).flat_map(|i| STEPS.map(|step| vec![(i, step)])).collect();
+    let pairs = (0..count).flat_map(|i| (0..count).filter(move |j| *j != i).map(move |j| vec![(i, 1), (j, -1)]));
+    let pairs: Vec<_> = pairs.collect();
     loop {
         let before = best;
-        for index in 0..timing.latencies().len() {
-            for step in STEPS {
-                loop {
-                    let mut changed = timing;
-                    let (_, value) = &mut changed.latencies()[index];
-                    let Some(moved) = value.checked_add_signed(step) else { break };
-                    **value = moved;
-                    let found = error(changed);
-                    if found >= best {
-                        break;
+        for moves in [&single, &pairs] {
+            let mut improved = true;
+            while improved {
+                improved = false;
+                for change in moves {
+                    while let Some(next) = moved(timing, change) {
+                        let found = error(next);
+                        if found >= best {
+                            break;
+                        }
+                        (timing, best, improved) = (next, found, true);
                     }
-                    (timing, best) = (changed, found);
                 }
             }
         }
-        if best >= before * 0.999 {
+        if best >= before {
             return (timing, best);
         }
     }

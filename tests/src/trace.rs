@@ -45,6 +45,8 @@ pub struct Mix {
 impl Mix {
     /// Mostly conflicting, short, densely submitted.
     pub const CONFLICTS: Mix = Mix { hot_lines: 12, longest: 700, gap: 20, malformed: true };
+    /// As many conflicts, at a rate that the card keeps up with.
+    pub const STEADY: Mix = Mix { hot_lines: 12, longest: 700, gap: 60, malformed: true };
     /// Few conflicts, up to a page.
     pub const SPREAD: Mix = Mix { hot_lines: 2048, longest: 4096, gap: 60, malformed: false };
 }

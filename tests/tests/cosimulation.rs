@@ -1,9 +1,13 @@
 //! Random traffic on the simulated cards against the sequential oracle, and against each other.
 
+use std::collections::BTreeMap;
+
+use nearpm_interface::command::Opcode;
 use nearpm_interface::status::Status;
 use nearpm_sim::core::CardCore;
 use nearpm_sim::machine::Power;
 use nearpm_sim::model;
+use nearpm_sim::rtl::RtlCards;
 use nearpm_tests::drive::{self, Outcome, Run};
 use nearpm_tests::oracle::Oracle;
 use nearpm_tests::rig::{medium, rtl_cards, thorough, without_save};
@@ -62,48 +66,88 @@ fn the_rtl_agrees_with_the_oracle() {
     }
 }
 
-/// Cycles from acceptance to completion record of every accepted command, sorted.
-fn command_cycles(run: &Run) -> Vec<u64> {
-    let mut cycles: Vec<u64> = run
-        .outcomes
-        .iter()
-        .filter_map(|o| match o {
-            Outcome::Command { accepted, done } if done.status == Status::Ok => {
-                Some(done.cycle.saturating_sub(*accepted))
-            }
-            _ => None,
-        })
-        .collect();
-    cycles.sort_unstable();
-    cycles
+/// What a step is counted as, and how long it took: a command from acceptance to its record, a load from its submission on.
+fn took(timed: &Timed, submitted: u64, outcome: &Outcome) -> Option<(String, u64)> {
+    match (&timed.step, outcome) {
+        (Step::Command(command), Outcome::Command { accepted, done }) => {
+            let kind = Opcode::from_code(command.opcode).expect("a known command");
+            Some((format!("{kind:?}"), done.cycle - accepted))
+        }
+        (_, Outcome::Load { cycle, .. }) => Some(("load".into(), cycle - submitted)),
+        _ => None,
+    }
 }
 
-/// Statuses and order numbers must be equal. Times are printed and not compared: the model's latencies are those of the
-/// architecture page and have not been fitted to the RTL.
+/// Durations by kind, of RTL and model.
+type Durations = BTreeMap<String, [Vec<u64>; 2]>;
+
+/// The value below which this share of the values lie.
+fn quantile(values: &mut [u64], share: f64) -> u64 {
+    values.sort_unstable();
+    values[((values.len() - 1) as f64 * share) as usize]
+}
+
+/// Whether two times agree within 10 %, or 2 cycles where 10 % is less.
+fn within_ten_percent(rtl: u64, model: u64) -> bool {
+    rtl.abs_diff(model) * 10 <= rtl.max(20)
+}
+
+/// Runs a trace on both cards, compares everything but time, and adds the durations; total cycles of both.
+fn compare(name: &str, cards: &RtlCards, trace: &[Timed], durations: &mut Durations) -> [u64; 2] {
+    let runs = [drive::run(cards.power_up(medium()), trace), drive::run(model_card(), trace)];
+    let [rtl, model] = &runs;
+    for (i, pair) in rtl.outcomes.iter().zip(&model.outcomes).enumerate() {
+        match pair {
+            (Outcome::Command { done: a, .. }, Outcome::Command { done: b, .. }) => {
+                assert_eq!((a.status, a.order), (b.status, b.order), "{name}, step {i}: {:?}", trace[i].step);
+            }
+            (Outcome::Load { data: a, .. }, Outcome::Load { data: b, .. }) => assert_eq!(a, b, "{name}, step {i}"),
+            (Outcome::Store { .. }, Outcome::Store { .. }) => {}
+            other => panic!("{name}, step {i}: {other:?}"),
+        }
+    }
+    assert!(without_save(&rtl.medium) == without_save(&model.medium), "{name}: memory differs");
+    for (card, run) in runs.iter().enumerate() {
+        let mut submitted = run.start;
+        for (timed, outcome) in trace.iter().zip(&run.outcomes) {
+            submitted += timed.gap;
+            if let Some((kind, cycles)) = took(timed, submitted, outcome) {
+                durations.entry(kind).or_default()[card].push(cycles);
+            }
+        }
+    }
+    runs.map(|run| run.cycles)
+}
+
+/// Statuses, order numbers, data and memory are equal, and so is time within 10 % on these held-out traces, which the fit never
+/// saw: each trace's length, the median of commands and of loads and, where most items are in conflict, their 99th
+/// percentile. Without conflicts that percentile is a matter of the memory's order of bursts, and only printed.
 #[test]
 fn rtl_and_model_answer_alike() {
     let cards = rtl_cards();
-    for seed in 1000..if thorough() { 1020 } else { 1002 } {
-        let trace = trace::random(seed, 500, Mix::CONFLICTS);
-        let (rtl, model) = (drive::run(cards.power_up(medium()), &trace), drive::run(model_card(), &trace));
-        for (i, pair) in rtl.outcomes.iter().zip(&model.outcomes).enumerate() {
-            match pair {
-                (Outcome::Command { done: a, .. }, Outcome::Command { done: b, .. }) => {
-                    assert_eq!((a.status, a.order), (b.status, b.order), "seed {seed}, step {i}: {:?}", trace[i].step);
-                }
-                (Outcome::Load { data: a, .. }, Outcome::Load { data: b, .. }) => {
-                    assert_eq!(a, b, "seed {seed}, step {i}")
-                }
-                (Outcome::Store { .. }, Outcome::Store { .. }) => {}
-                other => panic!("seed {seed}, step {i}: {other:?}"),
+    let seeds = if thorough() { 20 } else { 4 };
+    for (what, mix) in [("dense conflicts", Mix::CONFLICTS), ("conflicts", Mix::STEADY), ("spread", Mix::SPREAD)] {
+        let mut durations = Durations::new();
+        for seed in 1000..1000 + seeds {
+            let name = format!("{what}, seed {seed}");
+            let [rtl, model] = compare(&name, &cards, &trace::random(seed, 500, mix), &mut durations);
+            println!("{name}: {rtl} cycles (RTL), {model} (model)");
+            assert!(within_ten_percent(rtl, model), "{name}: {rtl} cycles (RTL), {model} (model)");
+        }
+        let mut all: [[Vec<u64>; 2]; 2] = Default::default();
+        for (kind, [rtl, model]) in &mut durations {
+            let of = |values: &mut Vec<u64>| (quantile(values, 0.5), quantile(values, 0.99));
+            println!("  {kind:12} median and 99th percentile {:?} (RTL) {:?} (model)", of(rtl), of(model));
+            let group = &mut all[usize::from(kind == "load")];
+            group[0].extend_from_slice(rtl);
+            group[1].extend_from_slice(model);
+        }
+        for (group, [rtl, model]) in ["commands", "loads"].into_iter().zip(&mut all) {
+            for (share, asserted) in [(0.5, true), (0.99, what != "spread")] {
+                let (r, m) = (quantile(rtl, share), quantile(model, share));
+                println!("  all {group}, {share}: {r} (RTL) {m} (model)");
+                assert!(!asserted || within_ten_percent(r, m), "{what}, {group}, {share}: {r} (RTL) {m} (model)");
             }
         }
-        assert!(without_save(&rtl.medium) == without_save(&model.medium), "seed {seed}: memory differs");
-        let (r, m) = (command_cycles(&rtl), command_cycles(&model));
-        let (median, p99) = (r.len() / 2, r.len() * 99 / 100);
-        println!(
-            "seed {seed}: median {} (RTL) {} (model), 99th percentile {} {}, whole trace {} {} cycles",
-            r[median], m[median], r[p99], m[p99], rtl.cycles, model.cycles
-        );
     }
 }

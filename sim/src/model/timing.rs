@@ -29,9 +29,9 @@ macro_rules! timing {
 
 timing! {
     /// HostPort: address handshake to numbering of a host access.
-    host_accept = 2,
+    host_accept = 3,
     /// HostPort: numbering of a write to its B.
-    host_answer = 1,
+    host_answer = 0,
     /// HostPort: handshake of a store to the next store's.
     write_to_write = 2,
     /// HostPort: handshake of a store to that of a load behind it.
@@ -43,13 +43,13 @@ timing! {
     /// HostPort: a refusal, from the handshake to its answer.
     host_refuse = 3,
     /// HostQueue: numbering to a complete row of dependency bits.
-    host_row = 5,
+    host_row = 6,
     /// HostQueue: last retirement that a line waited for to its request at the memory port.
     host_wake = 6,
     /// HostQueue: one request of a direction to the next.
     host_issue_gap = 4,
     /// HostQueue: read data from the memory port to R at the host port, retirement included.
-    host_return = 2,
+    host_return = 0,
     /// CommandPort: handshake of a beat that does not fill a slot to its B.
     command_merge = 2,
     /// CommandPort and Decoder: handshake of the beat that fills a slot to numbering or refusal.
@@ -65,35 +65,35 @@ timing! {
     /// Registers: handshake to answer.
     register = 3,
     /// OrderingPoint: numbering of a command to a complete row of dependency bits.
-    command_row = 15,
+    command_row = 12,
     /// DependencyMatrix: last retirement that a command waited for to its slot being ready.
     command_wake = 6,
     /// Dispatcher: issue of a command to the first instruction.
-    issue = 2,
+    issue = 0,
     /// Dispatcher: one issue to the next.
-    issue_gap = 3,
+    issue_gap = 5,
     /// Sequencer: one instruction to the next.
-    instruction = 4,
+    instruction = 7,
     /// Sequencer and DmaEngine: copy instruction to its first read burst at the memory port.
-    copy_to_read = 5,
+    copy_to_read = 7,
     /// DmaEngine: last line of a burst from memory to its write burst at the memory port.
     read_to_write = 3,
     /// DmaEngine: one burst of a direction to the next.
     burst_gap = 0,
     /// MetadataGenerator, LoadStoreUnit: the operation at the front to its write burst at the memory port.
-    word_to_write = 1,
+    word_to_write = 3,
     /// NearPmUnit: last B to `done` at the dispatcher.
-    unit_done = 0,
+    unit_done = 3,
     /// NearPmUnit: last B to `progress`, and from there to the next instruction.
-    progress = 5,
+    progress = 6,
     /// Dispatcher: `done` to retirement.
-    retire = 1,
+    retire = 0,
     /// Dispatcher: one retirement to the next.
-    retire_gap = 3,
+    retire_gap = 4,
     /// CompletionWriter: retirement or refusal to the record on `m_axi_cpl`.
-    completion = 2,
+    completion = 0,
     /// CompletionWriter: one record to the next.
-    completion_gap = 3,
+    completion_gap = 2,
     /// Persistence: one step of its state machine to the request at the memory port.
     system_step = 2,
     /// Persistence: cycles without activity that count as quiet.

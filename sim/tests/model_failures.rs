@@ -185,7 +185,7 @@ fn the_save_of_a_full_persistence_domain_needs_a_bounded_time() {
         for _ in 0..64 {
             rig.store(0, pattern(0, 1));
         }
-        let at = rig.card.cycle() + 32 * 8 + 64;
+        let at = rig.card.cycle() + 32 * 8 + 3 * 64;
         rig.card.advance_to(at);
         rig
     };

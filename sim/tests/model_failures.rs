@@ -36,6 +36,20 @@ fn a_failed_log_writes_no_head() {
 }
 
 #[test]
+fn a_log_that_the_latch_refuses_holds_its_stores_as_the_failed_one_does() {
+    let (mut rig, _) = opened(None);
+    let before = pool_bytes(rig.card.medium(), 0x8000, 64).to_vec();
+    rig.card.plant_memory_error(POOLS_BASE);
+    rig.post(undo(5, 0, 64, SLOTS));
+    // It waits for the slot that the failing log writes, so it is accepted before the latch and refused by it.
+    rig.post(undo(5, 0x8000, 64, SLOTS));
+    rig.store(0x8000, pattern(0x8000, 1));
+    rig.settle();
+    assert_eq!(rig.get(registers::LATCHED), 1);
+    assert_eq!(pool_bytes(rig.card.medium(), 0x8000, 64), before, "what it would have logged is not overwritten");
+}
+
+#[test]
 fn a_clean_shutdown_leaves_nothing_to_replay_and_closes() {
     let (mut rig, oracle) = opened(None);
     rig.store(0, pattern(0, 1));

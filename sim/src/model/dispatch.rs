@@ -143,18 +143,21 @@ impl ModelCard {
         if ok && descriptor.flag(descriptor::UNMAPS) {
             self.map.set(contents.entry, None);
         }
-        if status >= 0x80 && descriptor.flag(descriptor::LOGS) {
-            if let Some(mapping) = self.map.get_mut(contents.entry) {
-                mapping.latched = true;
+        let logs = descriptor.flag(descriptor::LOGS);
+        let mut closing = false;
+        if let Some(mapping) = self.map.get_mut(contents.entry) {
+            mapping.latched |= logs && status >= 0x80;
+            closing = mapping.closing;
+        }
+        // A log that the latch refused after it was accepted has logged as little as the one that failed.
+        let stays = logs && (status >= 0x80 || status == Status::Latched.code()) && !closing;
+        if stays && self.fault != Some(Fault::FailedLogReleasesStores) {
+            self.trace(What::Latched { item });
+            for woken in self.order.fail(slot) {
+                self.wake(woken);
             }
-            if self.fault != Some(Fault::FailedLogReleasesStores) {
-                self.trace(What::Latched { item });
-                for woken in self.order.fail(slot) {
-                    self.wake(woken);
-                }
-                self.after_retirement(status);
-                return;
-            }
+            self.after_retirement(status);
+            return;
         }
         self.trace(What::Retired { item, status });
         self.release(item);

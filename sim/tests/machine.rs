@@ -337,7 +337,7 @@ fn other_panics_pass_through() {
 #[test]
 fn a_cut_follows_its_event_by_the_cycle() {
     let run = |cut: Option<Cut>| {
-        let m = machine_with(Parameters::default(), Latency { read: 37, write: 2 });
+        let m = machine_with(Parameters::default(), Latency { read: 40, write: 2 });
         let uncached = map(&m, Caching::Uncached);
         m.record_events(true);
         if let Some(cut) = cut {
@@ -395,7 +395,7 @@ fn a_cut_at_an_access_says_which_one_since_the_power_up() {
 
 #[test]
 fn a_card_that_takes_nothing_holds_the_core_back() {
-    let slow = machine_with(Parameters::default(), Latency { read: 37, write: 3000 });
+    let slow = machine_with(Parameters::default(), Latency { read: 40, write: 3000 });
     let uncached = map(&slow, Caching::Uncached);
     let took = nanoseconds(&slow, || (0..640).for_each(|i| store(&*uncached, 8 * i, i)));
     // 64 credits: a round of 64 writes takes 3000 cycles of 3.333 ns and the way back.

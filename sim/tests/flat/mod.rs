@@ -14,7 +14,7 @@ pub struct Latency {
 }
 
 /// As the machine's parameters expect of an idle card: 123 ns at 300 MHz.
-pub const IDLE: Latency = Latency { read: 37, write: 8 };
+pub const IDLE: Latency = Latency { read: 40, write: 8 };
 
 /// A card without order, units or firmware. A command copies `length` bytes (up to a line) from the device address `source` to
 /// `destination` as soon as its slot is full, and then writes its tag to the bus address `auxiliary`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
 
-use super::{MappedMemory, Memory, Work};
+use super::{MappedMemory, Memory, View, Work};
 use crate::error::Error;
 use crate::statistics::{Counters, count};
 
@@ -15,26 +15,16 @@ pub(crate) enum Backing {
     Other(Box<dyn Memory>),
 }
 
-/// A backing, counted.
-pub(crate) struct Medium {
-    backing: Backing,
-    pub counters: Arc<Counters>,
-}
-
 macro_rules! each {
     ($self:ident, $memory:ident => $call:expr) => {
-        match &$self.backing {
+        match $self {
             Backing::Mapped($memory) => $call,
             Backing::Other($memory) => $call,
         }
     };
 }
 
-impl Medium {
-    pub fn new(backing: Backing) -> Medium {
-        Medium { backing, counters: Arc::default() }
-    }
-
+impl Backing {
     pub fn bytes(&self) -> u64 {
         each!(self, memory => memory.bytes())
     }
@@ -46,6 +36,103 @@ impl Medium {
     #[inline]
     pub fn load(&self, offset: u64, data: &mut [u8]) {
         each!(self, memory => memory.load(offset, data));
+    }
+
+    #[inline]
+    pub fn store(&self, offset: u64, data: &[u8]) {
+        each!(self, memory => memory.store(offset, data));
+    }
+
+    #[inline]
+    pub fn stream(&self, offset: u64, lines: &[u8]) {
+        each!(self, memory => memory.stream(offset, lines));
+    }
+
+    #[inline]
+    pub fn write_back(&self, offset: u64, bytes: u64) {
+        each!(self, memory => memory.write_back(offset, bytes));
+    }
+
+    #[inline]
+    pub fn fence(&self) -> Result<(), Error> {
+        each!(self, memory => memory.fence())
+    }
+
+    #[inline]
+    pub fn drain(&self) -> Result<(), Error> {
+        each!(self, memory => memory.drain())
+    }
+
+    pub fn invalidate(&self, offset: u64, bytes: u64) {
+        each!(self, memory => memory.invalidate(offset, bytes));
+    }
+
+    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
+    /// pages when it likes.
+    pub fn keeps_order(&self) -> bool {
+        match self {
+            Backing::Mapped(memory) => memory.keeps_order(),
+            Backing::Other(_) => true,
+        }
+    }
+
+    /// Whether a drain makes durable what other threads wrote back, too.
+    pub fn drains_for_all(&self) -> bool {
+        match self {
+            Backing::Mapped(memory) => !memory.keeps_order(),
+            Backing::Other(_) => true,
+        }
+    }
+
+    /// A volatile copy of everything: pages of a file that are not stored to are shared with it.
+    pub fn working_copy(&self) -> Result<View, Error> {
+        match self {
+            Backing::Mapped(memory) => memory.private_view(),
+            Backing::Other(memory) => {
+                const PIECE: u64 = 1 << 16;
+                let view = View::anonymous(memory.bytes())?;
+                let mut piece = vec![0; PIECE as usize];
+                let mut at = 0;
+                while at < memory.bytes() {
+                    let length = PIECE.min(memory.bytes() - at) as usize;
+                    memory.load(at, &mut piece[..length]);
+                    view.store(at, &piece[..length]);
+                    at += PIECE;
+                }
+                Ok(view)
+            }
+        }
+    }
+}
+
+/// A backing, counted.
+pub(crate) struct Medium {
+    backing: Backing,
+    pub counters: Arc<Counters>,
+}
+
+impl Medium {
+    pub fn new(backing: Backing) -> Medium {
+        Medium { backing, counters: Arc::default() }
+    }
+
+    /// The memory, uncounted.
+    #[inline]
+    pub fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.backing.bytes()
+    }
+
+    pub fn address(&self) -> Option<*mut u8> {
+        self.backing.address()
+    }
+
+    #[inline]
+    pub fn load(&self, offset: u64, data: &mut [u8]) {
+        self.backing.load(offset, data);
     }
 
     /// Loads on behalf of the program, and makes sure that what was loaded is there: a card that has gone reads all ones. Loads go
@@ -80,7 +167,7 @@ impl Medium {
 
     #[inline]
     pub fn store(&self, offset: u64, data: &[u8]) {
-        each!(self, memory => memory.store(offset, data));
+        self.backing.store(offset, data);
     }
 
     /// Stores a word and starts its write-back.
@@ -98,7 +185,7 @@ impl Medium {
     /// Stores whole lines around the cache and starts their write-back.
     pub fn stream(&self, offset: u64, lines: &[u8]) {
         count(&self.counters.lines_written_back, lines.len() as u64 / LINE_U64);
-        each!(self, memory => memory.stream(offset, lines));
+        self.backing.stream(offset, lines);
     }
 
     /// Accounts for work beside the memory.
@@ -125,24 +212,24 @@ impl Medium {
         if bytes > 0 {
             let lines = (offset % LINE_U64 + bytes).div_ceil(LINE_U64);
             count(&self.counters.lines_written_back, lines);
-            each!(self, memory => memory.write_back(offset, bytes));
+            self.backing.write_back(offset, bytes);
         }
     }
 
     #[inline]
     pub fn fence(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
-        each!(self, memory => memory.fence())
+        self.backing.fence()
     }
 
     pub fn drain(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
-        each!(self, memory => memory.drain())
+        self.backing.drain()
     }
 
     pub fn invalidate(&self, offset: u64, bytes: u64) {
         if bytes > 0 {
-            each!(self, memory => memory.invalidate(offset, bytes));
+            self.backing.invalidate(offset, bytes);
         }
     }
 }

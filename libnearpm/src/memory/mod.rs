@@ -9,10 +9,14 @@ pub use nearpm_driver::pci::Work;
 
 use crate::error::Error;
 
+mod cache;
 mod card;
+#[cfg(target_os = "linux")]
+mod dax;
 mod mapped;
 mod medium;
 mod test;
+mod view;
 mod volatile;
 
 pub use card::CardMemory;
@@ -20,6 +24,7 @@ pub use mapped::{MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes};
 pub(crate) use medium::{Backing, Medium};
 pub use test::{Event, Image, TestMemory};
+pub(crate) use view::View;
 pub use volatile::VolatileMemory;
 
 /// Persistent memory of a fixed size. Offsets and sizes are in bytes from its start.

@@ -4,13 +4,16 @@
 //! written back and a fence followed; it was evicted at a moment of the cache's choosing; or the power
 //! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
 //! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
+//!
+//! A program that works in place stores through [`Memory::address`], unseen: from then on each event looks for lines that differ from
+//! what is durable.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
-use super::{Memory, check_range};
+use super::{Memory, View, check_range};
 use crate::error::Error;
 
 /// What a probe was called for: it sees memory just before this takes effect.
@@ -41,7 +44,9 @@ pub struct TestMemory {
 
 struct State {
     /// What loads see.
-    current: Vec<u8>,
+    current: View,
+    /// The address was given out: stores may come unseen.
+    mapped: bool,
     /// What a power cut leaves of lines that are clean.
     durable: Vec<u8>,
     /// Lines whose current bytes may differ from the durable ones; with what was written back and awaits a fence.
@@ -65,13 +70,34 @@ impl Random {
 }
 
 impl State {
-    fn line(bytes: &[u8], line: u64) -> [u8; LINE] {
-        bytes[line as usize * LINE..][..LINE].try_into().expect("a line has 64 bytes")
+    fn current_line(&self, line: u64) -> [u8; LINE] {
+        let mut bytes = [0; LINE];
+        self.current.load(line * LINE_U64, &mut bytes);
+        bytes
+    }
+
+    fn all(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.durable.len()];
+        self.current.load(0, &mut bytes);
+        bytes
+    }
+
+    /// Finds the lines that were stored to through the address.
+    fn find_unseen_stores(&mut self) {
+        if !self.mapped {
+            return;
+        }
+        let current = self.all();
+        for (line, (now, durable)) in current.chunks_exact(LINE).zip(self.durable.chunks_exact(LINE)).enumerate() {
+            if now != durable {
+                self.open.entry(line as u64).or_insert(None);
+            }
+        }
     }
 
     fn persist(&mut self, line: u64, content: [u8; LINE]) {
         self.durable[line as usize * LINE..][..LINE].copy_from_slice(&content);
-        if self.durable[line as usize * LINE..][..LINE] == self.current[line as usize * LINE..][..LINE] {
+        if self.durable[line as usize * LINE..][..LINE] == self.current_line(line) {
             self.open.remove(&line);
         }
     }
@@ -83,21 +109,22 @@ impl State {
         }
         let at = self.random.next() as usize % self.open.len();
         let line = *self.open.keys().nth(at).expect("the index is below the length");
-        self.persist(line, Self::line(&self.current, line));
+        self.persist(line, self.current_line(line));
     }
 
     fn surviving(&self, seed: u64) -> Image {
         let mut random = Random(seed);
         let mut image = self.durable.clone();
         for (&line, &pending) in &self.open {
+            let current = self.current_line(line);
             for word in 0..LINE / 8 {
                 let at = line as usize * LINE + word * 8;
-                let value = match (random.next() % 3, pending) {
+                let source = match (random.next() % 3, &pending) {
                     (0, _) => continue,
-                    (1, Some(written)) => written[word * 8..][..8].to_vec(),
-                    _ => self.current[at..at + 8].to_vec(),
+                    (1, Some(written)) => written,
+                    _ => &current,
                 };
-                image[at..at + 8].copy_from_slice(&value);
+                image[at..at + 8].copy_from_slice(&source[word * 8..][..8]);
             }
         }
         image
@@ -116,10 +143,13 @@ impl TestMemory {
     /// If the image is not a whole number of lines.
     pub fn from_image(image: Image) -> TestMemory {
         assert_eq!(image.len() % LINE, 0, "memory is whole lines");
+        let current = View::anonymous(image.len() as u64).expect("the system has memory for a test");
+        current.store(0, &image);
         TestMemory {
             size: image.len() as u64,
             state: Arc::new(Mutex::new(State {
-                current: image.clone(),
+                current,
+                mapped: false,
                 durable: image,
                 open: BTreeMap::new(),
                 events: 0,
@@ -141,7 +171,9 @@ impl TestMemory {
 
     /// What would survive a power cut now, by `seed`.
     pub fn surviving(&self, seed: u64) -> Image {
-        self.lock().surviving(seed)
+        let mut state = self.lock();
+        state.find_unseen_stores();
+        state.surviving(seed)
     }
 
     /// What would survive if every dirty line were lost.
@@ -151,7 +183,7 @@ impl TestMemory {
 
     /// What loads see.
     pub fn current(&self) -> Image {
-        self.lock().current.clone()
+        self.lock().all()
     }
 
     /// Stores, write-backs and fences so far.
@@ -183,6 +215,7 @@ impl TestMemory {
         let mut state = self.lock();
         state.events += 1;
         let number = state.events;
+        state.find_unseen_stores();
         state.maybe_evict();
         drop(state);
         if let Some(probe) = self.probe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -198,14 +231,14 @@ impl Memory for TestMemory {
 
     fn load(&self, offset: u64, data: &mut [u8]) {
         check_range(self.size, offset, data.len() as u64);
-        data.copy_from_slice(&self.lock().current[offset as usize..][..data.len()]);
+        self.lock().current.load(offset, data);
     }
 
     fn store(&self, offset: u64, data: &[u8]) {
         check_range(self.size, offset, data.len() as u64);
         self.event(Event::Store);
         let mut state = self.lock();
-        state.current[offset as usize..][..data.len()].copy_from_slice(data);
+        state.current.store(offset, data);
         if !data.is_empty() {
             for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
                 state.open.entry(line).or_insert(None);
@@ -221,7 +254,7 @@ impl Memory for TestMemory {
             return;
         }
         for line in offset / LINE_U64..(offset + bytes).div_ceil(LINE_U64) {
-            let content = State::line(&state.current, line);
+            let content = state.current_line(line);
             if let Some(pending) = state.open.get_mut(&line) {
                 *pending = Some(content);
             }
@@ -243,6 +276,12 @@ impl Memory for TestMemory {
 
     fn invalidate(&self, offset: u64, bytes: u64) {
         self.write_back(offset, bytes);
+    }
+
+    fn address(&self) -> Option<*mut u8> {
+        let mut state = self.lock();
+        state.mapped = true;
+        Some(state.current.base())
     }
 }
 

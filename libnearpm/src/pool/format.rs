@@ -10,8 +10,8 @@ use nearpm_interface::media::{
 };
 use nearpm_interface::seal;
 
-use crate::alloc::HeapLayout;
 use crate::error::{Error, Problem};
+use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::options::{Mechanism, PoolOptions};
 
@@ -74,7 +74,7 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
 }
 
 /// An identifier from the operating system's randomness.
-fn random_id() -> u32 {
+pub(crate) fn random_id() -> u32 {
     (RandomState::new().build_hasher().finish() as u32).max(1)
 }
 

@@ -21,8 +21,8 @@ use crate::statistics::{Counters, Statistics, count};
 use crate::transaction::{Inner, Tx};
 
 mod directory;
-mod file;
-mod format;
+pub(crate) mod file;
+pub(crate) mod format;
 pub(crate) mod pages;
 
 pub use directory::CardPool;

@@ -71,7 +71,8 @@ fn crash(mode: Mode, seed: u64, transactions: usize, evict_one_in: u64, every: u
             verdict.cuts += 1;
             let image = survive(number * 2 + pick);
             let result = verify(image.clone(), mode, &allowed);
-            let result = if number % 5 == 0 { result.and_then(|()| cut_recovery(&image, mode, &allowed)) } else { result };
+            let result =
+                if number % 5 == 0 { result.and_then(|()| cut_recovery(&image, mode, &allowed)) } else { result };
             verdict.failure = result.err().map(|e| format!("seed {seed}, cut at event {number}: {e}"));
         }
     });

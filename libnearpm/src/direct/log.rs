@@ -9,6 +9,9 @@ use crate::memory::{Backing, View};
 /// Bytes of a segment in front of its first record.
 const SEGMENT_HEAD: u64 = SegmentHead::SIZE as u64;
 
+/// Most memory that a lane keeps for the copies of its records.
+const KEPT_BYTES: usize = 2 << 20;
+
 /// Builds the records of one append, as they will lie in their segments: each from a line on, the last of a transaction being its
 /// commit.
 #[derive(Default)]
@@ -125,12 +128,13 @@ pub(crate) struct Segment {
     pub last: u64,
 }
 
-/// Where a record lies.
+/// A record that is not home yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub sequence: u64,
-    pub offset: u64,
-    pub bytes: u64,
+    /// Where its bytes are in [`Lane::volatile`].
+    start: usize,
+    bytes: usize,
 }
 
 /// Segments that one thread (or one transaction in place) writes.
@@ -140,7 +144,9 @@ pub(crate) struct Lane {
     current: usize,
     cursor: u64,
     /// Records that are not home yet.
-    pub written: Vec<Written>,
+    written: Vec<Written>,
+    /// Their bytes once more: what was streamed is in no cache.
+    volatile: Vec<u8>,
     /// Number of the first record of the transaction in place that is open here, 0 for none.
     pub open: u64,
     /// A transaction in place has the lane.
@@ -184,9 +190,16 @@ impl Lane {
     /// Records up to `applied` are dead.
     pub fn truncated(&mut self, applied: u64) {
         self.written.clear();
+        self.volatile.clear();
+        self.volatile.shrink_to(KEPT_BYTES);
         if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {
             self.cursor = SEGMENT_HEAD;
         }
+    }
+
+    /// Records of new bytes that are not home yet.
+    pub fn written(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.written.iter().map(|w| (w.sequence, &self.volatile[w.start..w.start + w.bytes]))
     }
 
     /// Takes away the segments behind the first `keep` that hold nothing that counts.
@@ -231,7 +244,10 @@ impl Lane {
             backing.stream(offset, whole);
             segment.last = sequence;
             self.cursor += stride;
-            self.written.push(Written { sequence, offset, bytes: stride });
+            if stamp.kind != Kind::Undo {
+                self.written.push(Written { sequence, start: self.volatile.len(), bytes: whole.len() });
+                self.volatile.extend_from_slice(whole);
+            }
         }
     }
 }

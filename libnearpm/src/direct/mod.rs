@@ -17,11 +17,13 @@
 //! | `pool.rs` | an open pool: appending to the log, truncating it |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `log.rs` | records, lanes and segments |
+//! | `home.rs` | writing what records hold to where it belongs |
 //! | `heap.rs` | which bytes are objects, for several threads |
 //! | `shard.rs` | what each thread has for itself |
 //! | `recover.rs` | from the log to a pool in which no record counts |
 
 mod heap;
+mod home;
 mod log;
 mod options;
 mod pool;

@@ -11,6 +11,7 @@ use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC
 use nearpm_interface::seal;
 
 use super::heap::Heap;
+use super::home::Home;
 use super::log::{Lane, Records, Segment, Stamp};
 use super::shard::{SHARDS, Shard, ShardState, slot};
 use super::{DirectOptions, Mode, Reservation, Transaction, recover};
@@ -444,19 +445,18 @@ impl DirectPool {
         let newest = self.sequence.load(Ordering::Relaxed) - 1;
         let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
         let dead = oldest_open.map_or(newest, |open| open - 1);
-        let mut written: Vec<_> = lanes().flat_map(|lane| lane.written.iter().copied()).collect();
+        let mut written: Vec<_> = lanes().flat_map(Lane::written).collect();
         if written.is_empty() && dead == self.applied.load(Ordering::Relaxed) {
             return Ok(());
         }
         // What commits did not wait for must be durable before its effects are.
         self.medium.drain().map_err(|error| self.poison(error))?;
-        written.sort_unstable_by_key(|w| w.sequence);
-        let mut record = Vec::new();
-        for at in written {
-            record.resize(at.bytes as usize, 0);
-            self.medium.load(at.offset, &mut record);
-            recover::go_home(&self.medium, &record);
+        written.sort_unstable_by_key(|&(sequence, _)| sequence);
+        let mut home = Home::new(&self.medium);
+        for (_, record) in written {
+            home.apply_record(record);
         }
+        home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(POOL_APPLIED, seal::seal_word(dead));
         self.medium.drain().map_err(|error| self.poison(error))?;

@@ -13,6 +13,7 @@ use nearpm_interface::media::{ChunkWord, PoolHead};
 use nearpm_interface::record::{Kind, Operation, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
+use super::home::Home;
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
@@ -145,7 +146,8 @@ fn connected(records: Vec<Found>, applied: u64, report: &mut Recovery) -> Vec<Fo
     kept
 }
 
-fn replay(medium: &Medium, head: &PoolHead, records: &[Found], report: &mut Recovery) -> Result<(), Error> {
+fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Recovery) -> Result<(), Error> {
+    let mut home = Home::new(medium);
     let mut parts: BTreeMap<u64, u32> = BTreeMap::new();
     for record in records.iter().filter(|r| r.kind == Kind::Part) {
         *parts.entry(record.head.first).or_default() += 1;
@@ -156,7 +158,7 @@ fn replay(medium: &Medium, head: &PoolHead, records: &[Found], report: &mut Reco
     for record in records {
         match record.kind {
             Kind::Part | Kind::Commit if committed.contains(&record.head.first) => {
-                store(medium, head, record, report)?;
+                store(&mut home, pool, record, report)?;
                 report.redone += 1;
             }
             Kind::Part | Kind::Commit => report.torn += 1,
@@ -165,14 +167,15 @@ fn replay(medium: &Medium, head: &PoolHead, records: &[Found], report: &mut Reco
     }
     for record in records.iter().rev() {
         if record.kind == Kind::Undo && !committed.contains(&record.head.first) {
-            store(medium, head, record, report)?;
+            store(&mut home, pool, record, report)?;
             report.undone += 1;
         }
     }
+    home.finish();
     Ok(())
 }
 
-fn store(medium: &Medium, head: &PoolHead, record: &Found, report: &mut Recovery) -> Result<(), Error> {
+fn store(home: &mut Home<'_>, head: &PoolHead, record: &Found, report: &mut Recovery) -> Result<(), Error> {
     let corrupt = |what| Error::Corrupt { what, offset: record.offset };
     let mut body = &record.body[..];
     while !body.is_empty() {
@@ -184,39 +187,9 @@ fn store(medium: &Medium, head: &PoolHead, record: &Found, report: &mut Recovery
         if offset < head.heap() || offset + bytes > head.heap_end() {
             return Err(corrupt("a record names what no transaction may change"));
         }
-        report.bytes += apply(medium, operation);
+        home.apply(operation);
+        report.bytes += bytes;
         body = rest;
     }
     Ok(())
-}
-
-/// Carries out an operation and starts the write-back; gives its bytes.
-fn apply(medium: &Medium, operation: Operation<'_>) -> u64 {
-    match operation {
-        Operation::Store(offset, data) => {
-            medium.put(offset, data);
-            data.len() as u64
-        }
-        Operation::Set(offset, mask) => {
-            medium.put_word(offset, medium.load_word(offset) | mask);
-            8
-        }
-        Operation::Clear(offset, mask) => {
-            medium.put_word(offset, medium.load_word(offset) & !mask);
-            8
-        }
-    }
-}
-
-/// Carries out what a record that was read from the log says.
-pub(crate) fn go_home(medium: &Medium, record: &[u8]) {
-    let head = RecordHead::from_bytes(record.first_chunk().expect("a record has a head"));
-    if head.kind == Kind::Undo as u32 {
-        return;
-    }
-    let mut body = &record[RecordHead::SIZE..head.bytes as usize];
-    while let Some((operation, rest)) = Operation::decode(body) {
-        apply(medium, operation);
-        body = rest;
-    }
 }

@@ -330,7 +330,7 @@ impl DirectPool {
 
     /// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
     fn segment_bytes(&self) -> u64 {
-        (self.bytes() / 128).clamp(4 * CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
+        (self.bytes() / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
     }
 
     /// Most bytes of a record.
@@ -339,6 +339,7 @@ impl DirectPool {
     }
 
     /// Appends undo records and makes them durable. Gives the number of the first one.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn append_undo(
         &self,
         slot: usize,
@@ -350,6 +351,7 @@ impl DirectPool {
     }
 
     /// Appends the last records of a transaction, durable if the pool's commits are. `logged` are ranges of the heap that they name.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn append_commit(
         &self,
         slot: usize,
@@ -366,7 +368,8 @@ impl DirectPool {
         self.append(slot, lane, records, first, kind, logged, durable).map(drop)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and two callers")]
+    #[cfg_attr(test, track_caller)]
+    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and three callers")]
     fn append(
         &self,
         slot: usize,
@@ -506,6 +509,7 @@ impl DirectPool {
     }
 
     /// In place: what the program stored becomes durable.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn write_back_and_drain(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), Error> {
         let backing = self.medium.backing();
         let mut lines = 0;
@@ -521,6 +525,7 @@ impl DirectPool {
     }
 
     /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
         if self.options.mode == Mode::InPlace {
@@ -535,6 +540,7 @@ impl DirectPool {
         Ok(())
     }
 
+    #[cfg_attr(test, track_caller)]
     fn copy_home(&self, range: &Range<u64>) {
         const PIECE: u64 = 1 << 16;
         let mut piece = Vec::new();
@@ -634,7 +640,10 @@ impl DirectPool {
 
 impl Drop for DirectPool {
     fn drop(&mut self) {
-        // There is nobody to tell: `close` is for those who want to know.
-        let _ = self.shut();
+        // After a panic nothing is known of what this memory holds: the next open recovers.
+        if !std::thread::panicking() {
+            // There is nobody to tell: `close` is for those who want to know.
+            let _ = self.shut();
+        }
     }
 }

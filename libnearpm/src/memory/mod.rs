@@ -15,6 +15,8 @@ mod card;
 mod dax;
 mod mapped;
 mod medium;
+#[cfg(test)]
+pub(crate) mod planted;
 mod test;
 mod view;
 mod volatile;

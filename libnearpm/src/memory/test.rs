@@ -117,9 +117,12 @@ impl State {
         let mut image = self.durable.clone();
         for (&line, &pending) in &self.open {
             let current = self.current_line(line);
+            // Mostly lines survive whole or not at all; then order shows best.
+            let line_fate = random.next() % 4;
             for word in 0..LINE / 8 {
                 let at = line as usize * LINE + word * 8;
-                let source = match (random.next() % 3, &pending) {
+                let fate = if line_fate == 3 { random.next() % 3 } else { line_fate };
+                let source = match (fate, &pending) {
                     (0, _) => continue,
                     (1, Some(written)) => written,
                     _ => &current,

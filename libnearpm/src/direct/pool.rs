@@ -83,9 +83,15 @@ fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
 }
 
 impl DirectPool {
-    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails.
+    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails. 0 bytes: the pool fills a file
+    /// that exists, whose first page is blank.
     pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
         let path = path_of(location)?;
+        if bytes == 0 {
+            let memory = file::adopt(&path, options.survives)?;
+            let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
+            return Self::write(Backing::Mapped(memory), head, location, options);
+        }
         let head = layout(options, bytes).map_err(|p| p.at(location))?;
         let memory = file::create(&path, bytes, options.survives)?;
         Self::write(Backing::Mapped(memory), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
@@ -452,8 +458,10 @@ impl DirectPool {
         if written.is_empty() && dead == self.applied.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // What commits did not wait for must be durable before its effects are.
-        self.medium.drain().map_err(|error| self.poison(error))?;
+        if self.unacknowledged.load(Ordering::Acquire) != 0 {
+            // What commits did not wait for must be durable before its effects are.
+            self.medium.drain().map_err(|error| self.poison(error))?;
+        }
         written.sort_unstable_by_key(|&(sequence, _)| sequence);
         let mut home = Home::new(&self.medium);
         for (_, record) in written {
@@ -615,9 +623,10 @@ impl DirectPool {
             self.write_differences_home()?;
         }
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
+            // Nobody waits for that: a segment that is found again holds nothing that counts.
             self.drop_segment(&segment);
         }
-        self.medium.drain()
+        Ok(())
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.

@@ -98,12 +98,8 @@ impl Backing {
         }
     }
 
-    /// Whether a drain makes durable what other threads wrote back, too.
     pub fn drains_for_all(&self) -> bool {
-        match self {
-            Backing::Mapped(memory) => !memory.keeps_order(),
-            Backing::Other(_) => true,
-        }
+        each!(self, memory => memory.drains_for_all())
     }
 
     /// A volatile copy of everything: pages of a file that are not stored to are shared with it.

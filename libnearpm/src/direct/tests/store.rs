@@ -54,6 +54,7 @@ pub fn create(memory: TestMemory, options: &DirectOptions, stores: u64) -> Resul
     poke(&pool, root, &vec![0; (stores * STORE) as usize]);
     tx.set_root(root);
     tx.commit(&pool)?;
+    pool.wait_durable()?;
     Ok(pool)
 }
 
@@ -173,6 +174,11 @@ impl Operations {
         model.1[at as usize..][..8].copy_from_slice(&data);
         poke(pool, offset, &data);
         offset..offset + 8
+    }
+
+    /// Stores to scratch bytes and tells nobody.
+    pub fn stray(&mut self, pool: &DirectPool, model: &mut Model) {
+        self.persist(pool, model);
     }
 
     /// Yes, once in so many times.

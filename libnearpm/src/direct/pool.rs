@@ -540,6 +540,8 @@ impl DirectPool {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
+        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
+        self.wait_durable()?;
         if self.heap.may_be_logged(range) {
             // Records of what was here before would be written over it.
             self.truncate(&mut self.lock_all())?;

@@ -12,7 +12,7 @@ use nearpm_interface::seal;
 
 use super::heap::Heap;
 use super::home::Home;
-use super::log::{Lane, Records, Segment, Stamp};
+use super::log::{Lane, Records, Segment, Source, Stamp};
 use super::shard::{SHARDS, Shard, ShardState, slot};
 use super::{DirectOptions, Mode, Reservation, Transaction, recover};
 use crate::error::{Error, Problem};
@@ -464,8 +464,16 @@ impl DirectPool {
         }
         written.sort_unstable_by_key(|&(sequence, _)| sequence);
         let mut home = Home::new(&self.medium);
+        let mut long = Vec::new();
         for (_, record) in written {
-            home.apply_record(record);
+            match record {
+                Source::Bytes(record) => home.apply_record(record),
+                Source::Log(offset, bytes) => {
+                    long.resize(bytes, 0);
+                    self.medium.load(offset, &mut long);
+                    home.apply_record(&long);
+                }
+            }
         }
         home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;

@@ -77,13 +77,13 @@ impl Aim {
     fn draws(&mut self, number: u64, event: Event) -> u64 {
         match self.cuts {
             Cuts::OneIn(_) if event == Event::Fence => 1,
-            Cuts::OneIn(events) => u64::from((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % events == 0),
+            Cuts::OneIn(events) => u64::from((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33).is_multiple_of(events)),
             Cuts::AfterOmissions => {
                 if planted::omissions() != self.omissions {
                     self.omissions = planted::omissions();
                     // Those of the beginning, and some of later.
                     self.followed += 1;
-                    self.armed = if self.followed < 12 || self.followed % 37 == 0 { 66 } else { 0 };
+                    self.armed = if self.followed < 12 || self.followed.is_multiple_of(37) { 66 } else { 0 };
                 }
                 self.armed = self.armed.saturating_sub(1);
                 // Everything at once, then every fence until the next of the same processor.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use nearpm::{Engine, Mechanism};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::BTree;
 
 use crate::cut::PowerCuts;
@@ -40,6 +41,7 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         workload: Workload::Btree,
         mechanism: Mechanism::Undo,
         card: CardChoice::Model,
+        memory_ports: MemoryPorts::One,
         ops: arguments.model_ops,
         mix: MixChoice::Inserts,
         power_cut: PowerCuts::random(),
@@ -50,12 +52,12 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         host: HostChoice::Ordinary,
         posting: PostingChoice::Line,
     };
-    let model = CardKind::Model.cards()?;
+    let model = CardKind::Model.cards(job.memory_ports)?;
     println!("{}", Job::new(&job, model.clone()).run::<BTree>()?);
 
     if arguments.rtl_ops > 0 {
         let job = RunArguments { card: CardChoice::Rtl, ops: arguments.rtl_ops, ..job.clone() };
-        println!("{}", Job::new(&job, CardKind::Rtl.cards()?).run::<BTree>()?);
+        println!("{}", Job::new(&job, CardKind::Rtl.cards(job.memory_ports)?).run::<BTree>()?);
     }
 
     println!("# What the card is worth\n");

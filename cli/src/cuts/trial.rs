@@ -1,6 +1,7 @@
 //! One trial of a campaign: a short run and its power cuts, all chosen by seed and number.
 
 use nearpm::Mechanism;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::{Cut, Event};
 use rand::{RngExt, SeedableRng};
@@ -46,7 +47,7 @@ pub struct Trial {
 impl Trial {
     /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair of workload and mechanism on
     /// an ordinary and on an adversarial host.
-    pub fn new(kind: CardKind, seed: u64, number: u64, cuts: usize) -> Trial {
+    pub fn new(kind: CardKind, memory_ports: MemoryPorts, seed: u64, number: u64, cuts: usize) -> Trial {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
         let card = match kind {
@@ -57,6 +58,7 @@ impl Trial {
             workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
             mechanism: Mechanism::ALL[(number / 2 % 4) as usize],
             card,
+            memory_ports,
             ops: ops(kind),
             mix: [MixChoice::Inserts, MixChoice::Churn][random.random_range(0..2)],
             power_cut: PowerCuts::default(),
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn trials_repeat_by_seed_and_number() {
-        let trial = |seed, number| Trial::new(CardKind::Model, seed, number, CUTS);
+        let trial = |seed, number| Trial::new(CardKind::Model, MemoryPorts::One, seed, number, CUTS);
         assert_eq!(trial(1, 7), trial(1, 7));
         assert_ne!(trial(1, 7), trial(2, 7));
         assert_ne!(trial(1, 7).strikes, trial(1, 7 + 16).strikes);
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn sixteen_trials_are_every_workload_mechanism_and_host() {
         let kinds: std::collections::BTreeSet<String> = (0..16)
-            .map(|number| Trial::new(CardKind::Rtl, 1, number, CUTS).run)
+            .map(|number| Trial::new(CardKind::Rtl, MemoryPorts::Two, 1, number, CUTS).run)
             .map(|run| format!("{:?} {:?} {:?}", run.workload, run.mechanism, run.host))
             .collect();
         assert_eq!(kinds.len(), 16);
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn only_a_last_cut_lacks_energy() {
         for number in 0..200 {
-            let strikes = Trial::new(CardKind::Model, 3, number, CUTS).strikes;
+            let strikes = Trial::new(CardKind::Model, MemoryPorts::One, 3, number, CUTS).strikes;
             assert!(strikes[..CUTS - 1].iter().all(|strike| strike.energy.is_none()));
         }
     }

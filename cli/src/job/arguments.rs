@@ -5,6 +5,7 @@ use std::fmt;
 use clap::{Args, ValueEnum};
 use nearpm::{Engine, Mechanism, PoolOptions};
 use nearpm_driver::Posting;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
 use nearpm_workloads::ops::{self, Mix, Op};
 
@@ -81,6 +82,9 @@ pub struct RunArguments {
     /// Card
     #[arg(long, value_enum, default_value = "model")]
     pub card: CardChoice,
+    /// Memory ports of the card, each with a DDR4 channel behind it: 1, or 2 (RTL)
+    #[arg(long, default_value_t)]
+    pub memory_ports: MemoryPorts,
     /// Operations, each a transaction
     #[arg(long, default_value_t = 10_000)]
     pub ops: usize,
@@ -155,6 +159,9 @@ impl fmt::Display for RunArguments {
         write!(f, "nearpm run --workload {} --mechanism {}", name(self.workload), self.mechanism.name())?;
         write!(f, " --card {} --ops {ops} --mix {}", name(self.card), name(self.mix))?;
         write!(f, " --power-cut {power_cut} --seed {seed} --epoch {epoch} --ring {ring}")?;
+        if self.memory_ports != MemoryPorts::default() {
+            write!(f, " --memory-ports {}", self.memory_ports)?;
+        }
         if let Some(bytes) = self.pool {
             write!(f, " --pool {bytes}")?;
         }

@@ -30,8 +30,8 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
         (None, Workload::Hashmap) => without::run::<HashMap>(arguments),
-        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards()?).run::<BTree>(),
-        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards()?).run::<HashMap>(),
+        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<BTree>(),
+        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<HashMap>(),
     }?;
     print!("{report}");
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());

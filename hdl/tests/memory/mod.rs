@@ -20,8 +20,8 @@ macro_rules! pins {
     };
 }
 pins!(
-    awid, awaddr, awlen, awvalid, awready, wdata, wstrb, wlast, wvalid, wready, bid, bresp, bvalid, bready, arid, araddr,
-    arlen, arvalid, arready, rid, rdata, rresp, rlast, rvalid, rready,
+    awid, awaddr, awlen, awvalid, awready, wdata, wstrb, wlast, wvalid, wready, bid, bresp, bvalid, bready, arid,
+    araddr, arlen, arvalid, arready, rid, rdata, rresp, rlast, rvalid, rready,
 );
 
 /// A burst under way.

@@ -1,4 +1,4 @@
-//! Joins the card's memory port to the DDR4 channel.
+//! Joins a memory port of the card to its DDR4 channel.
 
 use nearpm_verilate::{Error, Port};
 
@@ -74,6 +74,7 @@ pub struct Memory {
 }
 
 /// What was handed over in a cycle.
+#[derive(Default)]
 pub struct Handover {
     read: Option<(u8, u64, usize)>,
     write: Option<(u8, u64, usize)>,

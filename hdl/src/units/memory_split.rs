@@ -1,10 +1,18 @@
 //! The second port to memory.
 
+use super::burst::BURST_LINES;
 use crate::bundles::{AxiMaster, AxiSlave};
 use crate::cells::{Fifo, Register};
-use nearpm_interface::geometry::ADDRESS_BITS;
+use nearpm_interface::firmware::IMAGE_LINES;
+use nearpm_interface::geometry::{ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64};
 use nearpm_interface::memory_ports::{INTERLEAVE, on_port};
 use rust_hdl::prelude::*;
+
+// No burst leaves its port: those of units end at multiples of 16 lines, the firmware store's lie inside an image,
+// and all others are single lines.
+const _: () = assert!(INTERLEAVE.is_multiple_of(BURST_LINES * LINE_U64));
+const _: () = assert!(IMAGE_LINES as u64 * LINE_U64 <= INTERLEAVE);
+const _: () = assert!(FIRMWARE_BASE.is_multiple_of(INTERLEAVE) && FIRMWARE_SLOT_BYTES.is_multiple_of(INTERLEAVE));
 
 /// The port of a device address, and the address there; combinational, and only wires.
 #[derive(LogicBlock, Default)]

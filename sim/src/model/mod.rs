@@ -17,7 +17,8 @@
 //! | [`fault`] | protections that tests disable |
 //!
 //! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is one event, so that a
-//! unit starts to write when a read burst is whole; a second memory port and peers do not exist.
+//! unit starts to write when a read burst is whole; peers do not exist. Its card has one memory port: what a second one changes
+//! is time alone, and that is measured on the RTL.
 
 mod answers;
 mod card;

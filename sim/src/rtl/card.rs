@@ -9,7 +9,7 @@ use super::completions::Completions;
 use super::pins::{Bit, Pins, tie};
 use super::slaves::Slaves;
 use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
-use crate::ddr4::{Config, Stats};
+use crate::ddr4::Config;
 
 /// Cycles for which `rst_n` is low at power-up.
 const RESET_CYCLES: u64 = 16;
@@ -67,11 +67,6 @@ impl RtlCard {
         card.pins.settle();
         (0..RELEASE_CYCLES).for_each(|_| card.edge());
         Ok(card)
-    }
-
-    /// Counters of the memory, for each port.
-    pub fn memory_stats(&self) -> impl Iterator<Item = Stats> {
-        self.memory.stats()
     }
 
     /// One cycle.

@@ -7,7 +7,7 @@ use nearpm_verilate::Error;
 use super::memory::{Handover, Memory};
 use super::pins::{Pins, optional};
 use crate::core::{Activity, Medium};
-use crate::ddr4::{Config, Ddr4, Stats};
+use crate::ddr4::{Config, Ddr4};
 
 /// The memory ports with their channels.
 pub struct Channels {
@@ -29,11 +29,6 @@ impl Channels {
             .map(|(port, part)| Memory::new(pins, &format!("m_axi_mem{port}"), Ddr4::new(config, card_mhz, part)))
             .collect();
         Ok(Channels { memories: memories?, handovers: Vec::new() })
-    }
-
-    /// Counters of each channel.
-    pub fn stats(&self) -> impl Iterator<Item = Stats> {
-        self.memories.iter().map(|memory| memory.ddr4.stats())
     }
 
     /// Whether every burst has been answered.

@@ -34,7 +34,7 @@ pub fn command(arguments: &FiguresArguments) -> Result<()> {
     let columns: Result<Vec<_>> = CLOCKS_MHZ
         .into_iter()
         .map(|mhz| {
-            eprintln!("{}, {mhz} MHz", card.name());
+            eprintln!("{}, {mhz} MHz", card.named_with(memory_ports));
             let medium = || provisioned((POOLS_BASE + POOL.bytes) as usize, nearpm_firmware::standard().bytes());
             Ok(match card {
                 CardKind::Model => figures::take(mhz, memory_ports, || {

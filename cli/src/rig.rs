@@ -38,6 +38,14 @@ impl CardKind {
         }
     }
 
+    /// Name with its memory ports, for people.
+    pub fn named_with(self, memory_ports: MemoryPorts) -> String {
+        match memory_ports {
+            MemoryPorts::One => self.name().into(),
+            MemoryPorts::Two => format!("{} with two memory ports", self.name()),
+        }
+    }
+
     /// What makes such cards.
     ///
     /// # Errors

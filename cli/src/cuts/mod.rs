@@ -86,7 +86,11 @@ pub fn command(arguments: &CutsArguments) -> Result<()> {
     let CutsArguments { card: kind, memory_ports, cuts, seed, .. } = *arguments;
     let campaign = Campaign { kind, memory_ports, cards: kind.cards(memory_ports)?, cuts, seed, threads };
     let census = campaign.run()?;
-    println!("{} power cuts, {}, seed {seed}: no violation.\n\n{census}", grouped(census.cuts()), kind.name());
+    println!(
+        "{} power cuts, {}, seed {seed}: no violation.\n\n{census}",
+        grouped(census.cuts()),
+        kind.named_with(memory_ports)
+    );
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -79,7 +79,7 @@ impl Job {
                 "{} operations, {}, {}{by}, seed {}",
                 grouped(arguments.ops as u64),
                 arguments.mechanism.name(),
-                card.name(),
+                card.named_with(arguments.memory_ports),
                 arguments.seed
             ),
             operations: arguments.operations(),

@@ -8,8 +8,9 @@ mod without;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::ops::{self, Op};
 use nearpm_workloads::{BTree, HashMap, Value};
 
@@ -27,6 +28,8 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         CardChoice::Model => Some(CardKind::Model),
         CardChoice::Rtl => Some(CardKind::Rtl),
     };
+    let fits = kind.is_some() || arguments.memory_ports == MemoryPorts::One;
+    ensure!(fits, "without a card there are no memory ports");
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
         (None, Workload::Hashmap) => without::run::<HashMap>(arguments),

@@ -2,15 +2,18 @@
 
 use super::burst::BURST_LINES;
 use crate::bundles::{AxiMaster, AxiSlave};
-use crate::cells::{Fifo, Register};
+use crate::cells::{Fifo, Register, Widen};
 use nearpm_interface::firmware::IMAGE_LINES;
 use nearpm_interface::geometry::{ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64};
 use nearpm_interface::memory_ports::{INTERLEAVE, on_port};
 use rust_hdl::prelude::*;
 
+/// Lines that can be asked for at one port and not taken by their requesters.
+const READ_LINES: u64 = 128;
+
 // No burst leaves its port: those of units end at multiples of 16 lines, the firmware store's lie inside an image,
 // and all others are single lines.
-const _: () = assert!(INTERLEAVE.is_multiple_of(BURST_LINES * LINE_U64));
+const _: () = assert!(INTERLEAVE == BURST_LINES * LINE_U64 && BURST_LINES == 16);
 const _: () = assert!(IMAGE_LINES as u64 * LINE_U64 <= INTERLEAVE);
 const _: () = assert!(FIRMWARE_BASE.is_multiple_of(INTERLEAVE) && FIRMWARE_SLOT_BYTES.is_multiple_of(INTERLEAVE));
 
@@ -92,8 +95,9 @@ struct Turn {
 
 /// What waits at one port: addresses and data of writes on their way to it, read data and answers on their way back.
 ///
-/// Guarantees: order in each channel; an offer stays until it is taken. Bound: 4 addresses of a direction, 4 answers, 32 beats each
-/// way; a beat of read data or an answer that finds nobody waiting shows in the cycle in which it comes.
+/// Guarantees: order in each channel; an offer stays until it is taken. A read passes only while there is room for the longest
+/// burst, so that read data is always taken. Bound: 4 addresses of a direction, 4 answers, 32 beats of write data, [`READ_LINES`] of
+/// read data; a beat of read data or an answer that finds nobody waiting shows in the cycle in which it comes.
 #[derive(LogicBlock)]
 struct Lane {
     clock: Signal<In, Clock>,
@@ -119,10 +123,18 @@ struct Lane {
     ar: Fifo<Request, 2, 3>,
     aw: Fifo<Request, 2, 3>,
     w: Fifo<WriteBeat, 5, 6>,
-    r: Fifo<ReadBeat, 5, 6>,
+    r: Fifo<ReadBeat, 7, 8>,
     b: Fifo<Answer, 2, 3>,
+    /// Lines that no read has claimed.
+    credit: Register<Bits<8>>,
+    claims: Widen<5, 8>,
+    beats: Signal<Local, Bits<5>>,
+    claimed: Signal<Local, Bits<8>>,
+    given: Signal<Local, Bits<8>>,
     r_come: Signal<Local, ReadBeat>,
     b_come: Signal<Local, Answer>,
+    one5: Constant<Bits<5>>,
+    one8: Constant<Bits<8>>,
     size: Constant<Bits<3>>,
     incrementing: Constant<Bits<2>>,
 }
@@ -153,8 +165,15 @@ impl Default for Lane {
             w: Default::default(),
             r: Default::default(),
             b: Default::default(),
+            credit: Register::new(READ_LINES.into()),
+            claims: Default::default(),
+            beats: Default::default(),
+            claimed: Default::default(),
+            given: Default::default(),
             r_come: Default::default(),
             b_come: Default::default(),
+            one5: Constant::new(1.into()),
+            one8: Constant::new(1.into()),
             size: Constant::new(6.into()),
             incrementing: Constant::new(1.into()),
         }
@@ -164,7 +183,7 @@ impl Default for Lane {
 impl Logic for Lane {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, ar, aw, w, r, b);
+        clock!(self, clock, ar, aw, w, r, b, credit);
         self.ar.reset.next = self.reset.val();
         self.aw.reset.next = self.reset.val();
         self.w.reset.next = self.reset.val();
@@ -173,7 +192,8 @@ impl Logic for Lane {
 
         self.ar.write.next = self.ar_write.val();
         self.ar.data_in.next = self.ar_request.val();
-        self.ar_full.next = self.ar.full.val();
+        // Room for fewer than 16 lines, the longest burst.
+        self.ar_full.next = self.ar.full.val() | !self.credit.q.val().get_bits::<4>(4).any();
         self.ar.read.next = self.m.arready.val();
         self.m.arvalid.next = !self.ar.empty.val();
         self.m.arid.next = self.ar.data_out.val().id;
@@ -202,6 +222,21 @@ impl Logic for Lane {
         self.m.wstrb.next = self.w.data_out.val().strobes;
         self.m.wlast.next = self.w.data_out.val().last;
 
+        // Lines are claimed when a read is taken, and given back when its data leaves.
+        self.beats.next = self.ar_request.val().length.get_bits::<5>(0) + self.one5.val();
+        self.claims.i.next = self.beats.val();
+        self.claimed.next = 0.into();
+        if self.ar_write.val() {
+            self.claimed.next = self.claims.o.val();
+        }
+        self.given.next = 0.into();
+        if self.r_valid.val() & self.r_take.val() {
+            self.given.next = self.one8.val();
+        }
+        self.credit.reset.next = self.reset.val();
+        self.credit.enable.next = true;
+        self.credit.d.next = self.credit.q.val() - self.claimed.val() + self.given.val();
+
         // What comes while nothing waits shows at once, and waits only if it is not taken.
         self.r_come.next.data = self.m.rdata.val();
         self.r_come.next.response = self.m.rresp.val();
@@ -209,7 +244,7 @@ impl Logic for Lane {
         self.r.data_in.next = self.r_come.val();
         self.r.write.next = self.m.rvalid.val() & !(self.r.empty.val() & self.r_take.val());
         self.r.read.next = self.r_take.val();
-        self.m.rready.next = !self.r.full.val();
+        self.m.rready.next = true;
         self.r_valid.next = !self.r.empty.val() | self.m.rvalid.val();
         self.r_beat.next = self.r.data_out.val();
         if self.r.empty.val() {
@@ -234,13 +269,15 @@ impl Logic for Lane {
 ///
 /// Guarantees:
 /// - Reads are answered in the order in which they were asked, whichever port is faster, because a unit asks for lines of both
-///   ports with one identifier. Towards memory all reads have the identifier 0, so that each port keeps the order, too. So the oldest
-///   read is always the next of its port: neither port can wait for the other in a circle, and neither starves.
+///   ports with one identifier. Towards memory all reads have the identifier 0, so that each port keeps the order, too: the oldest
+///   read is always the next of its port, and neither port starves.
+/// - Read data of a port is always taken: a read passes only while there is room for it. So no memory has a reason to hold writes
+///   back until the other port has answered, and the ports cannot wait for each other in a circle.
 /// - Data of writes goes where its address went: the ports of the addresses that were taken wait in a queue, and a beat
 ///   passes only when its own address has. Both are offered to a port independently, as AXI asks for.
 /// - Answers to writes keep their identifiers and come in the order of each port; the ports take turns.
-/// - An offer that is not taken stays as it is. No `ready` follows from a `valid` or from another `ready` of the same channel on
-///   the other side, but for `wready` and `awready`/`arready`, which look at the address or the queue of ports.
+/// - An offer that is not taken stays as it is. What is offered follows from no `ready`, and `ready` from registers and, in front, from
+///   the port of the address.
 ///
 /// Whoever counts bursts in front of this unit counts right: a burst is taken here once, and is answered here only when
 /// its port has answered it. So [`MemoryPort`](super::memory_port::MemoryPort)'s `quiet` needs to know nothing of this unit, and
@@ -248,8 +285,7 @@ impl Logic for Lane {
 ///
 /// Bound: one address of a direction, one beat of data each way and one answer a cycle. An address or a beat that is
 /// taken is at its port in the next cycle; read data and answers pass in the cycle in which they come, when it is their turn
-/// and none waits. 4 addresses and 32 beats wait for each port, 32 beats of each port wait for their turn; at most 64 reads are
-/// outstanding. Distributed RAM has 32 places at the price of two.
+/// and none waits. At most 64 reads are outstanding, and 128 lines of them at a port. Five LUT levels between registers.
 #[derive(LogicBlock, Default)]
 pub struct MemorySplit {
     /// Rising edge.

@@ -25,6 +25,7 @@ on_both!(
     a_read_back_counts_what_arrived_before_it,
     a_flood_on_one_port_does_not_starve_the_other,
     a_command_needs_no_later_access_to_finish,
+    a_command_behind_a_held_store_is_refused_and_waits_for_nobody,
     random_items_act_as_if_executed_in_arrival_order,
     a_store_does_not_pass_the_log_of_its_line,
     a_command_does_not_pass_a_held_store_nor_a_read,

@@ -344,6 +344,16 @@ pub const FAULTS: &[Fault] = &[
         seen: "a store without its log",
     },
     Fault {
+        rule: "C5",
+        what: "the status line does not tell that a log has failed",
+        plant: Plant::Hardware(&[at(
+            "front$command_port$counts",
+            &[Edit::Text("line[208 +: 16] = latched", "line[208 +: 16] = FAULT ? 16'd0 : latched", 1)],
+        )]),
+        scenario: front!(a_failed_log_latches_holds_its_stores_and_refuses_the_commit),
+        seen: "the status line hides that a log has failed",
+    },
+    Fault {
         rule: "C6",
         what: "a log of the transaction that has just committed is taken",
         plant: Plant::Hardware(&[at(
@@ -523,6 +533,23 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: front!(a_command_needs_no_later_access_to_finish),
         seen: "a command waits for the host",
+    },
+    Fault {
+        rule: "C10",
+        what: "a command waits for a store that a failed log holds",
+        plant: Plant::Hardware(&[at(
+            "front$matrix",
+            &[Edit::Text("blocked[i] <= complete[i] &", "blocked[i] <= ~FAULT & complete[i] &", 1)],
+        )]),
+        scenario: front!(a_command_behind_a_held_store_is_refused_and_waits_for_nobody),
+        seen: "a command waits for the unmap",
+    },
+    Fault {
+        rule: "C10",
+        what: "a log that is refused for a held store does not latch its mapping",
+        plant: Plant::Hardware(&[at("front$dispatcher", &[Edit::Last("latch_valid", "latch_valid & ~refuses$q")])]),
+        scenario: front!(a_command_behind_a_held_store_is_refused_and_waits_for_nobody),
+        seen: "a commit behind a refused log",
     },
     Fault {
         rule: "C10",

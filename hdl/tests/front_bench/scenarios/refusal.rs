@@ -128,6 +128,7 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     assert!(!b.dut.get_bool("idle"), "what is held has not retired");
     let status = b.page_status(1);
     assert_eq!((status.failed, status.accepted), (1, 2));
+    assert_eq!(b.page_status(2).latched, 1, "the status line hides that a log has failed");
     b.post(0, 0, &simple(Opcode::Unmap, 1, 54));
     b.drain();
     let mut expected = [9; LINE];
@@ -220,8 +221,8 @@ pub fn the_host_may_not_write_what_is_the_cards_own(dut: &mut dyn Dut) {
     assert_eq!((b.write_errors, b.order()), (refused.len() + 1, taken.len() as u64 + 1));
 }
 
-/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log waits for
-/// the first store, which is held, so that no slot becomes free: what is offered next must not keep the unmap out.
+/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log is refused for the
+/// store before it, which is held, and keeps its slot: what is offered next must not keep the unmap out.
 pub fn an_unmap_arrives_when_every_slot_waits_for_a_held_store(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 19);
     b.map(POOL, 1);

@@ -9,6 +9,7 @@
 //! | `decoder`, `mapping` | Decoder, AddressMap |
 //! | `order`, [`item`] | OrderingPoint, RangeTable, DependencyMatrix, RequestSlots, lines of HostQueue |
 //! | `dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
+//! | `hold` | what a failed log holds: HostQueue, DependencyMatrix |
 //! | `unit` | NearPmUnit |
 //! | `port`, [`memory`] | MemoryPort and the memory behind it |
 //! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
@@ -28,6 +29,7 @@ mod dispatch;
 pub mod fault;
 mod firmware;
 mod front;
+mod hold;
 pub mod item;
 mod mapping;
 pub mod memory;

@@ -480,7 +480,7 @@ impl ModelCard {
         }
     }
 
-    fn check_drained(&mut self) {
+    pub(super) fn check_drained(&mut self) {
         // What is left where nothing runs is held by a failed log.
         let drains = matches!(self.persistence.phase, Phase::Reset | Phase::ShutDown);
         if !drains || self.failing || self.loader.is_some() || !self.order.is_stuck() {

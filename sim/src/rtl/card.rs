@@ -69,6 +69,11 @@ impl RtlCard {
         Ok(card)
     }
 
+    /// Makes a line of memory answer with an error from now on.
+    pub fn plant_memory_error(&mut self, address: u64) {
+        self.memory.plant_error(address);
+    }
+
     /// One cycle.
     #[inline]
     fn step(&mut self) {

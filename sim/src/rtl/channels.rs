@@ -1,7 +1,7 @@
 //! The memory behind the card: a DDR4 channel behind each memory port that the design has.
 
 use nearpm_interface::geometry::LINE;
-use nearpm_interface::memory_ports::{INTERLEAVE, MemoryPorts, on_device};
+use nearpm_interface::memory_ports::{INTERLEAVE, MemoryPorts, on_device, on_port};
 use nearpm_verilate::Error;
 
 use super::memory::{Handover, Memory};
@@ -35,6 +35,17 @@ impl Channels {
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.memories.iter().all(|memory| memory.ddr4.is_quiet())
+    }
+
+    /// Makes a line of the device's memory answer with an error from now on.
+    pub fn plant_error(&mut self, address: u64) {
+        match &mut self.memories[..] {
+            [only] => only.ddr4.plant_error(address),
+            several => {
+                let (port, there) = on_port(address);
+                several[port].ddr4.plant_error(there);
+            }
+        }
     }
 
     /// Before the cycle: shows the channels' side.
@@ -107,7 +118,6 @@ fn together(parts: [&Medium; PORTS]) -> Medium {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearpm_interface::memory_ports::on_port;
 
     #[test]
     fn a_medium_behind_two_ports_is_the_same_medium() {

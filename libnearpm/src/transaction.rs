@@ -33,6 +33,18 @@ impl Inner {
         shared
     }
 
+    /// Poisons the pool where a log has failed on the card: what its commands did only a recovery can tell.
+    pub fn poison_after<T>(&mut self, result: &Result<T, Error>) {
+        self.poisoned |= matches!(result, Err(Error::LogFailed { .. }));
+    }
+
+    /// Leaves nothing to be done later, and makes sure that no log has failed of any thread.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.protocol.finish(&mut self.cx)?;
+        let threads = self.threads.values_mut().map(ThreadLane::verify);
+        threads.chain([self.cx.lane.executor.verify(true)]).collect()
+    }
+
     pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {
         (&mut self.allocator, Session { cx: &mut self.cx, protocol: &mut *self.protocol })
     }

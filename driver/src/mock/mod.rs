@@ -261,6 +261,12 @@ impl MockCard {
         self.lock().executed.clone()
     }
 
+    /// Carries out everything that was accepted.
+    pub fn finish_commands(&self) {
+        let mut state = self.lock();
+        while state.execute_one() {}
+    }
+
     /// Makes a register bit of the identity wrong, for tests of refusal.
     pub fn set_config(&self, offset: usize, byte: u8) {
         self.lock().config[offset] = byte;

@@ -148,7 +148,7 @@ impl PoolOptions {
         }
         let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
         let open = OpenOnCard::claim(&card, head.pool, location)?;
-        let memory = CardMemory::map(card.clone(), base, head.bytes, self.caching)?;
+        let memory = CardMemory::map(card.clone(), Some(head.pool), base, head.bytes, self.caching)?;
         let medium = Medium::new(Backing::Other(Box::new(memory)));
         let head = format::write(&medium, head)?;
         let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
@@ -175,7 +175,7 @@ impl PoolOptions {
                 let entry = directory.find(&pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
                 drop(directory);
                 let open = OpenOnCard::claim(&card, entry.id, location)?;
-                let memory = CardMemory::map(card.clone(), entry.base, entry.bytes, self.caching)?;
+                let memory = CardMemory::map(card.clone(), Some(entry.id), entry.base, entry.bytes, self.caching)?;
                 memory.invalidate(0, PAGE_BYTES);
                 memory.fence()?;
                 let medium = Medium::new(Backing::Other(Box::new(memory)));
@@ -338,15 +338,18 @@ impl Pool {
         body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (mut inner, _owner) = self.lock()?;
-        let mut tx = Tx::begin(&mut inner);
-        let result = match body(&mut tx) {
-            Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
-            // The program's error is worth more than that of the rollback, which poisons the pool.
-            Err(error) => {
-                let _ = tx.rollback();
-                Err(error)
+        let result = {
+            let mut tx = Tx::begin(&mut inner);
+            match body(&mut tx) {
+                Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
+                // The program's error is worth more than that of the rollback, which poisons the pool.
+                Err(error) => {
+                    let _ = tx.rollback();
+                    Err(error)
+                }
             }
         };
+        inner.poison_after(&result);
         match result {
             Ok((value, acknowledged)) => {
                 count(&self.counters.transactions, 1);
@@ -368,12 +371,15 @@ impl Pool {
     }
 
     /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the epoch.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`] where the card has failed in a log of the pool, of whatever thread: nothing is acknowledged.
     pub fn persist(&self) -> Result<(), Error> {
         let (mut inner, _owner) = self.lock()?;
         let inner = &mut *inner;
         // An unwinding in the middle leaves the epoch half cut, as an error does.
         inner.poisoned = true;
-        let result = inner.protocol.persist(&mut inner.cx);
+        let result = inner.protocol.persist(&mut inner.cx).and_then(|()| inner.cx.lane.executor.verify(false));
         inner.poisoned = result.is_err();
         result?;
         self.acknowledge(Acknowledged::All);
@@ -393,7 +399,8 @@ impl Pool {
     /// Persists and closes.
     ///
     /// # Errors
-    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened.
+    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened. [`Error::LogFailed`] where the card has failed in a
+    /// log of the pool since the last call that acknowledged something: every command is waited for.
     pub fn close(self) -> Result<(), Error> {
         self.shut()
     }
@@ -406,7 +413,7 @@ impl Pool {
         }
         // While the stack unwinds nobody knows how far the protocol got; what was acknowledged is durable without it.
         let unfinished = inner.poisoned || std::thread::panicking();
-        let finished = if unfinished { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
+        let finished = if unfinished { Err(Error::Poisoned) } else { inner.finish() };
         let mut closed = inner.cx.lane.executor.close();
         for thread in inner.threads.values_mut() {
             closed = closed.and(thread.close(&inner.cx.medium));

@@ -52,6 +52,8 @@ pub(crate) struct CardExecutor {
     unapplied: Option<Word>,
     /// Lines that were written behind the processor's cache since they were last dropped from it.
     behind_the_cache: IntervalSet,
+    /// See [`Executor::verifications`].
+    verifications: u64,
     mapped: bool,
 }
 
@@ -92,6 +94,7 @@ impl CardExecutor {
             waiting: Vec::new(),
             unapplied: None,
             behind_the_cache: IntervalSet::default(),
+            verifications: 0,
             mapped: true,
         }))
     }
@@ -128,25 +131,27 @@ impl CardExecutor {
     }
 
     /// Waits for a commit that is to be acknowledged, on a card that does not order host accesses.
-    fn wait_durable(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
+    fn wait_durable(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
         self.verified(self.card.wait(ticket).and_then(|()| self.card.push(self.page)))
     }
 
-    fn read_back(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
+    fn read_back(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
         self.verified(self.card.read_back(ticket))
     }
 
     /// Success only where no log of the pool has failed. Of several failures that of a log comes first: it is why others were refused.
-    fn verified(&self, outcome: Result<Latched, CardError>) -> Result<(), Error> {
+    fn verified(&mut self, outcome: Result<Latched, CardError>) -> Result<(), Error> {
         let latched = match &outcome {
             Ok(latched) => *latched,
             Err(_) => self.card.push(self.page)?,
         };
         self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?;
         self.check()?;
-        outcome.map(drop).map_err(|error| self.failed(error))
+        outcome.map_err(|error| self.failed(error))?;
+        self.verifications += 1;
+        Ok(())
     }
 
     fn failed(&self, error: CardError) -> Error {
@@ -380,6 +385,10 @@ impl Executor for CardExecutor {
             self.card.drain(self.page)?;
         }
         self.verified(self.card.push(self.page))
+    }
+
+    fn verifications(&self) -> u64 {
+        self.verifications
     }
 
     fn close(&mut self) -> Result<(), Error> {

@@ -129,6 +129,10 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
+    fn verifications(&self) -> u64 {
+        0
+    }
+
     fn close(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -93,6 +93,9 @@ pub(crate) trait Executor: Send {
     /// [`Error::LogFailed`] where one has.
     fn verify(&mut self, drain: bool) -> Result<(), Error>;
 
+    /// How often that was made sure of, by [`Executor::verify`] or with the read-back of a commit.
+    fn verifications(&self) -> u64;
+
     /// Gives up what the executor holds on the card.
     fn close(&mut self) -> Result<(), Error>;
 }

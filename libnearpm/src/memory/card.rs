@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use nearpm_driver::Card;
 use nearpm_driver::pci::{Caching, Mapping, Work};
-use nearpm_driver::{Card, CardError};
 use nearpm_interface::geometry::LINE;
 
 use super::{Memory, check_range};
@@ -74,13 +74,11 @@ impl Memory for CardMemory {
         Ok(())
     }
     fn alive(&self) -> Result<(), Error> {
-        if !self.card.registers().is_present() {
-            return Err(CardError::Gone.into());
-        }
-        // A load of what a failed log holds back is answered with an error, which reads as all ones too.
-        let Some(pool) = self.pool else { return Ok(()) };
+        // The status line tells both: that the card is there, and whether a log has failed. A load of what that holds back is
+        // answered with an error, which reads as all ones too.
         let latched = self.card.push(0)?;
-        self.card.verify_logs(pool, latched).map_err(|error| Error::failed(error, self.bytes))
+        let verified = self.pool.map_or(Ok(()), |pool| self.card.verify_logs(pool, latched));
+        verified.map_err(|error| Error::failed(error, self.bytes))
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);

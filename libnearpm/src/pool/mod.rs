@@ -379,7 +379,7 @@ impl Pool {
         let inner = &mut *inner;
         // An unwinding in the middle leaves the epoch half cut, as an error does.
         inner.poisoned = true;
-        let result = inner.protocol.persist(&mut inner.cx).and_then(|()| inner.cx.lane.executor.verify(false));
+        let result = inner.persist();
         inner.poisoned = result.is_err();
         result?;
         self.acknowledge(Acknowledged::All);

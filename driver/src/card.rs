@@ -277,7 +277,10 @@ impl Card {
         Ok(())
     }
 
-    /// Loads a firmware image into the free slot and puts it in force. The card must be idle.
+    /// Loads a firmware image into the free slot and puts it in force. Waits until the card is idle, which it never is while commands are posted.
+    ///
+    /// # Errors
+    /// [`FirmwareError::NotIdle`] when it was not idle within [`CardOptions::timeout_ns`]: the firmware in force is the one of before.
     pub fn load_firmware(&self, image: &[u8]) -> Result<(), CardError> {
         load_firmware(&*self.function, &self.registers, image, self.timeout_ns)
     }
@@ -374,8 +377,8 @@ fn load_firmware(
     if check != image {
         return Err(FirmwareError::MemoryError.into());
     }
-    registers.write(reg::FIRMWARE_LOAD, slot as u32);
     let start = function.now_ns();
+    registers.write(reg::FIRMWARE_LOAD, slot as u32);
     loop {
         let error = match registers.read(reg::FIRMWARE_STATUS) {
             u32::MAX => return Err(CardError::Gone),
@@ -388,7 +391,15 @@ fn load_firmware(
                 firmware_status::BAD_MAGIC => FirmwareError::BadMagic,
                 firmware_status::BAD_VERSION => FirmwareError::BadVersion,
                 firmware_status::BAD_CRC => FirmwareError::BadCrc,
-                firmware_status::NOT_IDLE => FirmwareError::NotIdle,
+                // A load that the processor makes ahead of time is enough, so that the card is asked again.
+                firmware_status::NOT_IDLE => match pause(function, start, timeout_ns, "become idle") {
+                    Ok(()) => {
+                        registers.write(reg::FIRMWARE_LOAD, slot as u32);
+                        continue;
+                    }
+                    Err(CardError::Timeout { waited_ns, .. }) => FirmwareError::NotIdle { waited_ns },
+                    Err(other) => return Err(other),
+                },
                 firmware_status::MEMORY_ERROR => FirmwareError::MemoryError,
                 other => FirmwareError::Unknown(other),
             },

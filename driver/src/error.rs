@@ -145,9 +145,15 @@ pub enum FirmwareError {
     /// The checksum does not hold.
     #[error("the image is damaged (wrong checksum): assemble or copy it anew")]
     BadCrc,
-    /// Commands are in flight.
-    #[error("commands are in flight: drain every command page (Card::drain), then load it again")]
-    NotIdle,
+    /// Commands or accesses to the card's memory were in flight all the time.
+    #[error(
+        "the card was not idle for {waited_ns} ns, because commands or accesses to its memory were in flight: drain every command page (Card::drain), leave \
+         its pools alone, and load it again"
+    )]
+    NotIdle {
+        /// How long it was asked again, in nanoseconds.
+        waited_ns: u64,
+    },
     /// The card's memory failed.
     #[error("the card's memory answered with an error: load it again; if it fails again, test the card's memory")]
     MemoryError,
@@ -307,7 +313,7 @@ mod tests {
                 FirmwareError::BadMagic => "give a file",
                 FirmwareError::BadVersion => "assemble it anew",
                 FirmwareError::BadCrc => "assemble or copy it anew",
-                FirmwareError::NotIdle => "drain every command page",
+                FirmwareError::NotIdle { .. } => "drain every command page",
                 FirmwareError::MemoryError => "load it again",
                 FirmwareError::Unknown(_) => "use the driver",
             },
@@ -328,7 +334,7 @@ mod tests {
             FirmwareError::BadMagic,
             FirmwareError::BadVersion,
             FirmwareError::BadCrc,
-            FirmwareError::NotIdle,
+            FirmwareError::NotIdle { waited_ns: 1 },
             FirmwareError::MemoryError,
             FirmwareError::Unknown(9),
         ];

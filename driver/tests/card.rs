@@ -328,3 +328,19 @@ fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
         assert!(card.take_failure(2, POOL, 1).unwrap().is_none(), "who maps it again has nothing to do with it");
     }
 }
+
+/// A load that the processor makes ahead of time is in flight now and then: the card is asked again, for a bounded time.
+#[test]
+fn firmware_is_loaded_when_the_card_is_idle_again() {
+    let open = |busy_loads: u32| {
+        let mock = MockCard::new(MockOptions { state: state::NO_FIRMWARE, busy_loads, ..MockOptions::default() });
+        Card::open(Arc::new(mock), CardOptions { firmware: Some(image()), ..CardOptions::default() })
+    };
+    for busy_loads in [1, 2, 100] {
+        open(busy_loads).unwrap();
+    }
+    let bound = CardOptions::default().timeout_ns;
+    let error = open(u32::MAX).unwrap_err();
+    let CardError::Firmware(FirmwareError::NotIdle { waited_ns }) = error else { panic!("{error}") };
+    assert!(waited_ns > bound && waited_ns < bound + 10_000, "{waited_ns} ns");
+}

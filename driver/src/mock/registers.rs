@@ -60,6 +60,11 @@ impl State {
     }
 
     pub(super) fn load_firmware(&mut self, slot: u32) {
+        if self.options.busy_loads > 0 {
+            self.options.busy_loads -= 1;
+            self.firmware_status = firmware_status::NOT_IDLE;
+            return;
+        }
         let start = FIRMWARE_BASE as usize + slot as usize * FIRMWARE_SLOT_BYTES as usize;
         let image = &self.medium[start..start + IMAGE_BYTES];
         let head: &[u8; LINE] = image[..LINE].try_into().expect("an image has a head");

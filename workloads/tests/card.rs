@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nearpm::{Engine, Mechanism, Pool, PoolOptions, cards};
-use nearpm_driver::{Card, CardError, CardOptions, FirmwareError, Posting};
+use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::{Cut, Parameters};
@@ -41,11 +41,7 @@ impl Computer {
     fn plug(&self) {
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
         let options = CardOptions { firmware, posting: self.posting, ..CardOptions::default() };
-        // A prefetch may keep the card busy just when its firmware is to be loaded.
-        let open = || Card::open(Arc::new(self.machine.function()), options.clone());
-        let busy = |card: &Result<Card, CardError>| matches!(card, Err(CardError::Firmware(FirmwareError::NotIdle)));
-        let card = std::iter::repeat_with(open).find(|card| !busy(card)).expect("repeated without end");
-        let card = card.expect("the card opens");
+        let card = Card::open(Arc::new(self.machine.function()), options).expect("the card opens");
         cards::register(&self.name, Arc::new(card));
     }
 

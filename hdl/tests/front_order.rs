@@ -33,6 +33,7 @@ on_both!(
     a_command_waits_for_a_conflict_of_each_of_its_ranges,
     a_read_back_waits_for_what_its_line_waits_for,
     half_a_command_never_executes,
+    a_reset_forgets_half_a_command,
     a_refused_command_has_no_effect_and_is_told,
     a_failed_log_latches_holds_its_stores_and_refuses_the_commit,
     what_a_latched_log_covers_is_held_like_what_the_failed_one_covers,

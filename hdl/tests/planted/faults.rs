@@ -465,6 +465,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: "C7",
+        what: "the replay counts an item before it is durable",
+        plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "1'b1")])]),
+        scenario: card!(an_item_is_counted_only_when_it_is_durable),
+        seen: "had counted what was not durable",
+    },
+    Fault {
+        rule: "C7",
         what: "the window is open during the replay",
         plant: Plant::Hardware(&[at(
             "persistence",
@@ -489,6 +496,13 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: persistence!(a_function_reset_drains_before_it_forgets),
         seen: "cleared before everything was done",
+    },
+    Fault {
+        rule: "C8",
+        what: "a function-level reset leaves half a command in its slot",
+        plant: Plant::Hardware(&[at("front$command_port", &[Edit::Each("forgets", "1'b0", 1)])]),
+        scenario: front!(a_reset_forgets_half_a_command),
+        seen: "half a command of before the reset",
     },
     Fault {
         rule: "C8",

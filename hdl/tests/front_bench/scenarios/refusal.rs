@@ -48,6 +48,29 @@ pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     assert_eq!((status.accepted, status.dropped, status.refused), (2, 1, 0));
 }
 
+/// What a function-level reset finds half arrived is no part of a command that comes after it. A power cut needs no such care: slots are
+/// registers, and no part of the save.
+pub fn a_reset_forgets_half_a_command(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 22);
+    b.map(POOL, 1);
+    b.drain();
+    let piece = |c: &Command, strobes: u64| Beat { address: slot_offset(1, 5), data: c.encode(), strobes };
+    let (early, late) = (log(1, 7, 128, 0), u64::MAX << 32);
+    b.command_beat(piece(&early, !late));
+    b.settle_writes();
+    b.dut.set("clear", true);
+    b.run(1);
+    b.dut.set("clear", false);
+    b.run(100);
+    b.map(POOL, 1);
+    b.command_beat(piece(&early, late));
+    b.settle_writes();
+    b.run(300);
+    let sequences: Vec<_> = b.issued.iter().map(|i| i.1).filter(|sequence| *sequence != 0).collect();
+    assert_eq!(sequences, [0; 0], "half a command of before the reset was executed with half of one behind it");
+    assert_eq!(b.page_status(1).accepted, 0);
+}
+
 pub fn a_refused_command_has_no_effect_and_is_told(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 6);
     b.map(POOL, 1);

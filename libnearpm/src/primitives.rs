@@ -295,6 +295,7 @@ impl Pool {
     /// Stores, outside transactions: durable only after [`Pool::flush`], and atomic only under a log.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.with_raw("a store", offset, data.len() as u64, |inner| {
+            inner.unflushed = true;
             inner.cx.medium.store(offset, data);
             Ok(())
         })

@@ -19,6 +19,8 @@ pub(crate) struct Inner {
     pub lanes: Vec<LaneState>,
     /// Logs of the thread numbers that have used the primitives.
     pub threads: BTreeMap<u16, ThreadLane>,
+    /// Programs have stored behind transactions, so that lines may be dirty of which nobody knows.
+    pub unflushed: bool,
     /// A rollback or a commit failed half-way: nothing goes on before a recovery.
     pub poisoned: bool,
     /// The pool was closed in order.

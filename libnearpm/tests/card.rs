@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Model, Operation, apply, check_leaks, contents, create, operations};
+use common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions, Posting};
@@ -490,5 +490,59 @@ fn a_log_that_fails_after_its_commit_is_told_when_the_pool_is_closed() {
         let committed = pool.tx(|tx| tx.write(object + 1024, &[1; 64]));
         let told = committed.and_then(|()| pool.close());
         assert!(matches!(told, Err(Error::LogFailed { .. })), "seed {seed}: {told:?}");
+    }
+}
+
+/// The process that has the pool open stops for ever, between two transactions or inside of one.
+fn dies(pool: Pool, inside: bool) {
+    if !inside {
+        return std::mem::forget(pool);
+    }
+    let (begun, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        pool.tx(|tx| -> Result<(), Error> {
+            (0..5).try_for_each(|key| put(tx, key, &[0xdd; 200]))?;
+            begun.send(()).expect("the test waits");
+            loop {
+                std::thread::park();
+            }
+        })
+    });
+    waits.recv().expect("the transaction begins");
+}
+
+/// Three processes on one boot: two die, and each is followed by one that uses another mechanism, or the processor alone. What the dead left in
+/// the processor's cache, before commands wrote it or dirty, reaches nobody.
+#[test]
+fn a_process_that_dies_leaves_a_pool_to_every_other_mechanism() {
+    for seed in 0..256 {
+        let mechanism = |n: u64| Mechanism::ALL[(seed / n) as usize % 4];
+        let engine = |n: u64| if (seed / n) % 3 == 2 { Engine::Cpu } else { Engine::Card };
+        let processes = [(mechanism(1), Engine::Card), (mechanism(4), engine(1)), (mechanism(16), engine(3))];
+        let what = format!("{processes:?}, seed {seed}");
+        let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+        let pool = options(processes[0].0, processes[0].1).create(&card.pool("p"), POOL_BYTES).unwrap();
+        create(&pool).unwrap();
+        pool.persist().unwrap();
+        let mut at_work = (card, pool, Model::new());
+        for (n, &(mechanism, engine)) in processes[1..].iter().enumerate() {
+            let (card, pool, model) = at_work;
+            let operations = operations(seed + 1000 * n as u64, 20 + seed as usize % 7, 300);
+            let (states, cut) = run(&pool, &operations, model);
+            assert!(!cut, "{what}");
+            dies(pool, seed % 2 == 0);
+            let next = Registered::new(card.mock.clone(), posting(seed)).unwrap();
+            let pool = options(mechanism, engine).open(&next.pool("p")).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let found = contents(&pool).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(states.contains(&found), "{what}: {found:?}\nis none of {} states", states.len());
+            check_leaks(&pool, &found).unwrap_or_else(|e| panic!("{what}: {e}"));
+            at_work = (next, pool, found);
+        }
+        let (_card, pool, mut model) = at_work;
+        for operation in operations(seed, 10, 300) {
+            apply(&pool, &mut model, &operation).unwrap();
+        }
+        assert_eq!(contents(&pool).unwrap(), model, "{what}");
+        pool.close().unwrap();
     }
 }

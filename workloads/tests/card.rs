@@ -125,6 +125,42 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     true
 }
 
+/// The process dies behind a random number of operations, with nothing closed; another mechanism goes on, on the same boot and behind the same
+/// cache, which holds lines as they were before commands wrote them.
+fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
+    let what = format!("{first:?} to {second:?}, seed {seed}");
+    let computer = Computer::new(format!("left-{what}"), seed);
+    computer.plug();
+    let pool = options(first, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
+    let map = run::create::<BTree>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, seed, 200);
+    let (done, progress) = (20 + Rng::new(seed).below(100) as usize, Progress::default());
+    run::run(&pool, map, &ops[..done], EPOCH, &progress, |_| {}).unwrap();
+    std::mem::forget(pool);
+    // The next process knows the card by another handle.
+    cards::unregister(&computer.name);
+    computer.plug();
+    let pool = options(second.0, second.1).open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started())
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let map = run::open::<BTree>(&pool).unwrap();
+    run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
+    pool.close().unwrap();
+    let pool = options(Mechanism::Undo, Engine::Cpu).open(&computer.pool()).unwrap();
+    assert!(contents(&pool) == model(&ops), "{what}, at the end");
+}
+
+#[test]
+fn a_process_that_dies_leaves_its_pool_to_every_other_mechanism() {
+    for first in Mechanism::ALL {
+        for second in Mechanism::ALL {
+            for seed in 0..4 {
+                is_left_to(first, (second, if seed == 3 { Engine::Cpu } else { Engine::Card }), seed);
+            }
+        }
+    }
+}
+
 #[test]
 fn every_mechanism_runs_to_its_end_behind_a_hostile_cache() {
     for mechanism in Mechanism::ALL {

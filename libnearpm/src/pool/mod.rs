@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_driver::Card;
-use nearpm_interface::media::{PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
+use nearpm_interface::seal;
 
 use crate::alloc::Allocator;
 use crate::cards;
@@ -94,6 +95,25 @@ struct OnCard {
     _open: OpenOnCard,
 }
 
+impl OnCard {
+    /// Drops what a process that died on this boot of the host left in the processor's caches, and notes that the pool is open.
+    ///
+    /// Lines that commands wrote behind the caches may be there as they were before; lines that the process stored to may be dirty, and
+    /// would be evicted over what commands write later. Dropping a dirty line writes it back, which is right: no command has
+    /// written it since, because commands write only lines that were dropped before and not stored to until they were done.
+    fn drop_left_lines(&self, medium: &Medium, head: &PoolHead) -> Result<(), Error> {
+        let boot = self.card.function().host_boot().unwrap_or(0);
+        let word = medium.load_word(POOL_OPENED);
+        let elsewhere = seal::open_word(word).is_some_and(|then| then != 0 && boot != 0 && then != boot);
+        if word != 0 && !elsewhere {
+            medium.invalidate(head.ring(0), head.end() - head.ring(0));
+            medium.fence()?;
+        }
+        medium.put_word(POOL_OPENED, seal::seal_word(boot));
+        Ok(())
+    }
+}
+
 /// An open pool. Dropping it persists and closes it, and keeps errors to itself.
 pub struct Pool {
     inner: Mutex<Inner>,
@@ -149,6 +169,9 @@ impl PoolOptions {
         let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
         let open = OpenOnCard::claim(&card, head.pool, location)?;
         let memory = CardMemory::map(card.clone(), Some(head.pool), base, head.bytes, self.caching)?;
+        // Lines of a pool that was there before, of a process that died.
+        memory.invalidate(0, head.bytes);
+        memory.fence()?;
         let medium = Medium::new(Backing::Other(Box::new(memory)));
         let head = format::write(&medium, head)?;
         let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
@@ -288,6 +311,9 @@ impl Pool {
             other => other,
         };
         format::check_options(&options, &head).map_err(|p| p.at(location))?;
+        if let Some(on) = &on_card {
+            on.drop_left_lines(&medium, &head)?;
+        }
         let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
         let pages = Pages::load(&medium, head).map_err(named)?;
         let thread = head.lanes - 1;
@@ -297,7 +323,7 @@ impl Pool {
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
         let threads = BTreeMap::new();
-        let inner = Inner { cx, protocol, allocator, lanes, threads, poisoned: false, closed: false };
+        let inner = Inner { cx, protocol, allocator, lanes, threads, unflushed: false, poisoned: false, closed: false };
         Ok(Pool {
             inner: Mutex::new(inner),
             owner: AtomicUsize::new(0),
@@ -420,7 +446,11 @@ impl Pool {
         }
         finished?;
         self.acknowledge(Acknowledged::All);
-        closed
+        closed?;
+        if self.on_card.is_some() && !inner.unflushed {
+            inner.cx.medium.put_word(POOL_OPENED, 0);
+        }
+        Ok(())
     }
 
     /// Compares the allocator's index with the pool, and checks the pool's own structures.

@@ -10,8 +10,8 @@ use nearpm_workloads::BTree;
 
 use crate::cut::PowerCuts;
 use crate::job::{
-    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered, RunArguments,
-    Workload,
+    CardChoice, CommitChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered,
+    RunArguments, Workload,
 };
 use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
@@ -46,6 +46,7 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         mix: MixChoice::Inserts,
         power_cut: PowerCuts::random(),
         seed: arguments.seed,
+        commits: CommitChoice::Durable,
         epoch: 64,
         ring: RING_BYTES,
         pool: None,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nearpm::{Engine, Mechanism, Pool, PoolOptions, cards};
+use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions, cards};
 use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
@@ -116,7 +116,7 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     }
     computer.power_up();
     let pool = options.open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started())
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), Durability::Durable)
         .unwrap_or_else(|e| panic!("{what}: {e}"));
     // It goes on from there.
     let map = run::open::<BTree>(&pool).unwrap();
@@ -141,7 +141,7 @@ fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
     cards::unregister(&computer.name);
     computer.plug();
     let pool = options(second.0, second.1).open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started())
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), Durability::Durable)
         .unwrap_or_else(|e| panic!("{what}: {e}"));
     let map = run::open::<BTree>(&pool).unwrap();
     run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();

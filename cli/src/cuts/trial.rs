@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::cut::{PowerCuts, Strike};
-use crate::job::{CardChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
+use crate::job::{CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
 use crate::rig::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
@@ -54,7 +54,7 @@ impl Trial {
             CardKind::Rtl => CardChoice::Rtl,
             CardKind::Model => CardChoice::Model,
         };
-        let run = RunArguments {
+        let mut run = RunArguments {
             workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
             mechanism: Mechanism::ALL[(number / 2 % 4) as usize],
             card,
@@ -64,6 +64,7 @@ impl Trial {
             power_cut: PowerCuts::default(),
             // Short enough to be typed again.
             seed: random.random_range(0..1 << 32),
+            commits: CommitChoice::Durable,
             epoch: EPOCH,
             ring: RING_BYTES,
             pool: Some(POOL_BYTES),
@@ -72,6 +73,9 @@ impl Trial {
                 [random.random_range(0..3)],
         };
         let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts)).collect();
+        if !run.mechanism.has_epochs() && random.random_bool(0.4) {
+            run.commits = CommitChoice::Asynchronous;
+        }
         Trial { run, strikes }
     }
 }

@@ -14,7 +14,9 @@ use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::ops::{self, Op};
 use nearpm_workloads::{BTree, HashMap, Value};
 
-pub use arguments::{CardChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload};
+pub use arguments::{
+    CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload,
+};
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 

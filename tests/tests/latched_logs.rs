@@ -4,6 +4,7 @@ use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::{HELD_STORES, LINE, LINE_U64, POOLS_BASE, REQUEST_SLOTS};
 use nearpm_interface::media::{RING_EPOCH, entry_bytes};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers;
 use nearpm_interface::seal::seal_word;
 use nearpm_interface::status::Status;
@@ -190,7 +191,7 @@ fn what_waits_when_every_slot_is_lost(card: Box<dyn CardCore>) -> (Vec<String>, 
 
 #[test]
 fn rtl_and_model_hold_the_same() {
-    let cards = rtl_cards();
+    let cards = rtl_cards(MemoryPorts::One);
     type Scenario = fn(Box<dyn CardCore>) -> (Vec<String>, Vec<u8>);
     let scenarios: [(&str, Scenario); 3] = [
         ("held", what_a_failed_log_holds),

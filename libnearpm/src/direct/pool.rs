@@ -14,7 +14,7 @@ use super::heap::Heap;
 use super::home::Home;
 use super::log::{Lane, Records, Segment, Source, Stamp};
 use super::shard::{SHARDS, Shard, ShardState, slot};
-use super::{DirectOptions, Mode, Reservation, Transaction, recover};
+use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::{Durability, PoolOptions};
@@ -124,7 +124,6 @@ impl DirectPool {
 
     fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
         let medium = Medium::new(backing);
-        medium.put_word(POOL_APPLIED, 0);
         let head = format::write(&medium, head)?;
         Self::start(medium, head, location, options)
     }
@@ -147,7 +146,9 @@ impl DirectPool {
             return Err(Problem::BadOption { what }.at(location));
         }
         let heap = Heap::load(medium.backing(), &head).map_err(named)?;
-        let applied = recover::applied(&medium).map_err(named)?;
+        // From here on there may be segments.
+        medium.put_word(POOL_APPLIED, seal::seal_word(0));
+        medium.drain()?;
         let view = match options.mode {
             Mode::WorkingCopy => medium.backing().working_copy()?,
             Mode::InPlace => {
@@ -174,8 +175,8 @@ impl DirectPool {
             options: options.clone(),
             recovery,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            sequence: AtomicU64::new(applied + 1),
-            applied: AtomicU64::new(applied),
+            sequence: AtomicU64::new(1),
+            applied: AtomicU64::new(0),
             unacknowledged: AtomicU64::new(0),
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
@@ -641,10 +642,11 @@ impl DirectPool {
             self.write_differences_home()?;
         }
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
-            // Nobody waits for that: a segment that is found again holds nothing that counts.
             self.drop_segment(&segment);
         }
-        Ok(())
+        self.medium.drain()?;
+        self.medium.put_word(POOL_APPLIED, 0);
+        self.medium.drain()
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.

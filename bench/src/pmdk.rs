@@ -1,0 +1,160 @@
+//! The whole benchmark against PMDK.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::case::{Case, MAPS, Selection, cases};
+use crate::count::{Counts, Method};
+use crate::library::{Library, Persistence, Rig};
+use crate::machine::{self, Machine};
+use crate::measure::{Libraries, Measured, in_turn};
+use crate::programs::Programs;
+
+/// Insertions into an empty map that are counted. The table of the hash map doubles at the same stage as at 10 000, so that as many
+/// entries are moved an insertion.
+pub const COUNTED_OPS: u64 = 2_500;
+/// Insertions in a file on a disk, where each transaction waits for it.
+const FILE_OPS: u64 = 500;
+/// Insertions in a transaction, in a file on a disk.
+const FILE_BATCHES: [u32; 2] = [1, 64];
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of the library that is to replace PMDK's.
+    pub library: Option<PathBuf>,
+    /// Rounds of each case, after one that warms up.
+    pub pairs: usize,
+    /// Operations of each thread.
+    pub ops: Vec<u64>,
+    /// What to run.
+    pub selection: Vec<Selection>,
+    /// A folder on a disk, for pools that become durable by msync.
+    pub files: Option<PathBuf>,
+    /// A folder for the other pools; a tmpfs unless it is named.
+    pub pools: Option<PathBuf>,
+}
+
+/// What was measured, where, and with what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The machine.
+    pub machine: Machine,
+    /// PMDK's library and its version.
+    pub pmdk: String,
+    /// The library that is to replace it.
+    pub ours: Option<String>,
+    /// The file system of the pools.
+    pub pools: String,
+    /// Rounds of each case.
+    pub pairs: usize,
+    /// Times, pools made durable by instructions.
+    pub measured: Vec<Measured>,
+    /// Counts, or `None` where processes may not be traced.
+    pub counted: Option<Vec<Counted>>,
+    /// Times in files on a disk, made durable by msync.
+    pub files: Option<Files>,
+}
+
+/// What a case executed in each library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// What was run.
+    pub case: Case,
+    /// With PMDK.
+    pub pmdk: Counts,
+    /// With the library that is to replace it.
+    pub ours: Option<Counts>,
+}
+
+/// The part on a disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Files {
+    /// The file system.
+    pub file_system: String,
+    /// Times; no floor, which writes nothing to a disk.
+    pub measured: Vec<Measured>,
+}
+
+/// Runs everything; `progress` is told what comes next.
+pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
+    ensure!(options.pairs > 0, "no pairs, no figures");
+    progress("building the programs");
+    let programs = Programs::build()?;
+    let pools = options.pools.clone().map_or_else(machine::memory_folder, Ok)?;
+    let rig = Rig { programs: &programs, pools: &pools, persistence: Persistence::Instructions };
+    let libraries = Libraries {
+        pmdk: Library::installed(&rig)?,
+        ours: options.library.as_deref().map(Library::in_folder).transpose()?,
+        floor: Library::in_folder(&programs.floor())?,
+    };
+    let measured = cases(&options.selection, &options.ops)
+        .iter()
+        .map(|case| {
+            progress(&case.title());
+            in_turn(&rig, &libraries, case, options.pairs, true)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let counted = count_maps(&rig, &libraries, &options.selection, progress)?;
+    let files = options.files.as_deref().map(|folder| on_disk(&programs, &libraries, folder, options.pairs, progress));
+    let version = machine::package_version("libpmemobj1");
+    Ok(Report {
+        machine: Machine::here(),
+        pmdk: format!(
+            "{}, libpmemobj1 {}",
+            libraries.pmdk.file().display(),
+            version.as_deref().unwrap_or("of no package")
+        ),
+        ours: libraries.ours.map(|library| library.file().display().to_string()),
+        pools: machine::file_system(&pools)?,
+        pairs: options.pairs,
+        measured,
+        counted,
+        files: files.transpose()?,
+    })
+}
+
+/// Counts insertions into the maps of the selection.
+fn count_maps(
+    rig: &Rig,
+    libraries: &Libraries,
+    selection: &[Selection],
+    progress: &dyn Fn(&str),
+) -> Result<Option<Vec<Counted>>> {
+    let mut counted = Vec::new();
+    for map in
+        selection.iter().filter_map(|selection| if let Selection::Map(map) = selection { Some(map) } else { None })
+    {
+        let case = Case::map(MAPS[*map], COUNTED_OPS);
+        progress(&format!("{}: fences and lines", case.title()));
+        let count = |library: &Library| rig.count(library, &case, Method::Breakpoints);
+        let Some(pmdk) = count(&libraries.pmdk)? else { return Ok(None) };
+        let ours = libraries.ours.as_ref().map(count).transpose()?.flatten();
+        counted.push(Counted { case, pmdk, ours });
+    }
+    Ok(Some(counted))
+}
+
+fn on_disk(
+    programs: &Programs,
+    libraries: &Libraries,
+    folder: &Path,
+    pairs: usize,
+    progress: &dyn Fn(&str),
+) -> Result<Files> {
+    let file_system = machine::file_system(folder)?;
+    ensure!(file_system != "tmpfs", "{} lies in memory: --files takes a folder on a disk", folder.display());
+    let rig = Rig { programs, pools: folder, persistence: Persistence::Msync };
+    let measured = FILE_BATCHES
+        .iter()
+        .map(|&batch| {
+            let case = Case::map("btree", FILE_OPS).in_batches(batch);
+            progress(&format!("{} on {file_system}", case.title()));
+            in_turn(&rig, libraries, &case, pairs, false)
+        })
+        .collect::<Result<_>>()
+        .with_context(|| format!("with pools in {}", folder.display()))?;
+    Ok(Files { file_system, measured })
+}

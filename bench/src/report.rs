@@ -1,0 +1,179 @@
+//! A report as tables for people.
+
+use crate::case::Case;
+use crate::count::Counts;
+use crate::measure::Measured;
+use crate::pmdk::{Counted, Report};
+use crate::programs::Program;
+use crate::statistics::Figure;
+
+/// What a library costs above the floor with a map, against PMDK.
+const MOST_OF_A_MAP: f64 = 0.4;
+/// What a transaction with one add of 8 bytes takes, against PMDK.
+const MOST_OF_AN_ADD: f64 = 0.7;
+/// How much more two threads do than one.
+const LEAST_SPEED_UP: f64 = 1.8;
+/// A cell with nothing in it.
+const NOTHING: &str = "-";
+
+/// A table with its title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it shows, and in which units.
+    pub title: String,
+    /// One for each column.
+    pub headings: Vec<&'static str>,
+    /// Rows, each with a cell for each heading.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Where the figures come from, line by line.
+pub fn origin(report: &Report) -> String {
+    let ours = report.ours.as_deref().unwrap_or("none (name its folder with --lib)");
+    format!(
+        "Measured here: {}, {} processors, {}.\nPMDK: {}.\nOurs: {ours}.\nPools on {}, write-backs and fences on, prefaulted; {} rounds, libraries in turn.\n",
+        report.machine.cpu, report.machine.processors, report.machine.kernel, report.pmdk, report.pools, report.pairs
+    )
+}
+
+/// All tables that have rows.
+pub fn sections(report: &Report) -> Vec<Section> {
+    let mut sections = vec![times(report), scaling(report), counts(report)];
+    sections.extend(report.files.as_ref().map(|files| disk(&files.file_system, &files.measured)));
+    sections.retain(|section| !section.rows.is_empty());
+    sections
+}
+
+fn times(report: &Report) -> Section {
+    let alone = report.measured.iter().filter(|measured| measured.case.threads == 1);
+    Section {
+        title: "Time, ns an operation: median (least..most). \"Above the floor\" is (ours - floor) / (PMDK - floor)."
+            .into(),
+        headings: vec!["operation", "PMDK", "ours", "floor", "ours / PMDK", "above the floor", "aim"],
+        rows: alone.map(time_row).collect(),
+    }
+}
+
+fn time_row(measured: &Measured) -> Vec<String> {
+    let (ratio, above) = (ratio(measured), above_floor(measured));
+    let aim = match aim(&measured.case) {
+        None => NOTHING.into(),
+        Some(Aim::AboveFloor(most)) => verdict("above the floor at most", most, above.map(|f| f.median <= most)),
+        Some(Aim::Ratio(most)) => verdict("at most", most, ratio.map(|f| f.median <= most)),
+    };
+    vec![
+        measured.case.title(),
+        nanoseconds(Some(&measured.pmdk)),
+        nanoseconds(measured.ours.as_deref()),
+        nanoseconds(measured.floor.as_deref()),
+        fraction(ratio),
+        fraction(above),
+        aim,
+    ]
+}
+
+/// What a case is to reach.
+enum Aim {
+    Ratio(f64),
+    AboveFloor(f64),
+}
+
+fn aim(case: &Case) -> Option<Aim> {
+    match (case.program, case.adds, case.bytes) {
+        (Program::Maps, ..) => Some(Aim::AboveFloor(MOST_OF_A_MAP)),
+        (Program::Adds, 1, 8) => Some(Aim::Ratio(MOST_OF_AN_ADD)),
+        _ => None,
+    }
+}
+
+fn verdict(what: &str, bound: f64, met: Option<bool>) -> String {
+    let verdict = match met {
+        None => String::new(),
+        Some(true) => ": met".into(),
+        Some(false) => ": MISSED".into(),
+    };
+    format!("{what} {bound}{verdict}")
+}
+
+/// Ours against PMDK.
+fn ratio(measured: &Measured) -> Option<Figure> {
+    Figure::of_ratios(measured.ours.as_deref()?, &measured.pmdk)
+}
+
+fn above_floor(measured: &Measured) -> Option<Figure> {
+    Figure::of_ratios_above(measured.floor.as_deref()?, measured.ours.as_deref()?, &measured.pmdk)
+}
+
+fn scaling(report: &Report) -> Section {
+    let rows = report.measured.iter().filter(|measured| measured.case.threads == 2).filter_map(|two| {
+        let one = report.measured.iter().find(|measured| two.case == measured.case.clone().on_threads(2))?;
+        let speed_up = |one: Option<&Vec<f64>>, two: Option<&Vec<f64>>| Figure::of_ratios(one?, two?);
+        let ours = speed_up(one.ours.as_ref(), two.ours.as_ref());
+        Some(vec![
+            one.case.title(),
+            fraction(speed_up(Some(&one.pmdk), Some(&two.pmdk))),
+            fraction(ours),
+            fraction(speed_up(one.floor.as_ref(), two.floor.as_ref())),
+            verdict("at least", LEAST_SPEED_UP, ours.map(|figure| figure.median >= LEAST_SPEED_UP)),
+        ])
+    });
+    Section {
+        title: "Two threads against one: operations a second, times more. Each thread has a map of its own in the one pool.".into(),
+        headings: vec!["operation", "PMDK", "ours", "floor", "aim"],
+        rows: rows.collect(),
+    }
+}
+
+fn counts(report: &Report) -> Section {
+    let title = "Executed in an insertion, counted from outside: fences (SFENCE, MFENCE), lines written back or streamed, locked \
+                 instructions that order write-backs.";
+    Section {
+        title: title.into(),
+        headings: vec!["operation", "fences PMDK", "ours", "lines PMDK", "ours", "locked PMDK", "ours"],
+        rows: report.counted.iter().flatten().map(count_row).collect(),
+    }
+}
+
+fn count_row(counted: &Counted) -> Vec<String> {
+    let per_op = |counts: Option<Counts>, of: fn(&Counts) -> u64| {
+        counts.map_or(NOTHING.into(), |counts| format!("{:.2}", of(&counts) as f64 / counted.case.ops as f64))
+    };
+    let mut row = vec![counted.case.title()];
+    for of in [|c: &Counts| c.fences, Counts::lines, |c: &Counts| c.locked] {
+        row.extend([per_op(Some(counted.pmdk), of), per_op(counted.ours, of)]);
+    }
+    row
+}
+
+fn disk(file_system: &str, measured: &[Measured]) -> Section {
+    let per_second = |samples: Option<&Vec<f64>>| {
+        let samples: Option<Vec<f64>> = samples.map(|samples| samples.iter().map(|ns| 1e9 / ns).collect());
+        samples.as_deref().map_or(NOTHING.into(), whole)
+    };
+    let row = |measured: &Measured| {
+        let faster = measured.ours.as_deref().and_then(|ours| Figure::of_ratios(&measured.pmdk, ours));
+        vec![
+            measured.case.title(),
+            per_second(Some(&measured.pmdk)),
+            per_second(measured.ours.as_ref()),
+            fraction(faster),
+        ]
+    };
+    Section {
+        title: format!("Pools in files on {file_system}, durable by msync: insertions a second, median (least..most)."),
+        headings: vec!["operation", "PMDK", "ours", "times faster"],
+        rows: measured.iter().map(row).collect(),
+    }
+}
+
+fn nanoseconds(samples: Option<&[f64]>) -> String {
+    samples.map_or(NOTHING.into(), whole)
+}
+
+fn whole(samples: &[f64]) -> String {
+    Figure::of(samples).map_or(NOTHING.into(), |f| format!("{:.0} ({:.0}..{:.0})", f.median, f.min, f.max))
+}
+
+fn fraction(figure: Option<Figure>) -> String {
+    figure.map_or(NOTHING.into(), |f| format!("{:.2} ({:.2}..{:.2})", f.median, f.min, f.max))
+}

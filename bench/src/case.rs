@@ -176,6 +176,16 @@ impl Selection {
             }
         }
     }
+
+    /// The cases whose instructions are counted.
+    pub fn counted(self, ops: u64) -> Vec<Case> {
+        match self {
+            Selection::Map(map) => vec![Case::map(MAPS[map], ops)],
+            Selection::Adds => [(0, 8), (1, 8), (16, 8)].map(|(adds, bytes)| Case::adds(adds, bytes, ops)).into(),
+            Selection::Alloc => allocs(&[8], ops),
+            Selection::Threads => Vec::new(),
+        }
+    }
 }
 
 fn most_ops(map: &str) -> u64 {

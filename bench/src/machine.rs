@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 /// What a figure depends on of the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the processor.
     pub cpu: String,
@@ -16,6 +16,8 @@ pub struct Machine {
     pub processors: usize,
     /// Name and release of the kernel.
     pub kernel: String,
+    /// Processes that ran or wanted to, averaged over the minute before: other work disturbs.
+    pub load: Option<f64>,
 }
 
 impl Machine {
@@ -27,10 +29,12 @@ impl Machine {
             line.and_then(|line| line.split_once(": ")).map_or("unknown", |(_, value)| value.trim()).to_string()
         };
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         Machine {
             cpu: format!("{} (family {}, model {})", of("model name"), of("cpu family"), of("model")),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: format!("Linux {}", release.trim()),
+            load: load.split(' ').next().and_then(|load| load.parse().ok()),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, MAPS, Selection, cases};
+use crate::case::{Case, Selection, cases};
 use crate::count::{Counts, Method};
 use crate::library::{Library, Persistence, Rig};
 use crate::machine::{self, Machine};
 use crate::measure::{Libraries, Measured, in_turn};
 use crate::programs::Programs;
 
-/// Insertions into an empty map that are counted. The table of the hash map doubles at the same stage as at 10 000, so that as many
+/// Operations that are counted, of a map insertions into an empty one. The table of the hash map doubles at the same stage as at 10 000, so that as many
 /// entries are moved an insertion.
 pub const COUNTED_OPS: u64 = 2_500;
 /// Insertions in a file on a disk, where each transaction waits for it.
@@ -81,6 +81,7 @@ pub struct Files {
 /// Runs everything; `progress` is told what comes next.
 pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     ensure!(options.pairs > 0, "no pairs, no figures");
+    let machine = Machine::here();
     progress("building the programs");
     let programs = Programs::build()?;
     let pools = options.pools.clone().map_or_else(machine::memory_folder, Ok)?;
@@ -97,11 +98,11 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
             in_turn(&rig, &libraries, case, options.pairs, true)
         })
         .collect::<Result<Vec<_>>>()?;
-    let counted = count_maps(&rig, &libraries, &options.selection, progress)?;
+    let counted = count_all(&rig, &libraries, &options.selection, progress)?;
     let files = options.files.as_deref().map(|folder| on_disk(&programs, &libraries, folder, options.pairs, progress));
     let version = machine::package_version("libpmemobj1");
     Ok(Report {
-        machine: Machine::here(),
+        machine,
         pmdk: format!(
             "{}, libpmemobj1 {}",
             libraries.pmdk.file().display(),
@@ -116,18 +117,15 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     })
 }
 
-/// Counts insertions into the maps of the selection.
-fn count_maps(
+/// Counts what the libraries execute in the cases that are counted.
+fn count_all(
     rig: &Rig,
     libraries: &Libraries,
     selection: &[Selection],
     progress: &dyn Fn(&str),
 ) -> Result<Option<Vec<Counted>>> {
     let mut counted = Vec::new();
-    for map in
-        selection.iter().filter_map(|selection| if let Selection::Map(map) = selection { Some(map) } else { None })
-    {
-        let case = Case::map(MAPS[*map], COUNTED_OPS);
+    for case in selection.iter().flat_map(|selection| selection.counted(COUNTED_OPS)) {
         progress(&format!("{}: fences and lines", case.title()));
         let count = |library: &Library| rig.count(library, &case, Method::Breakpoints);
         let Some(pmdk) = count(&libraries.pmdk)? else { return Ok(None) };

@@ -29,11 +29,19 @@ pub struct Section {
 
 /// Where the figures come from, line by line.
 pub fn origin(report: &Report) -> String {
+    let Report { machine, pmdk, pools, pairs, .. } = report;
     let ours = report.ours.as_deref().unwrap_or("none (name its folder with --lib)");
-    format!(
-        "Measured here: {}, {} processors, {}.\nPMDK: {}.\nOurs: {ours}.\nPools on {}, write-backs and fences on, prefaulted; {} rounds, libraries in turn.\n",
-        report.machine.cpu, report.machine.processors, report.machine.kernel, report.pmdk, report.pools, report.pairs
-    )
+    [
+        format!("Measured here: {}, {} processors, {}.", machine.cpu, machine.processors, machine.kernel),
+        format!(
+            "Load of the machine when it began: {}.",
+            machine.load.map_or("unknown".into(), |load| load.to_string())
+        ),
+        format!("PMDK: {pmdk}."),
+        format!("Ours: {ours}."),
+        format!("Pools on {pools}, write-backs and fences on, prefaulted; {pairs} rounds, libraries in turn.\n"),
+    ]
+    .join("\n")
 }
 
 /// All tables that have rows.
@@ -125,7 +133,7 @@ fn scaling(report: &Report) -> Section {
 }
 
 fn counts(report: &Report) -> Section {
-    let title = "Executed in an insertion, counted from outside: fences (SFENCE, MFENCE), lines written back or streamed, locked \
+    let title = "Executed in an operation, counted from outside: fences (SFENCE, MFENCE), lines written back or streamed, locked \
                  instructions that order write-backs.";
     Section {
         title: title.into(),
@@ -176,4 +184,79 @@ fn whole(samples: &[f64]) -> String {
 
 fn fraction(figure: Option<Figure>) -> String {
     figure.map_or(NOTHING.into(), |f| format!("{:.2} ({:.2}..{:.2})", f.median, f.min, f.max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::pmdk::Files;
+
+    fn measured(case: Case, pmdk: [f64; 2], ours: Option<[f64; 2]>, floor: Option<[f64; 2]>) -> Measured {
+        Measured { case, pmdk: pmdk.into(), ours: ours.map(Into::into), floor: floor.map(Into::into) }
+    }
+
+    fn report(ours: bool) -> Report {
+        let case = Case::map("btree", 1000);
+        let some = |samples: [f64; 2]| ours.then_some(samples);
+        let counts = |fences| Counts { fences, locked: 1000, written_back: 2000, streamed: 500 };
+        Report {
+            machine: Machine { cpu: "a CPU".into(), processors: 2, kernel: "Linux 6".into(), load: Some(0.5) },
+            pmdk: "/lib/libpmemobj.so.1, libpmemobj1 1.12.1".into(),
+            ours: ours.then(|| "/ours/libpmemobj.so.1".into()),
+            pools: "tmpfs".into(),
+            pairs: 2,
+            measured: vec![
+                measured(case.clone(), [1000.0, 1020.0], some([500.0, 510.0]), Some([200.0, 200.0])),
+                measured(case.clone().on_threads(2), [1000.0, 1020.0], some([250.0, 300.0]), Some([100.0, 100.0])),
+                measured(Case::adds(1, 8, 1000), [100.0, 100.0], some([80.0, 80.0]), Some([10.0, 10.0])),
+            ],
+            counted: Some(vec![Counted { case: case.clone(), pmdk: counts(7500), ours: ours.then(|| counts(3000)) }]),
+            files: Some(Files {
+                file_system: "ext4".into(),
+                measured: vec![measured(case, [1e6, 2e6], some([1e5, 1e5]), None)],
+            }),
+        }
+    }
+
+    #[test]
+    fn the_tables_say_what_the_samples_say() {
+        let sections = sections(&report(true));
+        let cells = |section: &Section| section.rows.iter().map(|row| row.join(" | ")).collect::<Vec<_>>();
+        let rows: Vec<_> = sections.iter().map(cells).collect();
+        let wanted: [Vec<&str>; 4] = [
+            vec![
+                "btree, 1000 inserts | 1010 (1000..1020) | 505 (500..510) | 200 (200..200) | 0.50 (0.50..0.50) | \
+                 0.38 (0.38..0.38) | above the floor at most 0.4: met",
+                "1 add of 8 B | 100 (100..100) | 80 (80..80) | 10 (10..10) | 0.80 (0.80..0.80) | 0.78 (0.78..0.78) | \
+                 at most 0.7: MISSED",
+            ],
+            vec!["btree, 1000 inserts | 1.00 (1.00..1.00) | 1.85 (1.70..2.00) | 2.00 (2.00..2.00) | at least 1.8: met"],
+            vec!["btree, 1000 inserts | 7.50 | 3.00 | 2.50 | 2.50 | 1.00 | 1.00"],
+            vec!["btree, 1000 inserts | 750 (500..1000) | 10000 (10000..10000) | 15.00 (10.00..20.00)"],
+        ];
+        assert_eq!(rows, wanted);
+        for section in sections {
+            assert!(section.rows.iter().all(|row| row.len() == section.headings.len()), "{}", section.title);
+        }
+    }
+
+    #[test]
+    fn without_a_library_of_ours_its_cells_are_empty_and_no_verdict_is_given() {
+        let sections = sections(&report(false));
+        assert_eq!(
+            sections[0].rows[0][1..],
+            ["1010 (1000..1020)", "-", "200 (200..200)", "-", "-", "above the floor at most 0.4"]
+        );
+        assert_eq!(sections[1].rows[0][2..], ["-", "2.00 (2.00..2.00)", "at least 1.8"]);
+        assert!(origin(&report(false)).contains("Ours: none"));
+    }
+
+    #[test]
+    fn a_report_survives_json() {
+        for report in [report(true), Report { counted: None, files: None, ..report(false) }] {
+            let text = serde_json::to_string(&report).expect("it serialises");
+            assert_eq!(serde_json::from_str::<Report>(&text).expect("it parses"), report);
+        }
+    }
 }

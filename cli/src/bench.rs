@@ -87,3 +87,15 @@ fn print(measured: &pmdk::Report) {
         println!("Fences and lines were NOT counted: this system does not let a process trace its children (ptrace).");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_none_is_named_with_those_that_are() {
+        let error = selection("ctree").expect_err("there is no such program").to_string();
+        assert_eq!(error, "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, threads");
+        assert_eq!(selection("threads").expect("a program"), Selection::Threads);
+    }
+}

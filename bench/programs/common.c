@@ -12,7 +12,12 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
-static struct timespec begun, ended;
+/* The wall's clock, read closest to what is timed, and the processor time of all threads. */
+struct moment {
+    struct timespec wall, processor;
+};
+
+static struct moment begun, ended;
 
 void fail(const char *format, ...)
 {
@@ -84,19 +89,31 @@ void bench_begin(const struct options *options)
             exit(EXIT_NOT_TRACEABLE);
         raise(SIGSTOP);
     }
-    clock_gettime(CLOCK_MONOTONIC, &begun);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun.processor);
+    clock_gettime(CLOCK_MONOTONIC, &begun.wall);
 }
 
 void bench_end(const struct options *options)
 {
-    clock_gettime(CLOCK_MONOTONIC, &ended);
+    clock_gettime(CLOCK_MONOTONIC, &ended.wall);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended.processor);
     if (options->counted)
         raise(SIGSTOP);
 }
 
+static uint64_t between(const struct timespec *from, const struct timespec *to)
+{
+    return (uint64_t)(to->tv_sec - from->tv_sec) * 1000000000u + (uint64_t)to->tv_nsec - (uint64_t)from->tv_nsec;
+}
+
 uint64_t bench_nanoseconds(void)
 {
-    return (uint64_t)(ended.tv_sec - begun.tv_sec) * 1000000000u + (uint64_t)ended.tv_nsec - (uint64_t)begun.tv_nsec;
+    return between(&begun.wall, &ended.wall);
+}
+
+uint64_t bench_processor_nanoseconds(void)
+{
+    return between(&begun.processor, &ended.processor);
 }
 
 struct thread {

@@ -35,8 +35,9 @@ __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ..
 void bench_begin(const struct options *options);
 void bench_end(const struct options *options);
 
-/* Time between the marks, in nanoseconds. */
+/* Time between the marks by the wall's clock, and processor time of all threads, in nanoseconds. */
 uint64_t bench_nanoseconds(void);
+uint64_t bench_processor_nanoseconds(void);
 
 /* Runs `work(context[i])` on each thread, between the marks; one thread is the caller itself. */
 void bench_run(const struct options *options, void (*work)(void *), void **contexts);

@@ -30,8 +30,9 @@ void pool_report(const char *program, uint64_t ops, const char *parameters, ...)
 {
     va_list arguments;
     va_start(arguments, parameters);
-    printf("{\"program\":\"%s\",\"ops\":%" PRIu64 ",\"nanoseconds\":%" PRIu64 ",\"library\":\"%s\",", program, ops,
-           bench_nanoseconds(), library());
+    printf("{\"program\":\"%s\",\"ops\":%" PRIu64 ",\"nanoseconds\":%" PRIu64 ",\"processor_nanoseconds\":%" PRIu64
+           ",\"library\":\"%s\",",
+           program, ops, bench_nanoseconds(), bench_processor_nanoseconds(), library());
     vprintf(parameters, arguments);
     puts("}");
     va_end(arguments);

@@ -22,6 +22,10 @@ const ADDS: [(u32, u64); 11] = [
     (1, 1 << 20),
     (16, 1 << 20),
 ];
+/// Insertions that are counted: how many entries a hash map moves depends on how many it holds.
+const COUNTED_INSERTS: u64 = 10_000;
+/// Operations of other programs that are counted: each is like the next.
+const COUNTED_OPS: u64 = 1_000;
 /// Bytes that all the operations of a case of `adds` modify at most.
 const MOST_ADDED: u64 = 256 << 20;
 /// Sizes of objects, in bytes.
@@ -178,11 +182,13 @@ impl Selection {
     }
 
     /// The cases whose instructions are counted.
-    pub fn counted(self, ops: u64) -> Vec<Case> {
+    pub fn counted(self) -> Vec<Case> {
         match self {
-            Selection::Map(map) => vec![Case::map(MAPS[map], ops)],
-            Selection::Adds => [(0, 8), (1, 8), (16, 8)].map(|(adds, bytes)| Case::adds(adds, bytes, ops)).into(),
-            Selection::Alloc => allocs(&[8], ops),
+            Selection::Map(map) => vec![Case::map(MAPS[map], COUNTED_INSERTS)],
+            Selection::Adds => {
+                [(0, 8), (1, 8), (16, 8)].map(|(adds, bytes)| Case::adds(adds, bytes, COUNTED_OPS)).into()
+            }
+            Selection::Alloc => allocs(&[8], COUNTED_OPS),
             Selection::Threads => Vec::new(),
         }
     }

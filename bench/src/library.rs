@@ -60,7 +60,18 @@ pub enum Persistence {
 struct Line {
     ops: u64,
     nanoseconds: u64,
+    processor_nanoseconds: u64,
     library: PathBuf,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Nanoseconds of an operation, by the wall's clock.
+    pub nanoseconds: f64,
+    /// Processor time of all threads, as a part of the time by the wall's clock times the threads. Less than one: it was waiting, for
+    /// a processor that others had or for a disk.
+    pub share: f64,
 }
 
 /// Programs, and where and how their pools are kept.
@@ -74,11 +85,13 @@ pub struct Rig<'a> {
 }
 
 impl Rig<'_> {
-    /// Runs a case with a library. Gives the nanoseconds of an operation.
-    pub fn time(&self, library: &Library, case: &Case) -> Result<f64> {
+    /// Runs a case with a library, by the clock.
+    pub fn time(&self, library: &Library, case: &Case) -> Result<Timing> {
         let line = self.line_of(library.folder.as_deref(), case)?;
         check(library, case, &line)?;
-        Ok(line.nanoseconds as f64 / line.ops as f64)
+        let nanoseconds = line.nanoseconds as f64;
+        let share = line.processor_nanoseconds as f64 / (nanoseconds * f64::from(case.threads));
+        Ok(Timing { nanoseconds: nanoseconds / line.ops as f64, share })
     }
 
     /// Runs a case with a library and counts what it does. `None` where processes may not be traced.

@@ -27,16 +27,20 @@ pub struct Measured {
     pub ours: Option<Vec<f64>>,
     /// With the floor, where it was run.
     pub floor: Option<Vec<f64>>,
+    /// Of every run, [`Timing::share`](crate::library::Timing::share).
+    pub shares: Vec<f64>,
 }
 
 /// Runs a case with PMDK, ours and, if wanted, the floor, one after the other, `rounds` times, after a round that warms up.
 pub fn in_turn(rig: &Rig, libraries: &Libraries, case: &Case, rounds: usize, with_floor: bool) -> Result<Measured> {
     let (mut pmdk, mut ours, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+    let mut shares = Vec::new();
     for round in 0..=rounds {
-        let sample = |library: &Library, samples: &mut Vec<f64>| -> Result<()> {
-            let nanoseconds = rig.time(library, case)?;
+        let mut sample = |library: &Library, samples: &mut Vec<f64>| -> Result<()> {
+            let timing = rig.time(library, case)?;
             if round > 0 {
-                samples.push(nanoseconds);
+                samples.push(timing.nanoseconds);
+                shares.push(timing.share);
             }
             Ok(())
         };
@@ -49,5 +53,5 @@ pub fn in_turn(rig: &Rig, libraries: &Libraries, case: &Case, rounds: usize, wit
         }
     }
     let ours = libraries.ours.is_some().then_some(ours);
-    Ok(Measured { case: case.clone(), pmdk, ours, floor: with_floor.then_some(floor) })
+    Ok(Measured { case: case.clone(), pmdk, ours, floor: with_floor.then_some(floor), shares })
 }

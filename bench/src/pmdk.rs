@@ -12,9 +12,6 @@ use crate::machine::{self, Machine};
 use crate::measure::{Libraries, Measured, in_turn};
 use crate::programs::Programs;
 
-/// Operations that are counted, of a map insertions into an empty one. The table of the hash map doubles at the same stage as at 10 000, so that as many
-/// entries are moved an insertion.
-pub const COUNTED_OPS: u64 = 2_500;
 /// Insertions in a file on a disk, where each transaction waits for it.
 const FILE_OPS: u64 = 500;
 /// Insertions in a transaction, in a file on a disk.
@@ -125,7 +122,7 @@ fn count_all(
     progress: &dyn Fn(&str),
 ) -> Result<Option<Vec<Counted>>> {
     let mut counted = Vec::new();
-    for case in selection.iter().flat_map(|selection| selection.counted(COUNTED_OPS)) {
+    for case in selection.iter().flat_map(|selection| selection.counted()) {
         progress(&format!("{}: fences and lines", case.title()));
         let count = |library: &Library| rig.count(library, &case, Method::Breakpoints);
         let Some(pmdk) = count(&libraries.pmdk)? else { return Ok(None) };

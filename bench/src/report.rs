@@ -13,6 +13,8 @@ const MOST_OF_A_MAP: f64 = 0.4;
 const MOST_OF_AN_ADD: f64 = 0.7;
 /// How much more two threads do than one.
 const LEAST_SPEED_UP: f64 = 1.8;
+/// With less of a processor a run was disturbed.
+const LEAST_SHARE: f64 = 0.95;
 /// A cell with nothing in it.
 const NOTHING: &str = "-";
 
@@ -39,9 +41,20 @@ pub fn origin(report: &Report) -> String {
         ),
         format!("PMDK: {pmdk}."),
         format!("Ours: {ours}."),
-        format!("Pools on {pools}, write-backs and fences on, prefaulted; {pairs} rounds, libraries in turn.\n"),
+        format!("Pools on {pools}, write-backs and fences on, prefaulted; {pairs} rounds, libraries in turn."),
+        busy(report),
+        String::new(),
     ]
     .join("\n")
+}
+
+/// How much of the time the programs had processors, and what a reader is to make of it.
+fn busy(report: &Report) -> String {
+    let shares: Vec<f64> = report.measured.iter().flat_map(|measured| &measured.shares).copied().collect();
+    let Some(Figure { median, min, .. }) = Figure::of(&shares) else { return "Nothing was timed.".into() };
+    let judgement = if min < LEAST_SHARE { " Other work disturbed: ratios say more than times." } else { "" };
+    let percent = |share: f64| (share * 100.0).round();
+    format!("The programs had processors {} % of the time (least {} %).{judgement}", percent(median), percent(min))
 }
 
 /// All tables that have rows.
@@ -193,7 +206,13 @@ mod tests {
     use crate::pmdk::Files;
 
     fn measured(case: Case, pmdk: [f64; 2], ours: Option<[f64; 2]>, floor: Option<[f64; 2]>) -> Measured {
-        Measured { case, pmdk: pmdk.into(), ours: ours.map(Into::into), floor: floor.map(Into::into) }
+        Measured {
+            case,
+            pmdk: pmdk.into(),
+            ours: ours.map(Into::into),
+            floor: floor.map(Into::into),
+            shares: vec![0.9, 1.0, 1.0],
+        }
     }
 
     fn report(ours: bool) -> Report {
@@ -249,7 +268,9 @@ mod tests {
             ["1010 (1000..1020)", "-", "200 (200..200)", "-", "-", "above the floor at most 0.4"]
         );
         assert_eq!(sections[1].rows[0][2..], ["-", "2.00 (2.00..2.00)", "at least 1.8"]);
-        assert!(origin(&report(false)).contains("Ours: none"));
+        let origin = origin(&report(false));
+        assert!(origin.contains("Ours: none"), "{origin}");
+        assert!(origin.contains("100 % of the time (least 90 %). Other work disturbed"), "{origin}");
     }
 
     #[test]

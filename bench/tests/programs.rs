@@ -51,8 +51,9 @@ fn every_program_verifies_its_result_with_the_floor() {
     let rig = rig(&programs, &pools);
     let floor = Library::in_folder(&programs.floor()).expect("the floor");
     for case in small_cases() {
-        let ns = rig.time(&floor, &case).expect("the case runs");
-        assert!(ns > 0.0, "{}: no time passed", case.title());
+        let timing = rig.time(&floor, &case).expect("the case runs");
+        assert!(timing.nanoseconds > 0.0, "{}: no time passed", case.title());
+        assert!(timing.share > 0.0, "{}: {timing:?}", case.title());
     }
     for map in MAPS {
         let counts = rig.count(&floor, &Case::map(map, 100), Method::Breakpoints).expect("the case runs");

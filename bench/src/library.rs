@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::case::Case;
@@ -64,14 +64,13 @@ struct Line {
     library: PathBuf,
 }
 
-/// What a run took.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What an operation of a run took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Nanoseconds of an operation, by the wall's clock.
-    pub nanoseconds: f64,
-    /// Processor time of all threads, as a part of the time by the wall's clock times the threads. Less than one: it was waiting, for
-    /// a processor that others had or for a disk.
-    pub share: f64,
+    /// By the wall's clock.
+    pub wall: f64,
+    /// Of processors, all threads together.
+    pub processor: f64,
 }
 
 /// Programs, and where and how their pools are kept.
@@ -85,13 +84,12 @@ pub struct Rig<'a> {
 }
 
 impl Rig<'_> {
-    /// Runs a case with a library, by the clock.
+    /// Runs a case with a library, by both clocks.
     pub fn time(&self, library: &Library, case: &Case) -> Result<Timing> {
         let line = self.line_of(library.folder.as_deref(), case)?;
         check(library, case, &line)?;
-        let nanoseconds = line.nanoseconds as f64;
-        let share = line.processor_nanoseconds as f64 / (nanoseconds * f64::from(case.threads));
-        Ok(Timing { nanoseconds: nanoseconds / line.ops as f64, share })
+        let per_op = |nanoseconds: u64| nanoseconds as f64 / line.ops as f64;
+        Ok(Timing { wall: per_op(line.nanoseconds), processor: per_op(line.processor_nanoseconds) })
     }
 
     /// Runs a case with a library and counts what it does. `None` where processes may not be traced.

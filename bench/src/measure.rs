@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
-use crate::library::{Library, Rig};
+use crate::library::{Library, Rig, Timing};
 
 /// The libraries that are compared.
 pub struct Libraries {
@@ -16,31 +16,27 @@ pub struct Libraries {
     pub floor: Library,
 }
 
-/// Nanoseconds of an operation of a case, one sample a round; the rounds of the libraries belong together.
+/// What a case took, one sample a round; the rounds of the libraries belong together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// What was run.
     pub case: Case,
     /// With PMDK.
-    pub pmdk: Vec<f64>,
+    pub pmdk: Vec<Timing>,
     /// With the library that is to replace it.
-    pub ours: Option<Vec<f64>>,
+    pub ours: Option<Vec<Timing>>,
     /// With the floor, where it was run.
-    pub floor: Option<Vec<f64>>,
-    /// Of every run, [`Timing::share`](crate::library::Timing::share).
-    pub shares: Vec<f64>,
+    pub floor: Option<Vec<Timing>>,
 }
 
 /// Runs a case with PMDK, ours and, if wanted, the floor, one after the other, `rounds` times, after a round that warms up.
 pub fn in_turn(rig: &Rig, libraries: &Libraries, case: &Case, rounds: usize, with_floor: bool) -> Result<Measured> {
     let (mut pmdk, mut ours, mut floor) = (Vec::new(), Vec::new(), Vec::new());
-    let mut shares = Vec::new();
     for round in 0..=rounds {
-        let mut sample = |library: &Library, samples: &mut Vec<f64>| -> Result<()> {
+        let sample = |library: &Library, samples: &mut Vec<Timing>| -> Result<()> {
             let timing = rig.time(library, case)?;
             if round > 0 {
-                samples.push(timing.nanoseconds);
-                shares.push(timing.share);
+                samples.push(timing);
             }
             Ok(())
         };
@@ -53,5 +49,5 @@ pub fn in_turn(rig: &Rig, libraries: &Libraries, case: &Case, rounds: usize, wit
         }
     }
     let ours = libraries.ours.is_some().then_some(ours);
-    Ok(Measured { case: case.clone(), pmdk, ours, floor: with_floor.then_some(floor), shares })
+    Ok(Measured { case: case.clone(), pmdk, ours, floor: with_floor.then_some(floor) })
 }

@@ -32,6 +32,19 @@ pub struct Options {
     pub files: Option<PathBuf>,
     /// A folder for the other pools; a tmpfs unless it is named.
     pub pools: Option<PathBuf>,
+    /// Which time is shown.
+    pub clock: Clock,
+}
+
+/// Which time the table of one thread shows; all else is by the wall's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// What a user waits for.
+    Wall,
+    /// What processors were busy for, all threads together. On a machine with other work it is the only fair one: a short run
+    /// ends before the scheduler takes the processor away, and a long one does not.
+    Processor,
 }
 
 /// What was measured, where, and with what.
@@ -47,6 +60,8 @@ pub struct Report {
     pub pools: String,
     /// Rounds of each case.
     pub pairs: usize,
+    /// Which time is shown.
+    pub clock: Clock,
     /// Times, pools made durable by instructions.
     pub measured: Vec<Measured>,
     /// Counts, or `None` where processes may not be traced.
@@ -108,6 +123,7 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
         ours: libraries.ours.map(|library| library.file().display().to_string()),
         pools: machine::file_system(&pools)?,
         pairs: options.pairs,
+        clock: options.clock,
         measured,
         counted,
         files: files.transpose()?,

@@ -2,8 +2,9 @@
 
 use crate::case::Case;
 use crate::count::Counts;
+use crate::library::Timing;
 use crate::measure::Measured;
-use crate::pmdk::{Counted, Report};
+use crate::pmdk::{Clock, Counted, Report};
 use crate::programs::Program;
 use crate::statistics::Figure;
 
@@ -50,11 +51,53 @@ pub fn origin(report: &Report) -> String {
 
 /// How much of the time the programs had processors, and what a reader is to make of it.
 fn busy(report: &Report) -> String {
-    let shares: Vec<f64> = report.measured.iter().flat_map(|measured| &measured.shares).copied().collect();
+    let share = |case: &Case, timing: &Timing| timing.processor / (timing.wall * f64::from(case.threads));
+    let of = |measured: &Measured| -> Vec<f64> {
+        let replaced = measured.ours.iter().flatten();
+        measured.pmdk.iter().chain(replaced).map(|timing| share(&measured.case, timing)).collect()
+    };
+    let shares: Vec<f64> = report.measured.iter().flat_map(of).collect();
     let Some(Figure { median, min, .. }) = Figure::of(&shares) else { return "Nothing was timed.".into() };
-    let judgement = if min < LEAST_SHARE { " Other work disturbed: ratios say more than times." } else { "" };
+    let judgement = match report.clock {
+        Clock::Wall if median < LEAST_SHARE => {
+            " Other work DISTURBED, and long runs more than short: use --clock processor."
+        }
+        Clock::Wall => "",
+        Clock::Processor => " Times of one thread are processor time.",
+    };
     let percent = |share: f64| (share * 100.0).round();
     format!("The programs had processors {} % of the time (least {} %).{judgement}", percent(median), percent(min))
+}
+
+/// Samples of each library, by a clock.
+struct Samples {
+    pmdk: Vec<f64>,
+    ours: Option<Vec<f64>>,
+    floor: Option<Vec<f64>>,
+}
+
+impl Samples {
+    fn of(measured: &Measured, clock: Clock) -> Self {
+        let by_clock = |timing: &Timing| match clock {
+            Clock::Wall => timing.wall,
+            Clock::Processor => timing.processor,
+        };
+        let samples = |timings: &Vec<Timing>| timings.iter().map(by_clock).collect();
+        Samples {
+            pmdk: samples(&measured.pmdk),
+            ours: measured.ours.as_ref().map(samples),
+            floor: measured.floor.as_ref().map(samples),
+        }
+    }
+
+    /// Ours against PMDK.
+    fn ratio(&self) -> Option<Figure> {
+        Figure::of_ratios(self.ours.as_deref()?, &self.pmdk)
+    }
+
+    fn above_floor(&self) -> Option<Figure> {
+        Figure::of_ratios_above(self.floor.as_deref()?, self.ours.as_deref()?, &self.pmdk)
+    }
 }
 
 /// All tables that have rows.
@@ -71,12 +114,13 @@ fn times(report: &Report) -> Section {
         title: "Time, ns an operation: median (least..most). \"Above the floor\" is (ours - floor) / (PMDK - floor)."
             .into(),
         headings: vec!["operation", "PMDK", "ours", "floor", "ours / PMDK", "above the floor", "aim"],
-        rows: alone.map(time_row).collect(),
+        rows: alone.map(|measured| time_row(measured, report.clock)).collect(),
     }
 }
 
-fn time_row(measured: &Measured) -> Vec<String> {
-    let (ratio, above) = (ratio(measured), above_floor(measured));
+fn time_row(measured: &Measured, clock: Clock) -> Vec<String> {
+    let samples = Samples::of(measured, clock);
+    let (ratio, above) = (samples.ratio(), samples.above_floor());
     let aim = match aim(&measured.case) {
         None => NOTHING.into(),
         Some(Aim::AboveFloor(most)) => verdict("above the floor at most", most, above.map(|f| f.median <= most)),
@@ -84,9 +128,9 @@ fn time_row(measured: &Measured) -> Vec<String> {
     };
     vec![
         measured.case.title(),
-        nanoseconds(Some(&measured.pmdk)),
-        nanoseconds(measured.ours.as_deref()),
-        nanoseconds(measured.floor.as_deref()),
+        nanoseconds(Some(&samples.pmdk)),
+        nanoseconds(samples.ours.as_deref()),
+        nanoseconds(samples.floor.as_deref()),
         fraction(ratio),
         fraction(above),
         aim,
@@ -116,22 +160,14 @@ fn verdict(what: &str, bound: f64, met: Option<bool>) -> String {
     format!("{what} {bound}{verdict}")
 }
 
-/// Ours against PMDK.
-fn ratio(measured: &Measured) -> Option<Figure> {
-    Figure::of_ratios(measured.ours.as_deref()?, &measured.pmdk)
-}
-
-fn above_floor(measured: &Measured) -> Option<Figure> {
-    Figure::of_ratios_above(measured.floor.as_deref()?, measured.ours.as_deref()?, &measured.pmdk)
-}
-
 fn scaling(report: &Report) -> Section {
     let rows = report.measured.iter().filter(|measured| measured.case.threads == 2).filter_map(|two| {
         let one = report.measured.iter().find(|measured| two.case == measured.case.clone().on_threads(2))?;
+        let (one_case, one, two) = (&one.case, Samples::of(one, Clock::Wall), Samples::of(two, Clock::Wall));
         let speed_up = |one: Option<&Vec<f64>>, two: Option<&Vec<f64>>| Figure::of_ratios(one?, two?);
         let ours = speed_up(one.ours.as_ref(), two.ours.as_ref());
         Some(vec![
-            one.case.title(),
+            one_case.title(),
             fraction(speed_up(Some(&one.pmdk), Some(&two.pmdk))),
             fraction(ours),
             fraction(speed_up(one.floor.as_ref(), two.floor.as_ref())),
@@ -172,11 +208,12 @@ fn disk(file_system: &str, measured: &[Measured]) -> Section {
         samples.as_deref().map_or(NOTHING.into(), whole)
     };
     let row = |measured: &Measured| {
-        let faster = measured.ours.as_deref().and_then(|ours| Figure::of_ratios(&measured.pmdk, ours));
+        let samples = Samples::of(measured, Clock::Wall);
+        let faster = samples.ours.as_deref().and_then(|ours| Figure::of_ratios(&samples.pmdk, ours));
         vec![
             measured.case.title(),
-            per_second(Some(&measured.pmdk)),
-            per_second(measured.ours.as_ref()),
+            per_second(Some(&samples.pmdk)),
+            per_second(samples.ours.as_ref()),
             fraction(faster),
         ]
     };
@@ -205,14 +242,11 @@ mod tests {
     use crate::machine::Machine;
     use crate::pmdk::Files;
 
+    /// Nine tenths of the time by the wall's clock is processor time.
     fn measured(case: Case, pmdk: [f64; 2], ours: Option<[f64; 2]>, floor: Option<[f64; 2]>) -> Measured {
-        Measured {
-            case,
-            pmdk: pmdk.into(),
-            ours: ours.map(Into::into),
-            floor: floor.map(Into::into),
-            shares: vec![0.9, 1.0, 1.0],
-        }
+        let threads = f64::from(case.threads);
+        let timings = |samples: [f64; 2]| samples.map(|wall| Timing { wall, processor: 0.9 * wall * threads }).to_vec();
+        Measured { case, pmdk: timings(pmdk), ours: ours.map(timings), floor: floor.map(timings) }
     }
 
     fn report(ours: bool) -> Report {
@@ -225,6 +259,7 @@ mod tests {
             ours: ours.then(|| "/ours/libpmemobj.so.1".into()),
             pools: "tmpfs".into(),
             pairs: 2,
+            clock: Clock::Wall,
             measured: vec![
                 measured(case.clone(), [1000.0, 1020.0], some([500.0, 510.0]), Some([200.0, 200.0])),
                 measured(case.clone().on_threads(2), [1000.0, 1020.0], some([250.0, 300.0]), Some([100.0, 100.0])),
@@ -270,7 +305,16 @@ mod tests {
         assert_eq!(sections[1].rows[0][2..], ["-", "2.00 (2.00..2.00)", "at least 1.8"]);
         let origin = origin(&report(false));
         assert!(origin.contains("Ours: none"), "{origin}");
-        assert!(origin.contains("100 % of the time (least 90 %). Other work disturbed"), "{origin}");
+        assert!(origin.contains("90 % of the time (least 90 %). Other work DISTURBED"), "{origin}");
+    }
+
+    #[test]
+    fn processor_time_is_shown_of_one_thread_only() {
+        let report = Report { clock: Clock::Processor, ..report(true) };
+        let shown = sections(&report);
+        assert_eq!(shown[0].rows[0][1..4], ["909 (900..918)", "454 (450..459)", "180 (180..180)"]);
+        assert_eq!(shown[1], sections(&Report { clock: Clock::Wall, ..report.clone() })[1]);
+        assert!(origin(&report).contains("processor time"));
     }
 
     #[test]

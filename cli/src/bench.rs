@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use nearpm_bench::case::Selection;
 use nearpm_bench::{pmdk, report};
@@ -39,9 +39,21 @@ pub struct PmdkArguments {
     /// Folder for the other pools [default: a tmpfs]
     #[arg(long, value_name = "DIR")]
     pools: Option<PathBuf>,
+    /// Time that is shown of one thread: on a machine with other work processor time is the fair one
+    #[arg(long, value_enum, default_value = "wall")]
+    clock: ClockChoice,
     /// Write every sample to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// How `--clock` is said.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum ClockChoice {
+    /// What a user waits for
+    Wall,
+    /// What processors were busy for, all threads together
+    Processor,
 }
 
 fn selection(name: &str) -> Result<Selection> {
@@ -62,6 +74,10 @@ pub fn command(command: &BenchCommand) -> Result<()> {
         selection,
         files: arguments.files.clone(),
         pools: arguments.pools.clone(),
+        clock: match arguments.clock {
+            ClockChoice::Wall => pmdk::Clock::Wall,
+            ClockChoice::Processor => pmdk::Clock::Processor,
+        },
     };
     let bar = ProgressBar::new_spinner();
     let measured = pmdk::run(&options, &|what| bar.set_message(what.to_string()));

@@ -57,6 +57,9 @@ struct Place {
 
 impl Trap {
     fn set(pid: Pid) -> Result<Self> {
+        let threads =
+            fs::read_dir(format!("/proc/{pid}/task")).context("the process's threads cannot be read")?.count();
+        ensure!(threads == 1, "the process has {threads} threads, and a breakpoint kills those that are not traced");
         let memory = File::options()
             .read(true)
             .write(true)

@@ -210,15 +210,19 @@ fn allocs(bytes: &[u64], ops: u64) -> Vec<Case> {
     ALLOC_VARIANTS.iter().flat_map(of).collect()
 }
 
-/// The cases of a selection, each once.
-pub fn cases(selection: &[Selection], ops: &[u64]) -> Vec<Case> {
-    let mut cases: Vec<Case> = Vec::new();
-    for case in selection.iter().flat_map(|selection| selection.cases(ops)) {
-        if !cases.contains(&case) {
-            cases.push(case);
+/// The cases of a selection, each once. Those that are compared with each other, on one thread and on two, are a group.
+pub fn groups(selection: &[Selection], ops: &[u64]) -> Vec<Vec<Case>> {
+    let cases: Vec<Case> = selection.iter().flat_map(|selection| selection.cases(ops)).collect();
+    let mut groups: Vec<Vec<Case>> = Vec::new();
+    for case in cases {
+        let alone = case.clone().on_threads(1);
+        match groups.iter_mut().find(|group| group[0] == alone) {
+            Some(group) if group.contains(&case) => {}
+            Some(group) => group.push(case),
+            None => groups.push(vec![case]),
         }
     }
-    cases
+    groups
 }
 
 #[cfg(test)]
@@ -235,10 +239,15 @@ mod tests {
 
     #[test]
     fn every_case_is_there_once() {
-        let all = cases(&Selection::all(), &[10_000, 100_000]);
-        assert_eq!(all.len(), 7 + 11 + 10 + 4 + 4, "maps; adds; alloc; with a second thread: maps, alloc");
+        let groups = groups(&Selection::all(), &[10_000, 100_000]);
+        assert_eq!(groups.len(), 7 + 11 + 10, "maps; adds; alloc");
+        let all = groups.concat();
+        assert_eq!(all.len(), 7 + 11 + 10 + 4 + 4, "with a second thread: maps, alloc");
         for (i, case) in all.iter().enumerate() {
             assert!(!all[..i].contains(case), "{} is there twice", case.title());
+        }
+        for group in &groups {
+            assert!(group[0].threads == 1 && group[1..].iter().all(|case| case.threads == 2), "{group:?}");
         }
         let titles: Vec<String> = all.iter().map(Case::title).collect();
         assert!(titles.contains(&"16 adds of 1 MiB".into()), "{titles:?}");

@@ -29,25 +29,40 @@ pub struct Measured {
     pub floor: Option<Vec<Timing>>,
 }
 
-/// Runs a case with PMDK, ours and, if wanted, the floor, one after the other, `rounds` times, after a round that warms up.
-pub fn in_turn(rig: &Rig, libraries: &Libraries, case: &Case, rounds: usize, with_floor: bool) -> Result<Measured> {
-    let (mut pmdk, mut ours, mut floor) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..=rounds {
-        let sample = |library: &Library, samples: &mut Vec<Timing>| -> Result<()> {
-            let timing = rig.time(library, case)?;
-            if round > 0 {
-                samples.push(timing);
-            }
-            Ok(())
-        };
-        sample(&libraries.pmdk, &mut pmdk)?;
-        if let Some(library) = &libraries.ours {
-            sample(library, &mut ours)?;
-        }
-        if with_floor {
-            sample(&libraries.floor, &mut floor)?;
-        }
+impl Measured {
+    fn nothing_yet(case: &Case, libraries: &Libraries, with_floor: bool) -> Self {
+        let ours = libraries.ours.as_ref().map(|_| Vec::new());
+        Measured { case: case.clone(), pmdk: Vec::new(), ours, floor: with_floor.then(Vec::new) }
     }
-    let ours = libraries.ours.is_some().then_some(ours);
-    Ok(Measured { case: case.clone(), pmdk, ours, floor: with_floor.then_some(floor) })
+
+    /// Runs the case once with each library.
+    fn round(&mut self, rig: &Rig, libraries: &Libraries) -> Result<()> {
+        self.pmdk.push(rig.time(&libraries.pmdk, &self.case)?);
+        if let (Some(samples), Some(library)) = (&mut self.ours, &libraries.ours) {
+            samples.push(rig.time(library, &self.case)?);
+        }
+        if let Some(samples) = &mut self.floor {
+            samples.push(rig.time(&libraries.floor, &self.case)?);
+        }
+        Ok(())
+    }
+}
+
+/// Runs cases that belong together: each with PMDK, ours and, if wanted, the floor, one after the other, and so again for
+/// `rounds`, after a round that warms up.
+pub fn in_turn(
+    rig: &Rig,
+    libraries: &Libraries,
+    cases: &[Case],
+    rounds: usize,
+    with_floor: bool,
+) -> Result<Vec<Measured>> {
+    let begin =
+        || -> Vec<Measured> { cases.iter().map(|case| Measured::nothing_yet(case, libraries, with_floor)).collect() };
+    begin().iter_mut().try_for_each(|warm_up| warm_up.round(rig, libraries))?;
+    let mut measured = begin();
+    for _ in 0..rounds {
+        measured.iter_mut().try_for_each(|measured| measured.round(rig, libraries))?;
+    }
+    Ok(measured)
 }

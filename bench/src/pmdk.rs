@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Selection, cases};
+use crate::case::{Case, Selection, groups};
 use crate::count::{Counts, Method};
 use crate::library::{Library, Persistence, Rig};
 use crate::machine::{self, Machine};
@@ -103,13 +103,11 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
         ours: options.library.as_deref().map(Library::in_folder).transpose()?,
         floor: Library::in_folder(&programs.floor())?,
     };
-    let measured = cases(&options.selection, &options.ops)
-        .iter()
-        .map(|case| {
-            progress(&case.title());
-            in_turn(&rig, &libraries, case, options.pairs, true)
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let mut measured = Vec::new();
+    for group in groups(&options.selection, &options.ops) {
+        progress(&group[0].title());
+        measured.extend(in_turn(&rig, &libraries, &group, options.pairs, true)?);
+    }
     let counted = count_all(&rig, &libraries, &options.selection, progress)?;
     let files = options.files.as_deref().map(|folder| on_disk(&programs, &libraries, folder, options.pairs, progress));
     let version = machine::package_version("libpmemobj1");
@@ -158,14 +156,9 @@ fn on_disk(
     let file_system = machine::file_system(folder)?;
     ensure!(file_system != "tmpfs", "{} lies in memory: --files takes a folder on a disk", folder.display());
     let rig = Rig { programs, pools: folder, persistence: Persistence::Msync };
-    let measured = FILE_BATCHES
-        .iter()
-        .map(|&batch| {
-            let case = Case::map("btree", FILE_OPS).in_batches(batch);
-            progress(&format!("{} on {file_system}", case.title()));
-            in_turn(&rig, libraries, &case, pairs, false)
-        })
-        .collect::<Result<_>>()
-        .with_context(|| format!("with pools in {}", folder.display()))?;
+    let cases = FILE_BATCHES.map(|batch| Case::map("btree", FILE_OPS).in_batches(batch));
+    progress(&format!("{} on {file_system}", cases[0].title()));
+    let measured = in_turn(&rig, libraries, &cases, pairs, false);
+    let measured = measured.with_context(|| format!("with pools in {}", folder.display()))?;
     Ok(Files { file_system, measured })
 }

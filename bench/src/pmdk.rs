@@ -94,6 +94,8 @@ pub struct Files {
 pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     ensure!(options.pairs > 0, "no pairs, no figures");
     let machine = Machine::here();
+    // What cannot be measured is said before anything is, not minutes after.
+    let disk = options.files.as_deref().map(|folder| Ok::<_, anyhow::Error>((folder, disk_of(folder)?))).transpose()?;
     progress("building the programs");
     let programs = Programs::build()?;
     let pools = options.pools.clone().map_or_else(machine::memory_folder, Ok)?;
@@ -109,7 +111,13 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
         measured.extend(in_turn(&rig, &libraries, &group, options.pairs, true)?);
     }
     let counted = count_all(&rig, &libraries, &options.selection, progress)?;
-    let files = options.files.as_deref().map(|folder| on_disk(&programs, &libraries, folder, options.pairs, progress));
+    let files = disk.map(|(folder, file_system)| -> Result<Files> {
+        progress(&format!("files on {file_system}"));
+        let rig = Rig { programs: &programs, pools: folder, persistence: Persistence::Msync };
+        let cases = FILE_BATCHES.map(|batch| Case::map("btree", FILE_OPS).in_batches(batch));
+        let measured = in_turn(&rig, &libraries, &cases, options.pairs, false);
+        Ok(Files { file_system, measured: measured.with_context(|| format!("with pools in {}", folder.display()))? })
+    });
     let version = machine::package_version("libpmemobj1");
     Ok(Report {
         machine,
@@ -146,19 +154,21 @@ fn count_all(
     Ok(Some(counted))
 }
 
-fn on_disk(
-    programs: &Programs,
-    libraries: &Libraries,
-    folder: &Path,
-    pairs: usize,
-    progress: &dyn Fn(&str),
-) -> Result<Files> {
+/// The file system of a folder, which must be that of a disk.
+fn disk_of(folder: &Path) -> Result<String> {
     let file_system = machine::file_system(folder)?;
     ensure!(file_system != "tmpfs", "{} lies in memory: --files takes a folder on a disk", folder.display());
-    let rig = Rig { programs, pools: folder, persistence: Persistence::Msync };
-    let cases = FILE_BATCHES.map(|batch| Case::map("btree", FILE_OPS).in_batches(batch));
-    progress(&format!("{} on {file_system}", cases[0].title()));
-    let measured = in_turn(&rig, libraries, &cases, pairs, false);
-    let measured = measured.with_context(|| format!("with pools in {}", folder.display()))?;
-    Ok(Files { file_system, measured })
+    Ok(file_system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_in_memory_is_no_disk() {
+        let folder = machine::memory_folder().expect("a folder in memory");
+        assert!(disk_of(&folder).expect_err("it is refused").to_string().contains("lies in memory"));
+        assert!(disk_of(Path::new("/nowhere/at/all")).is_err());
+    }
 }

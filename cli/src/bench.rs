@@ -79,15 +79,18 @@ pub fn command(command: &BenchCommand) -> Result<()> {
             ClockChoice::Processor => pmdk::Clock::Processor,
         },
     };
+    // Opened first: a path that cannot be written is an error at once, not after minutes.
+    let json = match &arguments.json {
+        None => None,
+        Some(path) => Some(File::create(path).with_context(|| format!("{} cannot be written", path.display()))?),
+    };
     let bar = ProgressBar::new_spinner();
     let measured = pmdk::run(&options, &|what| bar.set_message(what.to_string()));
     bar.finish_and_clear();
     let measured = measured?;
     print(&measured);
-    if let Some(path) = &arguments.json {
-        let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        serde_json::to_writer_pretty(file, &measured)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+    if let Some(file) = json {
+        serde_json::to_writer_pretty(file, &measured).context("the samples cannot be written")?;
     }
     Ok(())
 }

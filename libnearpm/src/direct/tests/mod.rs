@@ -1,5 +1,6 @@
 //! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the recovery.
 
+mod fragmentation;
 mod sites;
 mod store;
 mod threads;
@@ -13,7 +14,8 @@ use super::{DirectOptions, DirectPool, Mode};
 use crate::Durability;
 use crate::memory::{Event, Image, TestMemory, planted, run_on_processor};
 
-const POOL_BYTES: usize = 1 << 20;
+/// Small, because a cut costs an open, which reads all of it.
+const POOL_BYTES: usize = 1 << 19;
 
 /// States that may survive a cut at this moment.
 #[derive(Clone)]
@@ -115,6 +117,7 @@ struct Run {
     evict_one_in: u64,
     cuts: Cuts,
     durability: Durability,
+    pool_bytes: usize,
 }
 
 /// What has to do with one life of a pool, from one start of the machine to the next power cut.
@@ -152,7 +155,7 @@ impl Run {
     fn make(self) -> Result<u64, String> {
         let say = |error: crate::Error| error.to_string();
         // Memory that held something else before.
-        let mut memory = self.memory(vec![0xa5; POOL_BYTES]);
+        let mut memory = self.memory(vec![0xa5; self.pool_bytes]);
         let mut pool = create(memory.clone(), &self.options(), 1).map_err(say)?;
         let (mut model, mut cuts) = (empty(), 8);
         for draw in 0..cuts {
@@ -267,8 +270,15 @@ impl Run {
 }
 
 fn cuts(mode: Mode, durability: Durability) -> u64 {
-    let run =
-        |seed| Run { mode, seed, transactions: 30, evict_one_in: seed % 3 * 7, cuts: Cuts::OneIn(12), durability };
+    let run = |seed| Run {
+        mode,
+        seed,
+        transactions: 30,
+        evict_one_in: seed % 3 * 7,
+        cuts: Cuts::OneIn(12),
+        durability,
+        pool_bytes: POOL_BYTES,
+    };
     (0..if thorough() { 20 } else { 3 }).map(|seed| run(seed).make().unwrap()).sum()
 }
 
@@ -299,7 +309,15 @@ fn asynchronous_commits_survive_in_order() {
 fn a_long_run_fills_the_log_many_times() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
         let durability = Durability::Durable;
-        let run = Run { mode, seed: 77, transactions: 60, evict_one_in: 0, cuts: Cuts::OneIn(5000), durability };
+        let run = Run {
+            mode,
+            seed: 77,
+            transactions: 60,
+            evict_one_in: 0,
+            cuts: Cuts::OneIn(5000),
+            durability,
+            pool_bytes: 2 * POOL_BYTES,
+        };
         run.make().unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Every write-back and fence is needed: each is left out in turn, and the power cuts must find out.
 
-use super::{Cuts, Mode, Run, thorough};
+use super::{Cuts, Mode, POOL_BYTES, Run, thorough};
 use crate::Durability;
 use crate::memory::planted::{self, Site};
 
@@ -11,7 +11,15 @@ const NOT_SEEN: [(&str, &str); 0] = [];
 type Kind = (Mode, Durability);
 
 fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
-    Run { mode, seed, transactions: 60, evict_one_in: [9, 0, 2][seed as usize % 3], cuts, durability }
+    Run {
+        mode,
+        seed,
+        transactions: 60,
+        evict_one_in: [9, 0, 2][seed as usize % 3],
+        cuts,
+        durability,
+        pool_bytes: POOL_BYTES,
+    }
 }
 
 /// The steps of direct pools that runs in a mode ask for.

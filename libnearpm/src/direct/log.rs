@@ -214,6 +214,7 @@ impl Lane {
     }
 
     /// Writes records that fit. They count when a drain follows.
+    #[cfg_attr(test, track_caller)]
     pub fn append(&mut self, backing: &Backing, records: &mut Records, stamp: Stamp, applied: u64) {
         let count = records.places.len();
         let mut next = 0;

@@ -29,6 +29,8 @@ mod options;
 mod pool;
 pub(crate) mod recover;
 mod shard;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub use options::{DirectOptions, Mode};

@@ -83,9 +83,15 @@ fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
 }
 
 impl DirectPool {
-    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails.
+    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails. 0 bytes: the pool fills a file
+    /// that exists, whose first page is blank.
     pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
         let path = path_of(location)?;
+        if bytes == 0 {
+            let memory = file::adopt(&path, options.survives)?;
+            let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
+            return Self::write(Backing::Mapped(memory), head, location, options);
+        }
         let head = layout(options, bytes).map_err(|p| p.at(location))?;
         let memory = file::create(&path, bytes, options.survives)?;
         Self::write(Backing::Mapped(memory), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
@@ -330,7 +336,7 @@ impl DirectPool {
 
     /// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
     fn segment_bytes(&self) -> u64 {
-        (self.bytes() / 128).clamp(4 * CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
+        (self.bytes() / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
     }
 
     /// Most bytes of a record.
@@ -339,6 +345,7 @@ impl DirectPool {
     }
 
     /// Appends undo records and makes them durable. Gives the number of the first one.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn append_undo(
         &self,
         slot: usize,
@@ -350,6 +357,7 @@ impl DirectPool {
     }
 
     /// Appends the last records of a transaction, durable if the pool's commits are. `logged` are ranges of the heap that they name.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn append_commit(
         &self,
         slot: usize,
@@ -366,7 +374,8 @@ impl DirectPool {
         self.append(slot, lane, records, first, kind, logged, durable).map(drop)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and two callers")]
+    #[cfg_attr(test, track_caller)]
+    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and three callers")]
     fn append(
         &self,
         slot: usize,
@@ -449,8 +458,10 @@ impl DirectPool {
         if written.is_empty() && dead == self.applied.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // What commits did not wait for must be durable before its effects are.
-        self.medium.drain().map_err(|error| self.poison(error))?;
+        if self.unacknowledged.load(Ordering::Acquire) != 0 {
+            // What commits did not wait for must be durable before its effects are.
+            self.medium.drain().map_err(|error| self.poison(error))?;
+        }
         written.sort_unstable_by_key(|&(sequence, _)| sequence);
         let mut home = Home::new(&self.medium);
         for (_, record) in written {
@@ -506,6 +517,7 @@ impl DirectPool {
     }
 
     /// In place: what the program stored becomes durable.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn write_back_and_drain(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), Error> {
         let backing = self.medium.backing();
         let mut lines = 0;
@@ -521,6 +533,7 @@ impl DirectPool {
     }
 
     /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
         if self.options.mode == Mode::InPlace {
@@ -535,6 +548,7 @@ impl DirectPool {
         Ok(())
     }
 
+    #[cfg_attr(test, track_caller)]
     fn copy_home(&self, range: &Range<u64>) {
         const PIECE: u64 = 1 << 16;
         let mut piece = Vec::new();
@@ -609,9 +623,10 @@ impl DirectPool {
             self.write_differences_home()?;
         }
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
+            // Nobody waits for that: a segment that is found again holds nothing that counts.
             self.drop_segment(&segment);
         }
-        self.medium.drain()
+        Ok(())
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.
@@ -634,7 +649,10 @@ impl DirectPool {
 
 impl Drop for DirectPool {
     fn drop(&mut self) {
-        // There is nobody to tell: `close` is for those who want to know.
-        let _ = self.shut();
+        // After a panic nothing is known of what this memory holds: the next open recovers.
+        if !std::thread::panicking() {
+            // There is nobody to tell: `close` is for those who want to know.
+            let _ = self.shut();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a thread has for itself, so that it waits for no other.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,11 +37,18 @@ impl Shard {
     }
 }
 
+thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
+
+/// Gives the calling thread another shard.
+#[cfg(test)]
+pub(crate) fn move_to(slot: usize) {
+    SLOT.set(slot % SHARDS);
+}
+
 /// The shard of the calling thread: threads take turns.
 #[inline]
 pub(crate) fn slot() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static SLOT: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) });
     SLOT.with(|slot| {
         if slot.get() == usize::MAX {
             slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);

@@ -104,25 +104,35 @@ impl Transaction {
     /// transaction goes on as it was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
-        let state = &mut *self.0;
-        if state.known.covers(&range) || state.fresh.covers(&range) {
-            return Ok(());
-        }
-        pool.check(&range)?;
-        let mut gaps = std::mem::take(&mut state.gaps);
+        if self.covers(&range) { Ok(()) } else { self.add_all(pool, &[range]) }
+    }
+
+    /// As [`Transaction::add`] for several ranges, which share their fence.
+    pub fn add_all(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
+        let mut gaps = std::mem::take(&mut self.0.gaps);
         gaps.clear();
-        state.known.gaps(&range, &mut gaps);
+        for range in ranges.iter().filter(|range| !self.0.fresh.covers(range)) {
+            pool.check(range)?;
+            self.0.known.gaps(range, &mut gaps);
+        }
         let added = self.snapshot(pool, &gaps);
+        for range in gaps.iter().filter(|_| added.is_ok()) {
+            self.0.known.insert(range.clone());
+        }
         self.0.gaps = gaps;
-        added?;
-        self.0.known.insert(range);
-        Ok(())
+        added
+    }
+
+    /// Whether all of a range was added, or belongs to objects that this transaction allocated.
+    #[inline]
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        self.0.known.covers(range) || self.0.fresh.covers(range)
     }
 
     /// Keeps old bytes, in place also in the log.
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
-        if pool.mode() == Mode::InPlace {
+        if pool.mode() == Mode::InPlace && !gaps.is_empty() {
             state.records.begin(pool.record_limit());
             for gap in gaps {
                 state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
@@ -271,12 +281,25 @@ impl Transaction {
     }
 
     /// Takes everything back: ranges get their bytes of when they were added.
-    pub fn abort(mut self, pool: &DirectPool) -> Result<(), Error> {
+    pub fn abort(self, pool: &DirectPool) -> Result<(), Error> {
+        self.abort_except(pool, &[])
+    }
+
+    /// As [`Transaction::abort`], but bytes in `keep` stay as they are: locks that threads wait for, inside of ranges that were added.
+    pub fn abort_except(mut self, pool: &DirectPool, keep: &[Range<u64>]) -> Result<(), Error> {
+        let mut kept = IntervalSet::default();
+        keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
         let mut end = state.saved.len();
         for &(offset, bytes) in state.saved_ranges.iter().rev() {
-            pool.view().store(offset, &state.saved[end - bytes..end]);
-            end -= bytes;
+            let start = end - bytes;
+            state.gaps.clear();
+            kept.gaps(&(offset..offset + bytes as u64), &mut state.gaps);
+            for part in &state.gaps {
+                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
+                pool.view().store(part.start, &state.saved[start + from..start + to]);
+            }
+            end = start;
         }
         let mut done = Ok(());
         if state.first != 0 {

@@ -227,6 +227,10 @@ impl Memory for MappedMemory {
         Ok(())
     }
 
+    fn drains_for_all(&self) -> bool {
+        self.flush == Flush::Sync
+    }
+
     /// The processor's caches are coherent with a mapped file: there is nothing to drop.
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);

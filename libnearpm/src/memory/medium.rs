@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
 
+#[cfg(test)]
+use super::planted::{self, Step};
 use super::{MappedMemory, Memory, View, Work};
 use crate::error::Error;
 use crate::statistics::{Counters, count};
@@ -44,22 +46,42 @@ impl Backing {
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn stream(&self, offset: u64, lines: &[u8]) {
+        #[cfg(test)]
+        if planted::left_out(Step::Stream) {
+            return self.store(offset, lines);
+        }
         each!(self, memory => memory.stream(offset, lines));
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
+        #[cfg(test)]
+        if planted::left_out(Step::WriteBack) {
+            return;
+        }
         each!(self, memory => memory.write_back(offset, bytes));
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn fence(&self) -> Result<(), Error> {
+        #[cfg(test)]
+        if planted::left_out(Step::Fence) {
+            return Ok(());
+        }
         each!(self, memory => memory.fence())
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn drain(&self) -> Result<(), Error> {
+        #[cfg(test)]
+        if planted::left_out(Step::Drain) {
+            return Ok(());
+        }
         each!(self, memory => memory.drain())
     }
 
@@ -76,12 +98,8 @@ impl Backing {
         }
     }
 
-    /// Whether a drain makes durable what other threads wrote back, too.
     pub fn drains_for_all(&self) -> bool {
-        match self {
-            Backing::Mapped(memory) => !memory.keeps_order(),
-            Backing::Other(_) => true,
-        }
+        each!(self, memory => memory.drains_for_all())
     }
 
     /// A volatile copy of everything: pages of a file that are not stored to are shared with it.
@@ -171,18 +189,21 @@ impl Medium {
     }
 
     /// Stores a word and starts its write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put_word(&self, offset: u64, word: u64) {
         self.store(offset, &word.to_le_bytes());
         self.write_back(offset, 8);
     }
 
     /// Stores and starts the write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put(&self, offset: u64, data: &[u8]) {
         self.store(offset, data);
         self.write_back(offset, data.len() as u64);
     }
 
     /// Stores whole lines around the cache and starts their write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn stream(&self, offset: u64, lines: &[u8]) {
         count(&self.counters.lines_written_back, lines.len() as u64 / LINE_U64);
         self.backing.stream(offset, lines);
@@ -197,6 +218,7 @@ impl Medium {
     }
 
     /// Zeroes and starts the write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put_zeros(&self, offset: u64, bytes: u64) {
         const PIECE: u64 = 4096;
         let mut at = offset;
@@ -208,6 +230,7 @@ impl Medium {
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
         if bytes > 0 {
             let lines = (offset % LINE_U64 + bytes).div_ceil(LINE_U64);
@@ -217,11 +240,13 @@ impl Medium {
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn fence(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
         self.backing.fence()
     }
 
+    #[cfg_attr(test, track_caller)]
     pub fn drain(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
         self.backing.drain()

@@ -15,6 +15,8 @@ mod card;
 mod dax;
 mod mapped;
 mod medium;
+#[cfg(test)]
+pub(crate) mod planted;
 mod test;
 mod view;
 mod volatile;
@@ -23,7 +25,7 @@ pub use card::CardMemory;
 pub use mapped::{MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes};
 pub(crate) use medium::{Backing, Medium};
-pub use test::{Event, Image, TestMemory};
+pub use test::{Event, Image, TestMemory, run_on_processor};
 pub(crate) use view::View;
 pub use volatile::VolatileMemory;
 
@@ -53,6 +55,10 @@ pub trait Memory: Send + Sync {
     /// of the processor itself both are the same; behind a link a fence gives order alone.
     fn drain(&self) -> Result<(), Error> {
         self.fence()
+    }
+    /// Whether a drain makes durable what other threads wrote back, too. A fence is that of one processor; `msync` is not.
+    fn drains_for_all(&self) -> bool {
+        false
     }
     /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
     /// next load sees what another agent wrote; complete after [`Memory::fence`].

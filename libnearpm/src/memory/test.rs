@@ -1,7 +1,7 @@
 //! Memory that knows what could have persisted.
 //!
 //! **Fault model.** Every store goes to a cache line. A line reaches the durable image in three ways only: it was
-//! written back and a fence followed; it was evicted at a moment of the cache's choosing; or the power
+//! written back and a fence of the same processor followed; it was evicted at a moment of the cache's choosing; or the power
 //! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
 //! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
 //!
@@ -9,6 +9,7 @@
 //! what is durable.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
@@ -47,13 +48,36 @@ struct State {
     current: View,
     /// The address was given out: stores may come unseen.
     mapped: bool,
+    /// A fence is that of all processors.
+    one_domain: bool,
     /// What a power cut leaves of lines that are clean.
     durable: Vec<u8>,
-    /// Lines whose current bytes may differ from the durable ones; with what was written back and awaits a fence.
-    open: BTreeMap<u64, Option<[u8; LINE]>>,
+    /// Lines whose current bytes may differ from the durable ones; with what each processor wrote back and has not fenced.
+    open: BTreeMap<u64, Pending>,
     events: u64,
     evict_one_in: u64,
     random: Random,
+}
+
+/// What awaits a fence, by processor.
+type Pending = Vec<(u64, [u8; LINE])>;
+
+thread_local!(static PROCESSOR: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+
+/// The processor that the calling thread runs on: one of its own, unless a test said which.
+fn processor() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
+    PROCESSOR.with(|processor| {
+        if processor.get() == 0 {
+            processor.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        processor.get()
+    })
+}
+
+/// Moves the calling thread to a processor, 1 to 2^32 - 1.
+pub fn run_on_processor(number: u32) {
+    PROCESSOR.set(number.max(1).into());
 }
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, and the same on every machine.
@@ -90,7 +114,7 @@ impl State {
         let current = self.all();
         for (line, (now, durable)) in current.chunks_exact(LINE).zip(self.durable.chunks_exact(LINE)).enumerate() {
             if now != durable {
-                self.open.entry(line as u64).or_insert(None);
+                self.open.entry(line as u64).or_default();
             }
         }
     }
@@ -115,13 +139,16 @@ impl State {
     fn surviving(&self, seed: u64) -> Image {
         let mut random = Random(seed);
         let mut image = self.durable.clone();
-        for (&line, &pending) in &self.open {
+        for (&line, pending) in &self.open {
             let current = self.current_line(line);
+            // Mostly lines survive whole or not at all; then order shows best.
+            let line_fate = random.next() % 4;
             for word in 0..LINE / 8 {
                 let at = line as usize * LINE + word * 8;
-                let source = match (random.next() % 3, &pending) {
+                let fate = if line_fate == 3 { random.next() % 3 } else { line_fate };
+                let source = match (fate, pending.is_empty()) {
                     (0, _) => continue,
-                    (1, Some(written)) => written,
+                    (1, false) => &pending[random.next() as usize % pending.len()].1,
                     _ => &current,
                 };
                 image[at..at + 8].copy_from_slice(&source[word * 8..][..8]);
@@ -150,6 +177,7 @@ impl TestMemory {
             state: Arc::new(Mutex::new(State {
                 current,
                 mapped: false,
+                one_domain: false,
                 durable: image,
                 open: BTreeMap::new(),
                 events: 0,
@@ -158,6 +186,12 @@ impl TestMemory {
             })),
             probe: Arc::default(),
         }
+    }
+
+    /// Makes a fence that of all processors, as `msync` is.
+    pub fn one_domain(self) -> TestMemory {
+        self.lock().one_domain = true;
+        self
     }
 
     /// Evicts a random dirty line at about one in `one_in` events; 0 never.
@@ -241,7 +275,7 @@ impl Memory for TestMemory {
         state.current.store(offset, data);
         if !data.is_empty() {
             for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
-                state.open.entry(line).or_insert(None);
+                state.open.entry(line).or_default();
             }
         }
     }
@@ -256,7 +290,8 @@ impl Memory for TestMemory {
         for line in offset / LINE_U64..(offset + bytes).div_ceil(LINE_U64) {
             let content = state.current_line(line);
             if let Some(pending) = state.open.get_mut(&line) {
-                *pending = Some(content);
+                pending.retain(|(by, _)| *by != processor());
+                pending.push((processor(), content));
             }
         }
     }
@@ -264,11 +299,12 @@ impl Memory for TestMemory {
     fn fence(&self) -> Result<(), Error> {
         self.event(Event::Fence);
         let mut state = self.lock();
-        let written: Vec<_> = state.open.iter().filter_map(|(&line, &p)| Some((line, p?))).collect();
+        let (here, all) = (processor(), state.one_domain);
+        let mut written = Vec::new();
+        for (&line, pending) in &mut state.open {
+            written.extend(pending.extract_if(.., |(by, _)| all || *by == here).map(|(_, content)| (line, content)));
+        }
         for (line, content) in written {
-            if let Some(pending) = state.open.get_mut(&line) {
-                *pending = None;
-            }
             state.persist(line, content);
         }
         Ok(())
@@ -276,6 +312,10 @@ impl Memory for TestMemory {
 
     fn invalidate(&self, offset: u64, bytes: u64) {
         self.write_back(offset, bytes);
+    }
+
+    fn drains_for_all(&self) -> bool {
+        self.lock().one_domain
     }
 
     fn address(&self) -> Option<*mut u8> {

@@ -4,8 +4,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
 
+use nearpm_interface::media::PAGE_BYTES;
+
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Survives};
+use crate::memory::{MappedMemory, Memory, Survives};
 
 /// Creates a file of `bytes` bytes, all of them reserved on the medium, locks and maps it. On failure nothing is left behind.
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
@@ -38,6 +40,21 @@ pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Erro
         return Err(Problem::Unfinished.at(path.display()));
     }
     MappedMemory::map(file, path, survives)
+}
+
+/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. On failure the file stays as it was.
+pub(crate) fn adopt(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse(path, e))?;
+    lock(path, &file)?;
+    let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
+    reserve(path, &file, metadata.len())?;
+    let memory = MappedMemory::map(file, path, survives)?;
+    let mut page = vec![0; PAGE_BYTES.min(memory.bytes()) as usize];
+    memory.load(0, &mut page);
+    if page.iter().any(|&b| b != 0) {
+        return Err(Problem::Exists.at(path.display()));
+    }
+    Ok(memory)
 }
 
 /// Removes the file of a pool that is not open; anything that is not a pool is left alone.

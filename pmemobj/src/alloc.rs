@@ -1,6 +1,7 @@
 //! Allocation outside of transactions: each call is one atomic change.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 
 use nearpm::direct::Transaction;
 
@@ -11,11 +12,18 @@ use crate::registry::{Pool, pool_of, pool_of_oid};
 use crate::thread::thread;
 use crate::tx::{string_bytes, wide_string_bytes};
 
+/// Words (offset, value) that a change stores, and their ranges.
+#[derive(Default)]
+pub struct Words {
+    values: Vec<(u64, u64)>,
+    ranges: Vec<Range<u64>>,
+}
+
 /// An atomic change: words that get values, objects that come and go. The first error refuses all of it.
 pub struct Change<'a> {
     pool: &'a Pool,
     transaction: Transaction,
-    words: Vec<(u64, u64)>,
+    words: Words,
     refused: Option<Errno>,
 }
 
@@ -55,7 +63,11 @@ impl<'a> Change<'a> {
 
     /// A word of the pool gets a value.
     pub fn store(&mut self, offset: u64, value: u64) {
-        self.words.push((offset, value));
+        self.words.values.push((offset, value));
+        match self.words.ranges.last_mut() {
+            Some(last) if last.end == offset => last.end += 8,
+            _ => self.words.ranges.push(offset..offset + 8),
+        }
     }
 
     /// An identifier gets a value; only one that lies in the pool is part of the change.
@@ -69,22 +81,20 @@ impl<'a> Change<'a> {
     /// Makes the change, or nothing of it.
     pub fn commit(mut self) -> Result<(), Errno> {
         if self.refused.is_none() {
-            let ranges = self.words.iter().map(|&(offset, _)| offset..offset + 8);
-            if let Err(error) = self.transaction.add_many(&self.pool.direct, ranges) {
-                self.refused = Some(fail_below(&error));
-            }
+            self.refused = self.transaction.add_all(&self.pool.direct, &self.words.ranges).err().map(|e| fail_below(&e));
         }
         let done = match self.refused {
             Some(errno) => self.transaction.abort(&self.pool.direct).map_err(|error| fail_below(&error)).and(Err(errno)),
             None => {
-                for &(offset, value) in &self.words {
+                for &(offset, value) in &self.words.values {
                     // SAFETY: the word lies in the heap, as the transaction has checked.
                     unsafe { self.pool.at::<u64>(offset).write(value) };
                 }
                 self.transaction.commit(&self.pool.direct).map_err(|error| fail_below(&error))
             }
         };
-        self.words.clear();
+        self.words.values.clear();
+        self.words.ranges.clear();
         thread().words.set(self.words);
         done
     }

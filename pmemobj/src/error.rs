@@ -33,12 +33,6 @@ pub fn set_errno(errno: Errno) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// errno.
-pub fn errno() -> Errno {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() }
-}
-
 /// Notes what went wrong, sets errno and gives it.
 #[cold]
 pub fn fail(errno: Errno, text: Arguments<'_>) -> Errno {
@@ -97,7 +91,7 @@ pub fn fatal(text: Arguments<'_>) -> ! {
 
 /// Text of the last error of this thread; empty if there was none. Valid until the next one.
 #[unsafe(no_mangle)]
-extern "C" fn pmemobj_errormsg() -> *const c_char {
+pub extern "C" fn pmemobj_errormsg() -> *const c_char {
     let mut message = thread().message.borrow_mut();
     if message.0.is_empty() {
         message.0.push(0);

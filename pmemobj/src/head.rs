@@ -129,10 +129,4 @@ impl Head {
         let start = self.offset + ROOT as u64;
         start..start + 16
     }
-
-    /// Stores offset and bytes of the root object.
-    pub fn set_root(&self, offset: u64, bytes: u64) {
-        // SAFETY: as in `root`.
-        unsafe { self.root_words().write_volatile([offset, bytes]) }
-    }
 }

@@ -98,7 +98,7 @@ fn flush_address(handle: Handle, address: usize, bytes: usize) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn pmemobj_persist(handle: Handle, address: *const c_void, bytes: usize) {
+pub extern "C" fn pmemobj_persist(handle: Handle, address: *const c_void, bytes: usize) {
     persist_address(handle, address as usize, bytes);
 }
 

@@ -9,7 +9,6 @@ use std::ffi::c_void;
 use nearpm::direct::Reservation;
 
 use crate::abi::{MAX_ALLOC, Oid, flag};
-use crate::ctl;
 use crate::error::{Errno, fail, fail_below};
 use crate::registry::Pool;
 
@@ -136,10 +135,10 @@ fn class(pool: &Pool, bytes: u64, flags: u64) -> Result<Option<(Shape, bool)>, E
         return Ok(None);
     }
     let Some(class) = pool.control.class(id) else {
-        return Err(fail(libc::EINVAL, format_args!("no allocation class has the identifier {id}")));
+        return Err(fail(libc::EINVAL, format_args!("no allocation class for size {bytes} bytes")));
     };
     let Some(bytes) = class.usable(bytes) else {
-        return Err(fail(libc::EINVAL, format_args!("{bytes} bytes do not fit in an object of the class {id}")));
+        return Err(fail(libc::EINVAL, format_args!("allocation class not suitable for size {bytes} bytes")));
     };
     Ok(Some((Shape { bytes, alignment: class.alignment().max(HEADER) }, class.has_type())))
 }
@@ -172,7 +171,7 @@ fn out_of_memory(error: &nearpm::Error) -> Errno {
 
 fn fill(pool: &Pool, space: &Space, flags: u64) {
     let pattern = match flags & flag::ZERO {
-        0 => match ctl::alloc_pattern() {
+        0 => match pool.control.alloc_pattern() {
             None => return,
             Some(pattern) => pattern,
         },

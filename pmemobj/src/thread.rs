@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use crate::alloc::Words;
 use crate::error::Message;
 use crate::registry::{Cache, Pool};
 use crate::tx::TxState;
@@ -23,6 +24,8 @@ pub struct Thread {
     pub cache: Cache,
     /// The transaction.
     pub tx: TxState,
+    /// Space for atomic changes.
+    pub words: Cell<Words>,
     /// For `pmemobj_errormsg`.
     pub message: RefCell<Message>,
     /// Flushed and not drained.

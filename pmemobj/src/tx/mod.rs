@@ -6,6 +6,8 @@
 mod log;
 mod work;
 
+pub use work::{string_bytes, wide_string_bytes};
+
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -13,7 +15,7 @@ use std::ops::Range;
 use nearpm::direct::Transaction;
 
 use crate::abi::{Handle, Oid, flag, longjmp};
-use crate::error::{Errno, errno_of, fail, fail_below, fail_system, fatal, set_errno};
+use crate::error::{Errno, fail, fail_below, fail_system, fatal, set_errno};
 use crate::lock;
 use crate::registry::{Pool, pool_in};
 use crate::thread::{Thread, thread};
@@ -233,9 +235,11 @@ impl TxState {
     /// Stores the words of `pmemobj_set_value` that were published here.
     fn store_words(&self, pool: &Pool) -> Result<(), Errno> {
         let mut words = self.words.borrow_mut();
-        for &(offset, _) in words.iter() {
-            self.with(pool, |transaction| transaction.add(&pool.direct, offset..offset + 8))?;
+        if words.is_empty() {
+            return Ok(());
         }
+        let ranges: Vec<_> = words.iter().map(|&(offset, _)| offset..offset + 8).collect();
+        self.with(pool, |transaction| transaction.add_all(&pool.direct, &ranges))?;
         for (offset, value) in words.drain(..) {
             // SAFETY: the program named a word of the pool, and the transaction has taken it.
             unsafe { pool.at::<u64>(offset).write(value) };
@@ -269,6 +273,8 @@ fn give_up(thread: &'static Thread, errno: Errno, by_program: bool) {
 
 /// Jumps to the innermost environment. Nothing in this frame has a destructor.
 fn jump(tx: &'static TxState, errno: Errno) {
+    // A constructor that aborted does not return.
+    thread().constructing.set((0, 0));
     let environment = {
         let levels = tx.levels.borrow();
         let level = levels.last().expect("an aborting transaction has a level");
@@ -529,8 +535,3 @@ fn failure(flags: u64) -> impl FnOnce(Errno) -> Failure {
     move |errno| Failure { errno, flags }
 }
 
-/// The number for an error that is not noted yet.
-fn note(error: &nearpm::Error) -> Errno {
-    fail_below(error);
-    errno_of(error)
-}

@@ -38,7 +38,7 @@ const fn search(bytes: u64) -> u8 {
     let mut class = 0;
     loop {
         let size = CLASSES[class] as u64;
-        if size >= bytes && (!lines || size % LINE_U64 == 0) && (!pages || size % PAGE_BYTES == 0) {
+        if size >= bytes && (!lines || size.is_multiple_of(LINE_U64)) && (!pages || size.is_multiple_of(PAGE_BYTES)) {
             return class as u8;
         }
         class += 1;

@@ -12,6 +12,9 @@ const SEGMENT_HEAD: u64 = SegmentHead::SIZE as u64;
 /// Most memory that a lane keeps for the copies of its records.
 const KEPT_BYTES: usize = 2 << 20;
 
+/// Records of so many bytes are read back from the log: a long read is fast, and a long copy is not.
+const LONG_RECORD: usize = 16 << 10;
+
 /// Builds the records of one append, as they will lie in their segments: each from a line on, the last of a transaction being its
 /// commit.
 #[derive(Default)]
@@ -131,10 +134,27 @@ pub(crate) struct Segment {
 /// A record that is not home yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
-    pub sequence: u64,
-    /// Where its bytes are in [`Lane::volatile`].
-    start: usize,
+    sequence: u64,
+    place: Place,
     bytes: usize,
+}
+
+/// Where the bytes of a record are.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In [`Lane::volatile`], from here on.
+    Volatile(usize),
+    /// In the log itself, at this offset in the pool.
+    Log(u64),
+}
+
+/// The bytes of a record that is not home yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// Here.
+    Bytes(&'a [u8]),
+    /// At this offset in the pool: so many.
+    Log(u64, usize),
 }
 
 /// Segments that one thread (or one transaction in place) writes.
@@ -145,7 +165,7 @@ pub(crate) struct Lane {
     cursor: u64,
     /// Records that are not home yet.
     written: Vec<Written>,
-    /// Their bytes once more: what was streamed is in no cache.
+    /// The bytes of short ones once more: what was streamed is in no cache.
     volatile: Vec<u8>,
     /// Number of the first record of the transaction in place that is open here, 0 for none.
     pub open: u64,
@@ -198,8 +218,14 @@ impl Lane {
     }
 
     /// Records of new bytes that are not home yet.
-    pub fn written(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.written.iter().map(|w| (w.sequence, &self.volatile[w.start..w.start + w.bytes]))
+    pub fn written(&self) -> impl Iterator<Item = (u64, Source<'_>)> {
+        self.written.iter().map(|w| {
+            let source = match w.place {
+                Place::Volatile(start) => Source::Bytes(&self.volatile[start..start + w.bytes]),
+                Place::Log(offset) => Source::Log(offset, w.bytes),
+            };
+            (w.sequence, source)
+        })
     }
 
     /// Takes away the segments behind the first `keep` that hold nothing that counts.
@@ -246,8 +272,10 @@ impl Lane {
             segment.last = sequence;
             self.cursor += stride;
             if stamp.kind != Kind::Undo {
-                self.written.push(Written { sequence, start: self.volatile.len(), bytes: whole.len() });
-                self.volatile.extend_from_slice(whole);
+                let short = whole.len() < LONG_RECORD;
+                let place = if short { Place::Volatile(self.volatile.len()) } else { Place::Log(offset) };
+                self.written.push(Written { sequence, place, bytes: whole.len() });
+                self.volatile.extend_from_slice(if short { whole } else { &[] });
             }
         }
     }

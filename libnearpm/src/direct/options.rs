@@ -1,6 +1,6 @@
 //! How a direct pool is created and opened.
 
-use crate::memory::Survives;
+use crate::memory::{PowerCut, Survives};
 use crate::options::Durability;
 
 /// What the program's stores go to.
@@ -26,6 +26,8 @@ pub struct DirectOptions {
     /// Gives every page its memory at open, so that no transaction pays for a page fault. In a working copy that takes as
     /// much memory as the pool has bytes.
     pub prefault: bool,
+    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails.
+    pub power_cut: Option<PowerCut>,
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.
     pub id: Option<u32>,
 }

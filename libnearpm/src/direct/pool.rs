@@ -12,11 +12,11 @@ use nearpm_interface::seal;
 
 use super::heap::Heap;
 use super::home::Home;
-use super::log::{Lane, Records, Segment, Stamp};
+use super::log::{Lane, Records, Segment, Source, Stamp};
 use super::shard::{SHARDS, Shard, ShardState, slot};
 use super::{DirectOptions, Mode, Reservation, Transaction, recover};
 use crate::error::{Error, Problem};
-use crate::memory::{Backing, Medium, Memory, View};
+use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::{Durability, PoolOptions};
 use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
@@ -73,6 +73,14 @@ fn path_of(location: &str) -> Result<PathBuf, Error> {
     }
 }
 
+/// The file itself, or a machine around it whose power fails.
+fn backing(memory: MappedMemory, options: &DirectOptions) -> Backing {
+    match options.power_cut {
+        None => Backing::Mapped(memory),
+        Some(cut) => Backing::Other(Box::new(DurableImage::load(memory, cut))),
+    }
+}
+
 /// The layout of a new pool: one small ring, no spare pages.
 fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
     let mut shape = PoolOptions::new().lanes(1).ring_bytes(nearpm_interface::media::MIN_RING_BYTES).spare_pages(0);
@@ -90,17 +98,17 @@ impl DirectPool {
         if bytes == 0 {
             let memory = file::adopt(&path, options.survives)?;
             let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
-            return Self::write(Backing::Mapped(memory), head, location, options);
+            return Self::write(backing(memory, options), head, location, options);
         }
         let head = layout(options, bytes).map_err(|p| p.at(location))?;
         let memory = file::create(&path, bytes, options.survives)?;
-        Self::write(Backing::Mapped(memory), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
+        Self::write(backing(memory, options), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
     }
 
     /// Opens a pool, recovering it first.
     pub fn open(location: &str, options: &DirectOptions) -> Result<DirectPool, Error> {
         let memory = file::open(&path_of(location)?, options.survives)?;
-        Self::read(Backing::Mapped(memory), location, options)
+        Self::read(backing(memory, options), location, options)
     }
 
     /// Creates a pool that fills a memory.
@@ -464,8 +472,16 @@ impl DirectPool {
         }
         written.sort_unstable_by_key(|&(sequence, _)| sequence);
         let mut home = Home::new(&self.medium);
+        let mut long = Vec::new();
         for (_, record) in written {
-            home.apply_record(record);
+            match record {
+                Source::Bytes(record) => home.apply_record(record),
+                Source::Log(offset, bytes) => {
+                    long.resize(bytes, 0);
+                    self.medium.load(offset, &mut long);
+                    home.apply_record(&long);
+                }
+            }
         }
         home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;
@@ -540,6 +556,8 @@ impl DirectPool {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
+        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
+        self.wait_durable()?;
         if self.heap.may_be_logged(range) {
             // Records of what was here before would be written over it.
             self.truncate(&mut self.lock_all())?;

@@ -18,7 +18,7 @@ const HOME_AT_ONCE: u64 = 512;
 const WORTH_A_TRUNCATION: u64 = 64 * 1024;
 
 /// Most space of a transaction's buffers that is kept for the next one.
-const KEPT_BYTES: usize = 1 << 20;
+const KEPT_BYTES: usize = 32 << 20;
 
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead

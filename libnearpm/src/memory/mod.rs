@@ -13,6 +13,7 @@ mod cache;
 mod card;
 #[cfg(target_os = "linux")]
 mod dax;
+mod durable_image;
 mod mapped;
 mod medium;
 #[cfg(test)]
@@ -22,6 +23,8 @@ mod view;
 mod volatile;
 
 pub use card::CardMemory;
+pub(crate) use durable_image::DurableImage;
+pub use durable_image::{CUT_STATUS, PowerCut};
 pub use mapped::{MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes};
 pub(crate) use medium::{Backing, Medium};

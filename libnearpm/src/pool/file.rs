@@ -81,9 +81,29 @@ fn refuse(path: &Path, error: std::io::Error) -> Error {
 fn lock(path: &Path, file: &File) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(Problem::InUse.at(path.display())),
+        Err(TryLockError::WouldBlock) => Err(Problem::InUse { process: holder(file) }.at(path.display())),
         Err(TryLockError::Error(error)) => Err(Error::system(format!("lock {}", path.display()), error)),
     }
+}
+
+/// The process that has the lock of a file, where the system has a table of locks (proc(5), `/proc/locks`).
+#[cfg(target_os = "linux")]
+fn holder(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = file.metadata().ok()?;
+    let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, process, at, ..] = fields[..] else { return None };
+        (at == place).then(|| process.parse().ok()).flatten()
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_: &File) -> Option<u32> {
+    None
 }
 
 fn is_out_of_space(error: &std::io::Error) -> bool {

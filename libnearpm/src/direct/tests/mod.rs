@@ -77,13 +77,13 @@ impl Aim {
     fn draws(&mut self, number: u64, event: Event) -> u64 {
         match self.cuts {
             Cuts::OneIn(_) if event == Event::Fence => 1,
-            Cuts::OneIn(events) => u64::from((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % events == 0),
+            Cuts::OneIn(events) => u64::from((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33).is_multiple_of(events)),
             Cuts::AfterOmissions => {
                 if planted::omissions() != self.omissions {
                     self.omissions = planted::omissions();
                     // Those of the beginning, and some of later.
                     self.followed += 1;
-                    self.armed = if self.followed < 12 || self.followed % 37 == 0 { 66 } else { 0 };
+                    self.armed = if self.followed < 12 || self.followed.is_multiple_of(37) { 66 } else { 0 };
                 }
                 self.armed = self.armed.saturating_sub(1);
                 // Everything at once, then every fence until the next of the same processor.
@@ -269,32 +269,37 @@ impl Run {
 fn cuts(mode: Mode, durability: Durability) -> u64 {
     let run =
         |seed| Run { mode, seed, transactions: 30, evict_one_in: seed % 3 * 7, cuts: Cuts::OneIn(12), durability };
-    (0..6).map(|seed| run(seed).make().unwrap()).sum()
+    (0..if thorough() { 20 } else { 3 }).map(|seed| run(seed).make().unwrap()).sum()
+}
+
+/// Whether there is time.
+fn thorough() -> bool {
+    std::env::var_os("NEARPM_THOROUGH").is_some()
 }
 
 #[test]
 fn a_working_copy_survives_cuts() {
     let cuts = cuts(Mode::WorkingCopy, Durability::Durable);
-    assert!(cuts > 400, "{cuts} cuts");
+    assert!(cuts > 200, "{cuts} cuts");
 }
 
 #[test]
 fn in_place_survives_cuts() {
     let cuts = cuts(Mode::InPlace, Durability::Durable);
-    assert!(cuts > 400, "{cuts} cuts");
+    assert!(cuts > 200, "{cuts} cuts");
 }
 
 #[test]
 fn asynchronous_commits_survive_in_order() {
     let cuts = cuts(Mode::WorkingCopy, Durability::Asynchronous);
-    assert!(cuts > 200, "{cuts} cuts");
+    assert!(cuts > 100, "{cuts} cuts");
 }
 
 #[test]
 fn a_long_run_fills_the_log_many_times() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
         let durability = Durability::Durable;
-        let run = Run { mode, seed: 77, transactions: 200, evict_one_in: 0, cuts: Cuts::OneIn(3000), durability };
+        let run = Run { mode, seed: 77, transactions: 60, evict_one_in: 0, cuts: Cuts::OneIn(5000), durability };
         run.make().unwrap();
     }
 }

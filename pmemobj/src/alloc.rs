@@ -81,10 +81,13 @@ impl<'a> Change<'a> {
     /// Makes the change, or nothing of it.
     pub fn commit(mut self) -> Result<(), Errno> {
         if self.refused.is_none() {
-            self.refused = self.transaction.add_all(&self.pool.direct, &self.words.ranges).err().map(|e| fail_below(&e));
+            self.refused =
+                self.transaction.add_all(&self.pool.direct, &self.words.ranges).err().map(|e| fail_below(&e));
         }
         let done = match self.refused {
-            Some(errno) => self.transaction.abort(&self.pool.direct).map_err(|error| fail_below(&error)).and(Err(errno)),
+            Some(errno) => {
+                self.transaction.abort(&self.pool.direct).map_err(|error| fail_below(&error)).and(Err(errno))
+            }
             None => {
                 for &(offset, value) in &self.words.values {
                     // SAFETY: the word lies in the heap, as the transaction has checked.

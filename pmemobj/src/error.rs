@@ -61,7 +61,7 @@ pub fn errno_of(error: &Error) -> Errno {
         Error::Pool { problem, .. } => match problem {
             Problem::NotFound => libc::ENOENT,
             Problem::Exists => libc::EEXIST,
-            Problem::InUse => libc::EWOULDBLOCK,
+            Problem::InUse { .. } => libc::EWOULDBLOCK,
             Problem::ReadOnly => libc::EACCES,
             Problem::NoSpace { .. } => libc::ENOSPC,
             Problem::DirectoryFull { .. } => libc::ENOSPC,

@@ -100,7 +100,7 @@ impl Head {
         }
         let version = u32::from_le_bytes(line[8..12].try_into().expect("four bytes"));
         if version > VERSION {
-            return refused(Problem::Newer { found: version.into(), supported: VERSION.into() });
+            return refused(Problem::Newer { found: version, supported: VERSION });
         }
         Ok(Head { offset, at })
     }

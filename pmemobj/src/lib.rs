@@ -28,7 +28,9 @@
 
 #![warn(missing_docs)]
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("the interface of libpmemobj is written for Linux on x86-64: jmp_buf, variadic calls, thread-local storage");
+compile_error!(
+    "the interface of libpmemobj is written for Linux on x86-64: jmp_buf, variadic calls, thread-local storage"
+);
 
 mod abi;
 mod action;

@@ -132,8 +132,7 @@ impl<'a> List<'a> {
             (0, false) => self.previous(first),
             (beside, _) => beside,
         };
-        let (previous, next) =
-            if place.before { (self.previous(beside), beside) } else { (beside, self.next(beside)) };
+        let (previous, next) = if place.before { (self.previous(beside), beside) } else { (beside, self.next(beside)) };
         self.set_next(change, object, next);
         self.set_previous(change, object, previous);
         self.set_next(change, previous, object);
@@ -254,9 +253,11 @@ extern "C" fn pmemobj_list_insert_new(
         if bytes == 0 {
             return Err(fail(libc::EINVAL, format_args!("allocation with size 0")));
         }
-        let _locked = Locked::take(pool, list.head, list.head)?;
         let space = object::reserve(pool, bytes as u64, type_num, 0)?;
+        // Before the lock is taken: the constructor may jump away.
         construct(pool, &space, constructor, argument)?;
+        let _locked =
+            Locked::take(pool, list.head, list.head).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
         let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
         change.publish(&space);
         list.insert(&mut change, space.data, place(beside, before));

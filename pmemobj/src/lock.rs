@@ -152,9 +152,7 @@ unsafe extern "C" fn pmemobj_cond_timedwait(
     until: *const timespec,
 ) -> c_int {
     // SAFETY: as for this function.
-    unsafe {
-        wait(handle, condition, mutex, |condition, mutex| libc::pthread_cond_timedwait(condition, mutex, until))
-    }
+    unsafe { wait(handle, condition, mutex, |condition, mutex| libc::pthread_cond_timedwait(condition, mutex, until)) }
 }
 
 /// Makes a lock one that nobody has used, durably. Every kind begins with its run.

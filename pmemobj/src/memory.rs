@@ -202,12 +202,7 @@ unsafe extern "C" fn pmemobj_memcpy_persist(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pmemobj_memset_persist(
-    handle: Handle,
-    to: *mut c_void,
-    byte: c_int,
-    bytes: usize,
-) -> *mut c_void {
+unsafe extern "C" fn pmemobj_memset_persist(handle: Handle, to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void {
     // SAFETY: as for this function.
     unsafe { pmemobj_memset(handle, to, byte, bytes, 0) }
 }

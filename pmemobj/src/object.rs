@@ -30,7 +30,7 @@ pub struct Header {
 
 impl Header {
     fn new(type_num: u64, bytes: u64, distance: u64) -> Header {
-        Header { type_num, word: bytes & BYTES_MASK | distance / HEADER << DISTANCE_SHIFT }
+        Header { type_num, word: (bytes & BYTES_MASK) | ((distance / HEADER) << DISTANCE_SHIFT) }
     }
 
     fn distance(self) -> u64 {

@@ -4,8 +4,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use nearpm::direct::DirectPool;
 
@@ -70,7 +69,7 @@ fn enter(direct: DirectPool, head: Head) -> Result<&'static Pool, Errno> {
         run_id: run_id(),
         heap: direct.heap(),
         head,
-        root_lock: Mutex::new(()),
+        root_busy: AtomicBool::new(false),
         user_data: AtomicPtr::new(null_mut()),
         control: PoolControl::default(),
         direct,
@@ -197,7 +196,6 @@ extern "C" fn pmemobj_get_user_data(handle: Handle) -> *mut c_void {
 
 /// Makes the root object, or a larger one with the bytes that there were; gives the offset of its data.
 fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c_void) -> Result<u64, Errno> {
-    let _lock = pool.root_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let (former, former_bytes) = pool.head.root();
     if former != 0 && bytes <= former_bytes {
         return Ok(former);
@@ -244,7 +242,12 @@ extern "C" fn pmemobj_root_construct(
     if root != 0 && bytes <= root_bytes {
         return pool.oid(root);
     }
-    grow_root(pool, bytes, constructor, argument).map_or(Oid::NULL, |root| pool.oid(root))
+    while pool.root_busy.swap(true, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let grown = grow_root(pool, bytes, constructor, argument);
+    pool.root_busy.store(false, Ordering::Release);
+    grown.map_or(Oid::NULL, |root| pool.oid(root))
 }
 
 #[unsafe(no_mangle)]

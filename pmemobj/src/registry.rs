@@ -4,12 +4,12 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nearpm::direct::DirectPool;
 
-use crate::abi::{Handle, Oid, _pobj_cache_invalidate};
+use crate::abi::{_pobj_cache_invalidate, Handle, Oid};
 use crate::ctl::PoolControl;
 use crate::error::fatal;
 use crate::head::Head;
@@ -32,8 +32,8 @@ pub struct Pool {
     pub heap: Range<u64>,
     /// Layout and root.
     pub head: Head,
-    /// Held while the root changes.
-    pub root_lock: Mutex<()>,
+    /// The root changes. No guard: the program's constructor may jump away meanwhile.
+    pub root_busy: AtomicBool,
     /// `pmemobj_set_user_data`.
     pub user_data: AtomicPtr<u8>,
     /// What `pmemobj_ctl_*` keeps for a pool.
@@ -114,7 +114,10 @@ pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, (Box<Pool>, &'static str)
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let used = USED.load(Ordering::Relaxed);
     if SLOTS[..used].iter().any(|slot| slot.uuid.load(Ordering::Relaxed) == pool.uuid) {
-        return Err((pool, "a pool with the same identifier (the pool itself, or a copy of it) is open in this process"));
+        return Err((
+            pool,
+            "a pool with the same identifier (the pool itself, or a copy of it) is open in this process",
+        ));
     }
     let free = SLOTS[..used].iter().position(|slot| slot.uuid.load(Ordering::Relaxed) == 0);
     let Some(slot) = SLOTS.get(free.unwrap_or(used)) else {

@@ -5,11 +5,20 @@ mod support;
 
 use support::{Library, Program};
 
-/// Runs a program of `tests/c` everywhere.
+/// Runs a program of `tests/c` on PMDK and on this library.
 fn run(name: &str, variables: &[(&str, &str)]) {
     let Some(program) = Program::compile(name) else { return };
-    for library in [Library::Pmdk, Library::WorkingCopy, Library::InPlace, Library::OrdinaryFile] {
+    for library in [Library::Pmdk, Library::WorkingCopy, Library::InPlace] {
         program.run(library, variables);
+    }
+}
+
+/// On a file that is no persistent memory each commit waits for the medium: programs with few of them show that it works.
+#[test]
+fn ordinary_files() {
+    for name in ["pool", "stages", "memory"] {
+        let Some(program) = Program::compile(name) else { return };
+        program.run(Library::OrdinaryFile, &[]);
     }
 }
 
@@ -44,6 +53,8 @@ programs! {
     crash,
     /// What has gone wrong in PMDK.
     defects,
+    /// Pools without room: errors, and objects that are freed all the same.
+    full,
 }
 
 /// The environment configures: values of the process, of the pool, and an allocation class.

@@ -10,16 +10,21 @@ use super::{Query, find};
 use crate::error::{Errno, fail};
 use crate::registry::Pool;
 
+/// Name and value.
+type Setting = (String, String);
+/// What an error is known by, and its text.
+type Refusal = (Errno, String);
+
 /// All queries, in the order of the variable and then the file.
-fn queries() -> Result<&'static [(String, String)], Errno> {
-    static QUERIES: OnceLock<Result<Vec<(String, String)>, (Errno, String)>> = OnceLock::new();
+fn queries() -> Result<&'static [Setting], Errno> {
+    static QUERIES: OnceLock<Result<Vec<Setting>, Refusal>> = OnceLock::new();
     match QUERIES.get_or_init(read) {
         Ok(queries) => Ok(queries),
         Err((errno, text)) => Err(fail(*errno, format_args!("{text}"))),
     }
 }
 
-fn read() -> Result<Vec<(String, String)>, (Errno, String)> {
+fn read() -> Result<Vec<Setting>, Refusal> {
     let mut queries = Vec::new();
     if let Some(text) = var_os("PMEMOBJ_CONF") {
         queries.extend(parse(&text.to_string_lossy()).map_err(|text| (libc::EINVAL, text))?);
@@ -34,7 +39,7 @@ fn read() -> Result<Vec<(String, String)>, (Errno, String)> {
 }
 
 /// Splits queries; blanks do not count, comments reach from `#` to the end of the line.
-fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
+fn parse(text: &str) -> Result<Vec<Setting>, String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or(""));
     let text: String = lines.flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
     let split = |query: &str| match query.split_once('=') {

@@ -114,10 +114,9 @@ impl Entry {
             "tx.debug.skip_expensive_checks" => Entry::Kept(|p| &p.control.skip_expensive_checks, Four, any),
             "tx.debug.verify_user_buffers" => Entry::Kept(|p| &p.control.verify_user_buffers, Four, any),
             "tx.cache.size" => Entry::Kept(|p| &p.control.cache_size, Eight, cache_size),
-            "tx.cache.threshold"
-            | "tx.post_commit.queue_depth"
-            | "tx.post_commit.worker"
-            | "tx.post_commit.stop" => Entry::Nothing,
+            "tx.cache.threshold" | "tx.post_commit.queue_depth" | "tx.post_commit.worker" | "tx.post_commit.stop" => {
+                Entry::Nothing
+            }
             "heap.narenas.automatic" => Entry::Figure(|_| super::default_arenas(), Four),
             "heap.narenas.total" => Entry::Figure(|p| p.control.arenas(), Four),
             "heap.narenas.max" => Entry::Kept(|p| &p.control.max_arenas, Four, arenas),

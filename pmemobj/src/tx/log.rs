@@ -45,8 +45,7 @@ extern "C" fn pmemobj_tx_xlog_append_buffer(kind: c_int, address: *mut c_void, b
     let tx = &thread().tx;
     let pool = tx.working("pmemobj_tx_log_append_buffer");
     let all = tx.flags(flags);
-    let outcome =
-        check_flags(flags, flag::NO_ABORT, all).and_then(|()| check_buffer(pool, kind, address, bytes, all));
+    let outcome = check_flags(flags, flag::NO_ABORT, all).and_then(|()| check_buffer(pool, kind, address, bytes, all));
     number_or_abort(outcome)
 }
 
@@ -61,8 +60,8 @@ extern "C" fn pmemobj_tx_log_auto_alloc(kind: c_int, _on: c_int) -> c_int {
 }
 
 /// Sums up; what does not fit is the largest number, and ERANGE.
-fn sum(first: usize, bytes: impl Iterator<Item = Option<usize>>) -> usize {
-    let total = bytes.fold(Some(first), |sum, bytes| sum?.checked_add(bytes?));
+fn sum(first: usize, mut bytes: impl Iterator<Item = Option<usize>>) -> usize {
+    let total = bytes.try_fold(first, |sum, bytes| sum.checked_add(bytes?));
     total.unwrap_or_else(|| {
         set_errno(libc::ERANGE);
         usize::MAX

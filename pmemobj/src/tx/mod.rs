@@ -354,12 +354,7 @@ unsafe extern "C" fn pmemobj_tx_begin() -> c_int {
     )
 }
 
-unsafe extern "C" fn begin(
-    handle: Handle,
-    environment: *const u64,
-    registers: *const u64,
-    stack: *const u64,
-) -> c_int {
+unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *const u64, stack: *const u64) -> c_int {
     let thread = thread();
     let tx = &thread.tx;
     if let Err(errno) = tx.enter(pool_in(thread, handle), environment) {
@@ -534,4 +529,3 @@ extern "C" fn pmemobj_tx_get_failure_behavior() -> c_int {
 fn failure(flags: u64) -> impl FnOnce(Errno) -> Failure {
     move |errno| Failure { errno, flags }
 }
-

@@ -112,8 +112,9 @@ fn allocate(name: &str, bytes: usize, type_num: u64, flags: u64) -> Oid {
     let all = thread.tx.flags(flags);
     let outcome = match bytes {
         0 => invalid(all, format_args!("allocation with size 0")),
-        _ => check_flags(flags, ALLOC_FLAGS, all)
-            .and_then(|()| take(thread, pool, bytes as u64, type_num, all, NOTHING)),
+        _ => {
+            check_flags(flags, ALLOC_FLAGS, all).and_then(|()| take(thread, pool, bytes as u64, type_num, all, NOTHING))
+        }
     };
     oid_or_abort(outcome)
 }

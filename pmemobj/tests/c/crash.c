@@ -8,6 +8,7 @@
 #define ACCOUNTS 64
 #define TOTAL 6400
 #define ROUNDS 60
+#define LONGEST 1000 /* objects of the chain, which the pool has room for */
 
 struct root {
     int64_t accounts[ACCOUNTS];
@@ -42,7 +43,7 @@ static void step(uint64_t *state, int report)
         TX_ADD_DIRECT(&root->accounts[to]);
         root->accounts[to] += 7;
         pmemobj_tx_add_range_direct(&root->chain, sizeof(root->chain) + 2 * sizeof(uint64_t));
-        if (grows || OID_IS_NULL(root->chain)) {
+        if (OID_IS_NULL(root->chain) || (grows && root->length < LONGEST)) {
             PMEMoid oid = pmemobj_tx_zalloc(size, 1);
             struct link *link = pmemobj_direct(oid);
             link->next = root->chain;
@@ -55,6 +56,8 @@ static void step(uint64_t *state, int report)
             pmemobj_tx_free(oid);
         }
         root->committed++;
+    } TX_ONABORT {
+        CHECK(0);
     } TX_END
     uint64_t committed = root->committed;
     CHECK(write(report, &committed, sizeof(committed)) == sizeof(committed));

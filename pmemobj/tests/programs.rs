@@ -53,6 +53,8 @@ programs! {
     crash,
     /// What has gone wrong in PMDK.
     defects,
+    /// Several threads at once.
+    threads,
     /// Pools without room: errors, and objects that are freed all the same.
     full,
 }

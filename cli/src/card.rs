@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use nearpm_driver::Posting;
 use nearpm_driver::registers::Capabilities;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers::{self as reg, Access};
 use nearpm_sim::host::Parameters;
 
@@ -27,7 +28,8 @@ const INFO_POOL_BYTES: u64 = 16 << 20;
 /// Runs the command.
 pub fn command(command: &CardCommand) -> Result<()> {
     let CardCommand::Info { card: kind } = command;
-    let rig = Rig::new(kind.cards()?, "sim", Parameters::default(), Posting::default(), INFO_POOL_BYTES);
+    let rig =
+        Rig::new(kind.cards(MemoryPorts::One)?, "sim", Parameters::default(), Posting::default(), INFO_POOL_BYTES);
     let card = rig.open_card().context("the simulated card does not open")?;
     let capabilities: Vec<&str> = [
         (Capabilities::HOST_ORDERED, "orders host accesses and commands together"),

@@ -5,12 +5,13 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use nearpm::{Engine, Mechanism};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::BTree;
 
 use crate::cut::PowerCuts;
 use crate::job::{
-    CardChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered, RunArguments,
-    Workload,
+    CardChoice, CommitChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered,
+    RunArguments, Workload,
 };
 use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
@@ -40,22 +41,24 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         workload: Workload::Btree,
         mechanism: Mechanism::Undo,
         card: CardChoice::Model,
+        memory_ports: MemoryPorts::One,
         ops: arguments.model_ops,
         mix: MixChoice::Inserts,
         power_cut: PowerCuts::random(),
         seed: arguments.seed,
+        commits: CommitChoice::Durable,
         epoch: 64,
         ring: RING_BYTES,
         pool: None,
         host: HostChoice::Ordinary,
         posting: PostingChoice::Line,
     };
-    let model = CardKind::Model.cards()?;
+    let model = CardKind::Model.cards(job.memory_ports)?;
     println!("{}", Job::new(&job, model.clone()).run::<BTree>()?);
 
     if arguments.rtl_ops > 0 {
         let job = RunArguments { card: CardChoice::Rtl, ops: arguments.rtl_ops, ..job.clone() };
-        println!("{}", Job::new(&job, CardKind::Rtl.cards()?).run::<BTree>()?);
+        println!("{}", Job::new(&job, CardKind::Rtl.cards(job.memory_ports)?).run::<BTree>()?);
     }
 
     println!("# What the card is worth\n");

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::bench::provisioned;
 use nearpm_sim::core::CardCore;
 use nearpm_sim::figures::{self, POOL};
@@ -21,31 +22,37 @@ pub struct FiguresArguments {
     /// Card
     #[arg(long, value_enum, default_value = "rtl")]
     card: CardKind,
+    /// Memory ports of the card, each with a DDR4 channel behind it: 1 or 2
+    #[arg(long, default_value_t)]
+    memory_ports: MemoryPorts,
 }
 
 /// Runs the command.
 pub fn command(arguments: &FiguresArguments) -> Result<()> {
+    let FiguresArguments { card, memory_ports } = *arguments;
+    card.check(memory_ports)?;
     let columns: Result<Vec<_>> = CLOCKS_MHZ
         .into_iter()
         .map(|mhz| {
-            eprintln!("{}, {mhz} MHz", arguments.card.name());
+            eprintln!("{}, {mhz} MHz", card.named_with(memory_ports));
             let medium = || provisioned((POOLS_BASE + POOL.bytes) as usize, nearpm_firmware::standard().bytes());
-            Ok(match arguments.card {
-                CardKind::Model => figures::take(mhz, || {
+            Ok(match card {
+                CardKind::Model => figures::take(mhz, memory_ports, || {
                     let config = model::Config { card_mhz: mhz, memory: Kind::Cycle, ..model::Config::default() };
                     Box::new(ModelCard::new(config, medium())) as Box<dyn CardCore>
                 }),
                 CardKind::Rtl => {
-                    let cards = rtl_cards(mhz)?;
-                    figures::take(mhz, || cards.power_up(medium()))
+                    let cards = rtl_cards(mhz, memory_ports)?;
+                    figures::take(mhz, memory_ports, || cards.power_up(medium()))
                 }
             })
         })
         .collect();
     let columns = columns?;
-    let origin = match arguments.card {
-        CardKind::Model => "transaction-level model",
-        CardKind::Rtl => "RTL cycles, DDR4 model",
+    let origin = match (card, memory_ports) {
+        (CardKind::Model, _) => "transaction-level model",
+        (CardKind::Rtl, MemoryPorts::One) => "RTL cycles, DDR4 model",
+        (CardKind::Rtl, MemoryPorts::Two) => "RTL cycles, DDR4 model behind each of two memory ports",
     };
     print!("{}", figures::markdown(origin, &columns));
     for column in &columns {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use nearpm::{Pool, PoolOptions, cards};
 use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers as reg;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::{Cut, CutRecord, Parameters};
@@ -37,14 +38,37 @@ impl CardKind {
         }
     }
 
+    /// Name with its memory ports, for people.
+    pub fn named_with(self, memory_ports: MemoryPorts) -> String {
+        match memory_ports {
+            MemoryPorts::One => self.name().into(),
+            MemoryPorts::Two => format!("{} with two memory ports", self.name()),
+        }
+    }
+
     /// What makes such cards.
-    pub fn cards(self) -> Result<Cards> {
+    ///
+    /// # Errors
+    /// If the RTL cannot be built, or the model is to have more than its one memory port.
+    pub fn cards(self, memory_ports: MemoryPorts) -> Result<Cards> {
+        self.check(memory_ports)?;
         Ok(match self {
             CardKind::Model => {
                 Arc::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
             }
-            CardKind::Rtl => Arc::new(rtl_cards(CARD_MHZ)?),
+            CardKind::Rtl => Arc::new(rtl_cards(CARD_MHZ, memory_ports)?),
         })
+    }
+
+    /// Whether such cards can have so many memory ports.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check(self, memory_ports: MemoryPorts) -> Result<()> {
+        if self == CardKind::Model && memory_ports != MemoryPorts::One {
+            bail!("the transaction-level card has one memory port");
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! A card that was opened.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use nearpm_interface::geometry::{
 use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
-use crate::page::{CommandPage, Posting, Ticket};
+use crate::page::{CommandPage, Latched, Posting, Ticket};
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, Registers, State};
 
@@ -69,7 +70,16 @@ pub struct Card {
     capabilities: Capabilities,
     pm_bytes: u64,
     pages: Vec<Mutex<CommandPage>>,
+    failed_logs: Mutex<FailedLogs>,
     timeout_ns: u64,
+}
+
+/// What is known of failed logs.
+#[derive(Default)]
+struct FailedLogs {
+    /// Latched entries whose failures are all among the known.
+    explained: u16,
+    known: Vec<CommandFailure>,
 }
 
 impl std::fmt::Debug for Card {
@@ -116,7 +126,8 @@ impl Card {
             .map(|page| page.map(Mutex::new))
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();
-        Ok(Card { function, registers, capabilities, pm_bytes, pages, timeout_ns: options.timeout_ns })
+        let failed_logs = Mutex::default();
+        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, timeout_ns: options.timeout_ns })
     }
 
     /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
@@ -178,15 +189,44 @@ impl Card {
         self.page(ticket.page)?.wait(&*self.function, ticket)
     }
 
-    /// Waits until a command is durable; see [`CommandPage::read_back`].
-    pub fn read_back(&self, ticket: Ticket) -> Result<(), CardError> {
+    /// Waits until a command is durable; see [`CommandPage::read_back`]. Whether a log has failed that it depends on is for
+    /// [`Card::verify_logs`] to say.
+    pub fn read_back(&self, ticket: Ticket) -> Result<Latched, CardError> {
         self.page(ticket.page)?.read_back(&*self.function, ticket)
     }
 
     /// Waits until everything that this thread stored or posted before is in the card's persistence
-    /// domain, host stores included.
-    pub fn push(&self, page: usize) -> Result<(), CardError> {
-        self.page(page)?.status().map(drop)
+    /// domain, host stores included. Gives what the status line says of failed logs.
+    pub fn push(&self, page: usize) -> Result<Latched, CardError> {
+        Ok(Latched(self.page(page)?.status()?.latched))
+    }
+
+    /// Makes sure that no log of a pool had failed when the status line was read that gave `latched`. Costs nothing where it shows no failed
+    /// log; else, once for each, it waits until every command that was posted has ended.
+    ///
+    /// # Errors
+    /// [`CardError::LogFailed`] where one has: stores that the card had accepted may have been dropped.
+    pub fn verify_logs(&self, pool: u32, latched: Latched) -> Result<(), CardError> {
+        if latched == Latched::default() {
+            return Ok(());
+        }
+        let mut logs = self.failed_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        if latched.0 & !logs.explained != 0 {
+            for page in 0..COMMAND_PAGES {
+                let mut page = self.page(page)?;
+                page.drain(&*self.function)?;
+                logs.known.extend(page.take_log_failures());
+            }
+            logs.explained |= latched.0;
+        }
+        let of_pool = || logs.known.iter().filter(|failure| failure.command.pool == pool);
+        let log = of_pool().find(|failure| failure.is_failed_log()).or_else(|| of_pool().next()).copied();
+        // Without completion records of several failures only the last is known by name: anybody's log may have failed.
+        let named: BTreeSet<_> = logs.known.iter().map(|f| (f.command.pool, f.command.thread)).collect();
+        if log.is_some() || named.len() < latched.0.count_ones() as usize {
+            return Err(CardError::LogFailed { pool, log, lost: self.registers.read(reg::HOST_LATCHED) });
+        }
+        Ok(())
     }
 
     /// Waits until every command of a page has ended; see [`CommandPage::drain`].
@@ -226,10 +266,21 @@ impl Card {
     pub fn unmap_pool(&self, pool: u32, thread: u16) -> Result<(), CardError> {
         let command = Command { opcode: Opcode::Unmap as u8, pool, thread, ..Command::default() };
         let ticket = self.post(PRIVILEGED_PAGE, command, true)?;
-        self.wait(ticket)
+        self.wait(ticket)?;
+        let mut logs = self.failed_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        for page in 0..COMMAND_PAGES {
+            self.page(page)?.forget_failures(pool, thread);
+        }
+        logs.known.retain(|failure| (failure.command.pool, failure.command.thread) != (pool, thread));
+        // Which entry it had is not known.
+        logs.explained = 0;
+        Ok(())
     }
 
-    /// Loads a firmware image into the free slot and puts it in force. The card must be idle.
+    /// Loads a firmware image into the free slot and puts it in force. Waits until the card is idle, which it never is while commands are posted.
+    ///
+    /// # Errors
+    /// [`FirmwareError::NotIdle`] when it was not idle within [`CardOptions::timeout_ns`]: the firmware in force is the one of before.
     pub fn load_firmware(&self, image: &[u8]) -> Result<(), CardError> {
         load_firmware(&*self.function, &self.registers, image, self.timeout_ns)
     }
@@ -326,8 +377,8 @@ fn load_firmware(
     if check != image {
         return Err(FirmwareError::MemoryError.into());
     }
-    registers.write(reg::FIRMWARE_LOAD, slot as u32);
     let start = function.now_ns();
+    registers.write(reg::FIRMWARE_LOAD, slot as u32);
     loop {
         let error = match registers.read(reg::FIRMWARE_STATUS) {
             u32::MAX => return Err(CardError::Gone),
@@ -340,7 +391,15 @@ fn load_firmware(
                 firmware_status::BAD_MAGIC => FirmwareError::BadMagic,
                 firmware_status::BAD_VERSION => FirmwareError::BadVersion,
                 firmware_status::BAD_CRC => FirmwareError::BadCrc,
-                firmware_status::NOT_IDLE => FirmwareError::NotIdle,
+                // A load that the processor makes ahead of time is enough, so that the card is asked again.
+                firmware_status::NOT_IDLE => match pause(function, start, timeout_ns, "become idle") {
+                    Ok(()) => {
+                        registers.write(reg::FIRMWARE_LOAD, slot as u32);
+                        continue;
+                    }
+                    Err(CardError::Timeout { waited_ns, .. }) => FirmwareError::NotIdle { waited_ns },
+                    Err(other) => return Err(other),
+                },
                 firmware_status::MEMORY_ERROR => FirmwareError::MemoryError,
                 other => FirmwareError::Unknown(other),
             },

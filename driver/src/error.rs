@@ -91,6 +91,20 @@ pub struct CommandFailure {
     pub error: CommandError,
 }
 
+impl CommandFailure {
+    /// Whether it was a log that failed when it had begun: the card holds what the log covers.
+    pub fn is_failed_log(&self) -> bool {
+        let logs =
+            [Opcode::UndoLog, Opcode::Checkpoint, Opcode::UndoRedo, Opcode::MirrorLog].map(|opcode| opcode as u8);
+        self.error.had_side_effects() && logs.contains(&self.command.opcode)
+    }
+
+    /// Whether it was a failed log, or what the card refuses because of one.
+    pub fn tells_of_a_failed_log(&self) -> bool {
+        self.error == CommandError::Latched || self.is_failed_log()
+    }
+}
+
 impl std::error::Error for CommandFailure {}
 
 impl std::fmt::Display for CommandFailure {
@@ -131,9 +145,15 @@ pub enum FirmwareError {
     /// The checksum does not hold.
     #[error("the image is damaged (wrong checksum): assemble or copy it anew")]
     BadCrc,
-    /// Commands are in flight.
-    #[error("commands are in flight: drain every command page (Card::drain), then load it again")]
-    NotIdle,
+    /// Commands or accesses to the card's memory were in flight all the time.
+    #[error(
+        "the card was not idle for {waited_ns} ns, because commands or accesses to its memory were in flight: drain every command page (Card::drain), leave \
+         its pools alone, and load it again"
+    )]
+    NotIdle {
+        /// How long it was asked again, in nanoseconds.
+        waited_ns: u64,
+    },
     /// The card's memory failed.
     #[error("the card's memory answered with an error: load it again; if it fails again, test the card's memory")]
     MemoryError,
@@ -218,6 +238,20 @@ pub enum CardError {
     /// A command was refused or failed.
     #[error(transparent)]
     Command(#[from] CommandFailure),
+    /// A log of a pool has failed.
+    #[error(
+        "a log of pool {pool:#x} has failed ({}), and the card holds back what it covers: {lost} loads or stores of the card's memory had no effect since it \
+         was powered up; unmap the pool's threads (Card::unmap_pool), and recover the pool",
+        log.map_or_else(|| "the card does not say which".to_owned(), |log| log.to_string())
+    )]
+    LogFailed {
+        /// The pool.
+        pool: u32,
+        /// The log, or what was refused because of it; `None` where the card has no completion records that say it.
+        log: Option<CommandFailure>,
+        /// Loads that were answered with an error and stores that were dropped, of the whole card.
+        lost: u32,
+    },
     /// A page number, a range or an option outside what the card has.
     #[error("{what} {value:#x} is above the card's limit of {limit:#x}: nothing was done; stay within it")]
     BeyondCard {
@@ -273,12 +307,13 @@ mod tests {
             CardError::Timeout { .. } => "give it more time",
             CardError::BeyondCard { .. } => "stay within it",
             CardError::Command(failure) => failure.error.remedy(),
+            CardError::LogFailed { .. } => "recover the pool",
             CardError::Firmware(error) => match error {
                 FirmwareError::BadSize { .. } => "give the whole file",
                 FirmwareError::BadMagic => "give a file",
                 FirmwareError::BadVersion => "assemble it anew",
                 FirmwareError::BadCrc => "assemble or copy it anew",
-                FirmwareError::NotIdle => "drain every command page",
+                FirmwareError::NotIdle { .. } => "drain every command page",
                 FirmwareError::MemoryError => "load it again",
                 FirmwareError::Unknown(_) => "use the driver",
             },
@@ -299,7 +334,7 @@ mod tests {
             FirmwareError::BadMagic,
             FirmwareError::BadVersion,
             FirmwareError::BadCrc,
-            FirmwareError::NotIdle,
+            FirmwareError::NotIdle { waited_ns: 1 },
             FirmwareError::MemoryError,
             FirmwareError::Unknown(9),
         ];
@@ -319,6 +354,7 @@ mod tests {
             CardError::Timeout { what: "boot", waited_ns: 1 },
             CardError::Gone,
             CardError::BeyondCard { what: "address", value: 2, limit: 1 },
+            CardError::LogFailed { pool: 1, log: None, lost: 0 },
         ];
         let pci = pci.into_iter().map(CardError::from);
         pci.chain(firmware.map(CardError::from)).chain(commands.map(CardError::from)).chain(card).collect()

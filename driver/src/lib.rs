@@ -26,4 +26,4 @@ pub mod vfio;
 
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
-pub use page::{Posting, Ticket};
+pub use page::{Latched, Posting, Ticket};

@@ -64,6 +64,11 @@ pub struct Ticket {
     pub number: u64,
 }
 
+/// Mapping entries whose logs have failed, as a status line showed them: one bit each. Zero says that no log of the card had failed when the
+/// line was read, and that nothing that came before was held back for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latched(pub u16);
+
 /// What is known of a command in the history.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -118,6 +123,8 @@ pub struct CommandPage {
     bad_seen: u64,
     history: Vec<(Command, Outcome)>,
     failures: Vec<(u64, CommandFailure)>,
+    /// Those that tell of a failed log and that [`CommandPage::take_log_failures`] has not taken.
+    log_failures: Vec<CommandFailure>,
     timeout_ns: u64,
 }
 
@@ -154,6 +161,7 @@ impl CommandPage {
             bad_seen: 0,
             history: vec![(Command::default(), Outcome::Unknown); HISTORY as usize],
             failures: Vec::new(),
+            log_failures: Vec::new(),
             timeout_ns,
         };
         page.base = page.status()?;
@@ -251,15 +259,17 @@ impl CommandPage {
         Ok(Ticket { page: self.number, number })
     }
 
-    /// Waits until the command is durable: accepted by the persistence domain, or already done.
+    /// Waits until the command is durable: accepted by the persistence domain, or already done. Gives what the status line that showed it
+    /// says of failed logs.
     ///
     /// # Errors
     /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
     /// way wait for [`CommandPage::take_failure`].
-    pub fn read_back(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<(), CardError> {
+    pub fn read_back(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<Latched, CardError> {
         let start = function.now_ns();
         loop {
-            let progress = self.progress()?;
+            let status = self.status()?;
+            let progress = self.since_base(&status);
             self.taken = self.taken.max(self.drained + progress.taken());
             if progress.bad() > self.bad_seen {
                 self.drain(function)?;
@@ -268,7 +278,7 @@ impl CommandPage {
                 return Err(failure.into());
             }
             if ticket.number < self.drained || progress.accepted > ticket.number - self.drained {
-                return Ok(());
+                return Ok(Latched(status.latched));
             }
             self.pause(function, start, "accept a command")?;
         }
@@ -337,6 +347,20 @@ impl CommandPage {
         Some(self.failures.remove(found).1)
     }
 
+    /// Takes what has come to light of failed logs.
+    pub fn take_log_failures(&mut self) -> Vec<CommandFailure> {
+        self.poll();
+        std::mem::take(&mut self.log_failures)
+    }
+
+    /// Forgets the failures of (pool, thread): its mapping has gone, and whoever maps it again has nothing to do with them.
+    pub fn forget_failures(&mut self, pool: u32, thread: u16) {
+        self.poll();
+        let others = |f: &CommandFailure| (f.command.pool, f.command.thread) != (pool, thread);
+        self.failures.retain(|(_, failure)| others(failure));
+        self.log_failures.retain(others);
+    }
+
     /// Reads the completion records that have come.
     fn poll(&mut self) {
         let records = 1u64 << RING_LOG2;
@@ -370,7 +394,11 @@ impl CommandPage {
     fn fail(&mut self, number: u64, error: CommandError) {
         let command = self.history[(number % HISTORY) as usize].0;
         self.settle(number, Outcome::Failed(error));
-        self.failures.push((number, CommandFailure { command, error }));
+        let failure = CommandFailure { command, error };
+        if failure.tells_of_a_failed_log() {
+            self.log_failures.push(failure);
+        }
+        self.failures.push((number, failure));
         self.bad_seen += 1;
     }
 

@@ -125,6 +125,9 @@ pub trait PciFunction: Send + Sync {
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError>;
     /// Function-level reset. The card drains accepted work first and never drops it.
     fn reset(&self) -> Result<(), PciError>;
+    /// A number of 48 bits that is another one after each boot of the host: equal numbers say that the processor's caches may hold what they held
+    /// then. `None` where it is not known.
+    fn host_boot(&self) -> Option<u64>;
     /// Nanoseconds since an arbitrary start: wall-clock time, or simulated time on a simulated card.
     fn now_ns(&self) -> u64;
     /// Lets about this much time pass while the caller polls (`pause`; simulated time on a simulated card).

@@ -299,3 +299,48 @@ fn commands_that_share_a_fence_all_arrive_before_a_later_store() {
         }
     }
 }
+
+/// Which pool a failed log belongs to is asked only when the status line shows one, and found out from the records.
+#[test]
+fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
+    for records in [true, false] {
+        let mock = MockCard::new(MockOptions { completion_records: records, ..MockOptions::default() });
+        let card = open(&mock, Posting::Line);
+        let other = PoolMapping { pool: POOL + 1, base: POOLS_BASE + (1 << 20), ..mapping() };
+        for mapping in [mapping(), PoolMapping { thread: 1, ..mapping() }, other] {
+            card.map_pool(mapping).unwrap();
+        }
+        let healthy = card.push(1).unwrap();
+        card.verify_logs(POOL, healthy).unwrap();
+        mock.break_memory(POOLS_BASE + 0x8_0000..POOLS_BASE + 0x8_0040);
+        card.post(2, Command { thread: 1, ..log(0x8_0000, 1) }, false).unwrap();
+        card.drain(2).unwrap();
+        // Another thread, on another page.
+        let ticket = card.post(1, log(0x9_0000, 2), false).unwrap();
+        let latched = card.read_back(ticket).unwrap();
+        let error = card.verify_logs(POOL, latched).unwrap_err();
+        let CardError::LogFailed { pool, log: Some(failure), .. } = &error else { panic!("{error}") };
+        assert_eq!((*pool, failure.command.thread, failure.command.source), (POOL, 1, 0x8_0000));
+        card.verify_logs(POOL + 1, latched).unwrap();
+        card.unmap_pool(POOL, 1).unwrap();
+        let latched = card.push(1).unwrap();
+        card.verify_logs(POOL, latched).unwrap();
+        assert!(card.take_failure(2, POOL, 1).unwrap().is_none(), "who maps it again has nothing to do with it");
+    }
+}
+
+/// A load that the processor makes ahead of time is in flight now and then: the card is asked again, for a bounded time.
+#[test]
+fn firmware_is_loaded_when_the_card_is_idle_again() {
+    let open = |busy_loads: u32| {
+        let mock = MockCard::new(MockOptions { state: state::NO_FIRMWARE, busy_loads, ..MockOptions::default() });
+        Card::open(Arc::new(mock), CardOptions { firmware: Some(image()), ..CardOptions::default() })
+    };
+    for busy_loads in [1, 2, 100] {
+        open(busy_loads).unwrap();
+    }
+    let bound = CardOptions::default().timeout_ns;
+    let error = open(u32::MAX).unwrap_err();
+    let CardError::Firmware(FirmwareError::NotIdle { waited_ns }) = error else { panic!("{error}") };
+    assert!(waited_ns > bound && waited_ns < bound + 10_000, "{waited_ns} ns");
+}

@@ -2,6 +2,7 @@
 
 use nearpm_hdl::dut::verilog_of;
 use nearpm_hdl::units::completion_writer::CompletionWriter;
+use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::multi_device::MultiDevice;
 use nearpm_hdl::units::persistence::Persistence;
 use nearpm_hdl::units::registers::Registers;
@@ -10,6 +11,7 @@ fn main() {
     let unit = std::env::args().nth(1).expect("the name of a unit");
     let make = move || match unit.as_str() {
         "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),
+        "memory_split" => verilog_of(Box::<MemorySplit>::default()),
         "multi_device" => verilog_of(Box::<MultiDevice>::default()),
         "persistence" => verilog_of(Box::<Persistence>::default()),
         "registers" => verilog_of(Box::<Registers>::default()),

@@ -2,9 +2,12 @@
 
 use crate::card::Card;
 use crate::dut::{PortRow, Ports, verilog_of};
+use crate::two_port_card::TwoPortCard;
 use crate::units::registers::BUILD_HASH_NAME;
 use crate::wrapper;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers::capability;
+use rust_hdl::prelude::Block;
 use serde_json::json;
 
 /// Name of the card's top module.
@@ -15,11 +18,13 @@ pub const MODULE: &str = "nearpm_card";
 pub struct Parameters {
     /// The board keeps what the card acknowledged through a power cut: sets `POWER_FAIL_SAFE`.
     pub power_fail_safe: bool,
+    /// AXI4 ports towards memory: with two, `m_axi_mem1` stands beside `m_axi_mem0`.
+    pub memory_ports: MemoryPorts,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { power_fail_safe: true }
+        Self { power_fail_safe: true, memory_ports: MemoryPorts::One }
     }
 }
 
@@ -54,13 +59,15 @@ pub fn generate(parameters: &Parameters) -> GeneratedCard {
     let thread = std::thread::Builder::new()
         .name("generate".into())
         .stack_size(STACK_BYTES)
-        .spawn(move || generate_here(parameters))
+        .spawn(move || match parameters.memory_ports {
+            MemoryPorts::One => generate_from(parameters, Box::new(Card::new(parameters.capabilities()))),
+            MemoryPorts::Two => generate_from(parameters, Box::new(TwoPortCard::new(parameters.capabilities()))),
+        })
         .expect("the system has a thread left");
     thread.join().expect("the design passes its checks")
 }
 
-fn generate_here(parameters: Parameters) -> GeneratedCard {
-    let card = Box::new(Card::new(parameters.capabilities()));
+fn generate_from<C: Block + Ports>(parameters: Parameters, card: Box<C>) -> GeneratedCard {
     let mut rows = Vec::new();
     card.list(&PortRow::root(), &mut rows);
     let text = wrapper::wrap(MODULE, &verilog_of(card), &rows);
@@ -75,7 +82,10 @@ fn generate_here(parameters: Parameters) -> GeneratedCard {
     let description = json!({
         "module": MODULE,
         "build_hash": format!("{hash:08x}"),
-        "parameters": { "power_fail_safe": parameters.power_fail_safe },
+        "parameters": {
+            "power_fail_safe": parameters.power_fail_safe,
+            "memory_ports": parameters.memory_ports.count(),
+        },
         "ports": ports,
     });
     let ports_json = serde_json::to_string_pretty(&description).expect("plain data is JSON");

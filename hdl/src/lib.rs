@@ -8,6 +8,7 @@ pub mod card;
 pub mod cells;
 pub mod dut;
 mod generate;
+pub mod two_port_card;
 pub mod units;
 mod wrapper;
 

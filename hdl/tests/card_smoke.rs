@@ -29,6 +29,7 @@ on_the_card!(
     refusals_have_no_effect_and_say_why,
     a_transaction_commits_and_its_completion_is_recorded,
     accepted_work_survives_a_power_cut_at_any_moment,
+    an_item_is_counted_only_when_it_is_durable,
     a_replay_that_is_cut_again_and_again_ends_in_the_same_memory,
     a_save_without_enough_energy_is_a_loss_and_says_so,
     a_clean_shutdown_and_a_function_level_reset,

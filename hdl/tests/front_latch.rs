@@ -114,18 +114,20 @@ fn a_load_that_waits_when_its_log_fails_is_answered_too() {
 }
 
 #[test]
-fn a_load_behind_a_command_that_waits_for_a_held_store_is_answered() {
+fn a_load_behind_a_command_that_a_held_store_blocks_is_answered() {
     on_both_back_ends::<Front>(|dut| {
         let mut b = latched(dut, 4);
         b.store(line_of(0), [9; LINE], u64::MAX);
         b.settle_writes();
-        // Of another thread, whose entry is not latched; it waits for the store, and the load waits for it.
+        // Of another thread: it is refused for the store, and the load of what it would have written is answered with an error.
         let log = Command { thread: 2, destination: RING + 0x4000, length: 64, ..command(Opcode::UndoLog, 60) };
         b.post(2, 0, &log);
         b.settle_writes();
         let (data, error, cycles) = load(&mut b, line_of(RING + 0x4000));
         assert!(error && data == [0; LINE] && cycles < 200, "{cycles} cycles");
+        assert_eq!(b.dut.get_u64("latched"), 3);
         b.post(0, 0, &command(Opcode::Unmap, 61));
+        b.post(0, 1, &Command { thread: 2, ..command(Opcode::Unmap, 62) });
         b.drain();
         assert_eq!(b.memory.get(line_of(0)), [9; LINE]);
         let (_, error, _) = load(&mut b, line_of(RING + 0x4000));

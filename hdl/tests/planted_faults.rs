@@ -5,13 +5,16 @@
 
 mod card_bench;
 mod front_bench;
+mod memory;
 mod persistence_bench;
 mod planted;
+mod split_bench;
 
 use card_bench::Cards;
 use nearpm_hdl::MODULE;
 use nearpm_hdl::dut::{Dut, VerilatedDut, verilog_of};
 use nearpm_hdl::units::front::Front;
+use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::persistence::Persistence;
 use nearpm_interface::command::{OPCODES, Opcode};
 use nearpm_interface::firmware::{Descriptor, ImageHead, Instruction};
@@ -27,6 +30,7 @@ use std::sync::OnceLock;
 const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
 const FRONT: Design = Design { top: "top", core: "top", root: "front" };
 const PERSISTENCE: Design = Design { top: "top", core: "top", root: "persistence" };
+const SPLIT: Design = Design { top: "top", core: "top", root: "split" };
 
 /// rust-hdl passes units by value on their way to the heap.
 const STACK_BYTES: usize = 1 << 30;
@@ -81,6 +85,7 @@ fn firmware(opcode: Opcode, change: fn(&mut Descriptor, &mut Vec<Instruction>)) 
 struct Designs {
     front: OnceLock<String>,
     persistence: OnceLock<String>,
+    split: OnceLock<String>,
     card: OnceLock<Library>,
 }
 
@@ -101,6 +106,14 @@ impl Designs {
         self.persistence.get_or_init(make).clone()
     }
 
+    fn split(&self) -> String {
+        let make = || {
+            let verilog = on_big_stack(|| verilog_of(Box::<MemorySplit>::default()));
+            with_faults(SPLIT, &verilog, |s| matches!(s, Scenario::Split(..)))
+        };
+        self.split.get_or_init(make).clone()
+    }
+
     fn card(&self) -> &Library {
         self.card.get_or_init(|| {
             card_bench::library(with_faults(CARD, &card_bench::card().verilog, |s| matches!(s, Scenario::Card(..))))
@@ -118,6 +131,7 @@ impl Designs {
         match scenario {
             Scenario::Front(_, scenario) => unit(self.front(), scenario),
             Scenario::Persistence(_, scenario) => unit(self.persistence(), scenario),
+            Scenario::Split(_, scenario) => unit(self.split(), scenario),
             Scenario::Card(_, scenario) => {
                 let cards = Cards::faulty(self.card(), INPUT, number);
                 scenario(&match fault.map(|(_, fault)| fault.plant) {
@@ -163,7 +177,7 @@ fn sees(is_meant: impl Fn(&Fault) -> bool) {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Faults of a part alone, by rules: each test builds front or persistence, and not the card.
+/// Faults of a part alone, by rules: each test builds front, persistence or the split, and not the card.
 macro_rules! faults_of_parts {
     ($($name:ident = $($rule:literal)+;)+) => {
         $(

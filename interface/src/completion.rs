@@ -41,8 +41,13 @@ layout! {
         20 last_bad_tag: u32,
         /// Status code of the last refused or failed command.
         24 last_bad_status: u8,
+        /// Reserved zero.
+        25 reserved: u8,
+        /// Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and
+        /// nothing that arrived before the read was held back or dropped.
+        26 latched: u16,
         /// Reserved zeros.
-        25 reserved: [u8; 7],
+        28 reserved_middle: [u8; 4],
         /// Order number of the last accepted item of the card.
         32 order: u64,
         /// Reserved zeros.

@@ -5,6 +5,7 @@
 //! | module | defines |
 //! |---|---|
 //! | [`geometry`] | sizes of the card: lines, pages, queue depths, BARs, reserved PM |
+//! | [`memory_ports`] | where a device address lies when the card has two ports to its memory |
 //! | [`command`] | the 64-byte command, its opcodes and flags |
 //! | [`status`] | what a command may answer, and whether it had side effects |
 //! | [`completion`] | the records and status lines that the card writes for the host |
@@ -25,6 +26,7 @@ pub mod generate;
 pub mod geometry;
 mod layout;
 pub mod media;
+pub mod memory_ports;
 pub mod record;
 pub mod registers;
 pub mod save;

@@ -146,6 +146,10 @@ impl EntryHead {
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
 /// Version of the pool format.
 pub const POOL_VERSION: u32 = 1;
+/// Offset in a pool on a card of the word that says whether the processor's caches may hold lines of it that nobody vouches for: 0 when it was closed in
+/// order, else [`seal::seal_word`] of a number for the boot of the host on which it was opened last; 0 where that is not known. It matters to
+/// that boot alone, so that nobody waits until it is durable.
+pub const POOL_OPENED: u64 = LINE_U64;
 /// Bytes of a page: the unit of checkpoints and shadow copies, and of the parts of a pool.
 pub const PAGE_BYTES: u64 = 4096;
 /// Most lanes of a pool.

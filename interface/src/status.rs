@@ -45,7 +45,8 @@ statuses! {
     MapExists = 0x09,
     /// The transaction id is not above the last committed one.
     StaleTransaction = 0x0a,
-    /// An earlier log of (pool, thread) failed: its commits and logs are refused until it is unmapped.
+    /// An earlier log of (pool, thread) failed, or the command would have to wait for a store that a failed log holds: everything of
+    /// (pool, thread) is refused until it is unmapped.
     Latched = 0x0b,
     /// The participants mask names a device that this card cannot reach.
     BadParticipants = 0x0c,

@@ -54,7 +54,7 @@
 #define NEARPM_STATUS_MAP_FULL 0x8u /* The address mapping table is full. */
 #define NEARPM_STATUS_MAP_EXISTS 0x9u /* (pool, thread) is mapped already. */
 #define NEARPM_STATUS_STALE_TRANSACTION 0xau /* The transaction id is not above the last committed one. */
-#define NEARPM_STATUS_LATCHED 0xbu /* An earlier log of (pool, thread) failed: its commits and logs are refused until it is unmapped. */
+#define NEARPM_STATUS_LATCHED 0xbu /* An earlier log of (pool, thread) failed, or the command would have to wait for a store that a failed log holds: everything of (pool, thread) is refused until it is unmapped. */
 #define NEARPM_STATUS_BAD_PARTICIPANTS 0xcu /* The participants mask names a device that this card cannot reach. */
 #define NEARPM_STATUS_MEMORY_ERROR 0x80u /* Memory answered a read or a write with an error after the command had begun. */
 #define NEARPM_STATUS_FIRMWARE_FAULT 0x81u /* A microprogram met an instruction that it must not execute. */
@@ -145,7 +145,9 @@ struct nearpm_page_status {
     uint32_t dropped; /* 16: Slots that were filled with a wrong checksum: dropped, never executed. */
     uint32_t last_bad_tag; /* 20: Tag of the last refused or failed command. */
     uint8_t last_bad_status; /* 24: Status code of the last refused or failed command. */
-    uint8_t reserved[7]; /* 25: Reserved zeros. */
+    uint8_t reserved[1]; /* 25: Reserved zero. */
+    uint16_t latched; /* 26: Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and */
+    uint8_t reserved_middle[4]; /* 28: Reserved zeros. */
     uint64_t order; /* 32: Order number of the last accepted item of the card. */
     uint8_t reserved_tail[24]; /* 40: Reserved zeros. */
 };

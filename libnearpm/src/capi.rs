@@ -87,7 +87,7 @@ impl Code {
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => Code::ELOG,
             Error::Poisoned => Code::EPOISONED,
             Error::Corrupt { .. } => Code::EBADPOOL,
-            Error::Card(_) | Error::Damaged { .. } => Code::EDEVICE,
+            Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } => Code::EDEVICE,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use nearpm_driver::CardError;
+use nearpm_interface::command::Opcode;
 
 /// Any error of the library.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +114,21 @@ pub enum Error {
         /// The failure.
         source: CardError,
     },
+    /// A log of the pool failed on the card, of this thread or of another one: what the log covers has no old value, and the card holds back or drops
+    /// what is stored there.
+    #[error(
+        "the card failed in a log for {length} bytes at offset {offset:#x}, so that what they hold cannot be taken back, and stores to them may be lost: \
+         nothing was acknowledged by this call, and the pool takes no more transactions; close and open it, which recovers the rest, and restore these \
+         bytes from a copy ({source})"
+    )]
+    LogFailed {
+        /// First byte that the log was to cover, as an offset in the pool.
+        offset: u64,
+        /// Bytes; all of the pool where the card does not say which log it was.
+        length: u64,
+        /// What the card says.
+        source: CardError,
+    },
     /// A thread number that the pool has no log for.
     #[error(
         "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)"
@@ -147,6 +163,31 @@ impl Error {
     /// An error of the program itself, to leave a transaction with.
     pub fn abort(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Aborted(reason.into())
+    }
+
+    /// What a failed command leaves undefined, in a pool of so many bytes.
+    pub(crate) fn failed(source: CardError, pool_bytes: u64) -> Error {
+        let failure = match &source {
+            CardError::Command(failure) => *failure,
+            CardError::LogFailed { log: Some(failure), .. } => *failure,
+            CardError::LogFailed { log: None, .. } => {
+                return Error::LogFailed { offset: 0, length: pool_bytes, source };
+            }
+            _ => return source.into(),
+        };
+        let command = failure.command;
+        let (offset, length) = match Opcode::from_code(command.opcode) {
+            Some(Opcode::UndoLog | Opcode::Checkpoint) => (command.source, command.length.into()),
+            Some(Opcode::Commit | Opcode::Switch) => (command.destination, 8),
+            _ => (command.destination, command.length.into()),
+        };
+        if failure.tells_of_a_failed_log() {
+            Error::LogFailed { offset, length, source }
+        } else if failure.error.had_side_effects() {
+            Error::Damaged { offset, length, source }
+        } else {
+            source.into()
+        }
     }
 
     /// An operating system error with what was tried.
@@ -327,7 +368,7 @@ mod tests {
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.
             Error::Aborted(_) => "try another seat",
-            Error::Corrupt { .. } | Error::Damaged { .. } => "from a copy",
+            Error::Corrupt { .. } | Error::Damaged { .. } | Error::LogFailed { .. } => "from a copy",
             Error::Card(_) => "open card and pools again",
             Error::NoLane { .. } => "create it with more",
             Error::LogInUse { .. } => "end it first",
@@ -350,6 +391,7 @@ mod tests {
             Error::Corrupt { what: "a word", offset: 8 },
             Error::Card(CardError::Gone),
             Error::Damaged { offset: 1, length: 2, source: CardError::Gone },
+            Error::LogFailed { offset: 1, length: 2, source: CardError::Gone },
             Error::NoLane { thread: 3, lanes: 2 },
             Error::LogInUse { thread: 1, holds: "undo entries", wanted: "a redo entry" },
             Error::NotALog { offset: 1 },

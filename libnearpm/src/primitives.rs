@@ -42,6 +42,11 @@ impl ThreadLane {
         ThreadLane { lane, log: Log::Closed }
     }
 
+    /// Waits for every command of the thread, and makes sure that no log of the pool has failed.
+    pub fn verify(&mut self) -> Result<(), Error> {
+        self.lane.executor.verify(true)
+    }
+
     /// Settles what was applied; a log that was not committed is left to the recovery of the next open.
     pub fn close(&mut self, medium: &Medium) -> Result<(), Error> {
         let settled = match self.log {
@@ -290,6 +295,7 @@ impl Pool {
     /// Stores, outside transactions: durable only after [`Pool::flush`], and atomic only under a log.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.with_raw("a store", offset, data.len() as u64, |inner| {
+            inner.unflushed = true;
             inner.cx.medium.store(offset, data);
             Ok(())
         })
@@ -334,7 +340,9 @@ impl Pool {
         self.refuse_moved(&inner)?;
         check_raw(&inner, what, offset, bytes)?;
         inner.share()?;
-        call(&mut inner)
+        let result = call(&mut inner);
+        inner.poison_after(&result);
+        result
     }
 
     fn with_thread<T>(
@@ -355,6 +363,7 @@ impl Pool {
         };
         let result = call(&mut lane, &mut inner);
         inner.threads.insert(thread, lane);
+        inner.poison_after(&result);
         result
     }
 

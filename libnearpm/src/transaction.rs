@@ -19,6 +19,8 @@ pub(crate) struct Inner {
     pub lanes: Vec<LaneState>,
     /// Logs of the thread numbers that have used the primitives.
     pub threads: BTreeMap<u16, ThreadLane>,
+    /// Programs have stored behind transactions, so that lines may be dirty of which nobody knows.
+    pub unflushed: bool,
     /// A rollback or a commit failed half-way: nothing goes on before a recovery.
     pub poisoned: bool,
     /// The pool was closed in order.
@@ -31,6 +33,27 @@ impl Inner {
         let shared = self.protocol.share(&mut self.cx);
         self.poisoned |= shared.is_err();
         shared
+    }
+
+    /// Poisons the pool where a log has failed on the card: what its commands did only a recovery can tell.
+    pub fn poison_after<T>(&mut self, result: &Result<T, Error>) {
+        self.poisoned |= matches!(result, Err(Error::LogFailed { .. }));
+    }
+
+    /// Makes every committed transaction durable, and makes sure that no log has failed of any thread.
+    pub fn persist(&mut self) -> Result<(), Error> {
+        let before = self.cx.lane.executor.verifications();
+        self.protocol.persist(&mut self.cx)?;
+        // A read-back on the way has told.
+        let told = self.cx.lane.executor.verifications() > before;
+        if told { Ok(()) } else { self.cx.lane.executor.verify(false) }
+    }
+
+    /// Leaves nothing to be done later, and makes sure that no log has failed of any thread.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.protocol.finish(&mut self.cx)?;
+        let threads = self.threads.values_mut().map(ThreadLane::verify);
+        threads.chain([self.cx.lane.executor.verify(true)]).collect()
     }
 
     pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {

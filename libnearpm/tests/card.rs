@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Model, Operation, apply, check_leaks, contents, create, operations};
+use common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions, Posting};
@@ -284,7 +284,7 @@ fn a_failed_log_names_the_range_and_the_pool_is_recovered_by_opening_it() {
     let base = nearpm::list(&card.name).unwrap()[0].base;
     card.mock.break_memory(base + object + 1024..base + object + 1088);
     let error = pool.tx(|tx| tx.write(object + 1024, &[1; 64])).unwrap_err();
-    let Error::Damaged { offset, length, .. } = error else { panic!("{error}") };
+    let Error::LogFailed { offset, length, .. } = error else { panic!("{error}") };
     assert_eq!((offset, length), (object + 1024, 64));
     assert!(matches!(pool.tx(|tx| tx.root()), Err(Error::Poisoned)));
     drop(pool);
@@ -417,5 +417,132 @@ fn a_process_that_dies_leaves_a_pool_that_recovers() {
             assert!(states.contains(&found), "{what}: {found:?}\nis none of {} states", states.len());
             check_leaks(&pool, &found).unwrap();
         }
+    }
+}
+
+/// A log of another thread of the pool has failed: whatever would acknowledge something says so, and the pool ends there.
+#[test]
+fn a_failed_log_of_another_thread_is_told_by_whatever_acknowledges() {
+    type Call = fn(&Pool, u64) -> Result<(), Error>;
+    let calls: [(&str, Mechanism, Call); 6] = [
+        ("undo commit", Mechanism::Undo, |pool, object| pool.tx(|tx| tx.write(object, &[1; 64]))),
+        ("redo commit", Mechanism::Redo, |pool, object| pool.tx(|tx| tx.write(object, &[1; 64]))),
+        ("persist", Mechanism::Undo, |pool, _| pool.persist()),
+        ("commit of another log", Mechanism::Undo, |pool, object| {
+            pool.undolog_create(1, object, 64)?;
+            pool.commit_log(1)
+        }),
+        ("asynchronous commit, then persist", Mechanism::Redo, |pool, object| {
+            pool.tx_with(Durability::Asynchronous, |tx| tx.write(object, &[1; 64]))?;
+            pool.persist()
+        }),
+        ("load of what is held back", Mechanism::Undo, |pool, object| pool.load(object + 1024, &mut [0; 8])),
+    ];
+    for (what, mechanism, call) in calls {
+        let mut told_late = 0;
+        for seed in 0..12 {
+            let ordered = seed % 3 > 0;
+            let settings = MockOptions { host_ordered: ordered, ..mock(seed) };
+            let card = Registered::new(MockCard::new(settings), Posting::Line).unwrap();
+            let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(3).ring_bytes(64 * 1024);
+            let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+            let other = options.create(&card.pool("other"), POOL_BYTES).unwrap();
+            let object = pool.tx(|tx| tx.alloc(4096)).unwrap();
+            pool.store(object + 1024, &[0xff; 8]).unwrap();
+            pool.flush(object + 1024, 8).unwrap();
+            let base = nearpm::list(&card.name).unwrap()[0].base;
+            card.mock.break_memory(base + object + 2048..base + object + 2112);
+            // A card that orders host accesses lets the program go on, most often before the log has failed.
+            let logged = pool.undolog_create(0, object + 2048, 64);
+            assert!(ordered || logged.is_err(), "{what}");
+            card.mock.finish_commands();
+            told_late += u64::from(logged.is_ok());
+            let error = logged.and_then(|()| call(&pool, object)).unwrap_err();
+            let Error::LogFailed { offset, length, .. } = error else { panic!("{what}: {error}") };
+            assert_eq!((offset, length), (object + 2048, 64), "{what}");
+            assert!(error.to_string().contains("nothing was acknowledged"), "{error}");
+            assert!(matches!(pool.tx(|tx| tx.root()), Err(Error::Poisoned)), "{what}");
+            assert!(matches!(pool.persist(), Err(Error::Poisoned)), "{what}");
+            other.tx(|tx| tx.alloc(64)).unwrap();
+            other.close().unwrap();
+            drop(pool);
+            let pool = options.open(&card.pool("p")).unwrap();
+            pool.tx(|tx| tx.write(object, &[2; 64])).unwrap();
+            pool.undolog_create(0, object, 64).unwrap();
+            pool.commit_log(0).unwrap();
+            pool.close().unwrap();
+        }
+        assert!(told_late > 3, "{what}: {told_late}");
+    }
+}
+
+/// Nothing is waited for until the pool is closed, which waits for everything.
+#[test]
+fn a_log_that_fails_after_its_commit_is_told_when_the_pool_is_closed() {
+    for seed in 0..20 {
+        let card = Registered::new(MockCard::new(mock(2 * seed + 1)), Posting::Line).unwrap();
+        let options = options(Mechanism::Undo, Engine::Card).durability(Durability::Asynchronous);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let object = pool.tx(|tx| tx.alloc(4096)).unwrap();
+        pool.persist().unwrap();
+        let base = nearpm::list(&card.name).unwrap()[0].base;
+        card.mock.break_memory(base + object + 1024..base + object + 1088);
+        let committed = pool.tx(|tx| tx.write(object + 1024, &[1; 64]));
+        let told = committed.and_then(|()| pool.close());
+        assert!(matches!(told, Err(Error::LogFailed { .. })), "seed {seed}: {told:?}");
+    }
+}
+
+/// The process that has the pool open stops for ever, between two transactions or inside of one.
+fn dies(pool: Pool, inside: bool) {
+    if !inside {
+        return std::mem::forget(pool);
+    }
+    let (begun, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        pool.tx(|tx| -> Result<(), Error> {
+            (0..5).try_for_each(|key| put(tx, key, &[0xdd; 200]))?;
+            begun.send(()).expect("the test waits");
+            loop {
+                std::thread::park();
+            }
+        })
+    });
+    waits.recv().expect("the transaction begins");
+}
+
+/// Three processes on one boot: two die, and each is followed by one that uses another mechanism, or the processor alone. What the dead left in
+/// the processor's cache, before commands wrote it or dirty, reaches nobody.
+#[test]
+fn a_process_that_dies_leaves_a_pool_to_every_other_mechanism() {
+    for seed in 0..256 {
+        let mechanism = |n: u64| Mechanism::ALL[(seed / n) as usize % 4];
+        let engine = |n: u64| if (seed / n) % 3 == 2 { Engine::Cpu } else { Engine::Card };
+        let processes = [(mechanism(1), Engine::Card), (mechanism(4), engine(1)), (mechanism(16), engine(3))];
+        let what = format!("{processes:?}, seed {seed}");
+        let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
+        let pool = options(processes[0].0, processes[0].1).create(&card.pool("p"), POOL_BYTES).unwrap();
+        create(&pool).unwrap();
+        pool.persist().unwrap();
+        let mut at_work = (card, pool, Model::new());
+        for (n, &(mechanism, engine)) in processes[1..].iter().enumerate() {
+            let (card, pool, model) = at_work;
+            let operations = operations(seed + 1000 * n as u64, 20 + seed as usize % 7, 300);
+            let (states, cut) = run(&pool, &operations, model);
+            assert!(!cut, "{what}");
+            dies(pool, seed % 2 == 0);
+            let next = Registered::new(card.mock.clone(), posting(seed)).unwrap();
+            let pool = options(mechanism, engine).open(&next.pool("p")).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let found = contents(&pool).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(states.contains(&found), "{what}: {found:?}\nis none of {} states", states.len());
+            check_leaks(&pool, &found).unwrap_or_else(|e| panic!("{what}: {e}"));
+            at_work = (next, pool, found);
+        }
+        let (_card, pool, mut model) = at_work;
+        for operation in operations(seed, 10, 300) {
+            apply(&pool, &mut model, &operation).unwrap();
+        }
+        assert_eq!(contents(&pool).unwrap(), model, "{what}");
+        pool.close().unwrap();
     }
 }

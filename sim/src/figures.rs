@@ -5,6 +5,9 @@
 
 use std::time::Instant;
 
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::memory_ports::MemoryPorts;
+
 use crate::bench::{self, BenchPool, CardBench};
 use crate::core::CardCore;
 use crate::ddr4::Config;
@@ -26,14 +29,14 @@ pub struct Figures {
     pub copy_gb_per_s: f64,
     /// Millions of 64-byte undo logs a second, posted without waiting.
     pub small_logs_million_per_s: f64,
-    /// Copied bytes a nanosecond that the memory model alone allows, 32 lines a direction.
+    /// Copied bytes a nanosecond that the memory model alone allows, as [`copy_ceiling`] says.
     pub copy_ceiling_gb_per_s: f64,
     /// Simulated card cycles per second of wall-clock time while the figures were taken.
     pub simulated_cycles_per_s: f64,
 }
 
-/// Takes the figures of the cards that `power_up` makes, one for each measurement.
-pub fn take(mhz: u64, mut power_up: impl FnMut() -> Box<dyn CardCore>) -> Figures {
+/// Takes the figures of the cards that `power_up` makes, one for each measurement, with a channel behind each memory port.
+pub fn take(mhz: u64, memory_ports: MemoryPorts, mut power_up: impl FnMut() -> Box<dyn CardCore>) -> Figures {
     let started = Instant::now();
     let mut bench = CardBench::open(power_up(), POOL);
     let period_ps = bench.card.period_ps();
@@ -55,9 +58,16 @@ pub fn take(mhz: u64, mut power_up: impl FnMut() -> Box<dyn CardCore>) -> Figure
         latency_ns,
         copy_gb_per_s,
         small_logs_million_per_s,
-        copy_ceiling_gb_per_s: copy_bandwidth(Config::default(), mhz, 32, 64) / 1e9,
+        copy_ceiling_gb_per_s: copy_ceiling(mhz, memory_ports) / 1e9,
         simulated_cycles_per_s: cycles as f64 / started.elapsed().as_secs_f64(),
     }
+}
+
+/// Copied bytes a second that the memory allows a card at `mhz`: 32 lines a direction on each channel, and at most the one line
+/// a cycle each way that the card's data path carries.
+fn copy_ceiling(mhz: u64, memory_ports: MemoryPorts) -> f64 {
+    let channels = memory_ports.count() as f64 * copy_bandwidth(Config::default(), mhz, 32, 64);
+    channels.min((LINE_U64 * mhz * 1_000_000) as f64)
 }
 
 /// The figures as a Markdown table, one column a clock. `origin` names the card that they come from.

@@ -310,6 +310,10 @@ impl PciFunction for Function {
         self.shared.access(|host, core| host.reset(core))
     }
 
+    fn host_boot(&self) -> Option<u64> {
+        Some(self.shared.look(|host, _| host.generation.into()))
+    }
+
     fn now_ns(&self) -> u64 {
         self.shared.look(|host, core| host.now_ps(core) / 1000)
     }

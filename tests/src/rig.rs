@@ -1,6 +1,8 @@
 //! What tests on whole cards begin with.
 
+use nearpm_hdl::Parameters;
 use nearpm_interface::geometry::{POOLS_BASE, SAVE_BASE, SAVE_BYTES};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::bench::provisioned;
 use nearpm_sim::core::Medium;
 use nearpm_sim::rtl::{Options, RtlCards};
@@ -22,12 +24,19 @@ pub fn medium() -> Medium {
     medium
 }
 
+/// How many memory ports the cards of a test have in turn: two only in the long form, because that is a design of its own to build.
+pub fn memory_ports() -> &'static [MemoryPorts] {
+    if thorough() { &MemoryPorts::ALL } else { &[MemoryPorts::One] }
+}
+
 /// The generated card on Verilator.
 ///
 /// # Panics
-/// When it does not build, with Verilator's words.
-pub fn rtl_cards() -> RtlCards {
-    let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+/// When it does not build, with Verilator's words, or has not as many memory ports.
+pub fn rtl_cards(memory_ports: MemoryPorts) -> RtlCards {
+    let card = nearpm_hdl::generate(&Parameters { memory_ports, ..Parameters::default() });
+    let has_second = card.ports_json.contains("\"m_axi_mem1_araddr\"");
+    assert_eq!(has_second, memory_ports == MemoryPorts::Two, "the design has other memory ports");
     RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 

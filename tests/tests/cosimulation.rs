@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nearpm_interface::command::Opcode;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::status::Status;
 use nearpm_sim::core::CardCore;
 use nearpm_sim::machine::Power;
@@ -10,7 +11,7 @@ use nearpm_sim::model;
 use nearpm_sim::rtl::RtlCards;
 use nearpm_tests::drive::{self, Outcome, Run};
 use nearpm_tests::oracle::Oracle;
-use nearpm_tests::rig::{medium, rtl_cards, thorough, without_save};
+use nearpm_tests::rig::{medium, memory_ports, rtl_cards, thorough, without_save};
 use nearpm_tests::trace::{self, Mix, Step, Timed};
 
 fn model_card() -> Box<dyn CardCore> {
@@ -56,12 +57,14 @@ fn the_model_agrees_with_the_oracle() {
 
 #[test]
 fn the_rtl_agrees_with_the_oracle() {
-    let cards = rtl_cards();
-    for seed in 0..if thorough() { 40 } else { 3 } {
-        for (mix, steps) in [(Mix::CONFLICTS, 700), (Mix::SPREAD, 300)] {
-            let trace = trace::random(seed, steps, mix);
-            let run = drive::run(cards.power_up(medium()), &trace);
-            agrees_with_the_oracle(&format!("seed {seed}, {mix:?}"), &trace, &run);
+    for ports in memory_ports() {
+        let cards = rtl_cards(*ports);
+        for seed in 0..if thorough() { 40 } else { 3 } {
+            for (mix, steps) in [(Mix::CONFLICTS, 700), (Mix::SPREAD, 300)] {
+                let trace = trace::random(seed, steps, mix);
+                let run = drive::run(cards.power_up(medium()), &trace);
+                agrees_with_the_oracle(&format!("{ports} memory ports, seed {seed}, {mix:?}"), &trace, &run);
+            }
         }
     }
 }
@@ -124,7 +127,7 @@ fn compare(name: &str, cards: &RtlCards, trace: &[Timed], durations: &mut Durati
 /// percentile. Without conflicts that percentile is a matter of the memory's order of bursts, and only printed.
 #[test]
 fn rtl_and_model_answer_alike() {
-    let cards = rtl_cards();
+    let cards = rtl_cards(MemoryPorts::One);
     let seeds = if thorough() { 20 } else { 4 };
     for (what, mix) in [("dense conflicts", Mix::CONFLICTS), ("conflicts", Mix::STEADY), ("spread", Mix::SPREAD)] {
         let mut durations = Durations::new();

@@ -5,6 +5,7 @@
 
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers::{self, state};
 use nearpm_interface::save::ARM_LINE;
 use nearpm_sim::bench::CardBench;
@@ -101,11 +102,9 @@ fn is_of_a_prefix(found: &Medium, trace: &[Timed], least: usize) -> bool {
     without_save(&oracle.medium) == found
 }
 
-#[test]
-fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
-    let cards = rtl_cards();
+/// Cuts the power in the work of so many traces, and in what follows.
+fn what_was_accepted_survives(cards: &RtlCards, seeds: u64) {
     let mut replayed = 0;
-    let seeds = if thorough() { 5000 } else { 60 };
     for seed in 0..seeds {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let gap = [1, 2, 20][rng.random_range(0..3usize)];
@@ -115,9 +114,9 @@ fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
         let after = rng.random_range(0..=after);
         let (mut medium, least) = cut(cards.power_up(medium()), &trace, after, seed);
         for _ in 0..rng.random_range(0..4) {
-            medium = cut_again(&cards, medium, &mut rng);
+            medium = cut_again(cards, medium, &mut rng);
         }
-        let (mut medium, items) = opened(&cards, medium);
+        let (mut medium, items) = opened(cards, medium);
         replayed += items;
         let steps = trace.len();
         assert!(is_of_a_prefix(&medium, &trace, least), "seed {seed}: no prefix of {least} to {steps} steps fits");
@@ -128,4 +127,15 @@ fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
     }
     println!("{seeds} traces, {replayed} items replayed by the last power-up of each");
     assert!(u64::from(replayed) > seeds, "the cuts found hardly anything to replay");
+}
+
+#[test]
+fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
+    what_was_accepted_survives(&rtl_cards(MemoryPorts::One), if thorough() { 5000 } else { 60 });
+}
+
+/// The whole card with two memory ports: data in its place behind both, whatever a cut leaves of either.
+#[test]
+fn what_was_accepted_survives_on_two_memory_ports() {
+    what_was_accepted_survives(&rtl_cards(MemoryPorts::Two), if thorough() { 1000 } else { 20 });
 }

@@ -1,15 +1,17 @@
 //! Random power cuts on whole machines, each followed by power-up, recovery and the comparison with the model: `nearpm cuts`.
 //!
-//! The fast form makes some cuts. With `NEARPM_THOROUGH` set it makes 1 000 on the Verilated RTL and 100 000 on the
-//! transaction-level card, which takes minutes.
+//! The fast form makes some cuts. With `NEARPM_THOROUGH` set it makes 1 000 on the Verilated RTL with each number of memory
+//! ports and 100 000 on the transaction-level card, which takes minutes.
 
 use std::sync::Arc;
 
 use nearpm_cli::cuts::{Campaign, Census, Failure, processors};
 use nearpm_cli::rig::{CardKind, Cards};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::model::fault::Fault;
 use nearpm_sim::model::{Config, ModelCard};
+use nearpm_tests::rig::memory_ports;
 
 /// Cuts of the thorough form, or of the fast one.
 fn cuts(thorough: u64, fast: u64) -> u64 {
@@ -17,8 +19,12 @@ fn cuts(thorough: u64, fast: u64) -> u64 {
 }
 
 fn campaign(kind: CardKind, cuts: u64) -> Campaign {
-    let cards = kind.cards().unwrap_or_else(|error| panic!("{error:#}"));
-    Campaign { kind, cards, cuts, seed: 1, threads: processors() }
+    campaign_on(kind, MemoryPorts::One, cuts)
+}
+
+fn campaign_on(kind: CardKind, memory_ports: MemoryPorts, cuts: u64) -> Campaign {
+    let cards = kind.cards(memory_ports).unwrap_or_else(|error| panic!("{error:#}"));
+    Campaign { kind, memory_ports, cards, cuts, seed: 1, threads: processors() }
 }
 
 /// The campaign on model cards with one protection switched off.
@@ -59,8 +65,10 @@ fn power_cuts_on_the_model_lose_nothing_acknowledged_and_leave_nothing_half_done
 
 #[test]
 fn power_cuts_on_the_rtl_lose_nothing_acknowledged_and_leave_nothing_half_done() {
-    let census = without_violation(&campaign(CardKind::Rtl, cuts(1_000, 8)));
-    assert!(census.of("found commands that had not retired") > 0);
+    for ports in memory_ports() {
+        let census = without_violation(&campaign_on(CardKind::Rtl, *ports, cuts(1_000, 8)));
+        assert!(census.of("found commands that had not retired") > 0);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Compares what a pool holds with what it must hold.
 //!
-//! After a crash a pool must hold the effects of a *prefix* of the operations, none of them in part, and of three prefixes only. Let a be
-//! the operations that were acknowledged, and s those that were started.
+//! After a crash a pool must hold the effects of a *prefix* of the operations, none of them in part, and, where commits are durable or epochs are cut, of
+//! three prefixes only. Let a be the operations that were acknowledged, and s those that were started.
 //!
 //! - a operations: everything later was rolled back.
 //! - s operations: the one in flight became durable before the program heard of it.
@@ -9,10 +9,13 @@
 //!
 //! Under undo and redo logging with durable commits a is s - 1 or s. Under checkpointing and shadow paging a is the last
 //! acknowledged cut, and what lies between two cuts is no state that recovery may leave.
+//!
+//! With asynchronous commits a is the operations up to the last `persist`. Each later one became durable by itself, in order, so that every prefix
+//! from a to s operations is allowed.
 
 use std::collections::BTreeMap;
 
-use nearpm::Pool;
+use nearpm::{Durability, Pool};
 
 use crate::map::{Fault, Map, Value};
 use crate::ops::{self, Op};
@@ -53,9 +56,15 @@ pub fn contents<M: Map>(pool: &Pool) -> Result<BTreeMap<u64, Value>, Fault> {
 }
 
 /// Checks the contents of a pool after a crash; gives the number of operations whose effects are there.
-pub fn prefix<M: Map>(pool: &Pool, ops: &[Op], acknowledged: usize, started: usize) -> Result<usize, Violation> {
+pub fn prefix<M: Map>(
+    pool: &Pool,
+    ops: &[Op],
+    acknowledged: usize,
+    started: usize,
+    commits: Durability,
+) -> Result<usize, Violation> {
     let found = contents::<M>(pool)?;
-    prefix_of(&found, ops, acknowledged, started)
+    prefix_of(&found, ops, acknowledged, started, commits)
 }
 
 /// The same for contents that were read already.
@@ -64,6 +73,7 @@ pub fn prefix_of(
     ops: &[Op],
     acknowledged: usize,
     started: usize,
+    commits: Durability,
 ) -> Result<usize, Violation> {
     let mut model = BTreeMap::new();
     ops[..acknowledged].iter().for_each(|op| ops::apply(&mut model, op));
@@ -78,7 +88,7 @@ pub fn prefix_of(
         ops::apply(&mut model, op);
         let after = (model.get(key) != found.get(key)) as usize;
         differing = differing + after - before;
-        if differing == 0 && i + 2 >= started {
+        if differing == 0 && (i + 2 >= started || commits == Durability::Asynchronous) {
             return Ok(i + 1);
         }
     }
@@ -119,11 +129,11 @@ mod tests {
             let acknowledged = started - 20;
             for kept in [acknowledged, started - 1, started] {
                 let mut found = state(&ops, kept);
-                let judged = prefix_of(&found, &ops, acknowledged, started).unwrap();
+                let judged = prefix_of(&found, &ops, acknowledged, started, Durability::Durable).unwrap();
                 // Operations without effect make equal states: any of them will do.
                 assert_eq!(state(&ops, judged), found);
                 found.insert(u64::MAX, [1; 64]);
-                assert!(prefix_of(&found, &ops, acknowledged, started).is_err());
+                assert!(prefix_of(&found, &ops, acknowledged, started, Durability::Durable).is_err());
             }
         }
     }
@@ -131,8 +141,25 @@ mod tests {
     #[test]
     fn a_state_between_two_cuts_is_refused() {
         let ops = ops::generate(ops::Mix::Inserts, 3, 100);
-        let between = prefix_of(&state(&ops, 70), &ops, 64, 80);
+        let between = prefix_of(&state(&ops, 70), &ops, 64, 80, Durability::Durable);
         assert!(matches!(between, Err(Violation::NoPrefix { acknowledged: 64, started: 80, .. })));
-        assert!(prefix_of(&state(&ops, 63), &ops, 64, 80).is_err(), "an acknowledged operation is lost");
+        for commits in [Durability::Durable, Durability::Asynchronous] {
+            assert!(prefix_of(&state(&ops, 63), &ops, 64, 80, commits).is_err(), "an acknowledged operation is lost");
+        }
+    }
+
+    #[test]
+    fn asynchronous_commits_leave_any_prefix_and_no_hole() {
+        let ops = ops::generate(ops::Mix::Inserts, 3, 100);
+        for kept in 64..=80 {
+            assert_eq!(prefix_of(&state(&ops, kept), &ops, 64, 80, Durability::Asynchronous).unwrap(), kept);
+        }
+        assert!(prefix_of(&state(&ops, 81), &ops, 64, 80, Durability::Asynchronous).is_err(), "nobody has begun it");
+        let mut hole = state(&ops, 72);
+        ops::apply(&mut hole, &ops[73]);
+        assert!(
+            prefix_of(&hole, &ops, 64, 80, Durability::Asynchronous).is_err(),
+            "one is missing before one that is there"
+        );
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nearpm::{Engine, Mechanism, Pool, PoolOptions, cards};
-use nearpm_driver::{Card, CardError, CardOptions, FirmwareError, Posting};
+use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions, cards};
+use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::{Cut, Parameters};
@@ -41,11 +41,7 @@ impl Computer {
     fn plug(&self) {
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
         let options = CardOptions { firmware, posting: self.posting, ..CardOptions::default() };
-        // A prefetch may keep the card busy just when its firmware is to be loaded.
-        let open = || Card::open(Arc::new(self.machine.function()), options.clone());
-        let busy = |card: &Result<Card, CardError>| matches!(card, Err(CardError::Firmware(FirmwareError::NotIdle)));
-        let card = std::iter::repeat_with(open).find(|card| !busy(card)).expect("repeated without end");
-        let card = card.expect("the card opens");
+        let card = Card::open(Arc::new(self.machine.function()), options).expect("the card opens");
         cards::register(&self.name, Arc::new(card));
     }
 
@@ -120,13 +116,49 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     }
     computer.power_up();
     let pool = options.open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started())
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), Durability::Durable)
         .unwrap_or_else(|e| panic!("{what}: {e}"));
     // It goes on from there.
     let map = run::open::<BTree>(&pool).unwrap();
     run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
     assert!(contents(&pool) == model(&ops), "{what}, after recovery");
     true
+}
+
+/// The process dies behind a random number of operations, with nothing closed; another mechanism goes on, on the same boot and behind the same
+/// cache, which holds lines as they were before commands wrote them.
+fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
+    let what = format!("{first:?} to {second:?}, seed {seed}");
+    let computer = Computer::new(format!("left-{what}"), seed);
+    computer.plug();
+    let pool = options(first, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
+    let map = run::create::<BTree>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, seed, 200);
+    let (done, progress) = (20 + Rng::new(seed).below(100) as usize, Progress::default());
+    run::run(&pool, map, &ops[..done], EPOCH, &progress, |_| {}).unwrap();
+    std::mem::forget(pool);
+    // The next process knows the card by another handle.
+    cards::unregister(&computer.name);
+    computer.plug();
+    let pool = options(second.0, second.1).open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), Durability::Durable)
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let map = run::open::<BTree>(&pool).unwrap();
+    run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
+    pool.close().unwrap();
+    let pool = options(Mechanism::Undo, Engine::Cpu).open(&computer.pool()).unwrap();
+    assert!(contents(&pool) == model(&ops), "{what}, at the end");
+}
+
+#[test]
+fn a_process_that_dies_leaves_its_pool_to_every_other_mechanism() {
+    for first in Mechanism::ALL {
+        for second in Mechanism::ALL {
+            for seed in 0..4 {
+                is_left_to(first, (second, if seed == 3 { Engine::Cpu } else { Engine::Card }), seed);
+            }
+        }
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn survives_cuts<M: Map>(mechanism: Mechanism, seed: u64, count: usize, cuts: u6
         let pool = options(mechanism)
             .open_in(Box::new(TestMemory::from_image(image.clone())))
             .unwrap_or_else(|e| panic!("{} under {mechanism:?}, cut {i}: {e}", M::NAME));
-        check::prefix::<M>(&pool, &ops, *acknowledged, *started)
+        check::prefix::<M>(&pool, &ops, *acknowledged, *started, nearpm::Durability::Durable)
             .unwrap_or_else(|e| panic!("{} under {mechanism:?}, seed {seed}, cut {i}: {e}", M::NAME));
     }
 }

@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::{BTree, HashMap};
 
 pub use census::Census;
@@ -29,6 +30,9 @@ pub struct CutsArguments {
     /// Card
     #[arg(long, value_enum, default_value = "model")]
     pub card: CardKind,
+    /// Memory ports of the card, each with a DDR4 channel behind it: 1, or 2 (RTL)
+    #[arg(long, default_value_t)]
+    pub memory_ports: MemoryPorts,
     /// Power cuts
     #[arg(long, default_value_t = 10_000)]
     pub cuts: u64,
@@ -44,6 +48,8 @@ pub struct CutsArguments {
 pub struct Campaign {
     /// Card.
     pub kind: CardKind,
+    /// Its memory ports.
+    pub memory_ports: MemoryPorts,
     /// What makes the cards.
     pub cards: Cards,
     /// Power cuts.
@@ -77,10 +83,14 @@ impl fmt::Display for Failure {
 pub fn command(arguments: &CutsArguments) -> Result<()> {
     let started = Instant::now();
     let threads = arguments.threads.unwrap_or_else(processors);
-    let CutsArguments { card: kind, cuts, seed, .. } = *arguments;
-    let campaign = Campaign { kind, cards: kind.cards()?, cuts, seed, threads };
+    let CutsArguments { card: kind, memory_ports, cuts, seed, .. } = *arguments;
+    let campaign = Campaign { kind, memory_ports, cards: kind.cards(memory_ports)?, cuts, seed, threads };
     let census = campaign.run()?;
-    println!("{} power cuts, {}, seed {seed}: no violation.\n\n{census}", grouped(census.cuts()), kind.name());
+    println!(
+        "{} power cuts, {}, seed {seed}: no violation.\n\n{census}",
+        grouped(census.cuts()),
+        kind.named_with(memory_ports)
+    );
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
 }
@@ -137,7 +147,7 @@ impl Campaign {
     /// Runs one trial.
     fn trial(&self, number: u64, name: &str) -> Result<Census, Box<Failure>> {
         let cuts = (self.cuts - number * CUTS as u64).min(CUTS as u64) as usize;
-        let Trial { run, strikes } = Trial::new(self.kind, self.seed, number, cuts);
+        let Trial { run, strikes } = Trial::new(self.kind, self.memory_ports, self.seed, number, cuts);
         let job = Job::new(&run, self.cards.clone()).insisting(strikes);
         let mut crashes = Vec::new();
         let error = match attempt(&job, run.workload, name, &mut crashes) {
@@ -198,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_printed_command_repeats_a_trial_to_the_byte() {
-        let cards = CardKind::Model.cards().unwrap();
+        let cards = CardKind::Model.cards(MemoryPorts::One).unwrap();
         for number in 0..160 {
-            let Trial { run, strikes } = Trial::new(CardKind::Model, 5, number, CUTS);
+            let Trial { run, strikes } = Trial::new(CardKind::Model, MemoryPorts::One, 5, number, CUTS);
             let repeat = |job: Job, workload| {
                 let mut crashes = Vec::new();
                 attempt(&job, workload, "repeated", &mut crashes).unwrap();

@@ -1,13 +1,14 @@
 //! One trial of a campaign: a short run and its power cuts, all chosen by seed and number.
 
 use nearpm::Mechanism;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::{Cut, Event};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::cut::{PowerCuts, Strike};
-use crate::job::{CardChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
+use crate::job::{CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
 use crate::rig::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
@@ -46,22 +47,24 @@ pub struct Trial {
 impl Trial {
     /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair of workload and mechanism on
     /// an ordinary and on an adversarial host.
-    pub fn new(kind: CardKind, seed: u64, number: u64, cuts: usize) -> Trial {
+    pub fn new(kind: CardKind, memory_ports: MemoryPorts, seed: u64, number: u64, cuts: usize) -> Trial {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
         let card = match kind {
             CardKind::Rtl => CardChoice::Rtl,
             CardKind::Model => CardChoice::Model,
         };
-        let run = RunArguments {
+        let mut run = RunArguments {
             workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
             mechanism: Mechanism::ALL[(number / 2 % 4) as usize],
             card,
+            memory_ports,
             ops: ops(kind),
             mix: [MixChoice::Inserts, MixChoice::Churn][random.random_range(0..2)],
             power_cut: PowerCuts::default(),
             // Short enough to be typed again.
             seed: random.random_range(0..1 << 32),
+            commits: CommitChoice::Durable,
             epoch: EPOCH,
             ring: RING_BYTES,
             pool: Some(POOL_BYTES),
@@ -70,6 +73,9 @@ impl Trial {
                 [random.random_range(0..3)],
         };
         let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts)).collect();
+        if !run.mechanism.has_epochs() && random.random_bool(0.4) {
+            run.commits = CommitChoice::Asynchronous;
+        }
         Trial { run, strikes }
     }
 }
@@ -154,7 +160,7 @@ mod tests {
 
     #[test]
     fn trials_repeat_by_seed_and_number() {
-        let trial = |seed, number| Trial::new(CardKind::Model, seed, number, CUTS);
+        let trial = |seed, number| Trial::new(CardKind::Model, MemoryPorts::One, seed, number, CUTS);
         assert_eq!(trial(1, 7), trial(1, 7));
         assert_ne!(trial(1, 7), trial(2, 7));
         assert_ne!(trial(1, 7).strikes, trial(1, 7 + 16).strikes);
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn sixteen_trials_are_every_workload_mechanism_and_host() {
         let kinds: std::collections::BTreeSet<String> = (0..16)
-            .map(|number| Trial::new(CardKind::Rtl, 1, number, CUTS).run)
+            .map(|number| Trial::new(CardKind::Rtl, MemoryPorts::Two, 1, number, CUTS).run)
             .map(|run| format!("{:?} {:?} {:?}", run.workload, run.mechanism, run.host))
             .collect();
         assert_eq!(kinds.len(), 16);
@@ -172,7 +178,7 @@ mod tests {
     #[test]
     fn only_a_last_cut_lacks_energy() {
         for number in 0..200 {
-            let strikes = Trial::new(CardKind::Model, 3, number, CUTS).strikes;
+            let strikes = Trial::new(CardKind::Model, MemoryPorts::One, 3, number, CUTS).strikes;
             assert!(strikes[..CUTS - 1].iter().all(|strike| strike.energy.is_none()));
         }
     }

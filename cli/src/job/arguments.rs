@@ -3,8 +3,9 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
-use nearpm::{Engine, Mechanism, PoolOptions};
+use nearpm::{Durability, Engine, Mechanism, PoolOptions};
 use nearpm_driver::Posting;
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
 use nearpm_workloads::ops::{self, Mix, Op};
 
@@ -69,6 +70,15 @@ impl From<PostingChoice> for Posting {
     }
 }
 
+/// What the commits of transactions wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CommitChoice {
+    /// Each is durable when it returns
+    Durable,
+    /// They are ordered only, and made durable together after every epoch (undo and redo; elsewhere it makes no difference)
+    Asynchronous,
+}
+
 /// Arguments of `nearpm run`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RunArguments {
@@ -81,6 +91,9 @@ pub struct RunArguments {
     /// Card
     #[arg(long, value_enum, default_value = "model")]
     pub card: CardChoice,
+    /// Memory ports of the card, each with a DDR4 channel behind it: 1, or 2 (RTL)
+    #[arg(long, default_value_t)]
+    pub memory_ports: MemoryPorts,
     /// Operations, each a transaction
     #[arg(long, default_value_t = 10_000)]
     pub ops: usize,
@@ -94,7 +107,10 @@ pub struct RunArguments {
     /// Seed of keys, values and of what the power cut leaves
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Operations of an epoch (checkpoint and shadow paging)
+    /// What commits wait for
+    #[arg(long, value_enum, default_value = "durable")]
+    pub commits: CommitChoice,
+    /// Operations of an epoch (checkpoint and shadow paging), and between two calls that make asynchronous commits durable
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     pub epoch: u64,
     /// Bytes of the pool's log ring, which recovery reads whole: 16 KiB to 64 MiB in pages of 4 KiB
@@ -133,7 +149,16 @@ impl RunArguments {
 
     /// Options of the pool. Epochs are cut by the run.
     pub fn pool_options(&self, engine: Engine) -> PoolOptions {
-        PoolOptions::new().mechanism(self.mechanism).engine(engine).lanes(1).ring_bytes(self.ring).epoch_ops(0).id(1)
+        let options = PoolOptions::new().mechanism(self.mechanism).engine(engine).lanes(1).ring_bytes(self.ring);
+        options.epoch_ops(0).id(1).durability(self.durability())
+    }
+
+    /// What commits wait for. Epochs are cut whatever was asked for.
+    pub fn durability(&self) -> Durability {
+        match self.commits {
+            CommitChoice::Asynchronous if !self.mechanism.has_epochs() => Durability::Asynchronous,
+            CommitChoice::Asynchronous | CommitChoice::Durable => Durability::Durable,
+        }
     }
 
     /// The simulated host.
@@ -155,6 +180,12 @@ impl fmt::Display for RunArguments {
         write!(f, "nearpm run --workload {} --mechanism {}", name(self.workload), self.mechanism.name())?;
         write!(f, " --card {} --ops {ops} --mix {}", name(self.card), name(self.mix))?;
         write!(f, " --power-cut {power_cut} --seed {seed} --epoch {epoch} --ring {ring}")?;
+        if self.memory_ports != MemoryPorts::default() {
+            write!(f, " --memory-ports {}", self.memory_ports)?;
+        }
+        if self.commits != CommitChoice::Durable {
+            write!(f, " --commits {}", name(self.commits))?;
+        }
         if let Some(bytes) = self.pool {
             write!(f, " --pool {bytes}")?;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use nearpm::{Engine, Error, Pool, PoolOptions, Problem, Statistics};
+use nearpm::{Durability, Engine, Error, Pool, PoolOptions, Problem, Statistics};
 use nearpm_driver::{Card, CardError, Posting};
 use nearpm_sim::host::{Cut, Event, Parameters};
 use nearpm_sim::machine::until_power_cut;
@@ -37,6 +37,8 @@ pub struct Job {
     strikes: Vec<Strike>,
     seed: u64,
     epoch: usize,
+    /// What commits wait for.
+    commits: Durability,
     /// Every cut is to come, behind the last operation at the latest.
     insists: bool,
 }
@@ -79,13 +81,14 @@ impl Job {
                 "{} operations, {}, {}{by}, seed {}",
                 grouped(arguments.ops as u64),
                 arguments.mechanism.name(),
-                card.name(),
+                card.named_with(arguments.memory_ports),
                 arguments.seed
             ),
             operations: arguments.operations(),
             strikes: arguments.power_cut.strikes(arguments.ops, arguments.seed),
             seed: arguments.seed,
             epoch: arguments.epoch as usize,
+            commits: arguments.durability(),
             insists: false,
         }
     }
@@ -303,7 +306,7 @@ impl Life<'_> {
         let ns = self.rig.now_ns() - start_ns;
         let Known { acknowledged, started } = self.known.get();
         self.during.set(During::Check);
-        let kept = check::prefix::<M>(pool, &self.job.operations, acknowledged, started)
+        let kept = check::prefix::<M>(pool, &self.job.operations, acknowledged, started, self.job.commits)
             .context("CRASH CONSISTENCY IS VIOLATED")?;
         self.known.set(Known { acknowledged: kept, started: kept });
         self.after.set(After::Recovered(Recovered { kept, recovery: pool.recovery(), ns: Some(ns) }));

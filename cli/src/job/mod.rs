@@ -8,12 +8,15 @@ mod without;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::ops::{self, Op};
 use nearpm_workloads::{BTree, HashMap, Value};
 
-pub use arguments::{CardChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload};
+pub use arguments::{
+    CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload,
+};
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
@@ -27,11 +30,13 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         CardChoice::Model => Some(CardKind::Model),
         CardChoice::Rtl => Some(CardKind::Rtl),
     };
+    let fits = kind.is_some() || arguments.memory_ports == MemoryPorts::One;
+    ensure!(fits, "without a card there are no memory ports");
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
         (None, Workload::Hashmap) => without::run::<HashMap>(arguments),
-        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards()?).run::<BTree>(),
-        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards()?).run::<HashMap>(),
+        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<BTree>(),
+        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<HashMap>(),
     }?;
     print!("{report}");
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());

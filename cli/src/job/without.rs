@@ -90,8 +90,8 @@ fn after_the_cut<M: Map>(arguments: &RunArguments, left: Left, bar: &ProgressBar
         .pool_options(Engine::Cpu)
         .open_in(Box::new(TestMemory::from_image(image)))
         .context("the pool that the power cut left does not open")?;
-    let kept =
-        check::prefix::<M>(&pool, &operations, acknowledged, started).context("CRASH CONSISTENCY IS VIOLATED")?;
+    let kept = check::prefix::<M>(&pool, &operations, acknowledged, started, arguments.durability())
+        .context("CRASH CONSISTENCY IS VIOLATED")?;
     let after = After::Recovered(Recovered { kept, recovery: pool.recovery(), ns: None });
     let map = match pool.root()? {
         0 => run::create::<M>(&pool)?,

@@ -63,6 +63,11 @@ impl PciFunction for MockCard {
         Ok(())
     }
 
+    /// One boot, as long as anybody knows.
+    fn host_boot(&self) -> Option<u64> {
+        None
+    }
+
     fn now_ns(&self) -> u64 {
         self.lock().now_ns
     }

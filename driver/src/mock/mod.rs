@@ -39,6 +39,8 @@ pub struct MockOptions {
     pub evict_one_in: u64,
     /// Value of the state register after power-up.
     pub state: u32,
+    /// Firmware loads that find the card not idle, as where the processor loads ahead of time.
+    pub busy_loads: u32,
     /// Power fails after so many host accesses.
     pub cut_after: Option<u64>,
     /// Seed of everything that is random.
@@ -53,6 +55,7 @@ impl Default for MockOptions {
             completion_records: true,
             evict_one_in: 5,
             state: state::OPEN,
+            busy_loads: 0,
             cut_after: None,
             seed: 1,
         }
@@ -259,6 +262,12 @@ impl MockCard {
     /// Commands that were carried out, in the order of their execution.
     pub fn executed(&self) -> Vec<Command> {
         self.lock().executed.clone()
+    }
+
+    /// Carries out everything that was accepted.
+    pub fn finish_commands(&self) {
+        let mut state = self.lock();
+        while state.execute_one() {}
     }
 
     /// Makes a register bit of the identity wrong, for tests of refusal.

@@ -1,6 +1,7 @@
 //! The register block, firmware loading and reset.
 
 use nearpm_interface::INTERFACE_VERSION;
+use nearpm_interface::completion::PageStatus;
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_MAGIC};
 use nearpm_interface::geometry::{COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE};
 use nearpm_interface::registers::{self as reg, capability, control, firmware_status, state};
@@ -25,6 +26,12 @@ impl State {
             reg::MAPPED => (1 << self.mappings.len()) - 1,
             _ => 0,
         }
+    }
+
+    /// The status line of a page.
+    pub(super) fn page_status(&self, page: usize) -> PageStatus {
+        let latched = self.mappings.iter().enumerate().map(|(i, m)| u16::from(m.latched) << i).sum();
+        PageStatus { latched, ..self.pages[page].status }
     }
 
     pub(super) fn set_register(&mut self, offset: u32, value: u32) {
@@ -53,6 +60,11 @@ impl State {
     }
 
     pub(super) fn load_firmware(&mut self, slot: u32) {
+        if self.options.busy_loads > 0 {
+            self.options.busy_loads -= 1;
+            self.firmware_status = firmware_status::NOT_IDLE;
+            return;
+        }
         let start = FIRMWARE_BASE as usize + slot as usize * FIRMWARE_SLOT_BYTES as usize;
         let image = &self.medium[start..start + IMAGE_BYTES];
         let head: &[u8; LINE] = image[..LINE].try_into().expect("an image has a head");

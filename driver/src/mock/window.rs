@@ -37,7 +37,7 @@ impl Mapping for Window {
             REGISTER_BAR => data.copy_from_slice(&state.register(address as u32).to_le_bytes()),
             COMMAND_BAR => {
                 while state.travel_one() {}
-                let status = state.pages[address as usize / COMMAND_PAGE_BYTES].status.to_bytes();
+                let status = state.page_status(address as usize / COMMAND_PAGE_BYTES).to_bytes();
                 data.copy_from_slice(&status[..data.len()]);
             }
             _ if self.caching == Caching::WriteBack => {

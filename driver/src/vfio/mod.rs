@@ -96,6 +96,15 @@ impl VfioFunction {
     }
 }
 
+/// Where Linux tells the identifier of this boot, a random UUID (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The first 48 bits of a UUID.
+fn boot_number(uuid: &str) -> Option<u64> {
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    if digits.len() < 12 { None } else { u64::from_str_radix(&digits, 16).ok() }
+}
+
 impl PciFunction for VfioFunction {
     fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
         self.device.config().read_bytes(offset.into(), data).map_err(self.system("read configuration space"))
@@ -155,6 +164,10 @@ impl PciFunction for VfioFunction {
         })
     }
 
+    fn host_boot(&self) -> Option<u64> {
+        boot_number(&std::fs::read_to_string(BOOT_ID).ok()?)
+    }
+
     fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -170,6 +183,12 @@ impl PciFunction for VfioFunction {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_is_named_by_the_first_48_bits_of_its_identifier() {
+        assert_eq!(boot_number("12345678-9abc-4def-8000-000000000000\n"), Some(0x1234_5678_9abc));
+        assert_eq!(boot_number(""), None);
+    }
 
     #[test]
     fn an_address_without_a_device_is_refused() {

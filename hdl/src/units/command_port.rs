@@ -68,6 +68,8 @@ pub struct CommandPort {
     pub host_writes_pending: Signal<In, Bit>,
     /// Order number of the last numbered item.
     pub order: Signal<In, Bits<64>>,
+    /// Mapping entries that are latched, a bit each.
+    pub latched: Signal<In, Bits<16>>,
     /// Pulse: a full slot was dropped for its checksum.
     pub ev_dropped: Signal<Out, Bit>,
     /// Pulse: a command is accepted.
@@ -162,6 +164,7 @@ impl Default for CommandPort {
             host_takes: Default::default(),
             host_writes_pending: Default::default(),
             order: Default::default(),
+            latched: Default::default(),
             ev_dropped: Default::default(),
             accepted_valid: Default::default(),
             accepted_page: Default::default(),
@@ -433,6 +436,7 @@ impl Logic for CommandPort {
         // Reads answer the status line of their page.
         self.counts.read_page.next = self.s.araddr.val().get_bits::<2>(12);
         self.counts.order.next = self.order.val();
+        self.counts.latched.next = self.latched.val();
         self.takes_read.next = self.s.arvalid.val()
             & !self.reading.q.val()
             & !self.working.val()
@@ -497,6 +501,7 @@ crate::dut_ports!(CommandPort {
     host_takes,
     host_writes_pending,
     order,
+    latched,
     ev_dropped,
     accepted_valid,
     accepted_page,

@@ -9,7 +9,8 @@ use rust_hdl::prelude::*;
 /// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
 /// a retirement; one cycle after the event. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
 /// column is cleared in the rows of commands and stays in those of host lines until it is let go; a host line that waits for one, or
-/// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later.
+/// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later. A command
+/// that waits for a kept line is blocked: it would wait as long.
 #[derive(LogicBlock)]
 pub struct DependencyMatrix {
     /// Rising edge.
@@ -44,12 +45,16 @@ pub struct DependencyMatrix {
     pub retire_read_valid: Signal<In, Bit>,
     /// Which.
     pub retire_read: Signal<In, Bits<6>>,
+    /// Held stores that stay until what holds them is let go, a bit each.
+    pub kept_lines: Signal<In, Bits<64>>,
     /// Complete rows without a bit: commands.
     pub ready_slots: Signal<Out, Bits<32>>,
     /// Complete rows without a bit: host lines.
     pub ready_lines: Signal<Out, Bits<64>>,
     /// Complete rows that wait for a failed slot, directly or through other items: host lines.
     pub held_lines: Signal<Out, Bits<64>>,
+    /// Complete rows that wait for a kept line: commands.
+    pub blocked_slots: Signal<Out, Bits<32>>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a command.
     pub held_command: Signal<Out, Bit>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a host access.
@@ -59,6 +64,7 @@ pub struct DependencyMatrix {
     _ready: u128,
     _failed: u64,
     _held: u128,
+    _blocked: u32,
     _any: bool,
     /// What was set in the cycle before: with bits, completely, by a command.
     _set: Option<(bool, bool, bool)>,
@@ -83,9 +89,11 @@ impl Default for DependencyMatrix {
             retire_write: Default::default(),
             retire_read_valid: Default::default(),
             retire_read: Default::default(),
+            kept_lines: Default::default(),
             ready_slots: Default::default(),
             ready_lines: Default::default(),
             held_lines: Default::default(),
+            blocked_slots: Default::default(),
             held_command: Default::default(),
             held_host: Default::default(),
             _rows: Box::new([0; ITEMS]),
@@ -93,6 +101,7 @@ impl Default for DependencyMatrix {
             _ready: 0,
             _failed: 0,
             _held: 0,
+            _blocked: 0,
             _any: false,
             _set: None,
         }
@@ -117,6 +126,13 @@ impl DependencyMatrix {
         (0..ITEMS).filter(waits).fold(0, |mask, row| mask | 1 << row)
     }
 
+    /// Commands that wait for a kept line.
+    fn blocked(&self) -> u32 {
+        let kept = u128::from(self.kept_lines.val().to_u64()) << REQUEST_SLOTS;
+        let waits = |slot: &usize| self._complete >> slot & 1 == 1 && self._rows[*slot] & kept != 0;
+        (0..REQUEST_SLOTS).filter(waits).fold(0, |mask, slot| mask | 1 << slot)
+    }
+
     fn edge(&mut self) {
         let (commands, hosts) = self.cleared();
         let clear_of = |row: usize| if row < REQUEST_SLOTS { commands } else { hosts };
@@ -125,6 +141,7 @@ impl DependencyMatrix {
         let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
         self._ready = ready;
         self._held = if self._held | u128::from(self._failed) == 0 { 0 } else { self.held(hosts) };
+        self._blocked = self.blocked();
         self._failed &= !self.let_go.val().to_u64();
         if self.retire_slot_valid.val() && self.retire_failed.val() {
             self._failed |= 1 << self.retire_slot.val().index();
@@ -155,10 +172,11 @@ impl DependencyMatrix {
             self._complete &= !(1 << row);
             self._ready &= !(1 << row);
             self._held &= !(1 << row);
+            self._blocked &= !(1u128 << row) as u32;
         }
         if self.reset.val() {
             (self._complete, self._ready, self._any, self._set) = (0, 0, false, None);
-            (self._failed, self._held) = (0, 0);
+            (self._failed, self._held, self._blocked) = (0, 0, 0);
         }
     }
 }
@@ -176,12 +194,14 @@ impl Logic for DependencyMatrix {
         self.ready_slots.next = ((self._ready & u128::from(u32::MAX)) as u64).into();
         self.ready_lines.next = ((self._ready >> REQUEST_SLOTS) as u64).into();
         self.held_lines.next = ((self._held >> REQUEST_SLOTS) as u64).into();
+        self.blocked_slots.next = u64::from(self._blocked).into();
     }
 
     fn connect(&mut self) {
         self.ready_slots.connect();
         self.ready_lines.connect();
         self.held_lines.connect();
+        self.blocked_slots.connect();
         self.held_command.connect();
         self.held_host.connect();
     }
@@ -191,11 +211,11 @@ impl Logic for DependencyMatrix {
         Verilog::Custom(format!(
             "reg [{top}:0] rows [0:{top}];\n\
              reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
-             reg [{ls}:0] failed; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
+             reg [{ls}:0] failed; reg [{ls}:0] blocked; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
              integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; waits = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
              always @(*) begin\n\
              \x20   hosts = {{ {lines}'d0, let_go}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
@@ -210,6 +230,7 @@ impl Logic for DependencyMatrix {
              \x20   held = set_now & ((|mine_now) | any);\n\
              \x20   blockers = (waits | {{ {lines}'d0, failed}}) & ~hosts;\n\
              \x20   held_lines = waits[{top}:{slots}];\n\
+             \x20   blocked_slots = blocked;\n\
              \x20   ready_slots = ready[{ls}:0];\n\
              \x20   ready_lines = ready[{top}:{slots}];\n\
              end\n\
@@ -219,6 +240,7 @@ impl Logic for DependencyMatrix {
              \x20   if (|failed | (|waits)) begin\n\
              \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers));\n\
              \x20   end\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1) blocked[i] <= complete[i] & (|(rows[i][{top}:{slots}] & kept_lines));\n\
              \x20   failed <= failed & ~let_go;\n\
              \x20   if (retire_slot_valid & retire_failed) failed[retire_slot] <= 1'b1;\n\
              \x20   if (clears) begin\n\
@@ -235,10 +257,11 @@ impl Logic for DependencyMatrix {
              \x20           if (set_row == i[6:0]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
              \x20       if (set_end) complete[set_row] <= 1'b1;\n\
              \x20   end\n\
-             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; waits[enter_row] <= 1'b0; end\n\
-             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; failed <= 0; waits <= 0; end\n\
+             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; waits[enter_row] <= 1'b0; if (enter_row < 7'd{slots}) blocked[enter_row[{sb}:0]] <= 1'b0; end\n\
+             \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; failed <= 0; blocked <= 0; waits <= 0; end\n\
              end\n",
             ls = slots - 1,
+            sb = slots.ilog2() - 1,
             n = ITEMS,
             waits = (0..ITEMS).rev().map(|i| format!("|rows[{i}]")).collect::<Vec<_>>().join(", "),
         ))
@@ -246,7 +269,11 @@ impl Logic for DependencyMatrix {
 
     fn timing(&self) -> Vec<TimingInfo> {
         let inputs = ["reset", "enter_valid", "set_valid", "retire_slot_valid", "retire_write_valid"];
-        crate::cells::clocked("dependency_matrix", &inputs, &["ready_slots", "ready_lines", "held_lines"])
+        crate::cells::clocked(
+            "dependency_matrix",
+            &inputs,
+            &["ready_slots", "ready_lines", "held_lines", "blocked_slots"],
+        )
     }
 }
 
@@ -263,6 +290,7 @@ crate::dut_ports!(DependencyMatrix {
     retire_slot,
     retire_failed,
     let_go,
+    kept_lines,
     retire_write_valid,
     retire_write,
     retire_read_valid,
@@ -270,6 +298,7 @@ crate::dut_ports!(DependencyMatrix {
     ready_slots,
     ready_lines,
     held_lines,
+    blocked_slots,
     held_command,
     held_host,
 });

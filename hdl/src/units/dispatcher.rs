@@ -9,8 +9,8 @@ use rust_hdl::prelude::*;
 /// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
 ///
 /// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
-/// without being issued, but for unmap. A log that fails latches its entry; it, and a log that retires as Latched, keeps its slot
-/// until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
+/// without being issued, but for unmap. So does a blocked one, which would wait for an unmap: it latches its own entry. A log that fails
+/// latches its entry; it, a log that retires as Latched, and what was blocked keep their slots until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
 /// where a unit has room, one every three cycles; a command retires two cycles after it is done, one every three cycles.
 #[derive(LogicBlock)]
 pub struct Dispatcher {
@@ -26,7 +26,7 @@ pub struct Dispatcher {
     pub quiet: Signal<Out, Bit>,
     /// No slot is live.
     pub empty: Signal<Out, Bit>,
-    /// No slot becomes free before an unmap: every one holds a failed log; or, for 2048 cycles, a failed log or what waits for one.
+    /// No slot becomes free before an unmap: every one holds a failed log, or what was blocked.
     pub slots_lost: Signal<Out, Bit>,
     /// Live slots, a bit each.
     pub live: Signal<Out, Bits<32>>,
@@ -39,6 +39,8 @@ pub struct Dispatcher {
     pub enter_valid: Signal<In, Bit>,
     /// Slots whose dependencies are gone, a bit each.
     pub ready: Signal<In, Bits<32>>,
+    /// Slots that wait for a store that a failed log holds, a bit each.
+    pub blocked: Signal<In, Bits<32>>,
     /// Failed slots that are let go, a bit each.
     pub let_go: Signal<In, Bits<32>>,
 
@@ -88,7 +90,7 @@ pub struct Dispatcher {
     pub retire_ticket: Signal<In, Ticket>,
     /// Pulse: it retires.
     pub retire_valid: Signal<Out, Bit>,
-    /// It is a log that failed or was refused: its slot stays.
+    /// It is a log that failed or was refused, or was blocked: its slot stays.
     pub retire_failed: Signal<Out, Bit>,
     /// Its mapping entry's committed transaction rises.
     pub commit_valid: Signal<Out, Bit>,
@@ -122,9 +124,6 @@ pub struct Dispatcher {
     alive: Register<Bits<32>>,
     issued: Register<Bits<32>>,
     failed: Register<Bits<32>>,
-    may_move: Signal<Local, Bits<32>>,
-    stuck: DFF<Bit>,
-    stuck_for: Register<Bits<12>>,
     enter_mask: Signal<Local, Bits<32>>,
     pick_mask: Signal<Local, Bits<32>>,
     retire_mask: Signal<Local, Bits<32>>,
@@ -136,6 +135,7 @@ pub struct Dispatcher {
     pick: RoundRobin<32, 5>,
     picked: DFF<Bit>,
     picked_slot: DFF<Bits<5>>,
+    picked_blocked: DFF<Bit>,
     /// What is picked may be issued, or retires as Latched; as of the cycle before.
     goes: DFF<Bit>,
     halts: DFF<Bit>,
@@ -150,6 +150,7 @@ pub struct Dispatcher {
     status: DFF<Bits<8>>,
     /// The ticket of what retires was read.
     known: DFF<Bit>,
+    refuses: DFF<Bit>,
     ticket: DFF<Ticket>,
     ticket_now: Signal<Local, Ticket>,
     fires: Signal<Local, Bit>,
@@ -165,8 +166,6 @@ pub struct Dispatcher {
     steps: RoundRobin<4, 2>,
     step_asks: Gather<4>,
     one: Constant<Bits<32>>,
-    one12: Constant<Bits<12>>,
-    zero12: Constant<Bits<12>>,
     none: Constant<Bits<32>>,
     all_slots: Constant<Bits<32>>,
     latched_status: Constant<Bits<8>>,
@@ -188,6 +187,7 @@ impl Default for Dispatcher {
             slot_index: Default::default(),
             enter_valid: Default::default(),
             ready: Default::default(),
+            blocked: Default::default(),
             let_go: Default::default(),
             issue_slot: Default::default(),
             issue_ticket: Default::default(),
@@ -229,9 +229,6 @@ impl Default for Dispatcher {
             alive: Register::new(0.into()),
             issued: Register::new(0.into()),
             failed: Register::new(0.into()),
-            may_move: Default::default(),
-            stuck: Default::default(),
-            stuck_for: Register::new(0.into()),
             enter_mask: Default::default(),
             pick_mask: Default::default(),
             retire_mask: Default::default(),
@@ -242,6 +239,7 @@ impl Default for Dispatcher {
             pick: Default::default(),
             picked: Default::default(),
             picked_slot: Default::default(),
+            picked_blocked: Default::default(),
             goes: Default::default(),
             halts: Default::default(),
             leaves: Default::default(),
@@ -254,6 +252,7 @@ impl Default for Dispatcher {
             slot: Default::default(),
             status: Default::default(),
             known: Default::default(),
+            refuses: Default::default(),
             ticket: Default::default(),
             ticket_now: Default::default(),
             fires: Default::default(),
@@ -269,8 +268,6 @@ impl Default for Dispatcher {
             steps: Default::default(),
             step_asks: Default::default(),
             one: Constant::new(1.into()),
-            one12: Constant::new(1.into()),
-            zero12: Constant::new(0.into()),
             none: Constant::new(0.into()),
             all_slots: Constant::new(Bits::<32>::mask()),
             latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
@@ -282,8 +279,22 @@ impl Default for Dispatcher {
 impl Logic for Dispatcher {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, picked, picked_slot, goes, halts, retiring, slot, status, known, ticket, stuck);
-        clock!(self, clock, alive, spare, spare_index, spare_mask, issued, failed, stuck_for, pick, units, done, steps);
+        dff_setup!(
+            self,
+            clock,
+            picked,
+            picked_slot,
+            goes,
+            halts,
+            retiring,
+            slot,
+            status,
+            known,
+            ticket,
+            picked_blocked,
+            refuses
+        );
+        clock!(self, clock, alive, spare, spare_index, spare_mask, issued, failed, pick, units, done, steps);
         self.alive.reset.next = self.reset.val();
         self.issued.reset.next = self.reset.val();
         self.failed.reset.next = self.reset.val();
@@ -295,21 +306,7 @@ impl Logic for Dispatcher {
         self.issued.enable.next = true;
         self.failed.enable.next = true;
         self.live.next = self.alive.q.val();
-        // A command that waits for a held store waits for the unmap too. What it waits for may also be a host access that is
-        // on its way to memory, so it counts only when nothing has moved for longer than that takes.
-        self.may_move.next = (self.issued.q.val() | self.ready.val()) & self.alive.q.val() & !self.failed.q.val();
-        self.stuck.d.next =
-            (self.alive.q.val() == self.all_slots.val()) & self.failed.q.val().any() & !self.may_move.val().any();
-        self.stuck_for.reset.next = self.reset.val();
-        self.stuck_for.enable.next = true;
-        self.stuck_for.d.next = self.zero12.val();
-        if self.stuck.q.val() {
-            self.stuck_for.d.next = self.stuck_for.q.val();
-            if !self.stuck_for.q.val().get_bit(11) {
-                self.stuck_for.d.next = self.stuck_for.q.val() + self.one12.val();
-            }
-        }
-        self.slots_lost.next = (self.failed.q.val() == self.all_slots.val()) | self.stuck_for.q.val().get_bit(11);
+        self.slots_lost.next = self.failed.q.val() == self.all_slots.val();
         self.empty.next = !self.alive.q.val().any();
 
         // What retires now; its fields come from the slot's ticket, which is read a cycle before.
@@ -325,13 +322,15 @@ impl Logic for Dispatcher {
         self.is_closing.next = self.closing.val() >> self.map.val();
         // A log that was accepted and is refused by the latch has logged as little as the one that failed.
         self.stays.next = self.fires.val()
-            & (self.began.val() | (self.status.q.val() == self.latched_status.val()))
-            & self.ticket_now.val().logs
+            & (((self.began.val() | (self.status.q.val() == self.latched_status.val())) & self.ticket_now.val().logs)
+                | self.refuses.q.val())
             & !self.is_closing.val().get_bit(0);
         self.retire_valid.next = self.fires.val();
         self.retire_failed.next = self.stays.val();
         self.commit_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().commits;
-        self.latch_valid.next = self.fires.val() & self.began.val() & self.ticket_now.val().logs;
+        // What comes behind a blocked command in its thread may rely on it, so that the thread ends there.
+        self.latch_valid.next =
+            self.fires.val() & ((self.began.val() & self.ticket_now.val().logs) | self.refuses.q.val());
         self.free_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().unmaps;
         self.retire_map.next = self.map.val();
         self.retire_txid.next = self.ticket_now.val().txid;
@@ -383,6 +382,7 @@ impl Logic for Dispatcher {
                 self.status.d.next = self.success.val();
             }
             self.stops.next = self.done.grant.val().get_bit(4);
+            self.refuses.d.next = self.done.grant.val().get_bit(4) & self.picked_blocked.q.val();
             for i in 0..4 {
                 if self.done.grant.val().get_bit(i) {
                     self.slot.d.next = self.done_slot[i].val();
@@ -391,13 +391,18 @@ impl Logic for Dispatcher {
                 }
             }
         }
-        self.pick.requests.next = self.ready.val() & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
+        self.pick.requests.next =
+            (self.ready.val() | self.blocked.val()) & self.alive.q.val() & !self.issued.q.val() & !self.failed.q.val();
         self.pick.take.next = false;
         self.pick_mask.next = self.none.val();
-        self.goes.d.next =
-            self.picked.q.val() & !self.redo.val() & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
-        self.halts.d.next =
-            self.picked.q.val() & (self.redo.val() | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
+        self.goes.d.next = self.picked.q.val()
+            & !self.redo.val()
+            & !self.picked_blocked.q.val()
+            & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+        self.halts.d.next = self.picked.q.val()
+            & (self.redo.val()
+                | self.picked_blocked.q.val()
+                | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
         if self.leaves.val() | self.stops.val() {
             self.picked.d.next = false;
             self.goes.d.next = false;
@@ -407,6 +412,8 @@ impl Logic for Dispatcher {
             self.pick.take.next = self.pick.any.val();
             self.picked.d.next = self.pick.any.val();
             self.picked_slot.d.next = self.pick.index.val();
+            // Decided here: what is ready stays so, and what is blocked may wait for other items too.
+            self.picked_blocked.d.next = !(self.pick.grant.val() & self.ready.val()).any();
             self.pick_mask.next = self.pick.grant.val();
         }
 
@@ -483,6 +490,7 @@ crate::dut_ports!(Dispatcher {
     slot_index,
     enter_valid,
     ready,
+    blocked,
     let_go,
     issue_slot,
     issue_ticket,

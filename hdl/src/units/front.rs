@@ -329,6 +329,7 @@ impl Logic for Front {
         self.command_port.stop.next = self.stop.val();
         self.command_port.clear.next = self.clear.val();
         self.command_port.order.next = self.ordering.order.val();
+        self.command_port.latched.next = self.address_map.latched.val();
         self.decoder.cmd_valid.next = self.command_port.cmd_valid.val() & !self.closed.val();
         self.decoder.cmd_data.next = self.command_port.cmd_data.val();
         self.decoder.cmd_page.next = self.command_port.cmd_page.val();
@@ -440,6 +441,7 @@ impl Logic for Front {
         self.matrix.retire_slot.next = self.dispatcher.retire_slot.val();
         self.matrix.retire_failed.next = self.dispatcher.retire_failed.val();
         self.matrix.let_go.next = self.ranges.let_go.val();
+        self.matrix.kept_lines.next = self.queue.kept_lines.val();
         self.matrix.retire_write_valid.next = self.queue.retw_valid.val();
         self.matrix.retire_write.next = self.queue.retw_index.val();
         self.matrix.retire_read_valid.next = self.queue.retr_valid.val();
@@ -462,6 +464,7 @@ impl Logic for Front {
         self.dispatcher.redo.next = self.redo.val();
         self.dispatcher.enter_valid.next = self.ordering.enter_slot.val();
         self.dispatcher.ready.next = self.matrix.ready_slots.val();
+        self.dispatcher.blocked.next = self.matrix.blocked_slots.val();
         self.dispatcher.let_go.next = self.ranges.let_go.val();
         self.dispatcher.issue_ticket.next = self.slots.issue_ticket.val();
         self.dispatcher.retire_ticket.next = self.slots.retire_ticket.val();

@@ -71,6 +71,8 @@ pub struct HostQueue {
     pub ready: Signal<In, Bits<64>>,
     /// Lines that only a later access of the host can make ready.
     pub held: Signal<In, Bits<64>>,
+    /// Held stores that are kept until what holds them is let go, a bit each.
+    pub kept_lines: Signal<Out, Bits<64>>,
     /// Request nothing new.
     pub quiesce: Signal<In, Bit>,
     /// Nothing is outstanding at the memory; data of loads may still wait for the host.
@@ -203,6 +205,7 @@ impl Default for HostQueue {
             ins_order: Default::default(),
             ready: Default::default(),
             held: Default::default(),
+            kept_lines: Default::default(),
             quiesce: Default::default(),
             quiet: Default::default(),
             empty: Default::default(),
@@ -551,6 +554,7 @@ impl Logic for HostQueue {
                 self.refusing.d.next = true;
             }
         }
+        self.kept_lines.next = self.kept.q.val();
         self.unkeeps.next = (self.kept.q.val() & self.leave_write.val()).any();
         self.kept.d.next = (self.kept.q.val() & !self.leave_write.val()) | self.keep_mask.val();
         self.kept_count.d.next = self.kept_count.q.val();
@@ -634,6 +638,7 @@ crate::dut_ports!(HostQueue {
     ins_order,
     ready,
     held,
+    kept_lines,
     quiesce,
     quiet,
     empty,

@@ -20,6 +20,7 @@ pub mod instruction;
 pub mod lanes;
 pub mod load_store_unit;
 pub mod memory_port;
+pub mod memory_split;
 pub mod metadata_generator;
 pub mod multi_device;
 pub mod nearpm_unit;

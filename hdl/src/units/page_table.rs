@@ -76,6 +76,8 @@ pub struct PageTable {
     pub dropped_page: Signal<In, Bits<2>>,
     /// Order number of the last numbered item.
     pub order: Signal<In, Bits<64>>,
+    /// Mapping entries that are latched, a bit each.
+    pub latched: Signal<In, Bits<16>>,
     /// Page whose line is wanted.
     pub read_page: Signal<In, Bits<2>>,
     /// `PageStatus`, combinationally.
@@ -116,7 +118,11 @@ impl Logic for PageTable {
         if self.clock.pos_edge() {
             self.edge();
         }
-        let page = PageStatus { order: self.order.val().to_u64(), ..self._pages[self.read_page.val().index()] };
+        let page = PageStatus {
+            order: self.order.val().to_u64(),
+            latched: self.latched.val().to_u64() as u16,
+            ..self._pages[self.read_page.val().index()]
+        };
         let bytes = page.to_bytes();
         let bits: [bool; 512] = std::array::from_fn(|i| bytes[i / 8] >> (i % 8) & 1 == 1);
         self.line.next = Bits::Long(bits.into());
@@ -144,6 +150,7 @@ impl Logic for PageTable {
         let (tag, tag_bits) = offset("last_bad_tag");
         let (status, status_bits) = offset("last_bad_status");
         let (order, order_bits) = offset("order");
+        let (latched, latched_bits) = offset("latched");
         Verilog::Custom(format!(
             "{declare}reg [31:0] tag [0:{last}];\nreg [7:0] status [0:{last}];\ninteger i;\n\
              initial for (i = 0; i <= {last}; i = i + 1) begin {start}tag[i] = 0; status[i] = 0; end\n\
@@ -151,6 +158,7 @@ impl Logic for PageTable {
              \x20   line[{tag} +: {tag_bits}] = tag[read_page];\n\
              \x20   line[{status} +: {status_bits}] = status[read_page];\n\
              \x20   line[{order} +: {order_bits}] = order;\n\
+             \x20   line[{latched} +: {latched_bits}] = latched;\n\
              end\n\
              always @(posedge clock) begin\n{step}\
              \x20   if (refused_valid) begin tag[refused_page] <= refused_tag; status[refused_page] <= refused_status; end\n\
@@ -184,6 +192,7 @@ crate::dut_ports!(PageTable {
     dropped_valid,
     dropped_page,
     order,
+    latched,
     read_page,
     line,
 });

@@ -12,6 +12,7 @@ use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
 use nearpm_interface::geometry::{FIRMWARE_BASE, LINE, SAVE_BASE};
+use nearpm_interface::memory_ports::INTERLEAVE;
 use nearpm_interface::registers;
 use nearpm_interface::save::{ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, firmware_word};
 use nearpm_verilate::{Instance, Library, Port, Source};
@@ -376,7 +377,8 @@ impl Card {
         let value = |what: &str| self.value(&format!("m_axi_mem0_{channel}{what}"));
         assert_eq!((value("size"), value("burst"), value("addr") % 64), (6, 1, 0));
         let (line, beats) = (value("addr") / 64, value("len") + 1);
-        assert!(line % 64 + beats <= 64, "a burst crosses 4 KiB");
+        let piece = INTERLEAVE / LINE as u64;
+        assert!(line % piece + beats <= piece, "a burst leaves what lies behind one memory port");
         assert!((line + beats) * 64 <= PM_BYTES, "a burst leaves the memory");
         (line, beats)
     }

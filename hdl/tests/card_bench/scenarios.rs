@@ -303,19 +303,52 @@ pub fn accepted_work_survives_a_power_cut_at_any_moment(cards: &Cards) {
     assert!(longest > 3, "some cut left {longest} items at most");
 }
 
-pub fn a_replay_that_is_cut_again_and_again_ends_in_the_same_memory(cards: &Cards) {
+/// Distance of the writes of a replay at which it is cut: less than an item has, so that cuts fall inside and behind each.
+const WRITES_APART: usize = 7;
+
+/// The memory of a card that was cut in its work; the cycles at which an unbroken replay of it has lines answered; and what memory is then.
+fn cut_in_work(cards: &Cards, seed: u64) -> (Vec<u8>, Vec<u64>, Vec<u8>) {
     let mut card = mapped(cards, 6);
     filled(&mut card);
     work(&mut card);
     let (saved, done) = card.power_fail(100_000);
     assert!(done);
+    let mut card = cards.power_up(saved.clone(), seed);
+    card.wait_for_state(state::OPEN);
+    let mut writes: Vec<u64> = card.durable_at.values().copied().collect();
+    writes.sort_unstable();
+    (saved, writes, card.memory)
+}
+
+pub fn an_item_is_counted_only_when_it_is_durable(cards: &Cards) {
+    const SEED: u64 = 21;
+    let (saved, writes, replayed) = cut_in_work(cards, SEED);
+    assert!(writes.len() > 10 * WRITES_APART, "the replay writes {} lines", writes.len());
+    let mut resumed = 0;
+    for &at in writes.iter().step_by(WRITES_APART) {
+        let mut card = cards.power_up(saved.clone(), SEED);
+        while card.now < at {
+            card.step();
+        }
+        let (memory, _) = card.power_fail(0);
+        let mut card = cards.power_up(memory, at);
+        card.wait_for_state(state::OPEN);
+        resumed += u32::from(card.read_register(registers::REPLAYED) > 0);
+        let whole = pool(&card.memory, 0) == pool(&replayed, 0);
+        assert!(whole, "the replay that was cut at cycle {at} had counted what was not durable");
+    }
+    assert!(resumed > 10, "only {resumed} cuts left something to replay");
+}
+
+pub fn a_replay_that_is_cut_again_and_again_ends_in_the_same_memory(cards: &Cards) {
+    let (saved, writes, _) = cut_in_work(cards, 0);
     for step in [40u64, 131, 400, 997] {
         let mut memory = saved.clone();
         let mut cuts = 0;
         for seed in 0.. {
             let mut card = cards.power_up(memory, seed);
             let mut open = false;
-            for _ in 0..2000 + step * (seed + 1) {
+            for _ in 0..writes[0] + step * (seed + 1) {
                 card.step();
                 open = open || card.get("save_done") != 0;
             }

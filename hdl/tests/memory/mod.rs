@@ -1,4 +1,4 @@
-//! A behavioural AXI memory behind the ports `m$*` of a unit.
+//! A behavioural AXI memory behind the ports `m$*` of a unit, or behind one of two.
 
 use nearpm_hdl::dut::{Dut, PortId, Value};
 use nearpm_interface::geometry::{LINE, LINE_U64};
@@ -13,15 +13,15 @@ macro_rules! pins {
     ($($name:ident),+ $(,)?) => {
         struct Pins { $($name: PortId),+ }
         impl Pins {
-            fn new(dut: &dyn Dut) -> Self {
-                Self { $($name: dut.port(concat!("m$", stringify!($name)))),+ }
+            fn new(dut: &dyn Dut, bus: &str) -> Self {
+                Self { $($name: dut.port(&format!("{bus}${}", stringify!($name)))),+ }
             }
         }
     };
 }
 pins!(
-    awid, awaddr, awlen, awvalid, awready, wdata, wstrb, wlast, wvalid, wready, bid, bresp, bvalid, arid, araddr,
-    arlen, arvalid, arready, rid, rdata, rresp, rlast, rvalid,
+    awid, awaddr, awlen, awvalid, awready, wdata, wstrb, wlast, wvalid, wready, bid, bresp, bvalid, bready, arid,
+    araddr, arlen, arvalid, arready, rid, rdata, rresp, rlast, rvalid, rready,
 );
 
 /// A burst under way.
@@ -52,6 +52,11 @@ pub struct Memory {
     read_cycles: u64,
     write_cycles: u64,
     present_read: Option<usize>,
+    /// The present read's next beat is offered and not taken.
+    beat_waits: bool,
+    present_answer: Option<usize>,
+    /// The device line of a line behind this port.
+    device_line: Box<dyn Fn(u64) -> u64>,
     /// Lines that cannot be read.
     pub bad_reads: BTreeSet<u64>,
     /// Lines that cannot be written.
@@ -66,8 +71,13 @@ pub struct Memory {
 #[allow(dead_code)]
 impl Memory {
     pub fn new(dut: &dyn Dut, seed: u64) -> Self {
+        Self::behind(dut, "m", seed, |line| line)
+    }
+
+    /// What lies behind one port, whose lines are these of the device.
+    pub fn behind(dut: &dyn Dut, bus: &str, seed: u64, device_line: impl Fn(u64) -> u64 + 'static) -> Self {
         Self {
-            pins: Pins::new(dut),
+            pins: Pins::new(dut, bus),
             rng: ChaCha8Rng::seed_from_u64(seed ^ 0x006d_656d),
             lines: BTreeMap::new(),
             reads: VecDeque::new(),
@@ -78,6 +88,9 @@ impl Memory {
             read_cycles: 20,
             write_cycles: 10,
             present_read: None,
+            beat_waits: false,
+            present_answer: None,
+            device_line: Box::new(device_line),
             bad_reads: BTreeSet::new(),
             bad_writes: BTreeSet::new(),
             log: Vec::new(),
@@ -121,6 +134,11 @@ impl Memory {
         self.writing.iter().chain(&self.answers).any(touches)
     }
 
+    /// Whether a write with this identifier is not answered.
+    pub fn owes(&self, id: u64) -> bool {
+        self.writing.iter().chain(&self.answers).any(|burst| burst.id == id)
+    }
+
     pub fn idle(&self) -> bool {
         self.reads.is_empty() && self.writing.is_empty() && self.answers.is_empty()
     }
@@ -152,11 +170,12 @@ impl Memory {
     /// What the memory does in a cycle, up to its end: all inputs of the unit that belong to it are set.
     pub fn act(&mut self, dut: &mut dyn Dut) {
         let high = |dut: &mut dyn Dut, pin| dut.read(pin).bit(0);
-        // Answers. An offered beat stays until it is taken; the unit is always ready.
-        if self.present_read.is_none_or(|i| self.reads[i].at == 0) {
+        // Answers. What is offered stays until it is taken.
+        if !self.beat_waits && self.present_read.is_none_or(|i| self.reads[i].at == 0) {
             self.present_read = if self.go() { self.pick(true) } else { None };
         }
-        let offer = self.present_read.is_some() && (self.reads[self.present_read.unwrap()].at == 0 || self.go());
+        let offer = self.present_read.is_some()
+            && (self.beat_waits || self.reads[self.present_read.unwrap()].at == 0 || self.go());
         dut.write(self.pins.rvalid, offer.into());
         if offer {
             let burst = &self.reads[self.present_read.unwrap()];
@@ -166,7 +185,10 @@ impl Memory {
             dut.write(self.pins.rresp, (if self.bad_reads.contains(&line) { 2u64 } else { 0 }).into());
             dut.write(self.pins.rlast, (burst.at + 1 == burst.beats).into());
         }
-        let answer = if self.go() { self.pick(false) } else { None };
+        if self.present_answer.is_none() && self.go() {
+            self.present_answer = self.pick(false);
+        }
+        let answer = self.present_answer;
         dut.write(self.pins.bvalid, answer.is_some().into());
         if let Some(index) = answer {
             let burst = &self.answers[index];
@@ -178,17 +200,20 @@ impl Memory {
         let (ar, aw) = (self.go(), self.go());
         dut.write(self.pins.arready, ar.into());
         dut.write(self.pins.awready, aw.into());
+        let device_line = &self.device_line;
         let burst = |dut: &mut dyn Dut, id, addr, len, from| {
             let address = dut.read(addr).to_u64();
             assert_eq!(address % LINE_U64, 0);
             let burst = Burst {
                 id: dut.read(id).to_u64(),
-                line: address / LINE_U64,
+                line: device_line(address / LINE_U64),
                 beats: dut.read(len).to_u64() + 1,
                 at: 0,
                 from,
             };
             assert_eq!(burst.line / 64, (burst.line + burst.beats - 1) / 64, "a burst crosses 4 KiB");
+            let last = device_line(address / LINE_U64 + burst.beats - 1);
+            assert_eq!(last, burst.line + burst.beats - 1, "a burst leaves its piece of the memory");
             burst
         };
         if ar && high(dut, self.pins.arvalid) {
@@ -228,11 +253,15 @@ impl Memory {
                 self.answers.push_back(burst);
             }
         }
-        if let Some(index) = answer {
+        if let Some(index) = answer
+            && high(dut, self.pins.bready)
+        {
             self.answers.remove(index);
+            self.present_answer = None;
             self.log.push(("b", dut.cycles()));
         }
-        if offer {
+        self.beat_waits = offer && !high(dut, self.pins.rready);
+        if offer && !self.beat_waits {
             let index = self.present_read.unwrap();
             self.reads[index].at += 1;
             self.log.push(("r", dut.cycles()));

@@ -6,6 +6,7 @@ use super::{Edit, Place};
 use crate::card_bench::{Cards, scenarios as card};
 use crate::front_bench::scenarios as front;
 use crate::persistence_bench::scenarios as persistence;
+use crate::split_bench as split;
 use nearpm_hdl::dut::Dut;
 use nearpm_interface::command::Opcode;
 use nearpm_interface::firmware::{Descriptor, Instruction, descriptor};
@@ -18,6 +19,8 @@ pub enum Scenario {
     Front(&'static str, fn(&mut dyn Dut)),
     /// On persistence alone.
     Persistence(&'static str, fn(&mut dyn Dut)),
+    /// On the second port to memory alone.
+    Split(&'static str, fn(&mut dyn Dut)),
     /// On the whole card.
     Card(&'static str, fn(&Cards)),
 }
@@ -26,7 +29,7 @@ impl Scenario {
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Front(name, _) | Self::Persistence(name, _) | Self::Card(name, _) => name,
+            Self::Front(name, _) | Self::Persistence(name, _) | Self::Split(name, _) | Self::Card(name, _) => name,
         }
     }
 }
@@ -65,6 +68,11 @@ macro_rules! persistence {
     };
 }
 
+macro_rules! split {
+    ($name:ident) => {
+        Scenario::Split(stringify!($name), split::$name)
+    };
+}
 macro_rules! card {
     ($name:ident) => {
         Scenario::Card(stringify!($name), card::$name)
@@ -152,6 +160,13 @@ pub const FAULTS: &[Fault] = &[
         seen: "a commit passed the answers to a log",
     },
     Fault {
+        rule: "C1",
+        what: "two memory ports answer reads as data comes, not as the reads were asked",
+        plant: Plant::Hardware(&[at("split", &[Edit::Each("r_port", "~m$0$rvalid", 1)])]),
+        scenario: split!(a_line_a_cycle_each_way_and_no_port_starves),
+        seen: "comes with wrong data",
+    },
+    Fault {
         rule: "C2",
         what: "a store retires when the memory has its data, not when it has answered",
         plant: Plant::Hardware(&[at(
@@ -196,6 +211,20 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: card!(a_range_is_released_when_the_memory_has_answered),
         seen: "a log passed the answer to the store of its line",
+    },
+    Fault {
+        rule: "C2",
+        what: "the data of a write goes to the memory port of the newest address",
+        plant: Plant::Hardware(&[at("split", &[Edit::Each("target", "aw_place$port", 1)])]),
+        scenario: split!(random_bursts_reach_their_port_and_come_back_in_order),
+        seen: "wlast",
+    },
+    Fault {
+        rule: "C2",
+        what: "an answer that passes a memory port's queue is also kept in it",
+        plant: Plant::Hardware(&[at("split$lane$0", &[Edit::Last("b$write", "m$bvalid")])]),
+        scenario: split!(random_bursts_reach_their_port_and_come_back_in_order),
+        seen: "a write of that identifier is unanswered",
     },
     Fault {
         rule: "C3",
@@ -315,6 +344,16 @@ pub const FAULTS: &[Fault] = &[
         seen: "a store without its log",
     },
     Fault {
+        rule: "C5",
+        what: "the status line does not tell that a log has failed",
+        plant: Plant::Hardware(&[at(
+            "front$command_port$counts",
+            &[Edit::Text("line[208 +: 16] = latched", "line[208 +: 16] = FAULT ? 16'd0 : latched", 1)],
+        )]),
+        scenario: front!(a_failed_log_latches_holds_its_stores_and_refuses_the_commit),
+        seen: "the status line hides that a log has failed",
+    },
+    Fault {
         rule: "C6",
         what: "a log of the transaction that has just committed is taken",
         plant: Plant::Hardware(&[at(
@@ -426,6 +465,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: "C7",
+        what: "the replay counts an item before it is durable",
+        plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "1'b1")])]),
+        scenario: card!(an_item_is_counted_only_when_it_is_durable),
+        seen: "had counted what was not durable",
+    },
+    Fault {
+        rule: "C7",
         what: "the window is open during the replay",
         plant: Plant::Hardware(&[at(
             "persistence",
@@ -450,6 +496,13 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: persistence!(a_function_reset_drains_before_it_forgets),
         seen: "cleared before everything was done",
+    },
+    Fault {
+        rule: "C8",
+        what: "a function-level reset leaves half a command in its slot",
+        plant: Plant::Hardware(&[at("front$command_port", &[Edit::Each("forgets", "1'b0", 1)])]),
+        scenario: front!(a_reset_forgets_half_a_command),
+        seen: "half a command of before the reset",
     },
     Fault {
         rule: "C8",
@@ -494,6 +547,23 @@ pub const FAULTS: &[Fault] = &[
         )]),
         scenario: front!(a_command_needs_no_later_access_to_finish),
         seen: "a command waits for the host",
+    },
+    Fault {
+        rule: "C10",
+        what: "a command waits for a store that a failed log holds",
+        plant: Plant::Hardware(&[at(
+            "front$matrix",
+            &[Edit::Text("blocked[i] <= complete[i] &", "blocked[i] <= ~FAULT & complete[i] &", 1)],
+        )]),
+        scenario: front!(a_command_behind_a_held_store_is_refused_and_waits_for_nobody),
+        seen: "a command waits for the unmap",
+    },
+    Fault {
+        rule: "C10",
+        what: "a log that is refused for a held store does not latch its mapping",
+        plant: Plant::Hardware(&[at("front$dispatcher", &[Edit::Last("latch_valid", "latch_valid & ~refuses$q")])]),
+        scenario: front!(a_command_behind_a_held_store_is_refused_and_waits_for_nobody),
+        seen: "a commit behind a refused log",
     },
     Fault {
         rule: "C10",

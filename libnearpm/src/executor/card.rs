@@ -6,7 +6,8 @@
 //! - lines that a command writes are dropped from the cache before it is posted and again when it has
 //!   completed, and nobody loads or stores them in between. Log slots need no such care: the processor only ever stores
 //!   whole entries there, writes them back at once, and reads none without dropping it first;
-//! - durable means that the card's status, read behind the commit, counts it as accepted;
+//! - durable means that the card's status, read behind the commit, counts it as accepted, and shows no failed log of the pool: what such a
+//!   log covers may have been dropped after it was accepted;
 //! - on a card that does not order host accesses each command is waited for.
 
 use std::ops::Range;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::registers::Capabilities;
-use nearpm_driver::{Card, CardError, CommandError, CommandFailure, Ticket};
+use nearpm_driver::{Card, CardError, CommandError, CommandFailure, Latched, Ticket};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64};
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
@@ -38,6 +39,8 @@ pub(crate) struct CardExecutor {
     card: Arc<Card>,
     page: usize,
     pool: u32,
+    /// Bytes of the pool.
+    bytes: u64,
     thread: u16,
     /// Host accesses pass the card's ordering point.
     ordered: bool,
@@ -49,6 +52,8 @@ pub(crate) struct CardExecutor {
     unapplied: Option<Word>,
     /// Lines that were written behind the processor's cache since they were last dropped from it.
     behind_the_cache: IntervalSet,
+    /// See [`Executor::verifications`].
+    verifications: u64,
     mapped: bool,
 }
 
@@ -82,12 +87,14 @@ impl CardExecutor {
             card,
             page,
             pool: head.pool,
+            bytes: head.bytes,
             thread,
             ordered,
             asynchronous: None,
             waiting: Vec::new(),
             unapplied: None,
             behind_the_cache: IntervalSet::default(),
+            verifications: 0,
             mapped: true,
         }))
     }
@@ -120,20 +127,41 @@ impl CardExecutor {
         count(&medium.counters.completions, 1);
         let waited = self.card.wait(ticket);
         self.check()?;
-        waited.map_err(damage)
+        waited.map_err(|error| self.failed(error))
     }
 
-    fn read_back(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
+    /// Waits for a commit that is to be acknowledged, on a card that does not order host accesses.
+    fn wait_durable(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        let read_back = self.card.read_back(ticket);
+        self.verified(self.card.wait(ticket).and_then(|()| self.card.push(self.page)))
+    }
+
+    fn read_back(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
+        count(&medium.counters.completions, 1);
+        self.verified(self.card.read_back(ticket))
+    }
+
+    /// Success only where no log of the pool has failed. Of several failures that of a log comes first: it is why others were refused.
+    fn verified(&mut self, outcome: Result<Latched, CardError>) -> Result<(), Error> {
+        let latched = match &outcome {
+            Ok(latched) => *latched,
+            Err(_) => self.card.push(self.page)?,
+        };
+        self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?;
         self.check()?;
-        read_back.map_err(damage)
+        outcome.map_err(|error| self.failed(error))?;
+        self.verifications += 1;
+        Ok(())
+    }
+
+    fn failed(&self, error: CardError) -> Error {
+        Error::failed(error, self.bytes)
     }
 
     /// A failure of an earlier command of this lane that nobody waited for.
     fn check(&self) -> Result<(), Error> {
         match self.card.take_failure(self.page, self.pool, self.thread)? {
-            Some(failure) => Err(damage(failure.into())),
+            Some(failure) => Err(self.failed(failure.into())),
             None => Ok(()),
         }
     }
@@ -188,22 +216,6 @@ fn written_bytes(command: &Command) -> u64 {
     if command.opcode == Opcode::Switch as u8 { 8 } else { command.length.into() }
 }
 
-/// Names the range that a failed command leaves undefined.
-fn damage(error: CardError) -> Error {
-    let CardError::Command(failure) = &error else { return error.into() };
-    if !failure.error.had_side_effects() {
-        return error.into();
-    }
-    let command = failure.command;
-    let (offset, length) = match Opcode::from_code(command.opcode) {
-        // The card holds every store to what the log should have covered.
-        Some(Opcode::UndoLog | Opcode::Checkpoint) => (command.source, command.length.into()),
-        Some(Opcode::Commit | Opcode::Switch) => (command.destination, 8),
-        _ => (command.destination, command.length.into()),
-    };
-    Error::Damaged { offset, length, source: error }
-}
-
 impl Executor for CardExecutor {
     fn log(&mut self, medium: &Medium, entries: &[Entry], head: &EntryHead, dirty: bool) -> Result<(), Error> {
         if dirty {
@@ -238,7 +250,7 @@ impl Executor for CardExecutor {
         let ticket = self.post(medium, Opcode::Commit, Self::word_command(word), !self.ordered)?;
         if !self.ordered {
             self.asynchronous = None;
-            return self.wait(medium, ticket);
+            return self.wait_durable(medium, ticket);
         }
         match durability {
             Durability::Durable => {
@@ -366,6 +378,17 @@ impl Executor for CardExecutor {
             medium.invalidate(entry.offset, entry.length.into());
         }
         medium.fence()
+    }
+
+    fn verify(&mut self, drain: bool) -> Result<(), Error> {
+        if drain {
+            self.card.drain(self.page)?;
+        }
+        self.verified(self.card.push(self.page))
+    }
+
+    fn verifications(&self) -> u64 {
+        self.verifications
     }
 
     fn close(&mut self) -> Result<(), Error> {

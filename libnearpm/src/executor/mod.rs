@@ -86,6 +86,16 @@ pub(crate) trait Executor: Send {
     /// return these lines can be loaded and stored again.
     fn restore(&mut self, medium: &Medium, entries: &[Entry], txid: u64) -> Result<(), Error>;
 
+    /// Makes sure that no log of the pool has failed on the card, of whatever thread; with `drain`, also none of this executor's commands that are on
+    /// their way.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`] where one has.
+    fn verify(&mut self, drain: bool) -> Result<(), Error>;
+
+    /// How often that was made sure of, by [`Executor::verify`] or with the read-back of a commit.
+    fn verifications(&self) -> u64;
+
     /// Gives up what the executor holds on the card.
     fn close(&mut self) -> Result<(), Error>;
 }

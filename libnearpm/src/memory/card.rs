@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use nearpm_driver::Card;
 use nearpm_driver::pci::{Caching, Mapping, Work};
-use nearpm_driver::{Card, CardError};
 use nearpm_interface::geometry::LINE;
 
 use super::{Memory, check_range};
@@ -12,16 +12,24 @@ use crate::error::Error;
 /// A range of a card's persistent memory.
 pub struct CardMemory {
     card: Arc<Card>,
+    /// Pool that lies there.
+    pool: Option<u32>,
     window: Box<dyn Mapping>,
     bytes: u64,
 }
 
 impl CardMemory {
-    /// Maps `bytes` bytes at device address `base`.
-    pub fn map(card: Arc<Card>, base: u64, bytes: u64, caching: Caching) -> Result<CardMemory, Error> {
+    /// Maps `bytes` bytes at device address `base`, where the pool with the identifier `pool` lies.
+    pub fn map(
+        card: Arc<Card>,
+        pool: Option<u32>,
+        base: u64,
+        bytes: u64,
+        caching: Caching,
+    ) -> Result<CardMemory, Error> {
         let end = base.saturating_add(bytes);
         let window = card.window(base..end, caching)?;
-        Ok(CardMemory { card, window, bytes })
+        Ok(CardMemory { card, pool, window, bytes })
     }
 }
 
@@ -62,10 +70,15 @@ impl Memory for CardMemory {
     /// answers only when they are in its persistence domain.
     fn drain(&self) -> Result<(), Error> {
         self.window.fence();
-        Ok(self.card.push(0)?)
+        self.card.push(0)?;
+        Ok(())
     }
     fn alive(&self) -> Result<(), Error> {
-        if self.card.registers().is_present() { Ok(()) } else { Err(CardError::Gone.into()) }
+        // The status line tells both: that the card is there, and whether a log has failed. A load of what that holds back is
+        // answered with an error, which reads as all ones too.
+        let latched = self.card.push(0)?;
+        let verified = self.pool.map_or(Ok(()), |pool| self.card.verify_logs(pool, latched));
+        verified.map_err(|error| Error::failed(error, self.bytes))
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);

@@ -74,11 +74,11 @@ pub trait Memory: Send + Sync {
     }
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
-    /// Whether the memory still answers. One that has gone may read as all ones, so that
+    /// Whether the memory still answers. One that has gone, or that holds a line back, may read as all ones, so that
     /// this is asked when such a value was loaded.
     ///
     /// # Errors
-    /// The memory has gone.
+    /// The memory has gone, or [`Error::LogFailed`].
     fn alive(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -54,7 +54,7 @@ impl Directory {
     pub fn load(card: &Arc<Card>, location: &str) -> Result<Directory, Error> {
         let lock = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
         // Uncached: it is small, and nothing has to be written back or dropped.
-        let memory = CardMemory::map(card.clone(), DIRECTORY_BASE, DIRECTORY_BYTES, Caching::Uncached)?;
+        let memory = CardMemory::map(card.clone(), None, DIRECTORY_BASE, DIRECTORY_BYTES, Caching::Uncached)?;
         let mut directory = Directory {
             memory,
             location: location.to_owned(),

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hasher};
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
-    HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_MAGIC, POOL_VERSION, PoolHead,
-    RING_HEAD_BYTES,
+    HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_MAGIC, POOL_OPENED, POOL_VERSION,
+    PoolHead, RING_HEAD_BYTES,
 };
 use nearpm_interface::seal;
 
@@ -85,6 +85,7 @@ pub(crate) fn write(medium: &Medium, mut head: PoolHead) -> Result<PoolHead, Err
         medium.put_zeros(0, LINE as u64);
         medium.drain()?;
     }
+    medium.put_zeros(POOL_OPENED, 8);
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }

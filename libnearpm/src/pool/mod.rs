@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_driver::Card;
-use nearpm_interface::media::{PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
+use nearpm_interface::seal;
 
 use crate::alloc::Allocator;
 use crate::cards;
@@ -98,6 +99,25 @@ struct OnCard {
     _open: OpenOnCard,
 }
 
+impl OnCard {
+    /// Drops what a process that died on this boot of the host left in the processor's caches, and notes that the pool is open.
+    ///
+    /// Lines that commands wrote behind the caches may be there as they were before; lines that the process stored to may be dirty, and
+    /// would be evicted over what commands write later. Dropping a dirty line writes it back, which is right: no command has
+    /// written it since, because commands write only lines that were dropped before and not stored to until they were done.
+    fn drop_left_lines(&self, medium: &Medium, head: &PoolHead) -> Result<(), Error> {
+        let boot = self.card.function().host_boot().unwrap_or(0);
+        let word = medium.load_word(POOL_OPENED);
+        let elsewhere = seal::open_word(word).is_some_and(|then| then != 0 && boot != 0 && then != boot);
+        if word != 0 && !elsewhere {
+            medium.invalidate(head.ring(0), head.end() - head.ring(0));
+            medium.fence()?;
+        }
+        medium.put_word(POOL_OPENED, seal::seal_word(boot));
+        Ok(())
+    }
+}
+
 /// An open pool. Dropping it persists and closes it, and keeps errors to itself.
 pub struct Pool {
     inner: Mutex<Inner>,
@@ -152,7 +172,10 @@ impl PoolOptions {
         }
         let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
         let open = OpenOnCard::claim(&card, head.pool, location)?;
-        let memory = CardMemory::map(card.clone(), base, head.bytes, self.caching)?;
+        let memory = CardMemory::map(card.clone(), Some(head.pool), base, head.bytes, self.caching)?;
+        // Lines of a pool that was there before, of a process that died.
+        memory.invalidate(0, head.bytes);
+        memory.fence()?;
         let medium = Medium::new(Backing::Other(Box::new(memory)));
         let head = format::write(&medium, head)?;
         let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
@@ -179,7 +202,7 @@ impl PoolOptions {
                 let entry = directory.find(&pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
                 drop(directory);
                 let open = OpenOnCard::claim(&card, entry.id, location)?;
-                let memory = CardMemory::map(card.clone(), entry.base, entry.bytes, self.caching)?;
+                let memory = CardMemory::map(card.clone(), Some(entry.id), entry.base, entry.bytes, self.caching)?;
                 memory.invalidate(0, PAGE_BYTES);
                 memory.fence()?;
                 let medium = Medium::new(Backing::Other(Box::new(memory)));
@@ -292,6 +315,9 @@ impl Pool {
             other => other,
         };
         format::check_options(&options, &head).map_err(|p| p.at(location))?;
+        if let Some(on) = &on_card {
+            on.drop_left_lines(&medium, &head)?;
+        }
         let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
         let pages = Pages::load(&medium, head).map_err(named)?;
         let thread = head.lanes - 1;
@@ -301,7 +327,7 @@ impl Pool {
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
         let threads = BTreeMap::new();
-        let inner = Inner { cx, protocol, allocator, lanes, threads, poisoned: false, closed: false };
+        let inner = Inner { cx, protocol, allocator, lanes, threads, unflushed: false, poisoned: false, closed: false };
         Ok(Pool {
             inner: Mutex::new(inner),
             owner: AtomicUsize::new(0),
@@ -342,15 +368,18 @@ impl Pool {
         body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (mut inner, _owner) = self.lock()?;
-        let mut tx = Tx::begin(&mut inner);
-        let result = match body(&mut tx) {
-            Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
-            // The program's error is worth more than that of the rollback, which poisons the pool.
-            Err(error) => {
-                let _ = tx.rollback();
-                Err(error)
+        let result = {
+            let mut tx = Tx::begin(&mut inner);
+            match body(&mut tx) {
+                Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
+                // The program's error is worth more than that of the rollback, which poisons the pool.
+                Err(error) => {
+                    let _ = tx.rollback();
+                    Err(error)
+                }
             }
         };
+        inner.poison_after(&result);
         match result {
             Ok((value, acknowledged)) => {
                 count(&self.counters.transactions, 1);
@@ -372,12 +401,15 @@ impl Pool {
     }
 
     /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the epoch.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`] where the card has failed in a log of the pool, of whatever thread: nothing is acknowledged.
     pub fn persist(&self) -> Result<(), Error> {
         let (mut inner, _owner) = self.lock()?;
         let inner = &mut *inner;
         // An unwinding in the middle leaves the epoch half cut, as an error does.
         inner.poisoned = true;
-        let result = inner.protocol.persist(&mut inner.cx);
+        let result = inner.persist();
         inner.poisoned = result.is_err();
         result?;
         self.acknowledge(Acknowledged::All);
@@ -397,7 +429,8 @@ impl Pool {
     /// Persists and closes.
     ///
     /// # Errors
-    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened.
+    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened. [`Error::LogFailed`] where the card has failed in a
+    /// log of the pool since the last call that acknowledged something: every command is waited for.
     pub fn close(self) -> Result<(), Error> {
         self.shut()
     }
@@ -410,14 +443,18 @@ impl Pool {
         }
         // While the stack unwinds nobody knows how far the protocol got; what was acknowledged is durable without it.
         let unfinished = inner.poisoned || std::thread::panicking();
-        let finished = if unfinished { Err(Error::Poisoned) } else { inner.protocol.finish(&mut inner.cx) };
+        let finished = if unfinished { Err(Error::Poisoned) } else { inner.finish() };
         let mut closed = inner.cx.lane.executor.close();
         for thread in inner.threads.values_mut() {
             closed = closed.and(thread.close(&inner.cx.medium));
         }
         finished?;
         self.acknowledge(Acknowledged::All);
-        closed
+        closed?;
+        if self.on_card.is_some() && !inner.unflushed {
+            inner.cx.medium.put_word(POOL_OPENED, 0);
+        }
+        Ok(())
     }
 
     /// Compares the allocator's index with the pool, and checks the pool's own structures.

@@ -41,6 +41,8 @@ pub struct Ddr4 {
     /// Lines on their way to the scheduler, with the controller cycle of their arrival.
     staged: VecDeque<(Place, u64)>,
     answer: Option<WriteAnswer>,
+    /// Lines that answer with an error, as a test plants them.
+    bad: Vec<u64>,
 }
 
 impl Ddr4 {
@@ -74,7 +76,13 @@ impl Ddr4 {
             data: VecDeque::with_capacity(controller.bursts * MAX_BEATS),
             staged: VecDeque::with_capacity(controller.write_lines),
             answer: None,
+            bad: Vec::new(),
         }
+    }
+
+    /// Makes a line answer with an error from now on. What is stored there is kept all the same.
+    pub fn plant_error(&mut self, address: u64) {
+        self.bad.push(address);
     }
 
     /// Whether a read burst would be taken now (ARREADY).
@@ -322,6 +330,7 @@ impl Ddr4 {
         if !error {
             data.copy_from_slice(&self.medium.bytes[slot.address as usize..][..LINE]);
         }
+        let error = error || self.bad.contains(&slot.address);
         self.beat = Some(ReadBeat { id: slot.id, data, last: slot.last, error });
     }
 
@@ -337,6 +346,8 @@ impl Ddr4 {
                 self.medium.write_line(burst.address + (beat * LINE) as u64, &data, strobes);
             }
         }
+        let end = burst.address + (burst.beats * LINE) as u64;
+        let error = error || self.bad.iter().any(|bad| (burst.address..end).contains(bad));
         self.answer = Some(WriteAnswer { id: burst.id, error });
     }
 }

@@ -48,6 +48,8 @@ pub(super) enum Signal {
     Retire { slot: u8, status: u8 },
     /// The next lines of the save.
     Save,
+    /// Something may be held by a failed log.
+    Hold,
 }
 
 /// How a card is made.
@@ -97,6 +99,8 @@ pub struct ModelCard {
     pub(super) map: AddressMap,
     pub(super) order: Order,
     pub(super) dispatcher: Dispatcher,
+    /// A look at what is held is due.
+    pub(super) hold_due: bool,
     /// Cycle of the next retirement that is free: one a cycle.
     pub(super) retire_free: u64,
     pub(super) units: [Unit; UNITS],
@@ -156,6 +160,7 @@ impl ModelCard {
             map: AddressMap::default(),
             order: Order::new(),
             dispatcher: Dispatcher::default(),
+            hold_due: false,
             retire_free: 0,
             units: std::array::from_fn(|_| Unit::new()),
             host_reads: VecDeque::new(),
@@ -273,6 +278,7 @@ impl ModelCard {
             Signal::Done { slot, status } => self.on_done(slot, status),
             Signal::Retire { slot, status } => self.on_retire(slot, status),
             Signal::Save => self.on_save(),
+            Signal::Hold => self.on_hold(),
         }
     }
 

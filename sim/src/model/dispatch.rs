@@ -146,16 +146,21 @@ impl ModelCard {
         let logs = descriptor.flag(descriptor::LOGS);
         let mut closing = false;
         if let Some(mapping) = self.map.get_mut(contents.entry) {
-            mapping.latched |= logs && status >= 0x80;
+            // What comes behind a blocked command in its thread may rely on it.
+            mapping.latched |= (logs && status >= 0x80) || contents.blocked;
             closing = mapping.closing;
         }
         // A log that the latch refused after it was accepted has logged as little as the one that failed.
-        let stays = logs && (status >= 0x80 || status == Status::Latched.code()) && !closing;
+        let lost = logs && (status >= 0x80 || status == Status::Latched.code());
+        let stays = (lost || contents.blocked) && !closing;
         if stays && self.fault != Some(Fault::FailedLogReleasesStores) {
             self.trace(What::Latched { item });
             for woken in self.order.fail(slot) {
                 self.wake(woken);
             }
+            self.hold_wanted();
+            // What waits for a slot may find that none becomes free, or be the unmap that frees this one.
+            self.unblock_front();
             self.after_retirement(status);
             return;
         }

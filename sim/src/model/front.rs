@@ -155,7 +155,9 @@ impl ModelCard {
     /// The status line of a page, with `more` commands counted as accepted.
     pub(super) fn page_status(&self, page: usize, more: u32) -> Option<PageStatus> {
         let status = self.pages.status.get(page)?;
-        Some(PageStatus { order: self.order.last, accepted: status.accepted.wrapping_add(more), ..*status })
+        let latched = self.map.mask(|m| m.latched) as u16;
+        let accepted = status.accepted.wrapping_add(more);
+        Some(PageStatus { order: self.order.last, accepted, latched, ..*status })
     }
 
     pub(super) fn answer_status(&mut self, ticket: Ticket, status: Option<PageStatus>) {
@@ -210,20 +212,32 @@ impl ModelCard {
         };
         let descriptor = context.descriptor;
         match decoder::decode(&command, &context) {
-            Err(status) => {
-                self.counters.refused += 1;
-                self.pages.count(page, &command, status.code());
-                self.complete(page, command.tag, status.code(), 0);
-                Entered::Refused
-            }
+            Err(status) => self.refuse_command(page, &command, status),
             Ok(decoded) => {
-                let Some(slot) = self.order.free_slot() else { return Entered::Full };
                 let Decoded { entry, ranges, .. } = decoded;
-                let contents = Slot { raw, command, descriptor, order: 0, page, entry, resume, failed: false };
+                let unmaps = descriptor.flag(descriptor::UNMAPS);
+                if unmaps && self.order.free_slot().is_none() {
+                    // What failed logs hold may be the slot that it waits for.
+                    self.release_failed(Some(entry));
+                }
+                let Some(slot) = self.order.free_slot() else {
+                    // Waiting would be for ever, with the unmap that frees slots behind this command.
+                    let lost = self.order.slots_lost() && !unmaps;
+                    return if lost { self.refuse_command(page, &command, Status::Latched) } else { Entered::Full };
+                };
+                let (order, failed, blocked) = (0, false, false);
+                let contents = Slot { raw, command, descriptor, order, page, entry, resume, failed, blocked };
                 self.number_command(slot, contents, &decoded, ranges);
                 Entered::Numbered
             }
         }
+    }
+
+    fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {
+        self.counters.refused += 1;
+        self.pages.count(page, command, status.code());
+        self.complete(page, command.tag, status.code(), 0);
+        Entered::Refused
     }
 
     fn number_command(&mut self, slot: u8, contents: Slot, decoded: &Decoded, ranges: Ranges) {
@@ -245,6 +259,7 @@ impl ModelCard {
         if held {
             self.counters.held += 1;
             self.trace(What::Held { item });
+            self.hold_wanted();
         } else {
             self.wheel.push(self.now + self.timing.command_row, Signal::Ready(item));
         }
@@ -312,6 +327,7 @@ impl ModelCard {
         if held {
             self.counters.host_held += 1;
             self.trace(What::Held { item });
+            self.hold_wanted();
         } else {
             self.wheel.push(self.now + self.timing.host_row, Signal::Ready(item));
         }

@@ -9,6 +9,7 @@
 //! | `decoder`, `mapping` | Decoder, AddressMap |
 //! | `order`, [`item`] | OrderingPoint, RangeTable, DependencyMatrix, RequestSlots, lines of HostQueue |
 //! | `dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
+//! | `hold` | what a failed log holds: HostQueue, DependencyMatrix |
 //! | `unit` | NearPmUnit |
 //! | `port`, [`memory`] | MemoryPort and the memory behind it |
 //! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
@@ -17,7 +18,8 @@
 //! | [`fault`] | protections that tests disable |
 //!
 //! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is one event, so that a
-//! unit starts to write when a read burst is whole; a second memory port and peers do not exist.
+//! unit starts to write when a read burst is whole; peers do not exist. Its card has one memory port: what a second one changes
+//! is time alone, and that is measured on the RTL.
 
 mod answers;
 mod card;
@@ -27,6 +29,7 @@ mod dispatch;
 pub mod fault;
 mod firmware;
 mod front;
+mod hold;
 pub mod item;
 mod mapping;
 pub mod memory;

@@ -2,7 +2,7 @@
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::{Descriptor, descriptor};
-use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE, REQUEST_SLOTS};
+use nearpm_interface::geometry::{HELD_STORES, HOST_QUEUE_LINES, LINE, REQUEST_SLOTS};
 
 use super::fault::Fault;
 use super::item::{ITEMS, Item, Ranges, SLOT_BITS};
@@ -25,8 +25,10 @@ pub struct Slot {
     pub entry: u8,
     /// Instruction at which a replay resumes; 0 for the entry of the program.
     pub resume: u8,
-    /// A log that failed: it holds its ranges against host accesses until its mapping goes.
+    /// A log that failed, or a command that was blocked: it holds its ranges against host accesses until its mapping goes.
     pub failed: bool,
+    /// It waits for a store that is kept for a failed log, and is refused for that.
+    pub blocked: bool,
 }
 
 /// A line of the host queue.
@@ -60,6 +62,8 @@ pub struct Order {
     issued: u128,
     /// Failed slots.
     failed: u128,
+    /// Lines of stores that are kept for failed slots until an unmap.
+    kept: u128,
     ranges: Vec<Ranges>,
     /// Row of each item: what it waits for.
     rows: Vec<u128>,
@@ -90,6 +94,7 @@ const FREE_SLOT: Slot = Slot {
     entry: 0,
     resume: 0,
     failed: false,
+    blocked: false,
 };
 
 const FREE_LINE: HostLine = HostLine { ticket: None, write: false, address: 0, data: [0; LINE], strobes: 0, order: 0 };
@@ -104,6 +109,7 @@ impl Order {
             live: 0,
             issued: 0,
             failed: 0,
+            kept: 0,
             ranges: vec![Ranges::NONE; ITEMS],
             rows: vec![0; ITEMS],
             columns: vec![0; ITEMS],
@@ -142,9 +148,55 @@ impl Order {
         self.issued |= 1 << item.bit();
     }
 
-    /// Whether nothing live can go on: all of it is failed, or waits for what has failed.
+    /// Whether nothing live can go on: all of it is failed, or a store that is kept for what has failed.
     pub fn is_stuck(&self) -> bool {
-        bits(self.live & !self.failed).all(|bit| self.rows[bit as usize] != 0)
+        self.live & !self.failed & !self.kept == 0
+    }
+
+    /// Whether some slot is failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed != 0
+    }
+
+    /// Whether no slot becomes free before an unmap.
+    pub fn slots_lost(&self) -> bool {
+        self.failed == SLOT_BITS
+    }
+
+    /// The oldest host line that waits for a failed slot, directly or through other items, and about which nothing is decided yet.
+    pub fn held_line(&self) -> Option<u8> {
+        let mut held = self.failed | self.kept;
+        loop {
+            let waits = |bit: &u32| self.rows[*bit as usize] & held != 0;
+            let more = bits(self.live & !held).filter(waits).fold(0, |mask, bit| mask | 1 << bit);
+            if more == 0 {
+                break;
+            }
+            held |= more;
+        }
+        let undecided = held & self.live & !self.failed & !self.kept & !SLOT_BITS;
+        let lines = bits(undecided).map(|bit| (bit - REQUEST_SLOTS as u32) as u8);
+        lines.min_by_key(|&line| self.lines[line as usize].order)
+    }
+
+    /// Keeps a held store; false where [`HELD_STORES`] are kept already.
+    pub fn keep(&mut self, line: u8) -> bool {
+        let room = (self.kept.count_ones() as usize) < HELD_STORES;
+        if room {
+            self.kept |= 1 << Item::Line(line).bit();
+        }
+        room
+    }
+
+    /// The commands that wait for a kept store and were not refused yet; they count as refused from now on.
+    pub fn block(&mut self) -> Vec<u8> {
+        let waits = |&bit: &u32| self.rows[bit as usize] & self.kept != 0;
+        let blocked: Vec<u32> = bits(self.live & SLOT_BITS & !self.failed & !self.issued).filter(waits).collect();
+        for &bit in &blocked {
+            self.issued |= 1 << bit;
+            self.slots[bit as usize].blocked = true;
+        }
+        blocked.into_iter().map(|bit| bit as u8).collect()
     }
 
     /// Numbers a command into a free slot; whether it has to wait.
@@ -204,11 +256,12 @@ impl Order {
         debug_assert!(self.is_live(item), "{item:?} retires twice");
         self.live &= !(1 << bit);
         self.failed &= !(1 << bit);
+        self.kept &= !(1 << bit);
         let column = std::mem::take(&mut self.columns[bit as usize]);
         self.clear(bit, column)
     }
 
-    /// Keeps a failed log's slot live: it lets commands go on and holds host accesses.
+    /// Keeps the slot of a failed log or of a blocked command live: it lets commands go on and holds host accesses.
     pub fn fail(&mut self, slot: u8) -> impl Iterator<Item = Item> + use<> {
         let bit = Item::Slot(slot).bit();
         self.failed |= 1 << bit;

@@ -27,13 +27,10 @@ use super::fault::Fault;
 use super::firmware::Firmware;
 use super::front::Entered;
 use super::item::Item;
-use super::memory::{Burst, Token, WriteBeat};
+use super::memory::{Burst, Token, WriteBeat, burst_lines};
 use super::order::HostLine;
 use super::port::SYSTEM;
 use super::trace::What;
-
-/// Lines of a burst of the system port.
-const BURST: usize = 16;
 
 /// Where the card stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,10 +201,13 @@ impl ModelCard {
     }
 
     fn system_read(&mut self, owner: Owner, address: u64, lines: usize) {
-        for first in (0..lines).step_by(BURST) {
-            let beats = BURST.min(lines - first) as u8;
+        let mut first = 0;
+        while first < lines {
+            let address = address + (first * LINE) as u64;
+            let beats = burst_lines(address, (lines - first) as u64);
             let token = Token { requester: SYSTEM as u8, tag: owner as u8 };
-            self.system.reads.push_back(Burst { token, address: address + (first * LINE) as u64, beats });
+            self.system.reads.push_back(Burst { token, address, beats: beats as u8 });
+            first += beats as usize;
         }
         self.wake_port(self.now + self.timing.system_step);
     }
@@ -480,7 +480,7 @@ impl ModelCard {
         }
     }
 
-    fn check_drained(&mut self) {
+    pub(super) fn check_drained(&mut self) {
         // What is left where nothing runs is held by a failed log.
         let drains = matches!(self.persistence.phase, Phase::Reset | Phase::ShutDown);
         if !drains || self.failing || self.loader.is_some() || !self.order.is_stuck() {

@@ -19,6 +19,7 @@ pub struct Counters {
     pub host_writes: u32,
     pub host_held: u32,
     pub host_refused: u32,
+    pub host_latched: u32,
 }
 
 /// A completion ring in host memory.
@@ -82,6 +83,7 @@ impl ModelCard {
             r::HOST_WRITES => c.host_writes,
             r::HOST_HELD => c.host_held,
             r::HOST_REFUSED => c.host_refused,
+            r::HOST_LATCHED => c.host_latched,
             r::UNIT_READ_LINES => unit_lines(0),
             r::UNIT_WRITE_LINES => unit_lines(1),
             r::DIRECTION_SWITCHES => self.port.switches,

@@ -11,13 +11,11 @@ use nearpm_interface::status::Status;
 use super::card::{ModelCard, Signal};
 use super::decoder::field;
 use super::fault::Fault;
-use super::memory::{Burst, Token, WriteBeat};
+use super::memory::{Burst, Token, WriteBeat, burst_lines};
 use super::persistence::Phase;
 
 /// Lines of the FIFO of the DmaEngine.
 const FIFO_LINES: u32 = 64;
-/// Longest burst of the DmaEngine, in lines.
-const BURST_LINES: u64 = 16;
 /// Read bursts that a unit has outstanding at most: tags are three bits.
 const READ_BURSTS: usize = 8;
 
@@ -553,12 +551,6 @@ impl ModelCard {
             self.on_sequence(u);
         }
     }
-}
-
-/// Lines of the next burst: it stays inside 4 KiB.
-fn burst_lines(address: u64, left: u64) -> u64 {
-    let page = (4096 - address % 4096) / LINE_U64;
-    left.min(BURST_LINES).min(page)
 }
 
 /// A line with the bytes outside a mask zeroed.

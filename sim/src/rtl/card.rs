@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use nearpm_verilate::{Error, Instance, Port};
 
+use super::channels::Channels;
 use super::completions::Completions;
-use super::memory::Memory;
 use super::pins::{Bit, Pins, tie};
 use super::slaves::Slaves;
 use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
-use crate::ddr4::{Ddr4, Stats};
+use crate::ddr4::Config;
 
 /// Cycles for which `rst_n` is low at power-up.
 const RESET_CYCLES: u64 = 16;
@@ -26,7 +26,7 @@ pub struct RtlCard {
     power_fail: Bit,
     save_done: Port,
     slaves: Slaves,
-    memory: Memory,
+    memory: Channels,
     completions: Completions,
     cycle: u64,
     period_ps: u64,
@@ -40,11 +40,11 @@ pub struct RtlCard {
 
 impl RtlCard {
     /// Resets the card. With `traced`, every edge goes to the waveform that is open on the instance.
-    pub fn new(model: Instance, ddr4: Ddr4, card_mhz: u64, traced: bool) -> Result<Self, Error> {
+    pub fn new(model: Instance, memory: Config, medium: Medium, card_mhz: u64, traced: bool) -> Result<Self, Error> {
         let mut pins = Pins::new(model);
         let clock = pins.model.port("clk")?;
         let mut reset = Bit::new(&mut pins, "rst_n", false)?;
-        tie(&mut pins, "pm_bytes".into(), ddr4.medium().bytes.len() as u64);
+        tie(&mut pins, "pm_bytes".into(), medium.bytes.len() as u64);
         // Alone on its peer port: messages are taken and none come.
         tie(&mut pins, "peer_out_ready".into(), 1);
         let mut card = RtlCard {
@@ -52,7 +52,7 @@ impl RtlCard {
             power_fail: Bit::new(&mut pins, "power_fail", false)?,
             save_done: pins.model.port("save_done")?,
             slaves: Slaves::new(&mut pins)?,
-            memory: Memory::new(&mut pins, "m_axi_mem0", ddr4)?,
+            memory: Channels::new(&mut pins, memory, card_mhz, medium)?,
             completions: Completions::new(&mut pins)?,
             pins,
             cycle: 0,
@@ -69,14 +69,9 @@ impl RtlCard {
         Ok(card)
     }
 
-    /// Counters of the memory.
-    pub fn memory_stats(&self) -> Stats {
-        self.memory.ddr4.stats()
-    }
-
-    /// The contents of the memory as they are now, unanswered writes excluded.
-    pub fn medium(&self) -> &Medium {
-        self.memory.ddr4.medium()
+    /// Makes a line of memory answer with an error from now on.
+    pub fn plant_memory_error(&mut self, address: u64) {
+        self.memory.plant_error(address);
     }
 
     /// One cycle.
@@ -88,14 +83,14 @@ impl RtlCard {
         self.pins.settle();
         let next = self.cycle + 1;
         let seen = self.slaves.sample(&self.pins, next);
-        let handover = self.memory.sample(&self.pins);
+        self.memory.sample(&self.pins);
         self.completions.sample(&self.pins, next);
         if let Some(activities) = &mut self.activities {
-            activities.extend(handover.activities().map(|activity| (activity, next)));
+            activities.extend(self.memory.activities().map(|activity| (activity, next)));
         }
         self.edge();
         self.slaves.step(&mut self.pins, seen);
-        self.memory.step(handover);
+        self.memory.step();
         self.cycle = next;
         if !self.is_quiet() {
             self.busy = next;
@@ -117,7 +112,7 @@ impl RtlCard {
 
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.slaves.is_quiet() && self.memory.ddr4.is_quiet() && self.completions.is_quiet()
+        self.slaves.is_quiet() && self.memory.is_quiet() && self.completions.is_quiet()
     }
 }
 
@@ -169,6 +164,6 @@ impl CardCore for RtlCard {
         while self.cycle < end && !self.pins.is_high(self.save_done) {
             self.step();
         }
-        self.memory.ddr4.power_fail(seed)
+        self.memory.power_fail(seed)
     }
 }

@@ -7,7 +7,7 @@ use nearpm_verilate::{Error, Library, Source};
 
 use super::card::RtlCard;
 use crate::core::{CardCore, Medium};
-use crate::ddr4::{Config, Ddr4};
+use crate::ddr4::Config;
 use crate::machine::Power;
 
 /// How cards are run.
@@ -15,7 +15,7 @@ use crate::machine::Power;
 pub struct Options {
     /// Clock of the card, in MHz.
     pub mhz: u64,
-    /// The memory behind it.
+    /// The memory behind each of its memory ports.
     pub memory: Config,
     /// Where to write waveforms (VCD): the first power-up to this path, the n-th to `NAME.n.vcd` beside it.
     pub waveform: Option<PathBuf>,
@@ -48,8 +48,8 @@ impl RtlCards {
         if let Some(path) = &self.options.waveform {
             model.open_trace(&numbered(path, number))?;
         }
-        let ddr4 = Ddr4::new(self.options.memory, self.options.mhz, medium);
-        RtlCard::new(model, ddr4, self.options.mhz, self.options.waveform.is_some())
+        let Options { mhz, memory, waveform } = &self.options;
+        RtlCard::new(model, *memory, medium, *mhz, waveform.is_some())
     }
 }
 

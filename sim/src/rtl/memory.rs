@@ -1,5 +1,7 @@
-//! Joins the card's memory port to the DDR4 channel.
+//! Joins a memory port of the card to its DDR4 channel.
 
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::memory_ports::INTERLEAVE;
 use nearpm_verilate::{Error, Port};
 
 use super::pins::{Bit, Pins};
@@ -45,7 +47,11 @@ impl Address {
         }
         let kind = (pins.get(self.size), pins.get(self.burst));
         assert_eq!(kind, (SIZE, INCR), "the card's bursts are incrementing lines");
-        Some((pins.get(self.id) as u8, pins.get(self.address), pins.get(self.len) as usize + 1))
+        let (address, beats) = (pins.get(self.address), pins.get(self.len) as usize + 1);
+        // Also with one port: what holds there is what the second port rests on.
+        let end = (address % INTERLEAVE) as usize + beats * LINE;
+        assert!(end <= INTERLEAVE as usize, "{beats} beats at {address:#x} leave their piece of the memory");
+        Some((pins.get(self.id) as u8, address, beats))
     }
 }
 
@@ -74,6 +80,7 @@ pub struct Memory {
 }
 
 /// What was handed over in a cycle.
+#[derive(Default)]
 pub struct Handover {
     read: Option<(u8, u64, usize)>,
     write: Option<(u8, u64, usize)>,

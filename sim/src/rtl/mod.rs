@@ -1,4 +1,4 @@
-//! The Verilated card: the hardware's own Verilog, cycle by cycle, with a DDR4 channel behind it.
+//! The Verilated card: the hardware's own Verilog, cycle by cycle, with a DDR4 channel behind each of its memory ports.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | `pins` | the ports of the top module |
 //! | `slaves` | drives `s_axi_host`, `s_axi_cmd`, `s_axil_ctrl` with what arrives over the link |
 //! | `initiator` | one of these ports |
-//! | `memory` | joins `m_axi_mem0` to the DDR4 channel |
+//! | `memory` | joins a memory port to its DDR4 channel |
+//! | `channels` | `m_axi_mem0`, and `m_axi_mem1` where the design has it, with what lies behind them of one medium |
 //! | `completions` | takes what the card writes on `m_axi_cpl` |
 //!
 //! **A cycle.** All inputs are set from the state before the edge, the model settles, handshakes are read, and the
@@ -22,6 +23,7 @@
 mod answers;
 mod card;
 mod cards;
+mod channels;
 mod completions;
 mod initiator;
 mod memory;

@@ -5,6 +5,7 @@ use super::{POOL, line_of, log, simple};
 use nearpm_hdl::dut::Dut;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{LINE, REQUEST_SLOTS};
+use nearpm_interface::status::Status;
 
 pub fn a_flood_of_stores_or_commands_leaves_room_for_the_others(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 9);
@@ -156,4 +157,34 @@ pub fn a_command_needs_no_later_access_to_finish(dut: &mut dyn Dut) {
     let done: Vec<_> = b.records.iter().map(|r| (r.tag.to_u64(), r.status.to_u64())).collect();
     assert_eq!(done, [(7, 0), (8, 0)], "a command waits for the host");
     assert_eq!(b.memory.get(line_of(128)), [9; LINE], "a store waits for the host");
+}
+
+/// A store that a failed log holds stays until an unmap, which is an access of the host: what is behind it is refused, and its thread
+/// ends there, so that nothing relies on what was refused.
+pub fn a_command_behind_a_held_store_is_refused_and_waits_for_nobody(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 21);
+    (1..4).for_each(|thread| b.map(POOL, thread));
+    b.drain();
+    b.failing = vec![50];
+    b.post(1, 0, &log(1, 50, 128, 0));
+    b.until("the failure", |b| !b.records.is_empty());
+    b.store(line_of(128), [9; LINE], u64::MAX);
+    b.settle_writes();
+    b.records.clear();
+    b.post(2, 0, &log(2, 60, 128, 1024));
+    b.post(2, 1, &Command { destination: 8192, auxiliary: 1, ..simple(Opcode::Commit, 2, 61) });
+    b.post(3, 0, &log(3, 62, 640, 2048));
+    b.settle_writes();
+    b.run(300);
+    let status = |tag: u64| b.records.iter().find(|r| r.tag.to_u64() == tag).map(|r| r.status.to_u64());
+    let latched = Some(u64::from(Status::Latched.code()));
+    assert_eq!(status(60), latched, "a command waits for the unmap");
+    assert_eq!(status(61), latched, "a commit behind a refused log");
+    assert_eq!(status(62), Some(0), "a thread that has nothing to do with it");
+    assert_eq!(b.dut.get_u64("latched"), 3);
+    b.post(0, 0, &simple(Opcode::Unmap, 1, 63));
+    b.post(0, 1, &simple(Opcode::Unmap, 2, 64));
+    b.drain();
+    assert_eq!(b.memory.get(line_of(128)), [9; LINE]);
+    assert_eq!(b.dut.get_u64("latched"), 0);
 }

@@ -48,6 +48,29 @@ pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     assert_eq!((status.accepted, status.dropped, status.refused), (2, 1, 0));
 }
 
+/// What a function-level reset finds half arrived is no part of a command that comes after it. A power cut needs no such care: slots are
+/// registers, and no part of the save.
+pub fn a_reset_forgets_half_a_command(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 22);
+    b.map(POOL, 1);
+    b.drain();
+    let piece = |c: &Command, strobes: u64| Beat { address: slot_offset(1, 5), data: c.encode(), strobes };
+    let (early, late) = (log(1, 7, 128, 0), u64::MAX << 32);
+    b.command_beat(piece(&early, !late));
+    b.settle_writes();
+    b.dut.set("clear", true);
+    b.run(1);
+    b.dut.set("clear", false);
+    b.run(100);
+    b.map(POOL, 1);
+    b.command_beat(piece(&early, late));
+    b.settle_writes();
+    b.run(300);
+    let sequences: Vec<_> = b.issued.iter().map(|i| i.1).filter(|sequence| *sequence != 0).collect();
+    assert_eq!(sequences, [0; 0], "half a command of before the reset was executed with half of one behind it");
+    assert_eq!(b.page_status(1).accepted, 0);
+}
+
 pub fn a_refused_command_has_no_effect_and_is_told(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 6);
     b.map(POOL, 1);
@@ -128,6 +151,7 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     assert!(!b.dut.get_bool("idle"), "what is held has not retired");
     let status = b.page_status(1);
     assert_eq!((status.failed, status.accepted), (1, 2));
+    assert_eq!(b.page_status(2).latched, 1, "the status line hides that a log has failed");
     b.post(0, 0, &simple(Opcode::Unmap, 1, 54));
     b.drain();
     let mut expected = [9; LINE];
@@ -220,8 +244,8 @@ pub fn the_host_may_not_write_what_is_the_cards_own(dut: &mut dyn Dut) {
     assert_eq!((b.write_errors, b.order()), (refused.len() + 1, taken.len() as u64 + 1));
 }
 
-/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log waits for
-/// the first store, which is held, so that no slot becomes free: what is offered next must not keep the unmap out.
+/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log is refused for the
+/// store before it, which is held, and keeps its slot: what is offered next must not keep the unmap out.
 pub fn an_unmap_arrives_when_every_slot_waits_for_a_held_store(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 19);
     b.map(POOL, 1);

@@ -25,6 +25,15 @@ pub struct Token {
     pub tag: u8,
 }
 
+/// Longest burst of units and system, in lines.
+const BURST_LINES: u64 = 16;
+
+/// Lines of the next burst: it stays inside 4 KiB, as AXI4 wants it.
+pub fn burst_lines(address: u64, left: u64) -> u64 {
+    let page = (4096 - address % 4096) / LINE as u64;
+    left.min(BURST_LINES).min(page)
+}
+
 /// A burst inside 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {

@@ -21,7 +21,7 @@ use crate::layout::layout;
 pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NearSegm");
 /// Version of segments and records.
 pub const RECORD_VERSION: u32 = 1;
-/// Offset in the pool of the applied word ([`crate::seal::seal_word`] of a record's number; 0 stands for none): every record
+/// Offset in the pool of the applied word: 0 where the pool has no segments, else [`crate::seal::seal_word`] of a record's number. Every record
 /// up to that number is home, and dead.
 pub const POOL_APPLIED: u64 = 2 * LINE_U64;
 const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spans {
     spans: BTreeMap<u32, u32>,
+    free: u64,
 }
 
 impl Spans {
     /// Free chunks.
     pub fn chunks(&self) -> u64 {
-        self.spans.values().map(|&n| u64::from(n)).sum()
+        self.free
     }
 
     /// Gives chunks back.
@@ -19,6 +20,7 @@ impl Spans {
     /// # Panics
     /// If one of them is free already.
     pub fn add(&mut self, mut chunk: u32, mut chunks: u32) {
+        self.free += u64::from(chunks);
         if let Some((&start, &number)) = self.spans.range(..chunk).next_back() {
             assert!(start + number <= chunk, "free chunks do not overlap");
             if start + number == chunk {
@@ -37,6 +39,7 @@ impl Spans {
     pub fn take(&mut self, chunks: u32) -> Option<u32> {
         let (&chunk, &number) = self.spans.iter().find(|&(_, &number)| number >= chunks)?;
         self.spans.remove(&chunk);
+        self.free -= u64::from(chunks);
         if number > chunks {
             self.spans.insert(chunk + chunks, number - chunks);
         }

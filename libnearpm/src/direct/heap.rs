@@ -126,6 +126,8 @@ pub(crate) struct Heap {
     /// Runs that may have room and are in no arena, by class.
     partial: [Mutex<Vec<u32>>; CLASSES.len()],
     spans: Mutex<Spans>,
+    /// Free chunks that no object gets: without room for its log a pool that is full could not free anything.
+    kept: u64,
     /// Counts truncations of the log.
     truncations: AtomicU32,
 }
@@ -136,13 +138,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Heap {
     /// Builds the index from a recovered pool, checking what it reads.
-    pub fn load(backing: &Backing, head: &PoolHead) -> Result<Heap, Error> {
+    pub fn load(backing: &Backing, head: &PoolHead, kept: u64) -> Result<Heap, Error> {
         let layout = HeapLayout::of(head);
         let mut heap = Heap {
             layout,
             chunks: (0..layout.chunks).map(|_| Chunk::default()).collect(),
             partial: Default::default(),
             spans: Mutex::default(),
+            kept,
             truncations: AtomicU32::new(1),
         };
         let mut words = vec![0; layout.chunks as usize * 8];
@@ -217,7 +220,7 @@ impl Heap {
 
     /// Free bytes: in free chunks, and in runs with room that no thread has at hand.
     pub fn free_bytes(&self) -> u64 {
-        let mut free = lock(&self.spans).chunks() * CHUNK_BYTES;
+        let mut free = lock(&self.spans).chunks().saturating_sub(self.kept) * CHUNK_BYTES;
         for (class, list) in self.partial.iter().enumerate() {
             let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c as usize].used.load(Ordering::Relaxed));
             free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
@@ -236,7 +239,7 @@ impl Heap {
                 let full = || Error::Full { requested: bytes, free: self.free_bytes() };
                 let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| full())?;
                 let word = ChunkWord::Large { chunks };
-                let chunk = self.take_chunks(chunks, word).ok_or_else(full)?;
+                let chunk = self.take_chunks(chunks, word, self.kept).ok_or_else(full)?;
                 let (offset, bytes) = (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES);
                 fresh(offset, bytes);
                 Ok(Reservation { offset, bytes })
@@ -267,7 +270,7 @@ impl Heap {
                 None => {
                     let word = ChunkWord::Run { object_bytes: CLASSES[class] };
                     let full = || Error::Full { requested: bytes, free: self.free_bytes() };
-                    let chunk = self.take_chunks(1, word).ok_or_else(full)?;
+                    let chunk = self.take_chunks(1, word, self.kept).ok_or_else(full)?;
                     if let Some(fresh) = fresh.take() {
                         fresh(self.layout.chunk(chunk), CHUNK_BYTES);
                     }
@@ -306,12 +309,16 @@ impl Heap {
         Some(chunk)
     }
 
-    /// Takes free chunks and makes them what `word` says, in the index. Without enough in one piece, empty runs are broken up.
-    pub fn take_chunks(&self, chunks: u32, word: ChunkWord) -> Option<u32> {
-        let taken = lock(&self.spans).take(chunks);
-        let chunk = taken.or_else(|| {
+    /// Takes free chunks and makes them what `word` says, in the index. At least `kept` stay free. Without enough in one piece, empty
+    /// runs are broken up.
+    pub fn take_chunks(&self, chunks: u32, word: ChunkWord, kept: u64) -> Option<u32> {
+        let take = || {
+            let mut spans = lock(&self.spans);
+            if spans.chunks() >= u64::from(chunks) + kept { spans.take(chunks) } else { None }
+        };
+        let chunk = take().or_else(|| {
             self.break_up_empty_runs();
-            lock(&self.spans).take(chunks)
+            take()
         })?;
         let entry = &self.chunks[chunk as usize];
         entry.word.store(word.encode(), Ordering::Relaxed);

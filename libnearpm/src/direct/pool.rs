@@ -14,7 +14,7 @@ use super::heap::Heap;
 use super::home::Home;
 use super::log::{Lane, Records, Segment, Source, Stamp};
 use super::shard::{SHARDS, Shard, ShardState, slot};
-use super::{DirectOptions, Mode, Reservation, Transaction, recover};
+use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::{Durability, PoolOptions};
@@ -81,6 +81,16 @@ fn backing(memory: MappedMemory, options: &DirectOptions) -> Backing {
     }
 }
 
+/// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
+fn segment_bytes(pool_bytes: u64) -> u64 {
+    (pool_bytes / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
+}
+
+/// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
+fn kept_chunks(head: &PoolHead) -> u64 {
+    (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
+}
+
 /// The layout of a new pool: one small ring, no spare pages.
 fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
     let mut shape = PoolOptions::new().lanes(1).ring_bytes(nearpm_interface::media::MIN_RING_BYTES).spare_pages(0);
@@ -124,7 +134,6 @@ impl DirectPool {
 
     fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
         let medium = Medium::new(backing);
-        medium.put_word(POOL_APPLIED, 0);
         let head = format::write(&medium, head)?;
         Self::start(medium, head, location, options)
     }
@@ -146,8 +155,10 @@ impl DirectPool {
             let what = "shadow paging has moved its pages, and programs would see them at other places";
             return Err(Problem::BadOption { what }.at(location));
         }
-        let heap = Heap::load(medium.backing(), &head).map_err(named)?;
-        let applied = recover::applied(&medium).map_err(named)?;
+        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
+        // From here on there may be segments.
+        medium.put_word(POOL_APPLIED, seal::seal_word(0));
+        medium.drain()?;
         let view = match options.mode {
             Mode::WorkingCopy => medium.backing().working_copy()?,
             Mode::InPlace => {
@@ -174,8 +185,8 @@ impl DirectPool {
             options: options.clone(),
             recovery,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            sequence: AtomicU64::new(applied + 1),
-            applied: AtomicU64::new(applied),
+            sequence: AtomicU64::new(1),
+            applied: AtomicU64::new(0),
             unacknowledged: AtomicU64::new(0),
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
@@ -342,14 +353,9 @@ impl DirectPool {
         error
     }
 
-    /// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
-    fn segment_bytes(&self) -> u64 {
-        (self.bytes() / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
-    }
-
     /// Most bytes of a record.
     pub(crate) fn record_limit(&self) -> u64 {
-        self.segment_bytes() - SegmentHead::SIZE as u64
+        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64
     }
 
     /// Appends undo records and makes them durable. Gives the number of the first one.
@@ -451,8 +457,8 @@ impl DirectPool {
             if lane.fits(records.strides(), self.applied.load(Ordering::Relaxed)) {
                 return Ok(());
             }
-            let segment = self.make_segment()?;
-            lane.add(segment);
+            let longest = records.strides().max().unwrap_or(0);
+            lane.add(self.make_segment(longest)?);
         }
     }
 
@@ -499,13 +505,16 @@ impl DirectPool {
         Ok(())
     }
 
-    /// Makes a segment. Only right after a truncation: no record may name its chunks' words.
-    fn make_segment(&self) -> Result<Segment, Error> {
-        let bytes = self.segment_bytes();
-        let chunks = (bytes / CHUNK_BYTES) as u32;
+    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space. Only right after a truncation: no record
+    /// may name its chunks' words.
+    fn make_segment(&self, longest: u64) -> Result<Segment, Error> {
+        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES) as u32;
+        let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
+        let take = |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, 0).map(|chunk| (chunk, chunks));
+        let taken = (0..=usual.ilog2()).map(|halvings| usual >> halvings).filter(|&n| n >= least).find_map(take);
+        let full = || Error::Full { requested: longest, free: self.heap.free_bytes() };
+        let (chunk, chunks) = taken.ok_or_else(full)?;
         let word = ChunkWord::Log { chunks };
-        let full = || Error::Full { requested: bytes, free: self.heap.free_bytes() };
-        let chunk = self.heap.take_chunks(chunks, word).ok_or_else(full)?;
         let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
         let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
         let head = SegmentHead {
@@ -641,10 +650,11 @@ impl DirectPool {
             self.write_differences_home()?;
         }
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
-            // Nobody waits for that: a segment that is found again holds nothing that counts.
             self.drop_segment(&segment);
         }
-        Ok(())
+        self.medium.drain()?;
+        self.medium.put_word(POOL_APPLIED, 0);
+        self.medium.drain()
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.

@@ -3,7 +3,8 @@
 //! 1. the records of all segments that are whole and behind the applied word are taken, by number;
 //! 2. one that depends on a record that is not there is dropped, as is a transaction of which a part is missing;
 //! 3. the new bytes of what was committed are stored, in order, then the old bytes of what was not, newest first;
-//! 4. when that is durable, the applied word rises to the highest number seen, and the segments become free chunks.
+//! 4. when that is durable, the applied word rises to the highest number seen, the segments become free chunks, and
+//!    the applied word is blank.
 //!
 //! A power cut in between leaves the log as it was, so that all of it happens again.
 
@@ -28,25 +29,23 @@ struct Found {
     offset: u64,
 }
 
-/// Number of the last record that is home.
-pub(crate) fn applied(medium: &Medium) -> Result<u64, Error> {
+/// Number of the last record that is home; `None` where the pool has no segments.
+fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
     match medium.load_word(POOL_APPLIED) {
-        0 => Ok(0),
+        0 => Ok(None),
         word => {
             let what = "the applied word of the log is not valid";
-            seal::open_word(word).ok_or(Error::Corrupt { what, offset: POOL_APPLIED })
+            seal::open_word(word).map(Some).ok_or(Error::Corrupt { what, offset: POOL_APPLIED })
         }
     }
 }
 
-/// Brings the pool to a state in which no record counts.
+/// Brings the pool to a state in which it has no segments.
 pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
+    // Only then the table of chunks is where it is looked for: shadow paging moves pages.
+    let Some(applied) = applied(medium)? else { return Ok(()) };
     let layout = HeapLayout::of(head);
     let segments = find_segments(medium, head, &layout)?;
-    if segments.is_empty() {
-        return Ok(());
-    }
-    let applied = applied(medium)?;
     let mut records = Vec::new();
     for &(_, segment) in &segments {
         scan(medium, &segment, applied, &mut records);
@@ -61,6 +60,8 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     for (chunk, _) in segments {
         medium.put_word(layout.word(chunk), ChunkWord::Free.encode());
     }
+    medium.drain()?;
+    medium.put_word(POOL_APPLIED, 0);
     medium.drain()
 }
 

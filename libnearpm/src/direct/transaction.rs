@@ -129,6 +129,13 @@ impl Transaction {
         self.0.known.covers(range) || self.0.fresh.covers(range)
     }
 
+    /// Adds to `parts` what [`Transaction::covers`] denies of a range.
+    pub fn uncovered(&self, range: &Range<u64>, parts: &mut Vec<Range<u64>>) {
+        let mut unknown = Vec::new();
+        self.0.known.gaps(range, &mut unknown);
+        unknown.iter().for_each(|part| self.0.fresh.gaps(part, parts));
+    }
+
     /// Keeps old bytes, in place also in the log.
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;

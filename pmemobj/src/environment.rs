@@ -7,7 +7,7 @@ use nearpm::direct::{DirectOptions, Mode};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, and PMDK's `PMEM_IS_PMEM_FORCE`.
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
@@ -24,7 +24,11 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
             return Err(refuse("NEARPM_SURVIVES", other, "process-crash, power-cut or as-persistent-memory"));
         }
     };
-    Ok(DirectOptions { mode, survives, prefault, ..DirectOptions::default() })
+    let power_cut = match var("NEARPM_POWER_CUT").as_deref() {
+        Err(_) | Ok("") => None,
+        Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
+    };
+    Ok(DirectOptions { mode, survives, prefault, power_cut, ..DirectOptions::default() })
 }
 
 /// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory.

@@ -78,7 +78,9 @@ pub fn errno_of(error: &Error) -> Errno {
         | Error::NotALog { .. } => libc::EINVAL,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
-        Error::Poisoned | Error::Corrupt { .. } | Error::Card(_) | Error::Damaged { .. } => libc::EIO,
+        Error::LogFailed { .. } | Error::Poisoned | Error::Corrupt { .. } | Error::Card(_) | Error::Damaged { .. } => {
+            libc::EIO
+        }
     }
 }
 

@@ -88,28 +88,38 @@ impl Program {
         Some(Program { name: name.to_owned(), binary, folder })
     }
 
-    /// Runs the program on a library, with more variables of the environment.
+    /// Runs the program on a library with a new pool, with more variables of the environment.
     pub fn output(&self, library: Library, variables: &[(&str, &str)]) -> Output {
-        let path = if library == Library::Pmdk { pmdk() } else { Some(self::library()) };
-        let folder = path.as_ref().and_then(|path| path.parent()).expect("the library is there");
+        let pools = self.folder_for_pools(library);
+        self.start(library, &pools.path().join("pool"), &[], variables)
+    }
+
+    /// A folder for pools, in memory unless ordinary files are asked for.
+    pub fn folder_for_pools(&self, library: Library) -> TempDir {
         let shared = Path::new("/dev/shm");
-        let pools = match library {
+        let folder = match library {
             Library::OrdinaryFile => TempDir::new_in(self.folder.path()),
             _ if shared.exists() => TempDir::new_in(shared),
             _ => TempDir::new(),
         };
-        let pools = pools.expect("a folder for the pool");
+        folder.expect("a folder for the pool")
+    }
+
+    /// Runs the program on a library and a pool, with more arguments and variables of the environment.
+    pub fn start(&self, library: Library, pool: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        let path = if library == Library::Pmdk { pmdk() } else { Some(self::library()) };
+        let folder = path.as_ref().and_then(|path| path.parent()).expect("the library is there");
         let mut command = Command::new(&self.binary);
         command
-            .arg(pools.path().join("pool"))
+            .arg(pool)
             .arg(if library == Library::Pmdk { "pmdk" } else { "nearpm" })
             .env("LD_LIBRARY_PATH", folder)
             .env("PMEM_IS_PMEM_FORCE", if library == Library::OrdinaryFile { "0" } else { "1" })
             .env("NEARPM_MODE", if library == Library::InPlace { "in-place" } else { "working-copy" });
-        for name in ["NEARPM_SURVIVES", "NEARPM_STATISTICS", "PMEMOBJ_CONF", "PMEMOBJ_CONF_FILE"] {
+        for name in ["NEARPM_SURVIVES", "NEARPM_STATISTICS", "NEARPM_POWER_CUT", "PMEMOBJ_CONF", "PMEMOBJ_CONF_FILE"] {
             command.env_remove(name);
         }
-        command.envs(variables.iter().copied()).output().expect("the program runs")
+        command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")
     }
 
     /// Runs the program, which must succeed.

@@ -74,6 +74,9 @@ static void check_contents(uint64_t reported)
         CHECK(((struct link *)pmemobj_direct(oid))->number == length--);
     CHECK(length == 0 && count_objects(pool) == root->length);
     /* What a commit has returned for is there; one more may have been durable already. */
+    if (root->committed < reported || root->committed > reported + 1)
+        fprintf(stderr, "%llu were reported, %llu are there\n", (unsigned long long)reported,
+                (unsigned long long)root->committed);
     CHECK(root->committed >= reported && root->committed <= reported + 1);
 }
 

@@ -14,7 +14,7 @@ use crate::thread::{Pending, Thread, thread};
 /// Ranges that are remembered before they become durable without a drain.
 const MAX_PENDING: usize = 64;
 
-/// The range of the pool that a program names; `None` if it becomes durable with something else, or lies in no object.
+/// The range of the pool that a program names; `None` if it becomes durable with a new object, or lies in no object.
 #[inline]
 fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
     let (start, end) = thread.constructing.get();
@@ -23,8 +23,21 @@ fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Optio
     }
     let start = pool.offset_of(address)?;
     let range = start.max(pool.heap.start)..(start + bytes as u64).min(pool.heap.end);
-    let is_taken = thread.tx.pool_in_work().is_some_and(|open| std::ptr::eq(open, pool)) && thread.tx.covers(&range);
-    (range.start < range.end && !is_taken).then_some(range)
+    (range.start < range.end).then_some(range)
+}
+
+/// Hands on what the thread's transaction has not taken of a range.
+#[inline]
+fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnMut(Range<u64>)) {
+    if thread.tx.pool_in_work().is_none_or(|open| !std::ptr::eq(open, pool)) {
+        return part(range);
+    }
+    let mut parts = Vec::new();
+    if thread.tx.uncovered(&range, &mut parts) {
+        parts.into_iter().for_each(part);
+    } else {
+        part(range);
+    }
 }
 
 /// Makes ranges durable. That cannot be reported to programs: where it fails, the process ends, as nothing can be promised.
@@ -85,7 +98,7 @@ fn persist_address(handle: Handle, address: usize, bytes: usize) {
         drain(thread, pool);
     }
     if let Some(range) = range_of(thread, pool, address, bytes) {
-        persist(pool, &[range]);
+        each_part(thread, pool, range, |part| persist(pool, &[part]));
     }
 }
 
@@ -93,7 +106,7 @@ fn flush_address(handle: Handle, address: usize, bytes: usize) {
     let thread = thread();
     let pool = pool_in(thread, handle);
     if let Some(range) = range_of(thread, pool, address, bytes) {
-        remember(thread, pool, range);
+        each_part(thread, pool, range, |part| remember(thread, pool, part));
     }
 }
 

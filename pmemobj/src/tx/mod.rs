@@ -99,9 +99,12 @@ impl TxState {
         if self.stage.get() == stage::WORK { self.pool.get() } else { None }
     }
 
-    /// Whether the transaction makes a range durable at commit.
-    pub fn covers(&self, range: &Range<u64>) -> bool {
-        self.transaction.borrow().as_ref().is_some_and(|transaction| transaction.covers(range))
+    /// Parts of a range that the transaction does not make durable at commit; `false` if it has taken nothing yet.
+    pub fn uncovered(&self, range: &Range<u64>, parts: &mut Vec<Range<u64>>) -> bool {
+        let transaction = self.transaction.borrow();
+        let Some(transaction) = transaction.as_ref() else { return false };
+        transaction.uncovered(range, parts);
+        true
     }
 
     /// Adds what the failure behaviour asks for to a call's flags.

@@ -90,6 +90,10 @@ static void inside(const char *path)
             root->words[32] = 2000;
             pmemobj_persist(pool, &root->words[0], 8);
             pmemobj_persist(pool, &root->words[32], 8);
+            /* The transaction has taken the middle one of three. */
+            TX_ADD_DIRECT(&root->words[41]);
+            root->words[40] = root->words[41] = root->words[42] = 3000;
+            pmemobj_persist(pool, &root->words[40], 24);
             kill(getpid(), SIGKILL);
         } TX_END
     }
@@ -99,6 +103,7 @@ static void inside(const char *path)
     CHECK(pool != NULL);
     root = pmemobj_direct(pmemobj_root(pool, sizeof(*root)));
     CHECK(root->words[0] == 1 && root->words[32] == 2000);
+    CHECK(root->words[40] == 3000 && root->words[41] == 42 && root->words[42] == 3000);
 }
 
 int main(int count, char **arguments)

@@ -93,7 +93,7 @@ fn at_every_fence() {
 
 #[test]
 fn at_random_events() {
-    let (cuts, operations) = if thorough() { (4700, 400) } else { (30, 200) };
+    let (cuts, operations) = if thorough() { (4700, 200) } else { (30, 60) };
     for library in MODES {
         let Some(rig) = Rig::new(library) else { return };
         let End::Whole(events) = rig.cut(2, operations, "fence=0") else { panic!("power was cut without being told") };

@@ -1,7 +1,8 @@
 //! Pools as they lie on the medium: laying one out, writing it, and refusing what is not one.
 
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
+use std::time::SystemTime;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
@@ -74,9 +75,10 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
     Ok(head)
 }
 
-/// An identifier from the operating system's randomness.
+/// An identifier from the operating system's randomness. That is drawn once for a thread and goes to the children of `fork`, so that
+/// process and time tell those apart: nonces of log segments must not come back.
 pub(crate) fn random_id() -> u32 {
-    (RandomState::new().build_hasher().finish() as u32).max(1)
+    (RandomState::new().hash_one((std::process::id(), SystemTime::now())) as u32).max(1)
 }
 
 /// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.

@@ -1,0 +1,159 @@
+//! Reserve first, publish later: space, frees and words that become one atomic change.
+
+use std::ffi::c_int;
+
+use crate::abi::{Handle, Oid, flag};
+use crate::alloc::Change;
+use crate::error::fail;
+use crate::object::{self, Space};
+use crate::registry::{Pool, pool_of};
+
+/// `struct pobj_action`, on the program's stack.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Action {
+    /// `enum pobj_action_type`.
+    class: u32,
+    kind: u32,
+    unused: [u32; 2],
+    /// `heap.offset`: of the object's data; of a word in the pool.
+    offset: u64,
+    /// `heap.usable_size`; the value of a word.
+    amount: u64,
+    unused2: [u64; 12],
+}
+
+const _: () = assert!(size_of::<Action>() == 128);
+
+/// `POBJ_ACTION_TYPE_*`.
+const CLASS_HEAP: u32 = 0;
+const CLASS_MEMORY: u32 = 1;
+
+const RESERVE: u32 = 0x5273_7601;
+const FREE: u32 = 0x5273_7602;
+const SET_VALUE: u32 = 0x5273_7603;
+
+/// What an action does.
+pub enum Kind {
+    /// Reserved space becomes an object.
+    Reserve,
+    /// An object is freed.
+    Free,
+    /// A word gets a value.
+    SetValue,
+    /// Not made by this library.
+    Unknown,
+}
+
+impl Action {
+    fn new(class: u32, kind: u32, offset: u64, amount: u64) -> Action {
+        Action { class, kind, unused: [0; 2], offset, amount, unused2: [0; 12] }
+    }
+
+    /// What it does.
+    pub fn kind(&self) -> Kind {
+        match self.kind {
+            RESERVE => Kind::Reserve,
+            FREE => Kind::Free,
+            SET_VALUE => Kind::SetValue,
+            _ => Kind::Unknown,
+        }
+    }
+
+    /// Offset of the object's data, or of the word.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The value of a word.
+    pub fn value(&self) -> u64 {
+        self.amount
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_reserve(handle: Handle, action: *mut Action, bytes: usize, type_num: u64) -> Oid {
+    // SAFETY: as for this function.
+    unsafe { pmemobj_xreserve(handle, action, bytes, type_num, 0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_xreserve(
+    handle: Handle,
+    action: *mut Action,
+    bytes: usize,
+    type_num: u64,
+    flags: u64,
+) -> Oid {
+    const VALID: u64 = flag::CLASS | flag::ARENA | flag::ZERO;
+    let pool = pool_of(handle);
+    if bytes == 0 {
+        fail(libc::EINVAL, format_args!("allocation with size 0"));
+        return Oid::NULL;
+    }
+    if flags & !VALID != 0 {
+        fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !VALID));
+        return Oid::NULL;
+    }
+    let Ok(space) = object::reserve(pool, bytes as u64, type_num, flags) else { return Oid::NULL };
+    // SAFETY: the program gives room for an action.
+    unsafe { action.write(Action::new(CLASS_HEAP, RESERVE, space.data, space.usable)) };
+    space.oid(pool)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_set_value(handle: Handle, action: *mut Action, word: *mut u64, value: u64) {
+    let pool = pool_of(handle);
+    let offset = pool.offset_of(word as usize).unwrap_or(0);
+    // SAFETY: the program gives room for an action.
+    unsafe { action.write(Action::new(CLASS_MEMORY, SET_VALUE, offset, value)) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_defer_free(_handle: Handle, oid: Oid, action: *mut Action) {
+    // SAFETY: the program gives room for an action.
+    unsafe { action.write(Action::new(CLASS_HEAP, FREE, oid.off, 0)) };
+}
+
+/// # Safety
+/// There are as many actions.
+unsafe fn slice<'a>(actions: *const Action, count: usize) -> &'a [Action] {
+    // SAFETY: by the caller; no action has no address.
+    if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(actions, count) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_publish(handle: Handle, actions: *const Action, count: usize) -> c_int {
+    let pool = pool_of(handle);
+    // SAFETY: the program gives as many.
+    match publish(pool, unsafe { slice(actions, count) }) {
+        Ok(()) => 0,
+        Err(_) => -1,
+    }
+}
+
+fn publish(pool: &Pool, actions: &[Action]) -> Result<(), crate::error::Errno> {
+    let mut change = Change::begin(pool)?;
+    for action in actions {
+        match action.kind() {
+            Kind::Reserve => change.publish_written(&Space::of(pool, action.offset)),
+            Kind::Free => change.free(action.offset),
+            Kind::SetValue => change.store(action.offset, action.amount),
+            Kind::Unknown => {
+                change.refuse(fail(libc::EINVAL, format_args!("an action is none that this library made")));
+            }
+        }
+    }
+    change.commit()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_cancel(handle: Handle, actions: *const Action, count: usize) {
+    let pool = pool_of(handle);
+    // SAFETY: the program gives as many.
+    for action in unsafe { slice(actions, count) } {
+        if let Kind::Reserve = action.kind() {
+            pool.direct.cancel(Space::of(pool, action.offset).reservation());
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Allocation outside of transactions: each call is one atomic change.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
+
+use nearpm::direct::Transaction;
+
+use crate::abi::{Constructor, Handle, MAX_ALLOC, Oid, flag};
+use crate::error::{Errno, fail, fail_below};
+use crate::object::{self, Space};
+use crate::registry::{Pool, pool_of, pool_of_oid};
+use crate::thread::thread;
+use crate::tx::{string_bytes, wide_string_bytes};
+
+/// Words (offset, value) that a change stores, and their ranges.
+#[derive(Default)]
+pub struct Words {
+    values: Vec<(u64, u64)>,
+    ranges: Vec<Range<u64>>,
+}
+
+/// An atomic change: words that get values, objects that come and go. The first error refuses all of it.
+pub struct Change<'a> {
+    pool: &'a Pool,
+    transaction: Transaction,
+    words: Words,
+    refused: Option<Errno>,
+}
+
+impl<'a> Change<'a> {
+    /// Begins a change.
+    pub fn begin(pool: &'a Pool) -> Result<Change<'a>, Errno> {
+        let transaction = pool.direct.begin().map_err(|error| fail_below(&error))?;
+        Ok(Change { pool, transaction, words: thread().words.take(), refused: None })
+    }
+
+    /// Refuses the change.
+    pub fn refuse(&mut self, errno: Errno) {
+        self.refused.get_or_insert(errno);
+    }
+
+    /// Reserved space becomes an object, with its bytes.
+    pub fn publish(&mut self, space: &Space) {
+        self.transaction.publish(space.reservation(), true);
+    }
+
+    /// Reserved space becomes an object whose bytes the program has made durable.
+    pub fn publish_written(&mut self, space: &Space) {
+        if let Err(error) = self.transaction.add_without_snapshot(&self.pool.direct, space.front()) {
+            self.refuse(fail_below(&error));
+        }
+        self.transaction.publish(space.reservation(), false);
+    }
+
+    /// Frees the object whose data is at an offset; 0 for none.
+    pub fn free(&mut self, data: u64) {
+        if data != 0
+            && let Err(error) = self.transaction.free(&self.pool.direct, object::start(self.pool, data))
+        {
+            self.refuse(fail_below(&error));
+        }
+    }
+
+    /// A word of the pool gets a value.
+    pub fn store(&mut self, offset: u64, value: u64) {
+        self.words.values.push((offset, value));
+        match self.words.ranges.last_mut() {
+            Some(last) if last.end == offset => last.end += 8,
+            _ => self.words.ranges.push(offset..offset + 8),
+        }
+    }
+
+    /// An identifier gets a value; only one that lies in the pool is part of the change.
+    pub fn store_oid(&mut self, at: *mut Oid, value: Oid) {
+        if let Some(offset) = self.pool.offset_of(at as usize) {
+            self.store(offset, value.pool);
+            self.store(offset + 8, value.off);
+        }
+    }
+
+    /// Makes the change, or nothing of it.
+    pub fn commit(mut self) -> Result<(), Errno> {
+        if self.refused.is_none() {
+            self.refused =
+                self.transaction.add_all(&self.pool.direct, &self.words.ranges).err().map(|e| fail_below(&e));
+        }
+        let done = match self.refused {
+            Some(errno) => {
+                self.transaction.abort(&self.pool.direct).map_err(|error| fail_below(&error)).and(Err(errno))
+            }
+            None => {
+                for &(offset, value) in &self.words.values {
+                    // SAFETY: the word lies in the heap, as the transaction has checked.
+                    unsafe { self.pool.at::<u64>(offset).write(value) };
+                }
+                self.transaction.commit(&self.pool.direct).map_err(|error| fail_below(&error))
+            }
+        };
+        self.words.values.clear();
+        self.words.ranges.clear();
+        thread().words.set(self.words);
+        done
+    }
+}
+
+/// Runs the program's constructor on new space; whatever it makes durable there becomes so with the object.
+pub fn construct(pool: &Pool, space: &Space, constructor: Constructor, argument: *mut c_void) -> Result<(), Errno> {
+    let Some(constructor) = constructor else { return Ok(()) };
+    let address = space.address(pool) as usize;
+    let thread = thread();
+    let outer = thread.constructing.replace((address, address + space.usable as usize));
+    // SAFETY: the program gave the function for this.
+    let refused = unsafe { constructor(pool.handle(), address as *mut c_void, argument) };
+    thread.constructing.set(outer);
+    if refused == 0 {
+        return Ok(());
+    }
+    pool.direct.cancel(space.reservation());
+    Err(fail(libc::ECANCELED, format_args!("the constructor cancelled the allocation")))
+}
+
+/// Stores an identifier that does not lie in the pool.
+fn store_outside(pool: &Pool, at: *mut Oid, value: Oid) {
+    if !at.is_null() && pool.offset_of(at as usize).is_none() {
+        // SAFETY: the program gives room for an identifier.
+        unsafe { at.write(value) };
+    }
+}
+
+/// New space, and an identifier that names it, in one change that also frees an object (0: none).
+fn publish_at(pool: &Pool, space: &Space, at: *mut Oid, former: u64) -> Result<(), Errno> {
+    let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
+    let oid = space.oid(pool);
+    change.publish(space);
+    change.free(former);
+    change.store_oid(at, oid);
+    change.commit()?;
+    store_outside(pool, at, oid);
+    Ok(())
+}
+
+fn result(outcome: Result<(), Errno>) -> c_int {
+    if outcome.is_ok() { 0 } else { -1 }
+}
+
+fn allocate(
+    pool: &Pool,
+    at: *mut Oid,
+    bytes: usize,
+    type_num: u64,
+    flags: u64,
+    constructor: Constructor,
+    argument: *mut c_void,
+) -> Result<(), Errno> {
+    const VALID: u64 = flag::ZERO | flag::CLASS | flag::ARENA;
+    if bytes == 0 {
+        return Err(fail(libc::EINVAL, format_args!("allocation with size 0")));
+    }
+    if flags & !VALID != 0 {
+        return Err(fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !VALID)));
+    }
+    let space = object::reserve(pool, bytes as u64, type_num, flags)?;
+    construct(pool, &space, constructor, argument)?;
+    publish_at(pool, &space, at, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_alloc(
+    handle: Handle,
+    at: *mut Oid,
+    bytes: usize,
+    type_num: u64,
+    constructor: Constructor,
+    argument: *mut c_void,
+) -> c_int {
+    result(allocate(pool_of(handle), at, bytes, type_num, 0, constructor, argument))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_xalloc(
+    handle: Handle,
+    at: *mut Oid,
+    bytes: usize,
+    type_num: u64,
+    flags: u64,
+    constructor: Constructor,
+    argument: *mut c_void,
+) -> c_int {
+    result(allocate(pool_of(handle), at, bytes, type_num, flags, constructor, argument))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_zalloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
+    result(allocate(pool_of(handle), at, bytes, type_num, flag::ZERO, None, std::ptr::null_mut()))
+}
+
+fn free(pool: &Pool, at: *mut Oid, oid: Oid) -> Result<(), Errno> {
+    let mut change = Change::begin(pool)?;
+    change.free(oid.off);
+    change.store_oid(at, Oid::NULL);
+    change.commit()?;
+    store_outside(pool, at, Oid::NULL);
+    Ok(())
+}
+
+fn reallocate(pool: &Pool, at: *mut Oid, bytes: usize, type_num: u64, flags: u64) -> Result<(), Errno> {
+    // SAFETY: the program names an identifier.
+    let oid = unsafe { at.read() };
+    match (oid.is_null(), bytes) {
+        (true, 0) => Ok(()),
+        (true, _) => allocate(pool, at, bytes, type_num, flags, None, std::ptr::null_mut()),
+        (false, 0) => free(pool, at, oid),
+        (false, _) => {
+            let old = Space::of(pool, oid.off);
+            let new = object::reserve(pool, bytes as u64, type_num, flags)?;
+            copy(pool, old.address(pool), &new, old.usable.min(bytes as u64) as usize);
+            publish_at(pool, &new, at, oid.off)
+        }
+    }
+}
+
+/// Copies into new space, which lies apart from everything.
+fn copy(pool: &Pool, from: *const c_void, to: &Space, bytes: usize) {
+    // SAFETY: the callers give so many bytes, and the space has room for them.
+    unsafe { to.address(pool).cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_realloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
+    result(reallocate(pool_of(handle), at, bytes, type_num, 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_zrealloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
+    result(reallocate(pool_of(handle), at, bytes, type_num, flag::ZERO))
+}
+
+fn duplicate(pool: &Pool, at: *mut Oid, text: *const c_void, bytes: usize, type_num: u64) -> Result<(), Errno> {
+    let space = object::reserve(pool, bytes as u64, type_num, 0)?;
+    copy(pool, text, &space, bytes);
+    publish_at(pool, &space, at, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_strdup(handle: Handle, at: *mut Oid, text: *const c_char, type_num: u64) -> c_int {
+    if text.is_null() {
+        fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
+        return -1;
+    }
+    // SAFETY: the program gives a string.
+    let bytes = unsafe { string_bytes(text) };
+    result(duplicate(pool_of(handle), at, text.cast(), bytes, type_num))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_wcsdup(handle: Handle, at: *mut Oid, text: *const i32, type_num: u64) -> c_int {
+    if text.is_null() {
+        fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
+        return -1;
+    }
+    // SAFETY: the program gives a string.
+    let bytes = unsafe { wide_string_bytes(text) };
+    result(duplicate(pool_of(handle), at, text.cast(), bytes, type_num))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_free(at: *mut Oid) {
+    // SAFETY: the program names an identifier.
+    let oid = unsafe { at.read() };
+    if oid.is_null() {
+        return;
+    }
+    let Some(pool) = pool_of_oid(oid) else {
+        fail(libc::EINVAL, format_args!("the object belongs to no open pool"));
+        return;
+    };
+    if let Err(errno) = free(pool, at, oid) {
+        crate::error::set_errno(errno);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_alloc_usable_size(oid: Oid) -> usize {
+    if oid.is_null() {
+        return 0;
+    }
+    pool_of_oid(oid).map_or(0, |pool| object::header(pool, oid.off).bytes() as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_type_num(oid: Oid) -> u64 {
+    pool_of_oid(oid).map_or(0, |pool| object::header(pool, oid.off).type_num)
+}
+
+/// `struct pobj_defrag_result`.
+#[repr(C)]
+struct Defragmented {
+    total: usize,
+    relocated: usize,
+}
+
+/// Nothing moves: objects of a class lie in runs of their own, so that freed ones are used again as they are.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_defrag(
+    _handle: Handle,
+    _oids: *mut *mut Oid,
+    count: usize,
+    result: *mut Defragmented,
+) -> c_int {
+    if !result.is_null() {
+        // SAFETY: the program gives room for a result.
+        unsafe { result.write(Defragmented { total: count, relocated: 0 }) };
+    }
+    0
+}
+
+const _: () = assert!(MAX_ALLOC < 1 << 44, "the header has 44 bits for the size");

@@ -1,0 +1,50 @@
+//! What environment variables ask for.
+
+use std::env::var;
+
+use nearpm::Survives;
+use nearpm::direct::{DirectOptions, Mode};
+
+use crate::error::{Errno, fail};
+
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
+    let mode = match var("NEARPM_MODE").as_deref() {
+        Err(_) | Ok("") => Mode::default(),
+        Ok("in-place") => Mode::InPlace,
+        Ok("working-copy") => Mode::WorkingCopy,
+        Ok(other) => return Err(refuse("NEARPM_MODE", other, "in-place or working-copy")),
+    };
+    let survives = match var("NEARPM_SURVIVES").as_deref() {
+        Err(_) | Ok("") => survives_by_pmdk(),
+        Ok("process-crash") => Survives::ProcessCrash,
+        Ok("power-cut") => Survives::PowerCut,
+        Ok("as-persistent-memory") => Survives::AsPersistentMemory,
+        Ok(other) => {
+            return Err(refuse("NEARPM_SURVIVES", other, "process-crash, power-cut or as-persistent-memory"));
+        }
+    };
+    let power_cut = match var("NEARPM_POWER_CUT").as_deref() {
+        Err(_) | Ok("") => None,
+        Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
+    };
+    Ok(DirectOptions { mode, survives, prefault, power_cut, ..DirectOptions::default() })
+}
+
+/// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory.
+fn survives_by_pmdk() -> Survives {
+    if var("PMEM_IS_PMEM_FORCE").is_ok_and(|value| value == "1") {
+        Survives::AsPersistentMemory
+    } else {
+        Survives::PowerCut
+    }
+}
+
+fn refuse(name: &str, value: &str, values: &str) -> Errno {
+    fail(libc::EINVAL, format_args!("{name} is {value:?}: use {values}"))
+}
+
+/// Whether counters are printed when a pool is closed.
+pub fn statistics() -> bool {
+    var("NEARPM_STATISTICS").is_ok_and(|value| value == "1")
+}

@@ -1,0 +1,102 @@
+//! errno, messages, and the end of a process that cannot go on.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::fmt::{Arguments, Write};
+
+use nearpm::{Error, Problem};
+
+use crate::thread::thread;
+
+/// An error number.
+pub type Errno = c_int;
+
+/// Text for `pmemobj_errormsg`, closed by a zero.
+#[derive(Default)]
+pub struct Message(Vec<u8>);
+
+impl Message {
+    fn set(&mut self, text: Arguments<'_>) {
+        let mut all = std::mem::take(&mut self.0);
+        all.clear();
+        let mut text_of = String::from_utf8(all).unwrap_or_default();
+        // Writing to a string does not fail.
+        let _ = text_of.write_fmt(text);
+        self.0 = text_of.into_bytes();
+        self.0.retain(|&byte| byte != 0);
+        self.0.push(0);
+    }
+}
+
+/// Sets errno.
+pub fn set_errno(errno: Errno) {
+    // SAFETY: the location is that of the calling thread.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Notes what went wrong, sets errno and gives it.
+#[cold]
+pub fn fail(errno: Errno, text: Arguments<'_>) -> Errno {
+    thread().message.borrow_mut().set(text);
+    set_errno(errno);
+    errno
+}
+
+/// As [`fail`], with the system's text for the error behind the message.
+#[cold]
+pub fn fail_system(errno: Errno, text: &str) -> Errno {
+    // SAFETY: the text lives until the next call by this thread.
+    let reason = unsafe { CStr::from_ptr(libc::strerror(errno)) };
+    fail(errno, format_args!("{text}: {}", reason.to_string_lossy()))
+}
+
+/// As [`fail`], for an error of the library below.
+#[cold]
+pub fn fail_below(error: &Error) -> Errno {
+    fail(errno_of(error), format_args!("{error}"))
+}
+
+/// The number that C programs expect for an error.
+pub fn errno_of(error: &Error) -> Errno {
+    match error {
+        Error::Pool { problem, .. } => match problem {
+            Problem::NotFound => libc::ENOENT,
+            Problem::Exists => libc::EEXIST,
+            Problem::InUse { .. } => libc::EWOULDBLOCK,
+            Problem::ReadOnly => libc::EACCES,
+            Problem::NoSpace { .. } => libc::ENOSPC,
+            Problem::DirectoryFull { .. } => libc::ENOSPC,
+            Problem::UnknownCard { .. } => libc::ENODEV,
+            _ => libc::EINVAL,
+        },
+        Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+        Error::Full { .. } | Error::TooLarge { .. } => libc::ENOMEM,
+        Error::OutOfRange { .. }
+        | Error::Misaligned { .. }
+        | Error::ZeroSize { .. }
+        | Error::NotAllocated { .. }
+        | Error::Nested
+        | Error::NotALog { .. } => libc::EINVAL,
+        Error::Aborted(_) => libc::ECANCELED,
+        Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
+        Error::LogFailed { .. } | Error::Poisoned | Error::Corrupt { .. } | Error::Card(_) | Error::Damaged { .. } => {
+            libc::EIO
+        }
+    }
+}
+
+/// Ends the process, as PMDK does where a program breaks a rule that leaves no way to go on.
+#[cold]
+pub fn fatal(text: Arguments<'_>) -> ! {
+    eprintln!("libpmemobj: {text}");
+    std::process::abort()
+}
+
+/// Text of the last error of this thread; empty if there was none. Valid until the next one.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemobj_errormsg() -> *const c_char {
+    let mut message = thread().message.borrow_mut();
+    if message.0.is_empty() {
+        message.0.push(0);
+    }
+    message.0.as_ptr().cast()
+}

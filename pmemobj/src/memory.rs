@@ -1,0 +1,221 @@
+//! Persist, flush and drain; copies that are durable when they return.
+//!
+//! What is flushed is remembered until the drain: only there it becomes durable. Bytes of an object whose constructor runs, and bytes
+//! that the thread's transaction has taken, become durable with those: earlier they would survive what takes them back.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use crate::abi::{Handle, memory_flag};
+use crate::error::{fail, fatal};
+use crate::registry::{Pool, pool_in};
+use crate::thread::{Pending, Thread, thread};
+
+/// Ranges that are remembered before they become durable without a drain.
+const MAX_PENDING: usize = 64;
+
+/// The range of the pool that a program names; `None` if it becomes durable with a new object, or lies in no object.
+#[inline]
+fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
+    let (start, end) = thread.constructing.get();
+    if bytes == 0 || start <= address && address + bytes <= end {
+        return None;
+    }
+    let start = pool.offset_of(address)?;
+    let range = start.max(pool.heap.start)..(start + bytes as u64).min(pool.heap.end);
+    (range.start < range.end).then_some(range)
+}
+
+/// Hands on what the thread's transaction has not taken of a range.
+#[inline]
+fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnMut(Range<u64>)) {
+    if thread.tx.pool_in_work().is_none_or(|open| !std::ptr::eq(open, pool)) {
+        return part(range);
+    }
+    let mut parts = Vec::new();
+    if thread.tx.uncovered(&range, &mut parts) {
+        parts.into_iter().for_each(part);
+    } else {
+        part(range);
+    }
+}
+
+/// Makes ranges durable. That cannot be reported to programs: where it fails, the process ends, as nothing can be promised.
+fn persist(pool: &Pool, ranges: &[Range<u64>]) {
+    if let Err(error) = pool.direct.persist(ranges) {
+        fatal(format_args!("bytes cannot be made durable: {error}"));
+    }
+}
+
+fn remember(thread: &Thread, pool: &Pool, range: Range<u64>) {
+    let mut pending = thread.pending.borrow_mut();
+    if let Some(last) = pending.last_mut()
+        && std::ptr::eq(last.pool, pool)
+        && last.range.end == range.start
+    {
+        last.range.end = range.end;
+        return;
+    }
+    pending.push(Pending { pool, range });
+    let full = pending.len() >= MAX_PENDING;
+    drop(pending);
+    if full {
+        drain(thread, pool);
+    }
+}
+
+fn drain(thread: &Thread, pool: &Pool) {
+    let mut pending = thread.pending.borrow_mut();
+    if pending.is_empty() {
+        return;
+    }
+    let mut ranges = [const { 0..0 }; MAX_PENDING];
+    let mut count = 0;
+    pending.retain(|entry| {
+        let ours = std::ptr::eq(entry.pool, pool) && count < MAX_PENDING;
+        if ours {
+            ranges[count] = entry.range.clone();
+            count += 1;
+        }
+        !ours
+    });
+    drop(pending);
+    if count > 0 {
+        persist(pool, &ranges[..count]);
+    }
+}
+
+/// A pool is closed: nothing of it is pending. Closing keeps what was stored.
+pub fn forget_pending(pool: &Pool) {
+    thread().pending.borrow_mut().retain(|entry| !std::ptr::eq(entry.pool, pool));
+}
+
+/// Makes a range durable now.
+fn persist_address(handle: Handle, address: usize, bytes: usize) {
+    let thread = thread();
+    let pool = pool_in(thread, handle);
+    if !thread.pending.borrow().is_empty() {
+        drain(thread, pool);
+    }
+    if let Some(range) = range_of(thread, pool, address, bytes) {
+        each_part(thread, pool, range, |part| persist(pool, &[part]));
+    }
+}
+
+fn flush_address(handle: Handle, address: usize, bytes: usize) {
+    let thread = thread();
+    let pool = pool_in(thread, handle);
+    if let Some(range) = range_of(thread, pool, address, bytes) {
+        each_part(thread, pool, range, |part| remember(thread, pool, part));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemobj_persist(handle: Handle, address: *const c_void, bytes: usize) {
+    persist_address(handle, address as usize, bytes);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_flush(handle: Handle, address: *const c_void, bytes: usize) {
+    flush_address(handle, address as usize, bytes);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_drain(handle: Handle) {
+    let thread = thread();
+    drain(thread, pool_in(thread, handle));
+}
+
+fn check_flags(flags: u32) -> c_int {
+    if flags & !memory_flag::RELAXED == 0 {
+        return 0;
+    }
+    fail(libc::EINVAL, format_args!("invalid flags 0x{flags:x}"));
+    -1
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_xpersist(handle: Handle, address: *const c_void, bytes: usize, flags: u32) -> c_int {
+    let checked = check_flags(flags);
+    if checked == 0 {
+        persist_address(handle, address as usize, bytes);
+    }
+    checked
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_xflush(handle: Handle, address: *const c_void, bytes: usize, flags: u32) -> c_int {
+    let checked = check_flags(flags);
+    if checked == 0 {
+        flush_address(handle, address as usize, bytes);
+    }
+    checked
+}
+
+/// After a copy: durable, flushed or neither, as its flags say.
+fn finish(handle: Handle, to: *mut c_void, bytes: usize, flags: u32) -> *mut c_void {
+    if flags & memory_flag::NO_FLUSH != 0 {
+        return to;
+    }
+    if flags & memory_flag::NO_DRAIN != 0 {
+        flush_address(handle, to as usize, bytes);
+    } else {
+        persist_address(handle, to as usize, bytes);
+    }
+    to
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_memcpy(
+    handle: Handle,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+    flags: u32,
+) -> *mut c_void {
+    // SAFETY: the program names as many bytes on both sides; PMDK's copies may overlap.
+    unsafe { to.cast::<u8>().copy_from(from.cast(), bytes) };
+    finish(handle, to, bytes, flags)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_memmove(
+    handle: Handle,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+    flags: u32,
+) -> *mut c_void {
+    // SAFETY: as for this function.
+    unsafe { pmemobj_memcpy(handle, to, from, bytes, flags) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_memset(
+    handle: Handle,
+    to: *mut c_void,
+    byte: c_int,
+    bytes: usize,
+    flags: u32,
+) -> *mut c_void {
+    // SAFETY: the program names as many bytes.
+    unsafe { to.cast::<u8>().write_bytes(byte as u8, bytes) };
+    finish(handle, to, bytes, flags)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_memcpy_persist(
+    handle: Handle,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
+    // SAFETY: as for this function.
+    unsafe { pmemobj_memcpy(handle, to, from, bytes, 0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_memset_persist(handle: Handle, to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void {
+    // SAFETY: as for this function.
+    unsafe { pmemobj_memset(handle, to, byte, bytes, 0) }
+}

@@ -1,0 +1,182 @@
+//! Headers of objects, and space for new ones.
+//!
+//! In front of the bytes that the program sees lie 16 bytes: the type number, and a word with the bytes that the program may use
+//! (bits 43:0) and the distance from the start of the object to the header in units of 16 bytes (bits 60:44). That distance is 0 unless
+//! an allocation class asks for more alignment; then the object begins with 16 bytes of the same form, marked by bit 63.
+
+use std::ffi::c_void;
+
+use nearpm::direct::Reservation;
+
+use crate::abi::{MAX_ALLOC, Oid, flag};
+use crate::error::{Errno, fail, fail_below};
+use crate::registry::Pool;
+
+/// Bytes of a header.
+pub const HEADER: u64 = 16;
+const DISTANCE_SHIFT: u32 = 44;
+const BYTES_MASK: u64 = (1 << DISTANCE_SHIFT) - 1;
+const DISTANCE_MASK: u64 = (1 << 17) - 1;
+const FORWARD: u64 = 1 << 63;
+
+/// The header of an object.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// The program's number for its type.
+    pub type_num: u64,
+    word: u64,
+}
+
+impl Header {
+    fn new(type_num: u64, bytes: u64, distance: u64) -> Header {
+        Header { type_num, word: (bytes & BYTES_MASK) | ((distance / HEADER) << DISTANCE_SHIFT) }
+    }
+
+    fn distance(self) -> u64 {
+        (self.word >> DISTANCE_SHIFT & DISTANCE_MASK) * HEADER
+    }
+
+    /// Bytes that the program may use.
+    pub fn bytes(self) -> u64 {
+        self.word & BYTES_MASK
+    }
+}
+
+/// The header of the object whose data is at an offset.
+#[inline]
+pub fn header(pool: &Pool, data: u64) -> Header {
+    // SAFETY: in front of an object's data lies its header; a program that names another offset breaks its contract.
+    unsafe { pool.at::<Header>(data - HEADER).read() }
+}
+
+/// Where the object begins whose data is at an offset.
+#[inline]
+pub fn start(pool: &Pool, data: u64) -> u64 {
+    data - HEADER - header(pool, data).distance()
+}
+
+/// Where the data of the object is that begins at an offset.
+pub fn data(pool: &Pool, start: u64) -> u64 {
+    let first = header(pool, start + HEADER);
+    let distance = if first.word & FORWARD != 0 { first.distance() } else { 0 };
+    start + distance + HEADER
+}
+
+/// Space that was taken for an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Where the data is.
+    pub data: u64,
+    /// Bytes that the program may use.
+    pub usable: u64,
+    start: u64,
+}
+
+impl Space {
+    /// The space of a reserved or allocated object.
+    pub fn of(pool: &Pool, data: u64) -> Space {
+        let header = header(pool, data);
+        Space { data, usable: header.bytes(), start: data - HEADER - header.distance() }
+    }
+
+    /// What becomes an object: the header, and the bytes that the program may use.
+    pub fn reservation(&self) -> Reservation {
+        Reservation { offset: self.start, bytes: self.data - self.start + self.usable }
+    }
+
+    /// The bytes in front of the data.
+    pub fn front(&self) -> std::ops::Range<u64> {
+        self.start..self.data
+    }
+
+    /// Address of the data.
+    pub fn address(&self, pool: &Pool) -> *mut c_void {
+        pool.at(self.data)
+    }
+
+    /// The object.
+    pub fn oid(&self, pool: &Pool) -> Oid {
+        pool.oid(self.data)
+    }
+}
+
+/// What an object should be like: bytes of data, alignment of the data.
+#[derive(Clone, Copy)]
+struct Shape {
+    bytes: u64,
+    alignment: u64,
+}
+
+/// Takes space for an object and writes its header; zeroes the data where `flags` say so.
+#[inline]
+pub fn reserve(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<Space, Errno> {
+    if bytes > MAX_ALLOC {
+        return Err(fail(libc::ENOMEM, format_args!("requested size too large")));
+    }
+    let (mut shape, mut type_num) = (Shape { bytes: (bytes + 15) & !15, alignment: HEADER }, type_num);
+    if flags & (flag::CLASS | flag::ARENA) != 0 {
+        let class = class(pool, bytes, flags)?;
+        if let Some((of_class, keeps_type)) = class {
+            shape = of_class;
+            type_num = if keeps_type { type_num } else { 0 };
+        }
+    }
+    let space = place(pool, shape, type_num)?;
+    fill(pool, &space, flags);
+    Ok(space)
+}
+
+/// The shape by an allocation class, and whether its objects have type numbers.
+fn class(pool: &Pool, bytes: u64, flags: u64) -> Result<Option<(Shape, bool)>, Errno> {
+    pool.control.check_arena((flags & flag::ARENA) >> 32)?;
+    let id = (flags & flag::CLASS) >> 48;
+    if id == 0 {
+        return Ok(None);
+    }
+    let Some(class) = pool.control.class(id) else {
+        return Err(fail(libc::EINVAL, format_args!("no allocation class for size {bytes} bytes")));
+    };
+    let Some(bytes) = class.usable(bytes) else {
+        return Err(fail(libc::EINVAL, format_args!("allocation class not suitable for size {bytes} bytes")));
+    };
+    Ok(Some((Shape { bytes, alignment: class.alignment().max(HEADER) }, class.has_type())))
+}
+
+fn place(pool: &Pool, shape: Shape, type_num: u64) -> Result<Space, Errno> {
+    let spare = if shape.alignment > HEADER { shape.alignment } else { 0 };
+    let taken = pool.direct.reserve(shape.bytes + HEADER + spare).map_err(|error| out_of_memory(&error))?;
+    let first = pool.base as u64 + taken.offset + HEADER;
+    let distance = first.next_multiple_of(shape.alignment) - first;
+    let space = Space { data: taken.offset + HEADER + distance, usable: shape.bytes, start: taken.offset };
+    // SAFETY: the space is this object's alone; it has room for both headers.
+    unsafe {
+        if distance != 0 {
+            let mut forward = Header::new(0, 0, distance);
+            forward.word |= FORWARD;
+            pool.at::<Header>(space.start).write(forward);
+        }
+        pool.at::<Header>(space.data - HEADER).write(Header::new(type_num, space.usable, distance));
+    }
+    Ok(space)
+}
+
+#[cold]
+fn out_of_memory(error: &nearpm::Error) -> Errno {
+    match error {
+        nearpm::Error::Full { .. } => fail(libc::ENOMEM, format_args!("out of memory: {error}")),
+        other => fail_below(other),
+    }
+}
+
+fn fill(pool: &Pool, space: &Space, flags: u64) {
+    let pattern = match flags & flag::ZERO {
+        0 => match pool.control.alloc_pattern() {
+            None => return,
+            Some(pattern) => pattern,
+        },
+        _ => 0,
+    };
+    // SAFETY: the data of the new object.
+    unsafe { pool.at::<u8>(space.data).write_bytes(pattern, space.usable as usize) };
+}

@@ -1,0 +1,322 @@
+//! Create, open, close, check; the root object; pools by object and address.
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use nearpm::direct::DirectPool;
+
+use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
+use crate::alloc::{Change, construct};
+use crate::ctl::{self, PoolControl};
+use crate::environment;
+use crate::error::{Errno, fail, fail_below, fail_system, fatal};
+use crate::head::Head;
+use crate::object;
+use crate::registry::{self, Pool, pool_of, pool_of_address, pool_of_oid};
+
+/// Bytes of a C string.
+///
+/// # Safety
+/// It is null or has a closing zero.
+unsafe fn bytes_of<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    // SAFETY: by the caller.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+/// # Safety
+/// As [`bytes_of`].
+unsafe fn location_of<'a>(path: *const c_char) -> Result<&'a str, Errno> {
+    // SAFETY: by the caller.
+    let path = unsafe { bytes_of(path) }.unwrap_or_default();
+    str::from_utf8(path).map_err(|_| fail(libc::EINVAL, format_args!("the path is not UTF-8")))
+}
+
+/// # Safety
+/// As [`bytes_of`].
+unsafe fn layout_of<'a>(layout: *const c_char) -> Result<Option<&'a [u8]>, Errno> {
+    // SAFETY: by the caller.
+    let layout = unsafe { bytes_of(layout) };
+    if layout.is_some_and(|name| name.len() >= MAX_LAYOUT) {
+        return Err(fail(libc::EINVAL, format_args!("Layout too long")));
+    }
+    Ok(layout)
+}
+
+/// What a run of the pool is known by: even, and not 0.
+fn run_id() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer has as many bytes.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != 8 {
+        fatal(format_args!("the system gives no random number"));
+    }
+    (u64::from_ne_bytes(bytes) & !1).max(2)
+}
+
+/// `pool_uuid_lo` of the objects of a pool: one for each identifier, never 0.
+fn uuid(id: u32) -> u64 {
+    u64::from(id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The one place where pools come into being for programs.
+fn enter(direct: DirectPool, head: Head) -> Result<&'static Pool, Errno> {
+    let pool = Box::new(Pool {
+        base: direct.base() as usize,
+        uuid: uuid(direct.id()),
+        run_id: run_id(),
+        heap: direct.heap(),
+        head,
+        root_busy: AtomicBool::new(false),
+        user_data: AtomicPtr::new(null_mut()),
+        control: PoolControl::default(),
+        direct,
+    });
+    let pool = registry::enter(pool).map_err(|(_, reason)| fail(libc::EEXIST, format_args!("{reason}")))?;
+    if let Err(errno) = ctl::apply_configuration(Some(pool)) {
+        drop(registry::leave(pool));
+        return Err(errno);
+    }
+    Ok(pool)
+}
+
+fn create(location: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
+    ctl::apply_configuration(None)?;
+    if bytes != 0 && bytes < MIN_POOL {
+        return Err(fail(libc::EINVAL, format_args!("size {bytes} smaller than {MIN_POOL}")));
+    }
+    let options = environment::options(ctl::prefault_at_create())?;
+    let direct = DirectPool::create(location, bytes, &options).map_err(|error| fail_below(&error))?;
+    let made = Head::create(&direct, layout).map_err(|error| fail_below(&error)).and_then(|head| {
+        let permissions = std::fs::Permissions::from_mode(mode & 0o7777);
+        std::fs::set_permissions(OsStr::from_bytes(location.as_bytes()), permissions)
+            .map_err(|error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), "chmod"))?;
+        Ok(head)
+    });
+    match made {
+        Ok(head) => enter(direct, head),
+        Err(errno) => {
+            drop(direct);
+            // The error that led here is the one to report.
+            let _ = nearpm::remove(location);
+            Err(errno)
+        }
+    }
+}
+
+fn open(location: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
+    ctl::apply_configuration(None)?;
+    if ctl::copy_on_write() {
+        let text = "copy_on_write.at_open is not supported: copy the pool, and open the copy";
+        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
+    }
+    let options = environment::options(ctl::prefault_at_open())?;
+    let direct = DirectPool::open(location, &options).map_err(|error| fail_below(&error))?;
+    let head = Head::open(&direct, location).map_err(|error| fail_below(&error))?;
+    if let Some(wanted) = layout {
+        let (wanted, found) = (String::from_utf8_lossy(wanted), head.layout());
+        if wanted != found {
+            let text = format_args!("wrong layout (\"{wanted}\"), pool created with layout \"{found}\"");
+            return Err(fail(libc::EINVAL, text));
+        }
+    }
+    enter(direct, head)
+}
+
+fn handle_of(pool: Result<&'static Pool, Errno>) -> Handle {
+    match pool {
+        Ok(pool) => pool.handle(),
+        Err(errno) => {
+            crate::error::set_errno(errno);
+            null_mut()
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_create(
+    path: *const c_char,
+    layout: *const c_char,
+    bytes: usize,
+    mode: libc::mode_t,
+) -> Handle {
+    // SAFETY: the program gives strings.
+    let arguments = unsafe { layout_of(layout).and_then(|layout| Ok((location_of(path)?, layout))) };
+    handle_of(arguments.and_then(|(path, layout)| create(path, layout.unwrap_or_default(), bytes as u64, mode)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_open(path: *const c_char, layout: *const c_char) -> Handle {
+    // SAFETY: the program gives strings.
+    let arguments = unsafe { layout_of(layout).and_then(|layout| Ok((location_of(path)?, layout))) };
+    handle_of(arguments.and_then(|(path, layout)| open(path, layout)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_close(handle: Handle) {
+    if handle.is_null() {
+        return;
+    }
+    let pool = registry::leave(pool_of(handle));
+    crate::memory::forget_pending(&pool);
+    if environment::statistics() {
+        eprintln!("libpmemobj: {:#?}", pool.direct.statistics());
+    }
+    if let Err(error) = pool.direct.close() {
+        // There is no return value; the next open recovers what is durable.
+        fail_below(&error);
+        eprintln!("libpmemobj: closing a pool: {error}");
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_check(path: *const c_char, layout: *const c_char) -> c_int {
+    // SAFETY: the program gives strings.
+    let arguments = unsafe { layout_of(layout).and_then(|layout| Ok((location_of(path)?, layout))) };
+    let pool = match arguments.and_then(|(path, layout)| open(path, layout)) {
+        Ok(pool) => pool,
+        Err(_) => return -1,
+    };
+    let consistent = crate::iterate::is_consistent(pool);
+    pmemobj_close(pool.handle());
+    c_int::from(consistent)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_set_user_data(handle: Handle, data: *mut c_void) {
+    pool_of(handle).user_data.store(data.cast(), Ordering::Release);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_get_user_data(handle: Handle) -> *mut c_void {
+    pool_of(handle).user_data.load(Ordering::Acquire).cast()
+}
+
+/// Makes the root object, or a larger one with the bytes that there were; gives the offset of its data.
+fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c_void) -> Result<u64, Errno> {
+    let (former, former_bytes) = pool.head.root();
+    if former != 0 && bytes <= former_bytes {
+        return Ok(former);
+    }
+    let space = object::reserve(pool, bytes, 0, flag::ZERO)?;
+    if former != 0 {
+        // SAFETY: both objects have as many bytes, and they lie apart.
+        unsafe { pool.at::<u8>(space.data).copy_from_nonoverlapping(pool.at::<u8>(former), former_bytes as usize) };
+    }
+    construct(pool, &space, constructor, argument)?;
+    let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
+    change.publish(&space);
+    change.free(former);
+    let words = pool.head.root_range();
+    change.store(words.start, space.data);
+    change.store(words.start + 8, bytes);
+    change.commit()?;
+    Ok(space.data)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_root(handle: Handle, bytes: usize) -> Oid {
+    pmemobj_root_construct(handle, bytes, None, null_mut())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_root_construct(
+    handle: Handle,
+    bytes: usize,
+    constructor: Constructor,
+    argument: *mut c_void,
+) -> Oid {
+    let pool = pool_of(handle);
+    let bytes = bytes as u64;
+    let (root, root_bytes) = pool.head.root();
+    if bytes > MAX_ALLOC {
+        fail(libc::ENOMEM, format_args!("requested size too large"));
+        return Oid::NULL;
+    }
+    if bytes == 0 && root == 0 {
+        fail(libc::EINVAL, format_args!("requested size cannot equals zero"));
+        return Oid::NULL;
+    }
+    if root != 0 && bytes <= root_bytes {
+        return pool.oid(root);
+    }
+    while pool.root_busy.swap(true, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let grown = grow_root(pool, bytes, constructor, argument);
+    pool.root_busy.store(false, Ordering::Release);
+    grown.map_or(Oid::NULL, |root| pool.oid(root))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_root_size(handle: Handle) -> usize {
+    pool_of(handle).head.root().1 as usize
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_pool_by_oid(oid: Oid) -> Handle {
+    pool_of_oid(oid).map_or(null_mut(), Pool::handle)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_pool_by_ptr(address: *const c_void) -> Handle {
+    pool_of_address(address as usize).map_or(null_mut(), Pool::handle)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_oid(address: *const c_void) -> Oid {
+    pool_of_address(address as usize).map_or(Oid::NULL, |pool| pool.oid((address as usize - pool.base) as u64))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_direct(oid: Oid) -> *mut c_void {
+    if oid.is_null() {
+        return null_mut();
+    }
+    pool_of_oid(oid).map_or(null_mut(), |pool| pool.at(oid.off))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_check_version(major: u32, minor: u32) -> *const c_char {
+    let (ours, least) = VERSION;
+    if major != ours {
+        fail(libc::EINVAL, format_args!("libpmemobj major version mismatch (need {major}, found {ours})"));
+    } else if minor > least {
+        fail(libc::EINVAL, format_args!("libpmemobj minor version mismatch (need {minor}, found {least})"));
+    } else {
+        return std::ptr::null();
+    }
+    crate::error::pmemobj_errormsg()
+}
+
+/// The library's own memory comes from the system's allocator: other functions are not called.
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_set_funcs(
+    _malloc: *const c_void,
+    _free: *const c_void,
+    _realloc: *const c_void,
+    _strdup: *const c_void,
+) {
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pool_has_an_identifier_of_its_own() {
+        let ids = [1, 2, 3, u32::MAX, 0x8000_0000];
+        for (at, &id) in ids.iter().enumerate() {
+            assert_ne!(uuid(id), 0);
+            assert!(ids[..at].iter().all(|&other| uuid(other) != uuid(id)));
+        }
+    }
+
+    #[test]
+    fn runs_are_even_and_differ() {
+        let (first, second) = (run_id(), run_id());
+        assert!(first % 2 == 0 && first != 0 && first != second);
+    }
+}

@@ -1,0 +1,218 @@
+//! The calls that lead a program through a transaction's stages.
+
+use std::ffi::{c_int, c_void};
+
+use super::{Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, parameter, stage};
+use crate::abi::{Handle, flag};
+use crate::error::fatal;
+use crate::registry::pool_in;
+use crate::thread::{Thread, thread};
+
+/// The variable arguments of a call: four in registers, the others on the stack.
+struct Arguments {
+    registers: *const u64,
+    stack: *const u64,
+    taken: usize,
+}
+
+impl Arguments {
+    /// # Safety
+    /// The caller gave so many.
+    unsafe fn next(&mut self) -> u64 {
+        const IN_REGISTERS: usize = 4;
+        let at = self.taken;
+        self.taken += 1;
+        // SAFETY: by the caller.
+        unsafe { if at < IN_REGISTERS { *self.registers.add(at) } else { *self.stack.add(at - IN_REGISTERS) } }
+    }
+}
+
+/// `int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...)`: lays the variable arguments out for [`begin`].
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pmemobj_tx_begin() -> c_int {
+    std::arch::naked_asm!(
+        "sub rsp, 40",
+        "mov qword ptr [rsp], rdx",
+        "mov qword ptr [rsp + 8], rcx",
+        "mov qword ptr [rsp + 16], r8",
+        "mov qword ptr [rsp + 24], r9",
+        "mov rdx, rsp",
+        "lea rcx, [rsp + 48]",
+        "call {begin}",
+        "add rsp, 40",
+        "ret",
+        begin = sym begin,
+    )
+}
+
+unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *const u64, stack: *const u64) -> c_int {
+    let thread = thread();
+    let tx = &thread.tx;
+    if let Err(errno) = tx.enter(pool_in(thread, handle), environment) {
+        abort(thread, errno, false);
+        return errno;
+    }
+    let mut arguments = Arguments { registers, stack, taken: 0 };
+    loop {
+        // SAFETY: the program closes the list by TX_PARAM_NONE.
+        let kind = unsafe { arguments.next() } & 0xffff_ffff;
+        match kind {
+            parameter::NONE => return 0,
+            parameter::CALLBACK => {
+                // SAFETY: this parameter has two arguments, the first of them a function.
+                let (callback, argument) = unsafe {
+                    let callback: Callback = std::mem::transmute::<usize, Callback>(arguments.next() as usize);
+                    (callback, arguments.next() as *mut c_void)
+                };
+                set_callback(tx, callback, argument);
+            }
+            _ => {
+                // SAFETY: every other parameter has one argument.
+                let lock = unsafe { arguments.next() } as *mut c_void;
+                if let Err(errno) = tx.lock(kind, lock) {
+                    abort(thread, errno, false);
+                    return errno;
+                }
+            }
+        }
+    }
+}
+
+fn set_callback(tx: &TxState, callback: Callback, argument: *mut c_void) {
+    if tx.callback.get().is_some_and(|(set, with)| set as usize != callback as usize || with != argument) {
+        fatal(format_args!("transaction callback is already set"));
+    }
+    tx.callback.set(Some((callback, argument)));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_stage() -> c_int {
+    thread().tx.stage.get()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_errno() -> c_int {
+    thread().tx.last_errno.get()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_abort(errno: c_int) {
+    let thread = thread();
+    thread.tx.working("pmemobj_tx_abort");
+    abort(thread, errno, true);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_commit() {
+    let thread = thread();
+    thread.tx.working("pmemobj_tx_commit");
+    commit(thread);
+}
+
+fn commit(thread: &'static Thread) {
+    let tx = &thread.tx;
+    tx.call_back();
+    if tx.is_outermost()
+        && let Err(errno) = tx.make_durable()
+    {
+        // PMDK has no such case: its logs are reserved before. Everything has been taken back.
+        return give_up(thread, errno, false);
+    }
+    tx.stage.set(stage::ONCOMMIT);
+    tx.call_back();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_process() {
+    let thread = thread();
+    let tx = &thread.tx;
+    match tx.stage.get() {
+        stage::WORK => commit(thread),
+        stage::ONCOMMIT | stage::ONABORT => {
+            tx.stage.set(stage::FINALLY);
+            tx.call_back();
+        }
+        stage::FINALLY => tx.stage.set(stage::NONE),
+        _ => fatal(format_args!("pmemobj_tx_process called outside of transaction")),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_end() -> c_int {
+    let thread = thread();
+    let tx = &thread.tx;
+    if tx.stage.get() == stage::WORK {
+        fatal(format_args!("pmemobj_tx_end called without pmemobj_tx_commit"));
+    }
+    let Some(pool) = tx.pool.get() else { fatal(format_args!("pmemobj_tx_end called without pmemobj_tx_begin")) };
+    if tx.callback.get().is_some() && matches!(tx.stage.get(), stage::ONCOMMIT | stage::ONABORT) {
+        tx.stage.set(stage::FINALLY);
+        tx.call_back();
+    }
+    let left = {
+        let mut levels = tx.levels.borrow_mut();
+        levels.pop();
+        levels.len()
+    };
+    if left == 0 {
+        tx.release_locks();
+        tx.pool.set(None);
+        tx.stage.set(stage::NONE);
+        if let Some((callback, argument)) = tx.callback.take() {
+            // SAFETY: the program gave the function for this.
+            unsafe { callback(pool.handle(), stage::NONE, argument) };
+        }
+    } else {
+        tx.stage.set(stage::WORK);
+        if tx.last_errno.get() != 0 {
+            abort(thread, tx.last_errno.get(), false);
+        }
+    }
+    tx.last_errno.get()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_lock(kind: c_int, lock: *mut c_void) -> c_int {
+    pmemobj_tx_xlock(kind, lock, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_xlock(kind: c_int, lock: *mut c_void, flags: u64) -> c_int {
+    let tx = &thread().tx;
+    tx.working("pmemobj_tx_xlock");
+    let all = tx.flags(flags);
+    let outcome = check_flags(flags, flag::NO_ABORT, all)
+        .and_then(|()| tx.lock(kind as u64, lock).map_err(|errno| Failure { errno, flags: all }));
+    number_or_abort(outcome)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_set_user_data(data: *mut c_void) {
+    let tx = &thread().tx;
+    tx.working("pmemobj_tx_set_user_data");
+    tx.user_data.set(data);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_get_user_data() -> *mut c_void {
+    let tx = &thread().tx;
+    tx.working("pmemobj_tx_get_user_data");
+    tx.user_data.get()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_set_failure_behavior(behavior: c_int) {
+    let tx = &thread().tx;
+    tx.working("pmemobj_tx_set_failure_behavior");
+    if let Some(level) = tx.levels.borrow_mut().last_mut() {
+        level.failure_behavior = behavior;
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pmemobj_tx_get_failure_behavior() -> c_int {
+    let tx = &thread().tx;
+    tx.working("pmemobj_tx_get_failure_behavior");
+    tx.levels.borrow().last().map_or(0, |level| level.failure_behavior)
+}

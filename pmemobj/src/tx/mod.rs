@@ -1,0 +1,326 @@
+//! Transactions: the stages that a program goes through, nesting, locks and callbacks.
+//!
+//! A nested transaction joins the outer one: only the end of the outermost commits or takes back. An abort jumps to the
+//! environment of the innermost; its end then aborts the next one outside.
+
+mod calls;
+mod log;
+mod work;
+
+pub use work::{string_bytes, wide_string_bytes};
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use nearpm::direct::Transaction;
+
+use crate::abi::{Handle, Oid, flag, longjmp};
+use crate::error::{Errno, fail, fail_below, fail_system, fatal, set_errno};
+use crate::lock;
+use crate::registry::Pool;
+use crate::thread::{Thread, thread};
+
+/// `enum pobj_tx_stage`.
+pub mod stage {
+    pub const NONE: i32 = 0;
+    pub const WORK: i32 = 1;
+    pub const ONCOMMIT: i32 = 2;
+    pub const ONABORT: i32 = 3;
+    pub const FINALLY: i32 = 4;
+}
+
+/// `enum pobj_tx_param`.
+mod parameter {
+    pub const NONE: u64 = 0;
+    pub const MUTEX: u64 = 1;
+    pub const RWLOCK: u64 = 2;
+    pub const CALLBACK: u64 = 3;
+}
+
+/// Bytes of a `jmp_buf`.
+const ENVIRONMENT_BYTES: usize = 200;
+/// Bytes of a lock in the pool.
+const LOCK_BYTES: u64 = 64;
+
+type Callback = unsafe extern "C" fn(pool: Handle, stage: c_int, argument: *mut c_void);
+
+/// A transaction that the program has begun and not ended.
+#[derive(Clone, Copy)]
+struct Level {
+    environment: [u64; ENVIRONMENT_BYTES / 8],
+    /// `enum pobj_tx_failure_behavior`: 1 returns errors.
+    failure_behavior: c_int,
+}
+
+#[derive(Clone, Copy)]
+struct HeldLock {
+    kind: u64,
+    at: *mut c_void,
+}
+
+/// The transaction of a thread.
+#[derive(Default)]
+pub struct TxState {
+    stage: Cell<i32>,
+    last_errno: Cell<Errno>,
+    pool: Cell<Option<&'static Pool>>,
+    /// Begun by the first call that needs it.
+    transaction: RefCell<Option<Transaction>>,
+    levels: RefCell<Vec<Level>>,
+    locks: RefCell<Vec<HeldLock>>,
+    /// Words (offset, value) that are stored at commit.
+    words: RefCell<Vec<(u64, u64)>>,
+    callback: Cell<Option<(Callback, *mut c_void)>>,
+    user_data: Cell<*mut c_void>,
+}
+
+/// An error of a call in a transaction: the transaction aborts, unless the caller wants the error itself.
+pub struct Failure {
+    errno: Errno,
+    flags: u64,
+}
+
+/// The outcome of a call in a transaction. Plain data, as all that lives while a transaction aborts.
+pub type Outcome<T> = Result<T, Failure>;
+
+impl TxState {
+    /// The pool of the transaction in work; ends the process where there is none, as PMDK does.
+    #[inline]
+    pub fn working(&self, function: &str) -> &'static Pool {
+        match (self.stage.get(), self.pool.get()) {
+            (stage::WORK, Some(pool)) => pool,
+            (stage::NONE, _) => fatal(format_args!("{function} called outside of transaction")),
+            (stage, _) => fatal(format_args!("{function} called in invalid stage {stage}")),
+        }
+    }
+
+    /// The pool of the transaction, if its stage is work.
+    pub fn pool_in_work(&self) -> Option<&'static Pool> {
+        if self.stage.get() == stage::WORK { self.pool.get() } else { None }
+    }
+
+    /// Parts of a range that the transaction does not make durable at commit; `false` if it has taken nothing yet.
+    pub fn uncovered(&self, range: &Range<u64>, parts: &mut Vec<Range<u64>>) -> bool {
+        let transaction = self.transaction.borrow();
+        let Some(transaction) = transaction.as_ref() else { return false };
+        transaction.uncovered(range, parts);
+        true
+    }
+
+    /// Adds what the failure behaviour asks for to a call's flags.
+    #[inline]
+    fn flags(&self, flags: u64) -> u64 {
+        let returns = self.levels.borrow().last().is_some_and(|level| level.failure_behavior == 1);
+        if returns { flags | flag::NO_ABORT } else { flags }
+    }
+
+    /// Does something with the transaction below, beginning it if need be.
+    #[inline]
+    pub fn with<T>(
+        &self,
+        pool: &Pool,
+        action: impl FnOnce(&mut Transaction) -> Result<T, nearpm::Error>,
+    ) -> Result<T, Errno> {
+        let mut transaction = self.transaction.borrow_mut();
+        if let Some(transaction) = transaction.as_mut() {
+            return action(transaction).map_err(|error| fail_below(&error));
+        }
+        let begun = pool.direct.begin().map_err(|error| fail_below(&error))?;
+        action(transaction.insert(begun)).map_err(|error| fail_below(&error))
+    }
+
+    fn is_outermost(&self) -> bool {
+        self.levels.borrow().len() == 1
+    }
+
+    /// Tells the program's callback of the outermost transaction's stage.
+    fn call_back(&self) {
+        if let Some((callback, argument)) = self.callback.get()
+            && self.is_outermost()
+        {
+            let handle = self.pool.get().map_or(std::ptr::null_mut(), Pool::handle);
+            // SAFETY: the program gave the function for this.
+            unsafe { callback(handle, self.stage.get(), argument) };
+        }
+    }
+
+    /// Enters a level; gives the error where that is refused.
+    fn enter(&self, pool: &'static Pool, environment: *const u64) -> Result<(), Errno> {
+        let failure_behavior = match self.stage.get() {
+            stage::NONE => {
+                self.pool.set(Some(pool));
+                self.user_data.set(std::ptr::null_mut());
+                0
+            }
+            stage::WORK => {
+                if self.pool.get().is_none_or(|open| !std::ptr::eq(open, pool)) {
+                    return Err(fail(libc::EINVAL, format_args!("nested transaction for different pool")));
+                }
+                self.levels.borrow().last().map_or(0, |level| level.failure_behavior)
+            }
+            stage => fatal(format_args!("Invalid stage {stage} to begin new transaction")),
+        };
+        let mut level = Level { environment: [0; ENVIRONMENT_BYTES / 8], failure_behavior };
+        if !environment.is_null() {
+            // SAFETY: the program gives a `jmp_buf` of so many bytes.
+            unsafe { environment.copy_to_nonoverlapping(level.environment.as_mut_ptr(), ENVIRONMENT_BYTES / 8) };
+        }
+        self.levels.borrow_mut().push(level);
+        self.last_errno.set(0);
+        self.stage.set(stage::WORK);
+        Ok(())
+    }
+
+    /// Takes a lock until the outermost transaction ends; once is enough.
+    fn lock(&self, kind: u64, at: *mut c_void) -> Result<(), Errno> {
+        if self.locks.borrow().iter().any(|held| held.at == at) {
+            return Ok(());
+        }
+        let pool = self.pool.get().expect("a transaction has a pool");
+        let (taken, name) = match kind {
+            // SAFETY: the program names a lock of its kind.
+            parameter::MUTEX => (unsafe { lock::mutex_lock(pool, at) }, "pmemobj_mutex_lock"),
+            // SAFETY: as above.
+            parameter::RWLOCK => (unsafe { lock::rwlock_write(pool, at) }, "pmemobj_rwlock_wrlock"),
+            _ => return Err(fail(libc::EINVAL, format_args!("Unrecognized lock type"))),
+        };
+        if taken != 0 {
+            return Err(fail_system(taken, name));
+        }
+        self.locks.borrow_mut().push(HeldLock { kind, at });
+        Ok(())
+    }
+
+    fn release_locks(&self) {
+        let pool = self.pool.get().expect("a transaction has a pool");
+        while let Some(held) = { self.locks.borrow_mut().pop() } {
+            // SAFETY: `lock` took it.
+            unsafe {
+                match held.kind {
+                    parameter::MUTEX => lock::mutex_unlock(pool, held.at),
+                    _ => lock::rwlock_unlock(pool, held.at),
+                }
+            };
+        }
+    }
+
+    /// Takes back what the outermost transaction did. Locks that it holds keep their state, also inside of ranges.
+    fn take_back(&self) {
+        self.words.borrow_mut().clear();
+        let pool = self.pool.get().expect("a transaction has a pool");
+        let Some(transaction) = self.transaction.borrow_mut().take() else { return };
+        let offset = |held: &HeldLock| pool.offset_of(held.at as usize);
+        let locks = self.locks.borrow();
+        let done = if locks.is_empty() {
+            transaction.abort(&pool.direct)
+        } else {
+            let held: Vec<_> = locks.iter().filter_map(offset).map(|at| at..at + LOCK_BYTES).collect();
+            transaction.abort_except(&pool.direct, &held)
+        };
+        if let Err(error) = done {
+            // The pool refuses everything from now on; the program hears of it at its next call.
+            fail_below(&error);
+        }
+    }
+
+    /// Makes durable what the outermost transaction did.
+    fn make_durable(&self) -> Result<(), Errno> {
+        let pool = self.pool.get().expect("a transaction has a pool");
+        let stored = self.store_words(pool);
+        let Some(transaction) = self.transaction.borrow_mut().take() else { return stored };
+        let done = match stored {
+            Ok(()) => transaction.commit(&pool.direct).map_err(|error| fail_below(&error)),
+            Err(errno) => transaction.abort(&pool.direct).map_err(|error| fail_below(&error)).and(Err(errno)),
+        };
+        done.map_err(|errno| if errno == 0 { libc::EIO } else { errno })
+    }
+
+    /// Stores the words of `pmemobj_set_value` that were published here.
+    fn store_words(&self, pool: &Pool) -> Result<(), Errno> {
+        let mut words = self.words.borrow_mut();
+        if words.is_empty() {
+            return Ok(());
+        }
+        let ranges: Vec<_> = words.iter().map(|&(offset, _)| offset..offset + 8).collect();
+        self.with(pool, |transaction| transaction.add_all(&pool.direct, &ranges))?;
+        for (offset, value) in words.drain(..) {
+            // SAFETY: the program named a word of the pool, and the transaction has taken it.
+            unsafe { pool.at::<u64>(offset).write(value) };
+        }
+        Ok(())
+    }
+}
+
+/// Aborts the transaction, and goes on where its environment was saved; returns where there is none.
+fn abort(thread: &'static Thread, errno: Errno, by_program: bool) {
+    let tx = &thread.tx;
+    if tx.is_outermost() {
+        tx.take_back();
+    }
+    give_up(thread, errno, by_program);
+}
+
+/// The second half of [`abort`], when everything is taken back already.
+fn give_up(thread: &'static Thread, errno: Errno, by_program: bool) {
+    let tx = &thread.tx;
+    tx.stage.set(stage::ONABORT);
+    let errno = if errno == 0 { libc::ECANCELED } else { errno };
+    tx.last_errno.set(errno);
+    set_errno(errno);
+    if by_program {
+        fail_system(errno, "explicit transaction abort");
+    }
+    tx.call_back();
+    jump(tx, errno);
+}
+
+/// Jumps to the innermost environment. Nothing in this frame has a destructor.
+fn jump(tx: &'static TxState, errno: Errno) {
+    // A constructor that aborted does not return.
+    thread().constructing.set((0, 0));
+    let environment = {
+        let levels = tx.levels.borrow();
+        let level = levels.last().expect("an aborting transaction has a level");
+        if level.environment == [0; ENVIRONMENT_BYTES / 8] { std::ptr::null() } else { level.environment.as_ptr() }
+    };
+    if !environment.is_null() {
+        // SAFETY: the program saved it by setjmp in a frame that still lives; the frames that are jumped over hold plain data.
+        unsafe { longjmp(environment.cast(), errno) }
+    }
+}
+
+/// What a call gives, after the abort that an error brings.
+fn or_abort<T: Copy>(outcome: Outcome<T>, otherwise: impl FnOnce(Errno) -> T) -> T {
+    match outcome {
+        Ok(value) => value,
+        Err(Failure { errno, flags }) => {
+            if flags & flag::NO_ABORT == 0 {
+                abort(thread(), errno, false);
+            }
+            set_errno(errno);
+            otherwise(errno)
+        }
+    }
+}
+
+fn number_or_abort(outcome: Outcome<()>) -> c_int {
+    or_abort(outcome.map(|()| 0), |errno| errno)
+}
+
+fn oid_or_abort(outcome: Outcome<Oid>) -> Oid {
+    or_abort(outcome, |_| Oid::NULL)
+}
+
+/// Refuses flags that a call does not have.
+fn check_flags(flags: u64, valid: u64, all: u64) -> Outcome<()> {
+    if flags & !valid == 0 {
+        return Ok(());
+    }
+    Err(Failure { errno: fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !valid)), flags: all })
+}
+
+/// The error of a call, with the call's flags.
+fn failure(flags: u64) -> impl FnOnce(Errno) -> Failure {
+    move |errno| Failure { errno, flags }
+}

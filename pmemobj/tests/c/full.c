@@ -1,0 +1,100 @@
+/* Pools without room: errors say so, what is there stays, and objects can be freed all the same, also after the next open. */
+#include "check.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const size_t SIZES[] = {100000, 10000, 1000, 64};
+
+struct chained {
+    PMEMoid next;
+};
+
+static PMEMobjpool *pool;
+static PMEMoid *first;
+
+/* Fills the pool with objects of a size; gives their number. */
+static unsigned fill(size_t size)
+{
+    unsigned count = 0;
+    PMEMoid oid;
+    while (pmemobj_zalloc(pool, &oid, size, 1) == 0) {
+        ((struct chained *)pmemobj_direct(oid))->next = *first;
+        pmemobj_persist(pool, pmemobj_direct(oid), sizeof(struct chained));
+        *first = oid;
+        pmemobj_persist(pool, first, sizeof(*first));
+        count++;
+    }
+    CHECK(errno == ENOMEM);
+    return count;
+}
+
+static void free_first(void)
+{
+    PMEMoid oid = *first;
+    TX_BEGIN(pool) {
+        TX_ADD_DIRECT(first);
+        *first = ((struct chained *)pmemobj_direct(oid))->next;
+        pmemobj_tx_free(oid);
+    } TX_ONABORT {
+        CHECK(0);
+    } TX_END
+}
+
+/* A process fills the pool and dies; whoever opens it next tries to allocate first, and frees then. */
+static void filled_by_another(const char *path)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        pool = pmemobj_open(path, LAYOUT);
+        CHECK(pool != NULL);
+        first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+        for (unsigned i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
+            fill(SIZES[i]);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    pool = pmemobj_open(path, LAYOUT);
+    CHECK(pool != NULL);
+    first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+    for (unsigned i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
+        fill(SIZES[i]);
+    while (!OID_IS_NULL(*first))
+        free_first();
+    CHECK(count_objects(pool) == 0);
+    pmemobj_close(pool);
+}
+
+int main(int count, char **arguments)
+{
+    check_begin(count, arguments);
+    pool = new_pool(arguments[1], 16);
+    first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+    unsigned objects = 0;
+    for (unsigned i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
+        objects += fill(SIZES[i]);
+    CHECK(objects > 100 && count_objects(pool) == objects);
+    volatile int aborted = 0;
+    TX_BEGIN(pool) {
+        pmemobj_tx_alloc(1000, 1);
+    } TX_ONABORT {
+        CHECK(pmemobj_tx_errno() == ENOMEM);
+        aborted = 1;
+    } TX_END
+    CHECK(aborted && count_objects(pool) == objects);
+
+    pool = reopen(pool, arguments[1]);
+    first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+    CHECK(count_objects(pool) == objects);
+    for (unsigned i = 0; i < 10; i++)
+        free_first();
+    CHECK(count_objects(pool) == objects - 10);
+    while (!OID_IS_NULL(*first))
+        free_first();
+    CHECK(count_objects(pool) == 0);
+    pmemobj_close(pool);
+    filled_by_another(arguments[1]);
+    return 0;
+}

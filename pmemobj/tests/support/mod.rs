@@ -1,0 +1,134 @@
+//! Links the library once, compiles C programs, and runs them.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// What a program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// PMDK, where it is installed.
+    Pmdk,
+    /// This library on a working copy; files pass for persistent memory.
+    WorkingCopy,
+    /// This library in place; files pass for persistent memory.
+    InPlace,
+    /// This library on an ordinary file, which each fence synchronises.
+    OrdinaryFile,
+}
+
+/// The folder of this test's own files: `target/.../deps`, where the static library is as well.
+fn dependencies() -> PathBuf {
+    let own = std::env::current_exe().expect("a test has a file");
+    own.parent().expect("it lies in a folder").to_owned()
+}
+
+/// The newest static library: cargo has built it with this test.
+fn static_library() -> PathBuf {
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libnearpm_pmemobj") && name.ends_with(".a")
+    };
+    let written = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).expect("a file has a time");
+    let found = std::fs::read_dir(dependencies()).expect("the folder can be read");
+    let found = found.map(|entry| entry.expect("an entry can be read").path()).filter(is_ours);
+    found.max_by_key(written).expect("cargo has built the static library")
+}
+
+/// Path of the shared library, which is linked by the first call.
+pub fn library() -> PathBuf {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder for the library");
+        let link = Path::new(env!("CARGO_MANIFEST_DIR")).join("link");
+        let output = Command::new(link).arg(static_library()).arg(folder.path()).output().expect("the linker runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    });
+    folder.path().join("libpmemobj.so.1")
+}
+
+/// PMDK's library; says that it is not there.
+pub fn pmdk() -> Option<PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib64", "/usr/local/lib"];
+    let found = folders.iter().map(|folder| Path::new(folder).join("libpmemobj.so.1")).find(|path| path.exists());
+    if found.is_none() {
+        eprintln!("SKIPPED: PMDK is not installed (Debian: libpmemobj1), so that nothing is compared with it");
+    }
+    found
+}
+
+/// A compiled program of `tests/c`.
+pub struct Program {
+    name: String,
+    binary: PathBuf,
+    folder: TempDir,
+}
+
+impl Program {
+    /// Compiles a program; `None`, and says so, without PMDK's headers.
+    pub fn compile(name: &str) -> Option<Program> {
+        if !Path::new("/usr/include/libpmemobj.h").exists() {
+            eprintln!("SKIPPED: libpmemobj.h is not installed (Debian: libpmemobj-dev)");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder for the program");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name).with_extension("c");
+        let binary = folder.path().join(name);
+        let output = Command::new("gcc")
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .args([Path::new("-o"), &binary, &source, &library()])
+            .output()
+            .expect("gcc runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Program { name: name.to_owned(), binary, folder })
+    }
+
+    /// Runs the program on a library with a new pool, with more variables of the environment.
+    pub fn output(&self, library: Library, variables: &[(&str, &str)]) -> Output {
+        let pools = self.folder_for_pools(library);
+        self.start(library, &pools.path().join("pool"), &[], variables)
+    }
+
+    /// A folder for pools, in memory unless ordinary files are asked for.
+    pub fn folder_for_pools(&self, library: Library) -> TempDir {
+        let shared = Path::new("/dev/shm");
+        let folder = match library {
+            Library::OrdinaryFile => TempDir::new_in(self.folder.path()),
+            _ if shared.exists() => TempDir::new_in(shared),
+            _ => TempDir::new(),
+        };
+        folder.expect("a folder for the pool")
+    }
+
+    /// Runs the program on a library and a pool, with more arguments and variables of the environment.
+    pub fn start(&self, library: Library, pool: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        let path = if library == Library::Pmdk { pmdk() } else { Some(self::library()) };
+        let folder = path.as_ref().and_then(|path| path.parent()).expect("the library is there");
+        let mut command = Command::new(&self.binary);
+        command
+            .arg(pool)
+            .arg(if library == Library::Pmdk { "pmdk" } else { "nearpm" })
+            .env("LD_LIBRARY_PATH", folder)
+            .env("PMEM_IS_PMEM_FORCE", if library == Library::OrdinaryFile { "0" } else { "1" })
+            .env("NEARPM_MODE", if library == Library::InPlace { "in-place" } else { "working-copy" });
+        for name in ["NEARPM_SURVIVES", "NEARPM_STATISTICS", "NEARPM_POWER_CUT", "PMEMOBJ_CONF", "PMEMOBJ_CONF_FILE"] {
+            command.env_remove(name);
+        }
+        command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")
+    }
+
+    /// Runs the program, which must succeed.
+    pub fn run(&self, library: Library, variables: &[(&str, &str)]) {
+        if library == Library::Pmdk && pmdk().is_none() {
+            return;
+        }
+        let output = self.output(library, variables);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} on {library:?}: {}\n{text}", self.name, output.status);
+    }
+}

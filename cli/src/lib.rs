@@ -1,8 +1,10 @@
 //! What the `nearpm` program is made of: each command is a module with its arguments and a function that runs it.
 //!
-//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes.
+//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes; those
+//! of [`bench`], which are measured, are the exception.
 //! Progress and wall-clock times go to standard error.
 
+pub mod bench;
 pub mod card;
 pub mod cut;
 pub mod cuts;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use nearpm_cli::{card, cuts, demo, figures, firmware, hardware, job};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -31,6 +31,9 @@ enum Command {
     /// Ask a card what it is
     #[command(subcommand)]
     Card(card::CardCommand),
+    /// Measure other libraries against what is to replace them, on this machine
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Verilog(arguments) => hardware::verilog(&arguments),
         Command::Figures(arguments) => figures::command(&arguments),
         Command::Card(command) => card::command(&command),
+        Command::Bench(command) => bench::command(&command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A table. Columns whose cells all begin with a digit are right-aligned.
+/// A table. Columns whose cells all begin with a digit, or are `-` for nothing, are right-aligned.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -17,9 +17,10 @@ impl Table {
     ///
     /// # Panics
     /// If it has not as many cells as there are headings.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        assert_eq!(N, self.rows[0].len(), "a row has a cell for each heading");
-        self.rows.push(cells.into());
+    pub fn row(&mut self, cells: impl Into<Vec<String>>) {
+        let cells = cells.into();
+        assert_eq!(cells.len(), self.rows[0].len(), "a row has a cell for each heading");
+        self.rows.push(cells);
     }
 }
 
@@ -28,7 +29,7 @@ impl fmt::Display for Table {
         let widths: Vec<usize> = (0..self.rows[0].len())
             .map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
             .collect();
-        let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit());
+        let is_number = |cell: &String| cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit());
         let right: Vec<bool> =
             (0..widths.len()).map(|column| self.rows[1..].iter().all(|row| is_number(&row[column]))).collect();
         for (number, row) in self.rows.iter().enumerate() {
@@ -89,7 +90,8 @@ mod tests {
     fn columns_are_aligned() {
         let mut table = Table::new(&["name", "n"]);
         table.row(["é".into(), "10".into()]);
-        assert_eq!(table.to_string(), "| name |  n |\n|------|---:|\n| é    | 10 |\n");
+        table.row(vec!["-".into(), "-".into()]);
+        assert_eq!(table.to_string(), "| name |  n |\n|------|---:|\n| é    | 10 |\n| -    |  - |\n");
     }
 
     #[test]

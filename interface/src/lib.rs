@@ -13,6 +13,7 @@
 //! | [`firmware`] | microinstructions, operand descriptors and the firmware image |
 //! | [`save`] | what the power-fail save keeps, and where |
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
+//! | [`record`] | the log of direct pools |
 //! | [`seal`] | the checksum convention that all of them share |
 //!
 //! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
@@ -26,6 +27,7 @@ pub mod geometry;
 mod layout;
 pub mod media;
 pub mod memory_ports;
+pub mod record;
 pub mod registers;
 pub mod save;
 pub mod seal;

@@ -238,11 +238,17 @@ pub enum ChunkWord {
         /// Chunks of the object.
         chunks: u32,
     },
+    /// The first chunk of a log segment of a direct pool ([`crate::record`]); otherwise like `Large`.
+    Log {
+        /// Chunks of the segment.
+        chunks: u32,
+    },
 }
 
 impl ChunkWord {
     const RUN: u64 = 0x52 << 56;
     const LARGE: u64 = 0x4c << 56;
+    const LOG: u64 = 0x47 << 56;
 
     /// The 8-byte word.
     pub fn encode(self) -> u64 {
@@ -250,6 +256,7 @@ impl ChunkWord {
             ChunkWord::Free => 0,
             ChunkWord::Run { object_bytes } => Self::RUN | object_bytes as u64,
             ChunkWord::Large { chunks } => Self::LARGE | chunks as u64,
+            ChunkWord::Log { chunks } => Self::LOG | chunks as u64,
         }
     }
 
@@ -260,6 +267,7 @@ impl ChunkWord {
             0 => ChunkWord::Free,
             Self::RUN => ChunkWord::Run { object_bytes: value },
             Self::LARGE => ChunkWord::Large { chunks: value },
+            Self::LOG => ChunkWord::Log { chunks: value },
             _ => return None,
         };
         let sound = match decoded {
@@ -267,7 +275,7 @@ impl ChunkWord {
             ChunkWord::Run { object_bytes: n } => {
                 n > 0 && (n as u64).is_multiple_of(UNIT_BYTES) && n as u64 <= CHUNK_BYTES / 2
             }
-            ChunkWord::Large { chunks } => chunks > 0,
+            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks > 0,
         };
         (sound && decoded.encode() == word).then_some(decoded)
     }
@@ -352,7 +360,12 @@ mod tests {
 
     #[test]
     fn chunk_words_decode_to_what_was_encoded() {
-        for word in [ChunkWord::Free, ChunkWord::Run { object_bytes: 48 }, ChunkWord::Large { chunks: 9 }] {
+        for word in [
+            ChunkWord::Free,
+            ChunkWord::Run { object_bytes: 48 },
+            ChunkWord::Large { chunks: 9 },
+            ChunkWord::Log { chunks: 3 },
+        ] {
             assert_eq!(ChunkWord::decode(word.encode()), Some(word));
         }
         for bad in [1, ChunkWord::Run { object_bytes: 17 }.encode(), ChunkWord::Large { chunks: 0 }.encode()] {

@@ -6,7 +6,7 @@
 //! Invariants, between transactions:
 //! - the index says what the pool says;
 //! - a free chunk has a zero bitmap;
-//! - a run has at least one object, or its chunk is free.
+//! - a run without an object is free, whatever its word says: direct pools leave such runs.
 //!
 //! An object that a transaction frees stays taken in the index until the commit, so that nothing is put over bytes that
 //! an abort needs.
@@ -14,79 +14,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::{
-    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES,
-};
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord};
 
 use crate::error::Error;
+use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, capacity, class_of};
 use crate::mechanism::{Context, Protocol};
-
-/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
-/// get whole pages.
-const CLASSES: [u32; 30] = [
-    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792,
-    2048, 2304, 2688, 3200, 4096, 5440, 8192,
-];
-
-/// Words of a bitmap.
-const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
-
-/// The smallest class for a size, `None` where the object needs whole chunks.
-fn class_of(bytes: u64) -> Option<usize> {
-    let lines = bytes.is_multiple_of(LINE_U64);
-    let pages = bytes.is_multiple_of(PAGE_BYTES);
-    CLASSES.iter().position(|&class| {
-        let class = u64::from(class);
-        class >= bytes && (!lines || class % LINE_U64 == 0) && (!pages || class % PAGE_BYTES == 0)
-    })
-}
-
-/// Parts of the heap, as offsets in the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeapLayout {
-    words: u64,
-    bitmaps: u64,
-    /// Offset of the first chunk.
-    pub first: u64,
-    /// Number of chunks.
-    pub chunks: u64,
-}
-
-impl HeapLayout {
-    /// The layout for a pool.
-    pub fn of(head: &PoolHead) -> HeapLayout {
-        let bytes = head.pages * PAGE_BYTES;
-        let overhead = |chunks: u64| {
-            ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * BITMAP_BYTES)
-                .next_multiple_of(PAGE_BYTES)
-        };
-        let mut chunks = bytes / CHUNK_BYTES;
-        while chunks > 0 && overhead(chunks) + chunks * CHUNK_BYTES > bytes {
-            chunks -= 1;
-        }
-        let words = head.heap() + HEAP_CHUNK_WORDS;
-        let bitmaps = head.heap() + (HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64);
-        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks }
-    }
-
-    /// Offsets that programs may use.
-    pub fn range(&self) -> Range<u64> {
-        self.first..self.first + self.chunks * CHUNK_BYTES
-    }
-
-    fn chunk(&self, chunk: u32) -> u64 {
-        self.first + u64::from(chunk) * CHUNK_BYTES
-    }
-
-    fn word(&self, chunk: u32) -> u64 {
-        self.words + 8 * u64::from(chunk)
-    }
-
-    fn bitmap_word(&self, chunk: u32, word: usize) -> u64 {
-        self.bitmaps + u64::from(chunk) * BITMAP_BYTES + 8 * word as u64
-    }
-}
+use crate::spans::Spans;
 
 /// A run, as the index knows it.
 struct Run {
@@ -98,12 +31,8 @@ struct Run {
 }
 
 impl Run {
-    fn capacity(class: usize) -> u32 {
-        CHUNK_BYTES as u32 / CLASSES[class]
-    }
-
     fn take(&mut self) -> Option<u32> {
-        let capacity = Self::capacity(self.class);
+        let capacity = capacity(self.class);
         for word in self.hint..BITMAP_WORDS {
             let free = (!self.bitmap[word]).trailing_zeros();
             let unit = word as u32 * 64 + free;
@@ -163,7 +92,7 @@ pub(crate) struct Allocator {
     /// Runs with room, by class.
     partial: [BTreeSet<u32>; CLASSES.len()],
     /// Free chunks: first to number, joined.
-    spans: BTreeMap<u32, u32>,
+    spans: Spans,
     steps: Vec<Step>,
     /// Objects that the open transaction has freed.
     freed: HashSet<u64>,
@@ -196,7 +125,7 @@ impl Allocator {
             runs: HashMap::new(),
             large: BTreeMap::new(),
             partial: Default::default(),
-            spans: BTreeMap::new(),
+            spans: Spans::default(),
             steps: Vec::new(),
             freed: HashSet::new(),
         };
@@ -209,7 +138,7 @@ impl Allocator {
             let corrupt = |what| Error::Corrupt { what, offset: layout.word(chunk) };
             match ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))? {
                 ChunkWord::Free => {
-                    allocator.add_span(chunk, 1);
+                    allocator.spans.add(chunk, 1);
                     chunk += 1;
                 }
                 ChunkWord::Run { object_bytes } => {
@@ -218,12 +147,17 @@ impl Allocator {
                         .position(|&c| c == object_bytes)
                         .ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
                     let run = Self::load_run(cx, protocol, &layout, chunk, class)?;
-                    if run.used < Run::capacity(class) {
-                        allocator.partial[class].insert(chunk);
+                    if run.used == 0 {
+                        allocator.spans.add(chunk, 1);
+                    } else {
+                        if run.used < capacity(class) {
+                            allocator.partial[class].insert(chunk);
+                        }
+                        allocator.runs.insert(chunk, run);
                     }
-                    allocator.runs.insert(chunk, run);
                     chunk += 1;
                 }
+                ChunkWord::Log { .. } => return Err(corrupt("a log segment is left after the recovery")),
                 ChunkWord::Large { chunks } => {
                     if u64::from(chunk) + u64::from(chunks) > layout.chunks {
                         return Err(corrupt("an object leaves the heap"));
@@ -250,9 +184,9 @@ impl Allocator {
             *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         }
         let used: u32 = bitmap.iter().map(|w| w.count_ones()).sum();
-        let capacity = Run::capacity(class);
+        let capacity = capacity(class);
         let beyond = (capacity..BITMAP_WORDS as u32 * 64).any(|u| bitmap[u as usize / 64] >> (u % 64) & 1 == 1);
-        if beyond || used == 0 {
+        if beyond {
             let what = "the bitmap of a chunk contradicts its state";
             return Err(Error::Corrupt { what, offset: layout.bitmap_word(chunk, 0) });
         }
@@ -266,10 +200,10 @@ impl Allocator {
 
     /// Free bytes: in free chunks, and in runs with room.
     pub fn free_bytes(&self) -> u64 {
-        let chunks: u64 = self.spans.values().map(|&n| u64::from(n) * CHUNK_BYTES).sum();
+        let chunks = self.spans.chunks() * CHUNK_BYTES;
         let units = |chunk: &u32| {
             let run = &self.runs[chunk];
-            u64::from(Run::capacity(run.class) - run.used) * u64::from(CLASSES[run.class])
+            u64::from(capacity(run.class) - run.used) * u64::from(CLASSES[run.class])
         };
         chunks + self.partial.iter().flatten().map(units).sum::<u64>()
     }
@@ -283,35 +217,11 @@ impl Allocator {
             .collect();
         for (&chunk, run) in &self.runs {
             let bytes = u64::from(CLASSES[run.class]);
-            let units = (0..Run::capacity(run.class)).filter(|&u| run.has(u));
+            let units = (0..capacity(run.class)).filter(|&u| run.has(u));
             objects.extend(units.map(|u| (self.layout.chunk(chunk) + u64::from(u) * bytes, bytes)));
         }
         objects.sort_unstable();
         objects
-    }
-
-    fn add_span(&mut self, mut chunk: u32, mut chunks: u32) {
-        if let Some((&start, &number)) = self.spans.range(..chunk).next_back() {
-            assert!(start + number <= chunk, "free chunks do not overlap");
-            if start + number == chunk {
-                self.spans.remove(&start);
-                chunk = start;
-                chunks += number;
-            }
-        }
-        if let Some(number) = self.spans.remove(&(chunk + chunks)) {
-            chunks += number;
-        }
-        self.spans.insert(chunk, chunks);
-    }
-
-    fn take_span(&mut self, chunks: u32) -> Option<u32> {
-        let (&chunk, &number) = self.spans.iter().find(|&(_, &number)| number >= chunks)?;
-        self.spans.remove(&chunk);
-        if number > chunks {
-            self.spans.insert(chunk + chunks, number - chunks);
-        }
-        Some(chunk)
     }
 
     /// Allocates; gives the offset and the usable bytes.
@@ -339,7 +249,7 @@ impl Allocator {
         };
         let run = self.runs.get_mut(&chunk).expect("a chunk with room is a run");
         let unit = run.take().expect("a run with room has a free object");
-        if run.used == Run::capacity(class) {
+        if run.used == capacity(class) {
             self.partial[class].remove(&chunk);
         }
         self.steps.push(Step::Took { chunk, unit });
@@ -352,7 +262,7 @@ impl Allocator {
     }
 
     fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
-        let chunk = self.take_span(1).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.spans.take(1).ok_or_else(|| self.full(bytes))?;
         self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
         self.partial[class].insert(chunk);
         self.steps.push(Step::MadeRun { chunk });
@@ -362,7 +272,7 @@ impl Allocator {
 
     fn alloc_chunks(&mut self, session: &mut Session<'_>, bytes: u64) -> Result<(u64, u64), Error> {
         let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| self.full(bytes))?;
-        let chunk = self.take_span(chunks).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.spans.take(chunks).ok_or_else(|| self.full(bytes))?;
         self.large.insert(chunk, chunks);
         self.steps.push(Step::TookChunks { chunk, chunks });
         session.store(self.layout.word(chunk), ChunkWord::Large { chunks }.encode())?;
@@ -383,7 +293,7 @@ impl Allocator {
         let Some(run) = self.runs.get(&chunk) else { return Err(error) };
         let bytes = u64::from(CLASSES[run.class]);
         let unit = (inside / bytes) as u32;
-        if !inside.is_multiple_of(bytes) || unit >= Run::capacity(run.class) || !run.has(unit) {
+        if !inside.is_multiple_of(bytes) || unit >= capacity(run.class) || !run.has(unit) {
             return Err(error);
         }
         Ok(Object::Unit { chunk, unit, bytes })
@@ -444,7 +354,7 @@ impl Allocator {
                 Step::FreesRun { chunk } => self.drop_run(chunk),
                 Step::FreesChunks { chunk, chunks } => {
                     self.large.remove(&chunk);
-                    self.add_span(chunk, chunks);
+                    self.spans.add(chunk, chunks);
                 }
             }
         }
@@ -459,7 +369,7 @@ impl Allocator {
                 Step::MadeRun { chunk } => self.drop_run(chunk),
                 Step::TookChunks { chunk, chunks } => {
                     self.large.remove(&chunk);
-                    self.add_span(chunk, chunks);
+                    self.spans.add(chunk, chunks);
                 }
                 Step::Frees { .. } | Step::FreesRun { .. } | Step::FreesChunks { .. } => {}
             }
@@ -477,7 +387,7 @@ impl Allocator {
         let run = self.runs.remove(&chunk).expect("a run is known by its chunk");
         assert_eq!(run.used, 0, "only an empty run becomes free");
         self.partial[run.class].remove(&chunk);
-        self.add_span(chunk, 1);
+        self.spans.add(chunk, 1);
     }
 
     /// Compares the index with the pool.
@@ -488,46 +398,5 @@ impl Allocator {
             return Err(Error::Corrupt { what: "the heap differs from its index", offset: self.layout.words });
         }
         Ok(())
-    }
-}
-
-const _: () = {
-    let mut i = 0;
-    while i < CLASSES.len() {
-        assert!((CLASSES[i] as u64).is_multiple_of(UNIT_BYTES) && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
-        assert!(i == 0 || CLASSES[i] > CLASSES[i - 1]);
-        i += 1;
-    }
-};
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_keep_their_alignment() {
-        for bytes in 1..=CHUNK_BYTES {
-            let Some(class) = class_of(bytes) else {
-                assert!(bytes > 8192 || bytes % 4096 == 0);
-                continue;
-            };
-            let class = u64::from(CLASSES[class]);
-            assert!(class >= bytes);
-            assert!(bytes % 64 != 0 || class % 64 == 0);
-            assert!(bytes % 4096 != 0 || class % 4096 == 0);
-            assert!(class <= bytes + bytes / 2 + 48, "{bytes} bytes waste too much in {class}");
-        }
-    }
-
-    #[test]
-    fn the_heap_holds_its_own_tables() {
-        for pages in [8, 16, 100, 1000, 100_000] {
-            let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, ..PoolHead::default() };
-            let layout = HeapLayout::of(&head);
-            assert!(layout.bitmaps >= layout.words + layout.chunks * 8);
-            assert!(layout.first >= layout.bitmaps + layout.chunks * BITMAP_BYTES);
-            assert!(layout.range().end <= head.heap_end());
-            assert_eq!(layout.first % PAGE_BYTES, 0);
-        }
     }
 }

@@ -67,7 +67,7 @@ impl Code {
             Error::Pool { problem, .. } => match problem {
                 Problem::NotFound | Problem::UnknownCard { .. } => Code::ENOENT,
                 Problem::Exists => Code::EEXIST,
-                Problem::InUse => Code::EBUSY,
+                Problem::InUse { .. } => Code::EBUSY,
                 Problem::ReadOnly => Code::EACCES,
                 Problem::NoSpace { .. } | Problem::DirectoryFull { .. } => Code::ENOSPC,
                 Problem::Foreign { .. }

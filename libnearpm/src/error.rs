@@ -239,8 +239,11 @@ pub enum Problem {
         offset: u64,
     },
     /// Open elsewhere.
-    #[error("is open already, in this process or another; close it there first")]
-    InUse,
+    #[error("is open already, in {}; close it there first", holder(.process))]
+    InUse {
+        /// Identifier of the process that has it, if the system tells.
+        process: Option<u32>,
+    },
     /// May not be written.
     #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
     ReadOnly,
@@ -290,6 +293,15 @@ pub enum Problem {
     },
 }
 
+/// A process, as a message names it.
+fn holder(process: &Option<u32>) -> String {
+    match process {
+        Some(own) if *own == std::process::id() => "this process".to_owned(),
+        Some(other) => format!("process {other}"),
+        None => "this process or another".to_owned(),
+    }
+}
+
 impl Problem {
     /// The error for a pool.
     pub(crate) fn at(self, location: impl ToString) -> Error {
@@ -310,7 +322,7 @@ mod tests {
             Problem::Unfinished => "remove it and create it again",
             Problem::Newer { .. } => "use the library that created it",
             Problem::Truncated { .. } | Problem::Corrupt { .. } => "restore it from a copy",
-            Problem::InUse => "close it there first",
+            Problem::InUse { .. } => "close it there first",
             Problem::ReadOnly => "change the permission",
             Problem::NoSpace { .. } => "free space there, or ask for less",
             Problem::TooSmall { .. } => "ask for that many or more",
@@ -330,7 +342,7 @@ mod tests {
             Problem::Newer { found: 2, supported: 1 },
             Problem::Truncated { header: 2, found: 1 },
             Problem::Corrupt { what: "a word", offset: 8 },
-            Problem::InUse,
+            Problem::InUse { process: Some(1) },
             Problem::ReadOnly,
             Problem::NoSpace { needed: 1 },
             Problem::TooSmall { bytes: 1, minimum: 2 },

@@ -34,8 +34,10 @@
 mod alloc;
 pub mod capi;
 pub mod cards;
+pub mod direct;
 pub mod error;
 mod executor;
+mod heap;
 mod interval;
 mod lane;
 mod mechanism;
@@ -45,6 +47,7 @@ mod page_cache;
 mod pool;
 mod primitives;
 mod recovery;
+mod spans;
 mod statistics;
 mod transaction;
 mod write_set;

@@ -58,7 +58,7 @@ struct Ring {
     torn: u64,
 }
 
-/// Recovers every lane.
+/// Recovers every lane, and the log of direct pools.
 pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec<LaneState>), Error> {
     let mut report = Recovery::default();
     let mut lanes = Vec::new();
@@ -68,6 +68,7 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec
             None => LaneState::default(),
         });
     }
+    crate::direct::recover::recover(medium, head, &mut report)?;
     Ok((report, lanes))
 }
 

@@ -8,6 +8,13 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Statistics { $( $(#[doc = $doc])* pub $name: u64 ),* }
 
+        impl Statistics {
+            /// The sum of two.
+            pub(crate) fn plus(&self, other: &Statistics) -> Statistics {
+                Statistics { $( $name: self.$name + other.$name ),* }
+            }
+        }
+
         /// The live counters.
         #[derive(Debug, Default)]
         pub(crate) struct Counters { $( pub $name: AtomicU64 ),* }

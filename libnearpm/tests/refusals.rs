@@ -124,8 +124,8 @@ fn every_flipped_bit_of_the_head_is_noticed() {
 fn a_pool_is_open_once() {
     let (_folder, path) = folder();
     let pool = create(&path);
-    assert_eq!(problem(open(&path), &path), Problem::InUse);
-    assert!(matches!(nearpm::remove(path.to_str().unwrap()), Err(Error::Pool { problem: Problem::InUse, .. })));
+    assert_eq!(problem(open(&path), &path), Problem::InUse { process: Some(std::process::id()) });
+    assert!(matches!(nearpm::remove(path.to_str().unwrap()), Err(Error::Pool { problem: Problem::InUse { .. }, .. })));
     pool.close().unwrap();
     open(&path).unwrap();
 }

@@ -371,7 +371,7 @@ const OPEN_ELSEWHERE: &str = "NEARPM_TEST_OPEN_ELSEWHERE";
 #[test]
 fn a_pool_that_another_process_has_open_is_refused() {
     if let Ok(path) = std::env::var(OPEN_ELSEWHERE) {
-        refused(&path, Problem::InUse, "close it there first");
+        refused(&path, Problem::InUse { process: Some(std::os::unix::process::parent_id()) }, "close it there first");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

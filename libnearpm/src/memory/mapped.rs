@@ -8,12 +8,16 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
-use memmap2::MmapRaw;
-use nearpm_interface::geometry::LINE_U64;
+use memmap2::{MmapOptions, MmapRaw};
+use nearpm_interface::geometry::{LINE, LINE_U64};
 
-use super::{Memory, check_range};
+#[cfg(target_os = "linux")]
+use super::dax;
+use super::view::View;
+use super::{Memory, cache, check_range};
 use crate::error::Error;
 
 /// What a pool on an ordinary file survives.
@@ -49,16 +53,19 @@ enum Map {
     Dax(dax::DaxMap),
 }
 
+/// No range.
+const NOTHING: (u64, u64) = (u64::MAX, 0);
+
 /// A mapped file.
 pub struct MappedMemory {
     map: Map,
     bytes: u64,
     flush: Flush,
-    /// Range that was written back and not yet synchronised; empty where start is above end.
-    pending_start: AtomicU64,
-    pending_end: AtomicU64,
+    /// Range (start, end) that was written back and not yet synchronised. Locked while the system synchronises, so that
+    /// whoever finds nothing pending knows that what another thread took is on the medium.
+    pending: Mutex<(u64, u64)>,
     /// Kept open: it holds the lock on the pool.
-    _file: File,
+    file: File,
     path: PathBuf,
 }
 
@@ -82,15 +89,7 @@ impl MappedMemory {
                 (Map::Ordinary(map), flush)
             }
         };
-        Ok(MappedMemory {
-            map,
-            bytes,
-            flush,
-            pending_start: AtomicU64::new(u64::MAX),
-            pending_end: AtomicU64::new(0),
-            _file: file,
-            path: path.to_owned(),
-        })
+        Ok(MappedMemory { map, bytes, flush, pending: Mutex::new(NOTHING), file, path: path.to_owned() })
     }
 
     /// A mapping whose page faults are synchronous, which only DAX file systems grant.
@@ -105,6 +104,20 @@ impl MappedMemory {
     #[cfg(not(target_os = "linux"))]
     fn map_dax(_: &File, _: u64) -> Option<Map> {
         None
+    }
+
+    /// Whether nothing but the processor's caches stands between a store and what survives.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.flush != Flush::Sync
+    }
+
+    /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
+    pub(crate) fn private_view(&self) -> Result<View, Error> {
+        // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
+        // would be seen as other values, and nothing refers to them but by raw copies.
+        let map = unsafe { MmapOptions::new().map_copy(&self.file) };
+        let map = map.map_err(|e| Error::system(format!("map a working copy of {}", self.path.display()), e))?;
+        Ok(View::of_map(map))
     }
 
     /// Whether the file lies in persistent memory by the word of the operating system (DAX).
@@ -178,10 +191,21 @@ impl Memory for MappedMemory {
                 }
             }
             Flush::Sync => {
-                self.pending_start.fetch_min(offset, Ordering::Relaxed);
-                self.pending_end.fetch_max(offset + bytes, Ordering::Relaxed);
+                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                *pending = (pending.0.min(offset), pending.1.max(offset + bytes));
             }
         }
+    }
+
+    fn stream(&self, offset: u64, lines: &[u8]) {
+        if self.flush != Flush::Lines {
+            self.store(offset, lines);
+            return self.write_back(offset, lines.len() as u64);
+        }
+        check_range(self.bytes, offset, lines.len() as u64);
+        assert!(offset.is_multiple_of(LINE_U64) && lines.len().is_multiple_of(LINE), "whole lines are streamed");
+        // SAFETY: the range lies in the mapping, whose start is page aligned, so that it is whole lines of it.
+        unsafe { cache::stream(self.pointer().add(offset as usize), lines) };
     }
 
     /// On an ordinary file that is to survive power cuts: one `msync` over everything from the
@@ -192,17 +216,19 @@ impl Memory for MappedMemory {
             Flush::Never => std::sync::atomic::fence(Ordering::Release),
             Flush::Lines => cache::fence(),
             Flush::Sync => {
-                let start = self.pending_start.swap(u64::MAX, Ordering::Relaxed);
-                let end = self.pending_end.swap(0, Ordering::Relaxed);
+                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let (start, end) = *pending;
                 if start < end {
-                    self.synchronise(start, end).inspect_err(|_| {
-                        self.pending_start.fetch_min(start, Ordering::Relaxed);
-                        self.pending_end.fetch_max(end, Ordering::Relaxed);
-                    })?;
+                    self.synchronise(start, end)?;
+                    *pending = NOTHING;
                 }
             }
         }
         Ok(())
+    }
+
+    fn drains_for_all(&self) -> bool {
+        self.flush == Flush::Sync
     }
 
     /// The processor's caches are coherent with a mapped file: there is nothing to drop.
@@ -237,125 +263,6 @@ pub(crate) fn free_bytes(file: &File) -> std::io::Result<Option<u64>> {
         medium.assume_init()
     };
     Ok((medium.f_blocks != 0).then(|| (medium.f_bfree as u64).saturating_mul(medium.f_frsize as u64)))
-}
-
-/// Cache-line instructions.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-mod cache {
-    use std::arch::asm;
-    use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_sfence};
-    use std::sync::LazyLock;
-
-    /// Whether write-back by line is possible here.
-    pub const SUPPORTED: bool = true;
-
-    #[derive(Clone, Copy)]
-    enum Instruction {
-        Clwb,
-        ClflushOpt,
-        Clflush,
-    }
-
-    /// Intel SDM volume 2, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64.
-    static BEST: LazyLock<Instruction> = LazyLock::new(|| {
-        let features = __cpuid_count(7, 0).ebx;
-        if features >> 24 & 1 == 1 {
-            Instruction::Clwb
-        } else if features >> 23 & 1 == 1 {
-            Instruction::ClflushOpt
-        } else {
-            Instruction::Clflush
-        }
-    });
-
-    /// Starts the write-back of a line.
-    ///
-    /// # Safety
-    /// `line` points into mapped memory.
-    #[inline]
-    pub unsafe fn write_back(line: *mut u8) {
-        // SAFETY: the instructions read the address only; that it is mapped is the caller's duty,
-        // and that the processor has them was asked.
-        unsafe {
-            match *BEST {
-                Instruction::Clwb => asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)),
-                Instruction::ClflushOpt => asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags)),
-                Instruction::Clflush => _mm_clflush(line),
-            }
-        }
-    }
-
-    /// Earlier stores and write-backs become durable before later ones.
-    #[inline]
-    pub fn fence() {
-        // SAFETY: SFENCE is in every x86-64 and touches no memory.
-        #[allow(unused_unsafe)]
-        unsafe {
-            _mm_sfence();
-        }
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    }
-}
-
-/// Elsewhere durability comes from `msync` alone.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-mod cache {
-    pub const SUPPORTED: bool = false;
-
-    /// # Safety
-    /// Never called, because `SUPPORTED` is false.
-    pub unsafe fn write_back(_: *mut u8) {
-        unreachable!("lines are written back only where that is supported");
-    }
-    pub fn fence() {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    }
-}
-
-/// Mappings with synchronous page faults.
-#[cfg(target_os = "linux")]
-mod dax {
-    use super::{AsRawFd, File};
-
-    /// A shared mapping with MAP_SYNC: metadata of the file system is durable before a page can be written.
-    pub struct DaxMap {
-        pointer: *mut u8,
-        bytes: usize,
-    }
-
-    // SAFETY: the mapping belongs to no thread, and all access goes through raw copies.
-    unsafe impl Send for DaxMap {}
-    // SAFETY: as above.
-    unsafe impl Sync for DaxMap {}
-
-    impl DaxMap {
-        /// Maps the file, or `None` where the file system does not grant it.
-        pub fn new(file: &File, bytes: usize) -> Option<DaxMap> {
-            // SAFETY: a new mapping at an address that the system chooses overlaps nothing.
-            let pointer = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    bytes,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
-                    file.as_raw_fd(),
-                    0,
-                )
-            };
-            (pointer != libc::MAP_FAILED).then_some(DaxMap { pointer: pointer.cast(), bytes })
-        }
-
-        pub fn pointer(&self) -> *mut u8 {
-            self.pointer
-        }
-    }
-
-    impl Drop for DaxMap {
-        fn drop(&mut self) {
-            // SAFETY: this is the mapping that `new` made, and nothing refers to it any more.
-            unsafe { libc::munmap(self.pointer.cast(), self.bytes) };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
 
-use super::{MappedMemory, Memory, Work};
+#[cfg(test)]
+use super::planted::{self, Step};
+use super::{MappedMemory, Memory, View, Work};
 use crate::error::Error;
 use crate::statistics::{Counters, count};
 
@@ -15,26 +17,16 @@ pub(crate) enum Backing {
     Other(Box<dyn Memory>),
 }
 
-/// A backing, counted.
-pub(crate) struct Medium {
-    backing: Backing,
-    pub counters: Arc<Counters>,
-}
-
 macro_rules! each {
     ($self:ident, $memory:ident => $call:expr) => {
-        match &$self.backing {
+        match $self {
             Backing::Mapped($memory) => $call,
             Backing::Other($memory) => $call,
         }
     };
 }
 
-impl Medium {
-    pub fn new(backing: Backing) -> Medium {
-        Medium { backing, counters: Arc::default() }
-    }
-
+impl Backing {
     pub fn bytes(&self) -> u64 {
         each!(self, memory => memory.bytes())
     }
@@ -46,6 +38,119 @@ impl Medium {
     #[inline]
     pub fn load(&self, offset: u64, data: &mut [u8]) {
         each!(self, memory => memory.load(offset, data));
+    }
+
+    #[inline]
+    pub fn store(&self, offset: u64, data: &[u8]) {
+        each!(self, memory => memory.store(offset, data));
+    }
+
+    #[inline]
+    #[cfg_attr(test, track_caller)]
+    pub fn stream(&self, offset: u64, lines: &[u8]) {
+        #[cfg(test)]
+        if planted::left_out(Step::Stream) {
+            return self.store(offset, lines);
+        }
+        each!(self, memory => memory.stream(offset, lines));
+    }
+
+    #[inline]
+    #[cfg_attr(test, track_caller)]
+    pub fn write_back(&self, offset: u64, bytes: u64) {
+        #[cfg(test)]
+        if planted::left_out(Step::WriteBack) {
+            return;
+        }
+        each!(self, memory => memory.write_back(offset, bytes));
+    }
+
+    #[inline]
+    #[cfg_attr(test, track_caller)]
+    pub fn fence(&self) -> Result<(), Error> {
+        #[cfg(test)]
+        if planted::left_out(Step::Fence) {
+            return Ok(());
+        }
+        each!(self, memory => memory.fence())
+    }
+
+    #[inline]
+    #[cfg_attr(test, track_caller)]
+    pub fn drain(&self) -> Result<(), Error> {
+        #[cfg(test)]
+        if planted::left_out(Step::Drain) {
+            return Ok(());
+        }
+        each!(self, memory => memory.drain())
+    }
+
+    pub fn invalidate(&self, offset: u64, bytes: u64) {
+        each!(self, memory => memory.invalidate(offset, bytes));
+    }
+
+    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
+    /// pages when it likes.
+    pub fn keeps_order(&self) -> bool {
+        match self {
+            Backing::Mapped(memory) => memory.keeps_order(),
+            Backing::Other(_) => true,
+        }
+    }
+
+    pub fn drains_for_all(&self) -> bool {
+        each!(self, memory => memory.drains_for_all())
+    }
+
+    /// A volatile copy of everything: pages of a file that are not stored to are shared with it.
+    pub fn working_copy(&self) -> Result<View, Error> {
+        match self {
+            Backing::Mapped(memory) => memory.private_view(),
+            Backing::Other(memory) => {
+                const PIECE: u64 = 1 << 16;
+                let view = View::anonymous(memory.bytes())?;
+                let mut piece = vec![0; PIECE as usize];
+                let mut at = 0;
+                while at < memory.bytes() {
+                    let length = PIECE.min(memory.bytes() - at) as usize;
+                    memory.load(at, &mut piece[..length]);
+                    view.store(at, &piece[..length]);
+                    at += PIECE;
+                }
+                Ok(view)
+            }
+        }
+    }
+}
+
+/// A backing, counted.
+pub(crate) struct Medium {
+    backing: Backing,
+    pub counters: Arc<Counters>,
+}
+
+impl Medium {
+    pub fn new(backing: Backing) -> Medium {
+        Medium { backing, counters: Arc::default() }
+    }
+
+    /// The memory, uncounted.
+    #[inline]
+    pub fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.backing.bytes()
+    }
+
+    pub fn address(&self) -> Option<*mut u8> {
+        self.backing.address()
+    }
+
+    #[inline]
+    pub fn load(&self, offset: u64, data: &mut [u8]) {
+        self.backing.load(offset, data);
     }
 
     /// Loads on behalf of the program, and makes sure that what was loaded is there: a card that has gone reads all ones. Loads go
@@ -80,25 +185,28 @@ impl Medium {
 
     #[inline]
     pub fn store(&self, offset: u64, data: &[u8]) {
-        each!(self, memory => memory.store(offset, data));
+        self.backing.store(offset, data);
     }
 
     /// Stores a word and starts its write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put_word(&self, offset: u64, word: u64) {
         self.store(offset, &word.to_le_bytes());
         self.write_back(offset, 8);
     }
 
     /// Stores and starts the write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put(&self, offset: u64, data: &[u8]) {
         self.store(offset, data);
         self.write_back(offset, data.len() as u64);
     }
 
     /// Stores whole lines around the cache and starts their write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn stream(&self, offset: u64, lines: &[u8]) {
         count(&self.counters.lines_written_back, lines.len() as u64 / LINE_U64);
-        each!(self, memory => memory.stream(offset, lines));
+        self.backing.stream(offset, lines);
     }
 
     /// Accounts for work beside the memory.
@@ -110,6 +218,7 @@ impl Medium {
     }
 
     /// Zeroes and starts the write-back.
+    #[cfg_attr(test, track_caller)]
     pub fn put_zeros(&self, offset: u64, bytes: u64) {
         const PIECE: u64 = 4096;
         let mut at = offset;
@@ -121,28 +230,31 @@ impl Medium {
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
         if bytes > 0 {
             let lines = (offset % LINE_U64 + bytes).div_ceil(LINE_U64);
             count(&self.counters.lines_written_back, lines);
-            each!(self, memory => memory.write_back(offset, bytes));
+            self.backing.write_back(offset, bytes);
         }
     }
 
     #[inline]
+    #[cfg_attr(test, track_caller)]
     pub fn fence(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
-        each!(self, memory => memory.fence())
+        self.backing.fence()
     }
 
+    #[cfg_attr(test, track_caller)]
     pub fn drain(&self) -> Result<(), Error> {
         count(&self.counters.fences, 1);
-        each!(self, memory => memory.drain())
+        self.backing.drain()
     }
 
     pub fn invalidate(&self, offset: u64, bytes: u64) {
         if bytes > 0 {
-            each!(self, memory => memory.invalidate(offset, bytes));
+            self.backing.invalidate(offset, bytes);
         }
     }
 }

@@ -9,17 +9,27 @@ pub use nearpm_driver::pci::Work;
 
 use crate::error::Error;
 
+mod cache;
 mod card;
+#[cfg(target_os = "linux")]
+mod dax;
+mod durable_image;
 mod mapped;
 mod medium;
+#[cfg(test)]
+pub(crate) mod planted;
 mod test;
+mod view;
 mod volatile;
 
 pub use card::CardMemory;
+pub(crate) use durable_image::DurableImage;
+pub use durable_image::{CUT_STATUS, PowerCut};
 pub use mapped::{MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes};
 pub(crate) use medium::{Backing, Medium};
-pub use test::{Event, Image, TestMemory};
+pub use test::{Event, Image, TestMemory, run_on_processor};
+pub(crate) use view::View;
 pub use volatile::VolatileMemory;
 
 /// Persistent memory of a fixed size. Offsets and sizes are in bytes from its start.
@@ -48,6 +58,10 @@ pub trait Memory: Send + Sync {
     /// of the processor itself both are the same; behind a link a fence gives order alone.
     fn drain(&self) -> Result<(), Error> {
         self.fence()
+    }
+    /// Whether a drain makes durable what other threads wrote back, too. A fence is that of one processor; `msync` is not.
+    fn drains_for_all(&self) -> bool {
+        false
     }
     /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
     /// next load sees what another agent wrote; complete after [`Memory::fence`].

@@ -1,16 +1,20 @@
 //! Memory that knows what could have persisted.
 //!
 //! **Fault model.** Every store goes to a cache line. A line reaches the durable image in three ways only: it was
-//! written back and a fence followed; it was evicted at a moment of the cache's choosing; or the power
+//! written back and a fence of the same processor followed; it was evicted at a moment of the cache's choosing; or the power
 //! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
 //! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
+//!
+//! A program that works in place stores through [`Memory::address`], unseen: from then on each event looks for lines that differ from
+//! what is durable.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
-use super::{Memory, check_range};
+use super::{Memory, View, check_range};
 use crate::error::Error;
 
 /// What a probe was called for: it sees memory just before this takes effect.
@@ -41,14 +45,39 @@ pub struct TestMemory {
 
 struct State {
     /// What loads see.
-    current: Vec<u8>,
+    current: View,
+    /// The address was given out: stores may come unseen.
+    mapped: bool,
+    /// A fence is that of all processors.
+    one_domain: bool,
     /// What a power cut leaves of lines that are clean.
     durable: Vec<u8>,
-    /// Lines whose current bytes may differ from the durable ones; with what was written back and awaits a fence.
-    open: BTreeMap<u64, Option<[u8; LINE]>>,
+    /// Lines whose current bytes may differ from the durable ones; with what each processor wrote back and has not fenced.
+    open: BTreeMap<u64, Pending>,
     events: u64,
     evict_one_in: u64,
     random: Random,
+}
+
+/// What awaits a fence, by processor.
+type Pending = Vec<(u64, [u8; LINE])>;
+
+thread_local!(static PROCESSOR: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+
+/// The processor that the calling thread runs on: one of its own, unless a test said which.
+fn processor() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
+    PROCESSOR.with(|processor| {
+        if processor.get() == 0 {
+            processor.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        processor.get()
+    })
+}
+
+/// Moves the calling thread to a processor, 1 to 2^32 - 1.
+pub fn run_on_processor(number: u32) {
+    PROCESSOR.set(number.max(1).into());
 }
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, and the same on every machine.
@@ -65,13 +94,34 @@ impl Random {
 }
 
 impl State {
-    fn line(bytes: &[u8], line: u64) -> [u8; LINE] {
-        bytes[line as usize * LINE..][..LINE].try_into().expect("a line has 64 bytes")
+    fn current_line(&self, line: u64) -> [u8; LINE] {
+        let mut bytes = [0; LINE];
+        self.current.load(line * LINE_U64, &mut bytes);
+        bytes
+    }
+
+    fn all(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.durable.len()];
+        self.current.load(0, &mut bytes);
+        bytes
+    }
+
+    /// Finds the lines that were stored to through the address.
+    fn find_unseen_stores(&mut self) {
+        if !self.mapped {
+            return;
+        }
+        let current = self.all();
+        for (line, (now, durable)) in current.chunks_exact(LINE).zip(self.durable.chunks_exact(LINE)).enumerate() {
+            if now != durable {
+                self.open.entry(line as u64).or_default();
+            }
+        }
     }
 
     fn persist(&mut self, line: u64, content: [u8; LINE]) {
         self.durable[line as usize * LINE..][..LINE].copy_from_slice(&content);
-        if self.durable[line as usize * LINE..][..LINE] == self.current[line as usize * LINE..][..LINE] {
+        if self.durable[line as usize * LINE..][..LINE] == self.current_line(line) {
             self.open.remove(&line);
         }
     }
@@ -83,21 +133,25 @@ impl State {
         }
         let at = self.random.next() as usize % self.open.len();
         let line = *self.open.keys().nth(at).expect("the index is below the length");
-        self.persist(line, Self::line(&self.current, line));
+        self.persist(line, self.current_line(line));
     }
 
     fn surviving(&self, seed: u64) -> Image {
         let mut random = Random(seed);
         let mut image = self.durable.clone();
-        for (&line, &pending) in &self.open {
+        for (&line, pending) in &self.open {
+            let current = self.current_line(line);
+            // Mostly lines survive whole or not at all; then order shows best.
+            let line_fate = random.next() % 4;
             for word in 0..LINE / 8 {
                 let at = line as usize * LINE + word * 8;
-                let value = match (random.next() % 3, pending) {
+                let fate = if line_fate == 3 { random.next() % 3 } else { line_fate };
+                let source = match (fate, pending.is_empty()) {
                     (0, _) => continue,
-                    (1, Some(written)) => written[word * 8..][..8].to_vec(),
-                    _ => self.current[at..at + 8].to_vec(),
+                    (1, false) => &pending[random.next() as usize % pending.len()].1,
+                    _ => &current,
                 };
-                image[at..at + 8].copy_from_slice(&value);
+                image[at..at + 8].copy_from_slice(&source[word * 8..][..8]);
             }
         }
         image
@@ -116,10 +170,14 @@ impl TestMemory {
     /// If the image is not a whole number of lines.
     pub fn from_image(image: Image) -> TestMemory {
         assert_eq!(image.len() % LINE, 0, "memory is whole lines");
+        let current = View::anonymous(image.len() as u64).expect("the system has memory for a test");
+        current.store(0, &image);
         TestMemory {
             size: image.len() as u64,
             state: Arc::new(Mutex::new(State {
-                current: image.clone(),
+                current,
+                mapped: false,
+                one_domain: false,
                 durable: image,
                 open: BTreeMap::new(),
                 events: 0,
@@ -128,6 +186,12 @@ impl TestMemory {
             })),
             probe: Arc::default(),
         }
+    }
+
+    /// Makes a fence that of all processors, as `msync` is.
+    pub fn one_domain(self) -> TestMemory {
+        self.lock().one_domain = true;
+        self
     }
 
     /// Evicts a random dirty line at about one in `one_in` events; 0 never.
@@ -141,7 +205,9 @@ impl TestMemory {
 
     /// What would survive a power cut now, by `seed`.
     pub fn surviving(&self, seed: u64) -> Image {
-        self.lock().surviving(seed)
+        let mut state = self.lock();
+        state.find_unseen_stores();
+        state.surviving(seed)
     }
 
     /// What would survive if every dirty line were lost.
@@ -151,7 +217,7 @@ impl TestMemory {
 
     /// What loads see.
     pub fn current(&self) -> Image {
-        self.lock().current.clone()
+        self.lock().all()
     }
 
     /// Stores, write-backs and fences so far.
@@ -183,6 +249,7 @@ impl TestMemory {
         let mut state = self.lock();
         state.events += 1;
         let number = state.events;
+        state.find_unseen_stores();
         state.maybe_evict();
         drop(state);
         if let Some(probe) = self.probe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -198,17 +265,17 @@ impl Memory for TestMemory {
 
     fn load(&self, offset: u64, data: &mut [u8]) {
         check_range(self.size, offset, data.len() as u64);
-        data.copy_from_slice(&self.lock().current[offset as usize..][..data.len()]);
+        self.lock().current.load(offset, data);
     }
 
     fn store(&self, offset: u64, data: &[u8]) {
         check_range(self.size, offset, data.len() as u64);
         self.event(Event::Store);
         let mut state = self.lock();
-        state.current[offset as usize..][..data.len()].copy_from_slice(data);
+        state.current.store(offset, data);
         if !data.is_empty() {
             for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
-                state.open.entry(line).or_insert(None);
+                state.open.entry(line).or_default();
             }
         }
     }
@@ -221,9 +288,10 @@ impl Memory for TestMemory {
             return;
         }
         for line in offset / LINE_U64..(offset + bytes).div_ceil(LINE_U64) {
-            let content = State::line(&state.current, line);
+            let content = state.current_line(line);
             if let Some(pending) = state.open.get_mut(&line) {
-                *pending = Some(content);
+                pending.retain(|(by, _)| *by != processor());
+                pending.push((processor(), content));
             }
         }
     }
@@ -231,11 +299,12 @@ impl Memory for TestMemory {
     fn fence(&self) -> Result<(), Error> {
         self.event(Event::Fence);
         let mut state = self.lock();
-        let written: Vec<_> = state.open.iter().filter_map(|(&line, &p)| Some((line, p?))).collect();
+        let (here, all) = (processor(), state.one_domain);
+        let mut written = Vec::new();
+        for (&line, pending) in &mut state.open {
+            written.extend(pending.extract_if(.., |(by, _)| all || *by == here).map(|(_, content)| (line, content)));
+        }
         for (line, content) in written {
-            if let Some(pending) = state.open.get_mut(&line) {
-                *pending = None;
-            }
             state.persist(line, content);
         }
         Ok(())
@@ -243,6 +312,16 @@ impl Memory for TestMemory {
 
     fn invalidate(&self, offset: u64, bytes: u64) {
         self.write_back(offset, bytes);
+    }
+
+    fn drains_for_all(&self) -> bool {
+        self.lock().one_domain
+    }
+
+    fn address(&self) -> Option<*mut u8> {
+        let mut state = self.lock();
+        state.mapped = true;
+        Some(state.current.base())
     }
 }
 

@@ -4,8 +4,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
 
+use nearpm_interface::media::PAGE_BYTES;
+
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Survives};
+use crate::memory::{MappedMemory, Memory, Survives};
 
 /// Creates a file of `bytes` bytes, all of them reserved on the medium, locks and maps it. On failure nothing is left behind.
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
@@ -40,6 +42,21 @@ pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Erro
     MappedMemory::map(file, path, survives)
 }
 
+/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. On failure the file stays as it was.
+pub(crate) fn adopt(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse(path, e))?;
+    lock(path, &file)?;
+    let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
+    reserve(path, &file, metadata.len())?;
+    let memory = MappedMemory::map(file, path, survives)?;
+    let mut page = vec![0; PAGE_BYTES.min(memory.bytes()) as usize];
+    memory.load(0, &mut page);
+    if page.iter().any(|&b| b != 0) {
+        return Err(Problem::Exists.at(path.display()));
+    }
+    Ok(memory)
+}
+
 /// Removes the file of a pool that is not open; anything that is not a pool is left alone.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     let memory = open(path, Survives::ProcessCrash)?;
@@ -64,9 +81,29 @@ fn refuse(path: &Path, error: std::io::Error) -> Error {
 fn lock(path: &Path, file: &File) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(Problem::InUse.at(path.display())),
+        Err(TryLockError::WouldBlock) => Err(Problem::InUse { process: holder(file) }.at(path.display())),
         Err(TryLockError::Error(error)) => Err(Error::system(format!("lock {}", path.display()), error)),
     }
+}
+
+/// The process that has the lock of a file, where the system has a table of locks (proc(5), `/proc/locks`).
+#[cfg(target_os = "linux")]
+fn holder(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = file.metadata().ok()?;
+    let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, process, at, ..] = fields[..] else { return None };
+        (at == place).then(|| process.parse().ok()).flatten()
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_: &File) -> Option<u32> {
+    None
 }
 
 fn is_out_of_space(error: &std::io::Error) -> bool {

@@ -8,10 +8,11 @@ use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_MAGIC, POOL_OPENED, POOL_VERSION,
     PoolHead, RING_HEAD_BYTES,
 };
+use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
-use crate::alloc::HeapLayout;
 use crate::error::{Error, Problem};
+use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::options::{Mechanism, PoolOptions};
 
@@ -74,7 +75,7 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
 }
 
 /// An identifier from the operating system's randomness.
-fn random_id() -> u32 {
+pub(crate) fn random_id() -> u32 {
     (RandomState::new().build_hasher().finish() as u32).max(1)
 }
 
@@ -89,6 +90,7 @@ pub(crate) fn write(medium: &Medium, mut head: PoolHead) -> Result<PoolHead, Err
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
+    medium.put_word(POOL_APPLIED, 0);
     medium.put_zeros(head.table(), head.pages * 8);
     // Root, chunk words and bitmaps.
     medium.put_zeros(head.heap(), HeapLayout::of(&head).first - head.heap());

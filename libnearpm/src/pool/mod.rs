@@ -22,8 +22,8 @@ use crate::statistics::{Counters, Statistics, count};
 use crate::transaction::{Inner, Tx};
 
 mod directory;
-mod file;
-mod format;
+pub(crate) mod file;
+pub(crate) mod format;
 pub(crate) mod pages;
 
 pub use directory::CardPool;
@@ -78,7 +78,11 @@ impl OpenOnCard {
     fn claim(card: &Arc<Card>, id: u32, location: &str) -> Result<OpenOnCard, Error> {
         let key = (Arc::as_ptr(card) as usize, id);
         let fresh = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-        if fresh { Ok(OpenOnCard { key }) } else { Err(Problem::InUse.at(location)) }
+        if fresh {
+            Ok(OpenOnCard { key })
+        } else {
+            Err(Problem::InUse { process: Some(std::process::id()) }.at(location))
+        }
     }
 }
 

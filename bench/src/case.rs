@@ -1,0 +1,263 @@
+//! What is run: a program with its parameters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::programs::Program;
+
+/// The maps, by the names that the program knows.
+pub const MAPS: [&str; 4] = ["btree", "rbtree", "skiplist", "hashmap"];
+/// A skip list of four levels searches linearly in so many entries that more hide the library.
+const MOST_OPS_SKIPLIST: u64 = 10_000;
+/// Ranges a transaction and their bytes; none is the empty transaction.
+const ADDS: [(u32, u64); 11] = [
+    (0, 8),
+    (1, 8),
+    (4, 8),
+    (16, 8),
+    (1, 64),
+    (16, 64),
+    (1, 1 << 10),
+    (16, 4 << 10),
+    (1, 64 << 10),
+    (1, 1 << 20),
+    (16, 1 << 20),
+];
+/// Insertions that are counted: how many entries a hash map moves depends on how many it holds.
+const COUNTED_INSERTS: u64 = 10_000;
+/// Operations of other programs that are counted: each is like the next.
+const COUNTED_OPS: u64 = 1_000;
+/// Bytes that all the operations of a case of `adds` modify at most.
+const MOST_ADDED: u64 = 256 << 20;
+/// Sizes of objects, in bytes.
+const ALLOC_BYTES: [u64; 5] = [8, 64, 512, 4 << 10, 64 << 10];
+/// How objects are allocated, by the names that the program knows.
+const ALLOC_VARIANTS: [&str; 2] = ["atomic", "tx"];
+
+/// A program with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// The program.
+    pub program: Program,
+    /// Which map, which way to allocate, or empty.
+    pub variant: String,
+    /// Operations of each thread.
+    pub ops: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Operations in a transaction (maps).
+    pub batch: u32,
+    /// Ranges in a transaction (adds).
+    pub adds: u32,
+    /// Bytes of a range or an object (adds, alloc).
+    pub bytes: u64,
+}
+
+impl Case {
+    /// Insertions into a map, one a transaction.
+    pub fn map(name: &str, ops: u64) -> Self {
+        Case { program: Program::Maps, variant: name.into(), ops, threads: 1, batch: 1, adds: 0, bytes: 8 }
+    }
+
+    /// Transactions with so many ranges of so many bytes.
+    pub fn adds(adds: u32, bytes: u64, ops: u64) -> Self {
+        let ops = ops.min((MOST_ADDED / (u64::from(adds.max(1)) * bytes)).max(16));
+        Case { program: Program::Adds, variant: String::new(), ops, threads: 1, batch: 1, adds, bytes }
+    }
+
+    /// Pairs of allocation and release.
+    pub fn alloc(variant: &str, bytes: u64, ops: u64) -> Self {
+        Case { program: Program::Alloc, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
+    }
+
+    /// The same with so many threads.
+    pub fn on_threads(self, threads: u32) -> Self {
+        Case { threads, ..self }
+    }
+
+    /// The same with so many operations in a transaction.
+    pub fn in_batches(self, batch: u32) -> Self {
+        Case { batch, ..self }
+    }
+
+    /// What the program is told, but for the pool's path.
+    pub fn arguments(&self) -> Vec<String> {
+        let numbers = [
+            ("ops", self.ops),
+            ("threads", self.threads.into()),
+            ("batch", self.batch.into()),
+            ("adds", self.adds.into()),
+            ("bytes", self.bytes),
+            ("pool-mib", self.pool_mib()),
+        ];
+        let mut arguments: Vec<String> = numbers.iter().map(|(name, number)| format!("--{name}={number}")).collect();
+        arguments.push(format!("--variant={}", self.variant));
+        arguments
+    }
+
+    /// A pool that holds the objects and a log of all that a transaction changes.
+    fn pool_mib(&self) -> u64 {
+        let held = match self.program {
+            Program::Maps => self.ops * u64::from(self.threads) * 1024,
+            Program::Adds => 4 * u64::from(self.adds) * self.bytes,
+            Program::Alloc => 256 * self.bytes,
+        };
+        64 + held.div_ceil(1 << 20)
+    }
+
+    /// What it is, for a table.
+    pub fn title(&self) -> String {
+        let mut title = match (self.program, self.adds) {
+            (Program::Maps, _) => format!("{}, {} inserts", self.variant, self.ops),
+            (Program::Adds, 0) => "empty transaction".into(),
+            (Program::Adds, 1) => format!("1 add of {}", size(self.bytes)),
+            (Program::Adds, adds) => format!("{adds} adds of {}", size(self.bytes)),
+            (Program::Alloc, _) => format!("{} alloc+free of {}", self.variant, size(self.bytes)),
+        };
+        if self.batch > 1 {
+            title += &format!(", {} a transaction", self.batch);
+        }
+        if self.threads > 1 {
+            title += &format!(", {} threads", self.threads);
+        }
+        title
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// What a user can choose to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Selection {
+    /// One of [`MAPS`], by its place there.
+    Map(usize),
+    /// Transactions that add ranges.
+    Adds,
+    /// Pairs of allocation and release on one thread.
+    Alloc,
+    /// Maps and allocation on one thread and on two.
+    Threads,
+}
+
+impl Selection {
+    /// Everything.
+    pub fn all() -> Vec<Selection> {
+        let maps = (0..MAPS.len()).map(Selection::Map);
+        maps.chain([Selection::Adds, Selection::Alloc, Selection::Threads]).collect()
+    }
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Selection::Map(map) => MAPS[map],
+            Selection::Adds => "adds",
+            Selection::Alloc => "alloc",
+            Selection::Threads => "threads",
+        }
+    }
+
+    /// The selection with a name.
+    pub fn named(name: &str) -> Option<Selection> {
+        Selection::all().into_iter().find(|selection| selection.name() == name)
+    }
+
+    /// Its cases. Maps are run with each number of operations, all else with the least.
+    fn cases(self, ops: &[u64]) -> Vec<Case> {
+        let least = ops.iter().copied().min().unwrap_or_default();
+        match self {
+            Selection::Map(map) => maps_with(MAPS[map], ops),
+            Selection::Adds => ADDS.iter().map(|&(adds, bytes)| Case::adds(adds, bytes, least)).collect(),
+            Selection::Alloc => allocs(&ALLOC_BYTES, least),
+            Selection::Threads => {
+                let maps = MAPS.iter().map(|map| Case::map(map, least.min(most_ops(map))));
+                let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], least)).collect();
+                alone.into_iter().flat_map(|case| [case.clone(), case.on_threads(2)]).collect()
+            }
+        }
+    }
+
+    /// The cases whose instructions are counted.
+    pub fn counted(self) -> Vec<Case> {
+        match self {
+            Selection::Map(map) => vec![Case::map(MAPS[map], COUNTED_INSERTS)],
+            Selection::Adds => {
+                [(0, 8), (1, 8), (16, 8)].map(|(adds, bytes)| Case::adds(adds, bytes, COUNTED_OPS)).into()
+            }
+            Selection::Alloc => allocs(&[8], COUNTED_OPS),
+            Selection::Threads => Vec::new(),
+        }
+    }
+}
+
+fn most_ops(map: &str) -> u64 {
+    if map == "skiplist" { MOST_OPS_SKIPLIST } else { u64::MAX }
+}
+
+fn maps_with(map: &str, ops: &[u64]) -> Vec<Case> {
+    let mut ops: Vec<u64> = ops.iter().map(|&ops| ops.min(most_ops(map))).collect();
+    ops.sort_unstable();
+    ops.dedup();
+    ops.into_iter().map(|ops| Case::map(map, ops)).collect()
+}
+
+fn allocs(bytes: &[u64], ops: u64) -> Vec<Case> {
+    let of = |&variant| bytes.iter().map(move |&bytes| Case::alloc(variant, bytes, ops));
+    ALLOC_VARIANTS.iter().flat_map(of).collect()
+}
+
+/// The cases of a selection, each once. Those that are compared with each other, on one thread and on two, are a group.
+pub fn groups(selection: &[Selection], ops: &[u64]) -> Vec<Vec<Case>> {
+    let cases: Vec<Case> = selection.iter().flat_map(|selection| selection.cases(ops)).collect();
+    let mut groups: Vec<Vec<Case>> = Vec::new();
+    for case in cases {
+        let alone = case.clone().on_threads(1);
+        match groups.iter_mut().find(|group| group[0] == alone) {
+            Some(group) if group.contains(&case) => {}
+            Some(group) => group.push(case),
+            None => groups.push(vec![case]),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_selections_correspond() {
+        for selection in Selection::all() {
+            assert_eq!(Selection::named(selection.name()), Some(selection));
+        }
+        assert_eq!(Selection::named("ctree"), None);
+    }
+
+    #[test]
+    fn every_case_is_there_once() {
+        let groups = groups(&Selection::all(), &[10_000, 100_000]);
+        assert_eq!(groups.len(), 7 + 11 + 10, "maps; adds; alloc");
+        let all = groups.concat();
+        assert_eq!(all.len(), 7 + 11 + 10 + 4 + 4, "with a second thread: maps, alloc");
+        for (i, case) in all.iter().enumerate() {
+            assert!(!all[..i].contains(case), "{} is there twice", case.title());
+        }
+        for group in &groups {
+            assert!(group[0].threads == 1 && group[1..].iter().all(|case| case.threads == 2), "{group:?}");
+        }
+        let titles: Vec<String> = all.iter().map(Case::title).collect();
+        assert!(titles.contains(&"16 adds of 1 MiB".into()), "{titles:?}");
+        assert!(titles.contains(&"tx alloc+free of 4 KiB, 2 threads".into()), "{titles:?}");
+        assert!(!titles.contains(&"skiplist, 100000 inserts".into()), "{titles:?}");
+    }
+
+    #[test]
+    fn large_ranges_are_added_less_often() {
+        assert_eq!(Case::adds(1, 8, 10_000).ops, 10_000);
+        assert_eq!(Case::adds(16, 1 << 20, 10_000).ops, 16);
+    }
+}

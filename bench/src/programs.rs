@@ -1,0 +1,121 @@
+//! The C programs and the floor: their sources, and how they are built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+/// Every source, by its name. They are part of this crate, so that its users need not lie beside it.
+const SOURCES: &[(&str, &str)] = &[
+    ("common.h", include_str!("../programs/common.h")),
+    ("common.c", include_str!("../programs/common.c")),
+    ("pool.h", include_str!("../programs/pool.h")),
+    ("pool.c", include_str!("../programs/pool.c")),
+    ("maps.h", include_str!("../programs/maps.h")),
+    ("maps.c", include_str!("../programs/maps.c")),
+    ("btree.c", include_str!("../programs/btree.c")),
+    ("rbtree.c", include_str!("../programs/rbtree.c")),
+    ("skiplist.c", include_str!("../programs/skiplist.c")),
+    ("hashmap.c", include_str!("../programs/hashmap.c")),
+    ("adds.c", include_str!("../programs/adds.c")),
+    ("alloc.c", include_str!("../programs/alloc.c")),
+    ("floor.c", include_str!("../floor/floor.c")),
+    ("floor.map", include_str!("../floor/floor.map")),
+];
+
+/// Of all. Nothing that changes between setjmp and longjmp is used after it, which the compiler cannot see where it has
+/// inlined a function into the one that calls setjmp.
+const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-clobbered", "-pthread"];
+
+/// A program of the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// Insertions into maps.
+    Maps,
+    /// Transactions that add ranges.
+    Adds,
+    /// Pairs of allocation and release.
+    Alloc,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Program; 3] = [Program::Maps, Program::Adds, Program::Alloc];
+
+    /// Its name, also that of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::Maps => "maps",
+            Program::Adds => "adds",
+            Program::Alloc => "alloc",
+        }
+    }
+
+    fn sources(self) -> &'static [&'static str] {
+        match self {
+            Program::Maps => &["maps.c", "btree.c", "rbtree.c", "skiplist.c", "hashmap.c", "common.c", "pool.c"],
+            Program::Adds => &["adds.c", "common.c", "pool.c"],
+            Program::Alloc => &["alloc.c", "common.c", "pool.c"],
+        }
+    }
+}
+
+/// The built programs and the floor, in a folder that goes when this does.
+pub struct Programs {
+    directory: TempDir,
+}
+
+impl Programs {
+    /// Builds everything against the headers of libpmemobj, which are the only part of PMDK that this needs: the programs are
+    /// linked with the floor, and the loader takes whichever library has its name.
+    pub fn build() -> Result<Self> {
+        let directory = tempfile::tempdir().context("no temporary folder can be made")?;
+        let programs = Programs { directory };
+        for (name, text) in SOURCES {
+            fs::write(programs.directory.path().join(name), text)
+                .with_context(|| format!("{name} cannot be written"))?;
+        }
+        fs::create_dir(programs.floor())?;
+        let link = ["-shared", "-fPIC", "-Wl,-soname,libpmemobj.so.1", "-Wl,--version-script=floor.map", "floor.c"];
+        programs.compile("floor/libpmemobj.so.1", &link)?;
+        for program in Program::ALL {
+            let mut arguments = program.sources().to_vec();
+            arguments.push("floor/libpmemobj.so.1");
+            programs.compile(program.name(), &arguments)?;
+        }
+        Ok(programs)
+    }
+
+    /// The file of a program.
+    pub fn path(&self, program: Program) -> PathBuf {
+        self.directory.path().join(program.name())
+    }
+
+    /// The folder that holds the floor's `libpmemobj.so.1`.
+    pub fn floor(&self) -> PathBuf {
+        self.directory.path().join("floor")
+    }
+
+    fn compile(&self, output: &str, arguments: &[&str]) -> Result<()> {
+        compile(self.directory.path(), output, arguments)
+    }
+}
+
+/// Whether the C compiler finds the headers of libpmemobj.
+pub fn headers_present() -> bool {
+    let header = Command::new("cc").args(["-include", "libpmemobj.h", "-E", "-x", "c", "/dev/null"]).output();
+    header.is_ok_and(|output| output.status.success())
+}
+
+/// Compiles and links what the arguments say, in a folder.
+pub fn compile(folder: &Path, output: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("cc");
+    command.current_dir(folder).args(FLAGS).args(["-o", output]).args(arguments);
+    let result = command.output().context("there is no C compiler: install gcc")?;
+    ensure!(result.status.success(), "{output} does not build:\n{}", String::from_utf8_lossy(&result.stderr));
+    Ok(())
+}

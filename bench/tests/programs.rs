@@ -1,0 +1,122 @@
+//! The C programs: with the floor, with a faulty library, and with PMDK where it is installed.
+
+use std::fs;
+use std::path::Path;
+
+use nearpm_bench::case::{Case, MAPS};
+use nearpm_bench::count::{Counts, Method};
+use nearpm_bench::library::{Library, Persistence, Rig};
+use nearpm_bench::machine;
+use nearpm_bench::programs::{Program, Programs, compile, headers_present};
+use tempfile::TempDir;
+
+/// Fences and lines of an insertion with PMDK 1.12.1. The lines are those of PMDK's own examples; docs/pmdk-benchmark.md says how
+/// their fences were counted, and why fewer are executed.
+const PMDK_COUNTS: [(&str, f64, f64); 4] =
+    [("btree", 7.5, 24.6), ("rbtree", 18.1, 29.9), ("skiplist", 8.7, 16.3), ("hashmap", 12.8, 24.1)];
+
+/// The programs, or `None` where they cannot be built because PMDK's headers are missing.
+fn programs() -> Option<Programs> {
+    if !headers_present() {
+        eprintln!("SKIPPED: libpmemobj.h is not installed (libpmemobj-dev)");
+        return None;
+    }
+    Some(Programs::build().expect("the programs build"))
+}
+
+fn rig<'a>(programs: &'a Programs, pools: &'a Path) -> Rig<'a> {
+    Rig { programs, pools, persistence: Persistence::Instructions }
+}
+
+/// A small case of every kind.
+fn small_cases() -> Vec<Case> {
+    let maps = MAPS.iter().flat_map(|map| {
+        let case = Case::map(map, 700);
+        [case.clone(), case.clone().on_threads(2), case.in_batches(64)]
+    });
+    let adds = [(0, 8), (1, 8), (16, 64), (3, 1 << 20)].map(|(adds, bytes)| Case::adds(adds, bytes, 20));
+    let allocs = ["atomic", "tx"].into_iter().flat_map(|variant| {
+        [8, 100, 64 << 10]
+            .map(|bytes| Case::alloc(variant, bytes, 50))
+            .into_iter()
+            .flat_map(|case| [case.clone(), case.on_threads(2)])
+    });
+    maps.chain(adds).chain(allocs).collect()
+}
+
+#[test]
+fn every_program_verifies_its_result_with_the_floor() {
+    let Some(programs) = programs() else { return };
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let rig = rig(&programs, &pools);
+    let floor = Library::in_folder(&programs.floor()).expect("the floor");
+    for case in small_cases() {
+        let timing = rig.time(&floor, &case).expect("the case runs");
+        assert!(timing.wall > 0.0 && timing.processor > 0.0, "{}: {timing:?}", case.title());
+    }
+    for map in MAPS {
+        let counts = rig.count(&floor, &Case::map(map, 100), Method::Breakpoints).expect("the case runs");
+        assert!(counts.is_none_or(|counts| counts == Counts::default()), "the floor persists: {counts:?}");
+    }
+}
+
+/// The floor with a fault in the place of some of its text, in a folder of its own.
+fn floor_with(text: &str, fault: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let floor = include_str!("../floor/floor.c");
+    assert!(floor.contains(text), "the floor does not have \"{text}\"");
+    fs::write(folder.path().join("floor.c"), floor.replace(text, fault)).expect("the source is written");
+    compile(folder.path(), "libpmemobj.so.1", &["-shared", "-fPIC", "floor.c"]).expect("it builds");
+    folder
+}
+
+#[test]
+fn what_a_faulty_library_does_is_no_measurement() {
+    let Some(programs) = programs() else { return };
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let rig = rig(&programs, &pools);
+
+    let gives_memory_twice = floor_with("chunk_at += bytes;", "chunk_at += bytes / 2;");
+    let library = Library::in_folder(gives_memory_twice.path()).expect("a library");
+    for case in small_cases().iter().filter(|case| case.program != Program::Adds && case.bytes < 1024) {
+        assert!(rig.time(&library, case).is_err(), "{}", case.title());
+    }
+
+    let keeps_what_was_released = floor_with("*place = OID_NULL;", "");
+    let library = Library::in_folder(keeps_what_was_released.path()).expect("a library");
+    let error = rig.time(&library, &Case::alloc("atomic", 8, 5)).expect_err("the fault is seen");
+    assert!(format!("{error:#}").contains("pointer is not null"), "{error:#}");
+
+    // What the loader falls back on must not pass for the library that was meant.
+    let none = tempfile::tempdir().expect("a folder");
+    assert!(Library::in_folder(none.path()).is_err(), "there is no library");
+    fs::write(none.path().join("libpmemobj.so.1"), "no library").expect("a file is written");
+    let library = Library::in_folder(none.path()).expect("a file of that name");
+    assert!(rig.time(&library, &Case::adds(0, 8, 1)).is_err());
+}
+
+#[test]
+fn with_pmdk_the_maps_have_the_fences_and_lines_of_its_examples() {
+    let Some(programs) = programs() else { return };
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let rig = rig(&programs, &pools);
+    let Ok(pmdk) = Library::installed(&rig) else {
+        return eprintln!("SKIPPED: libpmemobj1 is not installed");
+    };
+    for (map, fences, lines) in PMDK_COUNTS {
+        let case = Case::map(map, 625);
+        let Some(counts) = rig.count(&pmdk, &case, Method::Breakpoints).expect("the case runs") else {
+            return eprintln!("SKIPPED: this system does not let a process trace its children");
+        };
+        let near = |what: &str, counted: u64, wanted: f64| {
+            let found = counted as f64 / case.ops as f64;
+            assert!((found / wanted - 1.0).abs() < 0.1, "{map}: {found:.2} {what}, not {wanted}");
+        };
+        near("fences", counts.fences, fences);
+        near("lines", counts.lines(), lines);
+    }
+    // Steps are slow; a few operations must do to see that the other method misses nothing in PMDK.
+    let few = Case::map("rbtree", 4);
+    let steps = rig.count(&pmdk, &few, Method::Steps).expect("the case runs");
+    assert_eq!(steps, rig.count(&pmdk, &few, Method::Breakpoints).expect("the case runs"));
+}

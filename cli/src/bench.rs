@@ -1,0 +1,120 @@
+//! `nearpm bench`: other libraries and what stands in for them, on this machine.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
+use nearpm_bench::case::Selection;
+use nearpm_bench::{pmdk, report};
+
+use crate::table::Table;
+
+/// What to compare with.
+#[derive(Subcommand, Clone, Debug)]
+pub enum BenchCommand {
+    /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none (times are measured)
+    Pmdk(PmdkArguments),
+}
+
+/// Arguments of `nearpm bench pmdk`.
+#[derive(Args, Clone, Debug)]
+pub struct PmdkArguments {
+    /// Folder of the libpmemobj.so.1 that is to replace PMDK's; without it PMDK and the floor are measured
+    #[arg(long, value_name = "DIR")]
+    lib: Option<PathBuf>,
+    /// Rounds of each case, after one that warms up
+    #[arg(long, default_value_t = 7)]
+    pairs: usize,
+    /// Insertions into each map; the least is also that of the other programs
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    ops: Vec<u64>,
+    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, threads [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = selection)]
+    programs: Vec<Selection>,
+    /// Folder on a disk, for pools that are made durable by msync
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
+    /// Folder for the other pools [default: a tmpfs]
+    #[arg(long, value_name = "DIR")]
+    pools: Option<PathBuf>,
+    /// Time that is shown of one thread: on a machine with other work processor time is the fair one
+    #[arg(long, value_enum, default_value = "wall")]
+    clock: ClockChoice,
+    /// Write every sample to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// How `--clock` is said.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum ClockChoice {
+    /// What a user waits for
+    Wall,
+    /// What processors were busy for, all threads together
+    Processor,
+}
+
+fn selection(name: &str) -> Result<Selection> {
+    Selection::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Selection::all().into_iter().map(Selection::name).collect();
+        anyhow!("there is no program {name}, only {}", names.join(", "))
+    })
+}
+
+/// Runs the command.
+pub fn command(command: &BenchCommand) -> Result<()> {
+    let BenchCommand::Pmdk(arguments) = command;
+    let selection = if arguments.programs.is_empty() { Selection::all() } else { arguments.programs.clone() };
+    let options = pmdk::Options {
+        library: arguments.lib.clone(),
+        pairs: arguments.pairs,
+        ops: arguments.ops.clone(),
+        selection,
+        files: arguments.files.clone(),
+        pools: arguments.pools.clone(),
+        clock: match arguments.clock {
+            ClockChoice::Wall => pmdk::Clock::Wall,
+            ClockChoice::Processor => pmdk::Clock::Processor,
+        },
+    };
+    // Opened first: a path that cannot be written is an error at once, not after minutes.
+    let json = match &arguments.json {
+        None => None,
+        Some(path) => Some(File::create(path).with_context(|| format!("{} cannot be written", path.display()))?),
+    };
+    let bar = ProgressBar::new_spinner();
+    let measured = pmdk::run(&options, &|what| bar.set_message(what.to_string()));
+    bar.finish_and_clear();
+    let measured = measured?;
+    print(&measured);
+    if let Some(file) = json {
+        serde_json::to_writer_pretty(file, &measured).context("the samples cannot be written")?;
+    }
+    Ok(())
+}
+
+fn print(measured: &pmdk::Report) {
+    println!("{}", report::origin(measured));
+    for section in report::sections(measured) {
+        let mut table = Table::new(&section.headings);
+        section.rows.into_iter().for_each(|row| table.row(row));
+        println!("{}\n\n{table}", section.title);
+    }
+    if measured.counted.is_none() {
+        println!("Fences and lines were NOT counted: this system does not let a process trace its children (ptrace).");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_none_is_named_with_those_that_are() {
+        let error = selection("ctree").expect_err("there is no such program").to_string();
+        assert_eq!(error, "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, threads");
+        assert_eq!(selection("threads").expect("a program"), Selection::Threads);
+    }
+}

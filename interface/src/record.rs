@@ -1,0 +1,226 @@
+//! The log of direct pools: packed records in segments that lie in the heap.
+//!
+//! A **segment** is a chunk (or several) whose [`crate::media::ChunkWord`] says `Log`, so that recovery finds every segment in the table
+//! of chunks. Its first line is a [`SegmentHead`]; records follow, each from the start of a line, without gaps.
+//! A **record** is a [`RecordHead`], operations, and zeros up to the end of its line. It certifies itself: its checksum covers the nonce of
+//! its segment and all its bytes, so that one fence makes it count. Records of a pool are numbered; those up to the pool's *applied word*
+//! are dead. A reader takes the records of a segment in order and stops at the first that is not whole, or not younger than the one before.
+//!
+//! | kind | says |
+//! |---|---|
+//! | [`Kind::Undo`] | old bytes: stored again, newest record first, unless a commit of the same transaction follows in any segment |
+//! | [`Kind::Part`] | new bytes of a transaction whose commit follows |
+//! | [`Kind::Commit`] | the rest of the transaction, and that it happened |
+//!
+//! An **operation** is a word ([`Operation::word`]) and its data, padded to eight bytes.
+
+use crate::geometry::LINE_U64;
+use crate::layout::layout;
+
+/// Magic of a [`SegmentHead`]: "NearSegm".
+pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NearSegm");
+/// Version of segments and records.
+pub const RECORD_VERSION: u32 = 1;
+/// Offset in the pool of the applied word: 0 where the pool has no segments, else [`crate::seal::seal_word`] of a record's number. Every record
+/// up to that number is home, and dead.
+pub const POOL_APPLIED: u64 = 2 * LINE_U64;
+const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);
+
+layout! {
+    /// First line of a log segment, sealed with no body.
+    SegmentHead, 64 {
+        /// [`SEGMENT_MAGIC`].
+        0 magic: u64,
+        /// [`RECORD_VERSION`].
+        8 version: u32,
+        /// Pool identifier.
+        12 pool: u32,
+        /// Drawn at random for each segment that is made: records of earlier segments in the same place do not count.
+        16 nonce: u64,
+        /// Bytes of the segment, this line included.
+        24 bytes: u64,
+        /// Reserved zeros.
+        32 reserved: [u8; 28],
+        /// Checksum.
+        60 crc: u32,
+    }
+}
+
+layout! {
+    /// Head of a record.
+    RecordHead, 48 {
+        /// CRC-32C of everything behind it, up to [`RecordHead::bytes`].
+        0 crc: u32,
+        /// Bytes of head and operations, a multiple of 8.
+        4 bytes: u32,
+        /// The segment's nonce.
+        8 nonce: u64,
+        /// Number of the record; rises over the whole pool, from 1.
+        16 sequence: u64,
+        /// Number of the first record of the transaction.
+        24 first: u64,
+        /// The record counts only if every record up to this number is there, too; 0 for none.
+        32 depends: u64,
+        /// Code of [`Kind`].
+        40 kind: u32,
+        /// Parts of the transaction before this record, for a commit.
+        44 parts: u32,
+    }
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// Old bytes of a range, durable before the program stores there.
+    Undo = 1,
+    /// New bytes, without the end of the transaction.
+    Part = 2,
+    /// New bytes and the end of the transaction.
+    Commit = 3,
+}
+
+impl Kind {
+    /// The kind of a code.
+    pub fn from_code(code: u32) -> Option<Kind> {
+        match code {
+            1 => Some(Kind::Undo),
+            2 => Some(Kind::Part),
+            3 => Some(Kind::Commit),
+            _ => None,
+        }
+    }
+}
+
+/// Most bytes that one [`Operation::Store`] carries.
+pub const MAX_STORE_BYTES: usize = (1 << 12) - 8;
+/// Offsets that an operation can name end here.
+pub const MAX_OFFSET: u64 = 1 << 48;
+
+/// One change of the pool, as a record holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// These bytes go to this offset.
+    Store(u64, &'a [u8]),
+    /// These bits of the word at this offset become 1.
+    Set(u64, u64),
+    /// These bits of the word at this offset become 0.
+    Clear(u64, u64),
+}
+
+const SET: u64 = 1 << 12;
+const CLEAR: u64 = 2 << 12;
+
+impl<'a> Operation<'a> {
+    /// The word in front of the data: bits 63:16 the offset, bits 15:12 what it is, bits 11:0 the bytes of data.
+    pub fn word(&self) -> u64 {
+        match *self {
+            Operation::Store(offset, data) => offset << 16 | data.len() as u64,
+            Operation::Set(offset, _) => offset << 16 | SET | 8,
+            Operation::Clear(offset, _) => offset << 16 | CLEAR | 8,
+        }
+    }
+
+    /// Bytes that the operation takes in a record.
+    pub fn bytes(&self) -> usize {
+        match *self {
+            Operation::Store(_, data) => 8 + data.len().next_multiple_of(8),
+            Operation::Set(..) | Operation::Clear(..) => 16,
+        }
+    }
+
+    /// The operation at the start of `body`, and what follows it; `None` where there is none that is valid.
+    pub fn decode(body: &'a [u8]) -> Option<(Operation<'a>, &'a [u8])> {
+        let (word, rest) = body.split_first_chunk::<8>()?;
+        let word = u64::from_le_bytes(*word);
+        let (offset, length) = (word >> 16, (word & 0xfff) as usize);
+        let padded = rest.get(..length.next_multiple_of(8))?;
+        let mask = || Some(u64::from_le_bytes(padded.try_into().ok()?));
+        let operation = match word & 0xf000 {
+            0 if length > 0 => Operation::Store(offset, &padded[..length]),
+            SET => Operation::Set(offset, mask()?),
+            CLEAR => Operation::Clear(offset, mask()?),
+            _ => return None,
+        };
+        Some((operation, &rest[padded.len()..]))
+    }
+}
+
+impl RecordHead {
+    /// Bytes that a record of `bytes` bytes takes in its segment.
+    pub fn stride(bytes: u64) -> u64 {
+        bytes.next_multiple_of(LINE_U64)
+    }
+
+    /// Writes the head with its checksum into the first bytes of a whole record.
+    ///
+    /// # Panics
+    /// If `record` is shorter than a head.
+    pub fn seal(&self, record: &mut [u8]) {
+        record[..Self::SIZE].copy_from_slice(&self.to_bytes());
+        let sum = crc32c::crc32c(&record[4..self.bytes as usize]);
+        record[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// The record at the start of `bytes`, if it is whole and of the segment with this nonce: head and operations.
+    pub fn decode(bytes: &[u8], nonce: u64) -> Option<(RecordHead, &[u8])> {
+        let head = RecordHead::from_bytes(bytes.first_chunk()?);
+        let length = head.bytes as usize;
+        let plausible = head.nonce == nonce && length >= Self::SIZE && length.is_multiple_of(8);
+        let record = bytes.get(..length).filter(|_| plausible)?;
+        Kind::from_code(head.kind)?;
+        (crc32c::crc32c(&record[4..]) == head.crc).then(|| (head, &record[Self::SIZE..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(operations: &[Operation<'_>], nonce: u64) -> Vec<u8> {
+        let mut record = vec![0; RecordHead::SIZE];
+        for operation in operations {
+            record.extend_from_slice(&operation.word().to_le_bytes());
+            match operation {
+                Operation::Store(_, data) => record.extend_from_slice(data),
+                Operation::Set(_, mask) | Operation::Clear(_, mask) => record.extend_from_slice(&mask.to_le_bytes()),
+            }
+            record.resize(record.len().next_multiple_of(8), 0);
+        }
+        let head = RecordHead {
+            bytes: record.len() as u32,
+            nonce,
+            sequence: 9,
+            first: 8,
+            kind: Kind::Commit as u32,
+            parts: 1,
+            ..RecordHead::default()
+        };
+        head.seal(&mut record);
+        record
+    }
+
+    proptest! {
+        #[test]
+        fn operations_come_back_and_a_flipped_bit_does_not(
+            offset in 0..MAX_OFFSET, data in prop::collection::vec(any::<u8>(), 1..300), mask: u64, bit: prop::sample::Index,
+        ) {
+            let operations = [Operation::Store(offset, &data), Operation::Set(64, mask), Operation::Clear(72, mask)];
+            let mut bytes = record(&operations, 77);
+            prop_assert_eq!(bytes.len(), RecordHead::SIZE + operations.iter().map(Operation::bytes).sum::<usize>());
+            let (head, mut body) = RecordHead::decode(&bytes, 77).unwrap();
+            prop_assert_eq!((head.sequence, head.first, head.parts), (9, 8, 1));
+            for operation in operations {
+                let (found, rest) = Operation::decode(body).unwrap();
+                prop_assert_eq!(found, operation);
+                body = rest;
+            }
+            prop_assert!(body.is_empty());
+            prop_assert!(RecordHead::decode(&bytes, 78).is_none(), "records of another segment do not count");
+            let bit = bit.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(RecordHead::decode(&bytes, 77).is_none());
+        }
+    }
+}

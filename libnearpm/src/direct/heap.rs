@@ -1,0 +1,560 @@
+//! Which bytes are objects, for several threads.
+//!
+//! The truth is in the pool: chunk words and bitmaps ([`crate::heap`]), which change by the records of commits alone. The index here is
+//! volatile and is built when the pool is opened. It knows two things of each place: that it is *taken* (reserved or an object), and
+//! that it is *allocated* (an object by a commit, and not claimed by a transaction that will free it).
+//!
+//! A thread takes objects from chunks of its own arena, without a lock that others want; whoever frees one clears its bit from outside.
+//! A chunk that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
+//! scarce: on the medium a run without objects is free space.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PoolHead};
+
+use super::Reservation;
+use crate::error::Error;
+use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, capacity, class_of};
+use crate::memory::Backing;
+use crate::spans::Spans;
+
+const NONE: u32 = u32::MAX;
+
+/// Where a run is, as far as allocation goes.
+mod place {
+    /// In an arena, or no run.
+    pub const TAKEN: u8 = 0;
+    /// In the list of its class.
+    pub const LISTED: u8 = 1;
+    /// Nowhere, because it had no room when its arena left it.
+    pub const FULL: u8 = 2;
+}
+
+/// A bit for each object of a run.
+#[derive(Default)]
+struct Bits {
+    taken: [AtomicU64; BITMAP_WORDS],
+    allocated: [AtomicU64; BITMAP_WORDS],
+}
+
+/// A chunk, as the index knows it.
+#[derive(Default)]
+struct Chunk {
+    /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
+    word: AtomicU64,
+    /// The word is not in the log yet: the next commit that allocates here writes it.
+    unwritten: AtomicBool,
+    /// For a whole-chunk object: it is allocated.
+    allocated: AtomicBool,
+    place: AtomicU8,
+    /// Words of `taken` below have no free bit, or had none a moment ago.
+    hint: AtomicU8,
+    /// Taken objects.
+    used: AtomicU32,
+    /// Truncation of the log since which a record may name bytes here.
+    logged: AtomicU32,
+    bits: OnceLock<Box<Bits>>,
+}
+
+impl Chunk {
+    fn word(&self) -> ChunkWord {
+        ChunkWord::decode(self.word.load(Ordering::Relaxed)).expect("the index holds sound words")
+    }
+
+    fn bits(&self) -> &Bits {
+        self.bits.get_or_init(Box::default)
+    }
+
+    /// Takes a free object, if there is one. Only the arena that has the chunk may.
+    fn take(&self, class: usize) -> Option<u32> {
+        let bits = self.bits();
+        let capacity = capacity(class);
+        for word in usize::from(self.hint.load(Ordering::Relaxed))..capacity.div_ceil(64) as usize {
+            let free = bits.taken[word].load(Ordering::Relaxed).trailing_ones();
+            let unit = word as u32 * 64 + free;
+            if free < 64 && unit < capacity {
+                bits.taken[word].fetch_or(1 << free, Ordering::SeqCst);
+                self.hint.store(word as u8, Ordering::Relaxed);
+                self.used.fetch_add(1, Ordering::Relaxed);
+                return Some(unit);
+            }
+        }
+        None
+    }
+
+    fn has_room(&self, class: usize) -> bool {
+        let capacity = capacity(class);
+        (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
+    }
+}
+
+/// The chunks that a thread allocates from: one of each class.
+pub(crate) struct Arena {
+    current: [u32; CLASSES.len()],
+}
+
+impl Default for Arena {
+    fn default() -> Arena {
+        Arena { current: [NONE; CLASSES.len()] }
+    }
+}
+
+/// A place that an offset names.
+#[derive(Clone, Copy)]
+enum Place {
+    Unit { chunk: u32, unit: u32, class: usize },
+    Chunks { chunk: u32, chunks: u32 },
+}
+
+/// A change that makes a place an object, or free, when it is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Store this word.
+    Word(u64, u64),
+    /// Set these bits of a word.
+    Set(u64, u64),
+    /// Clear these bits of a word.
+    Clear(u64, u64),
+}
+
+/// The index.
+pub(crate) struct Heap {
+    layout: HeapLayout,
+    chunks: Box<[Chunk]>,
+    /// Runs that may have room and are in no arena, by class.
+    partial: [Mutex<Vec<u32>>; CLASSES.len()],
+    spans: Mutex<Spans>,
+    /// Free chunks that no object gets: without room for its log a pool that is full could not free anything.
+    kept: u64,
+    /// Counts truncations of the log.
+    truncations: AtomicU32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Heap {
+    /// Builds the index from a recovered pool, checking what it reads.
+    pub fn load(backing: &Backing, head: &PoolHead, kept: u64) -> Result<Heap, Error> {
+        let layout = HeapLayout::of(head);
+        let mut heap = Heap {
+            layout,
+            chunks: (0..layout.chunks).map(|_| Chunk::default()).collect(),
+            partial: Default::default(),
+            spans: Mutex::default(),
+            kept,
+            truncations: AtomicU32::new(1),
+        };
+        let mut words = vec![0; layout.chunks as usize * 8];
+        backing.load(layout.words, &mut words);
+        let mut chunk = 0;
+        while u64::from(chunk) < layout.chunks {
+            let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
+            chunk += heap.load_chunk(backing, chunk, word)?;
+        }
+        Ok(heap)
+    }
+
+    /// Reads what begins at a chunk; gives its number of chunks.
+    fn load_chunk(&mut self, backing: &Backing, chunk: u32, word: u64) -> Result<u32, Error> {
+        let corrupt = |what| Error::Corrupt { what, offset: self.layout.word(chunk) };
+        let decoded = ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))?;
+        let entry = &self.chunks[chunk as usize];
+        entry.word.store(word, Ordering::Relaxed);
+        match decoded {
+            ChunkWord::Free => lock(&self.spans).add(chunk, 1),
+            ChunkWord::Run { object_bytes } => {
+                let class = CLASSES.iter().position(|&c| c == object_bytes);
+                let class = class.ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
+                let used = self.load_bits(backing, chunk, class)?;
+                match used {
+                    0 => lock(&self.spans).add(chunk, 1),
+                    _ if used < capacity(class) => {
+                        entry.place.store(place::LISTED, Ordering::Relaxed);
+                        lock(&self.partial[class]).push(chunk);
+                    }
+                    _ => entry.place.store(place::FULL, Ordering::Relaxed),
+                }
+            }
+            ChunkWord::Large { chunks } => {
+                if u64::from(chunk) + u64::from(chunks) > self.layout.chunks {
+                    return Err(corrupt("an object leaves the heap"));
+                }
+                entry.allocated.store(true, Ordering::Relaxed);
+                return Ok(chunks);
+            }
+            ChunkWord::Log { .. } => return Err(corrupt("a log segment is left after the recovery")),
+        }
+        Ok(1)
+    }
+
+    fn load_bits(&self, backing: &Backing, chunk: u32, class: usize) -> Result<u32, Error> {
+        let mut bytes = [0; BITMAP_BYTES as usize];
+        backing.load(self.layout.bitmap_word(chunk, 0), &mut bytes);
+        let words = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
+        let mut used = 0;
+        for (at, word) in words.enumerate() {
+            let units = capacity(class).saturating_sub(at as u32 * 64).min(64);
+            if units < 64 && word >> units != 0 {
+                let what = "the bitmap of a chunk contradicts its state";
+                return Err(Error::Corrupt { what, offset: self.layout.bitmap_word(chunk, at) });
+            }
+            if word != 0 {
+                let bits = self.chunks[chunk as usize].bits();
+                bits.taken[at].store(word, Ordering::Relaxed);
+                bits.allocated[at].store(word, Ordering::Relaxed);
+                used += word.count_ones();
+            }
+        }
+        self.chunks[chunk as usize].used.store(used, Ordering::Relaxed);
+        Ok(used)
+    }
+
+    /// Offsets that objects may have.
+    pub fn range(&self) -> Range<u64> {
+        self.layout.range()
+    }
+
+    /// Free bytes: in free chunks, and in runs with room that no thread has at hand.
+    pub fn free_bytes(&self) -> u64 {
+        let mut free = lock(&self.spans).chunks().saturating_sub(self.kept) * CHUNK_BYTES;
+        for (class, list) in self.partial.iter().enumerate() {
+            let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c as usize].used.load(Ordering::Relaxed));
+            free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
+        }
+        free
+    }
+
+    /// Takes space. `fresh` hears of each range of the heap that comes into use.
+    pub fn reserve(&self, arena: &mut Arena, bytes: u64, fresh: impl FnOnce(u64, u64)) -> Result<Reservation, Error> {
+        if bytes == 0 {
+            return Err(Error::ZeroSize { what: "an allocation" });
+        }
+        match class_of(bytes) {
+            Some(class) => self.reserve_unit(arena, class, bytes, fresh),
+            None => {
+                let full = || Error::Full { requested: bytes, free: self.free_bytes() };
+                let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| full())?;
+                let word = ChunkWord::Large { chunks };
+                let chunk = self.take_chunks(chunks, word, self.kept).ok_or_else(full)?;
+                let (offset, bytes) = (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES);
+                fresh(offset, bytes);
+                Ok(Reservation { offset, bytes })
+            }
+        }
+    }
+
+    fn reserve_unit(
+        &self,
+        arena: &mut Arena,
+        class: usize,
+        bytes: u64,
+        fresh: impl FnOnce(u64, u64),
+    ) -> Result<Reservation, Error> {
+        let size = u64::from(CLASSES[class]);
+        let mut fresh = Some(fresh);
+        loop {
+            let chunk = arena.current[class];
+            if chunk != NONE {
+                if let Some(unit) = self.chunks[chunk as usize].take(class) {
+                    return Ok(Reservation { offset: self.layout.chunk(chunk) + u64::from(unit) * size, bytes: size });
+                }
+                self.leave(chunk, class);
+                arena.current[class] = NONE;
+            }
+            arena.current[class] = match self.take_partial(class) {
+                Some(chunk) => chunk,
+                None => {
+                    let word = ChunkWord::Run { object_bytes: CLASSES[class] };
+                    let full = || Error::Full { requested: bytes, free: self.free_bytes() };
+                    let chunk = self.take_chunks(1, word, self.kept).ok_or_else(full)?;
+                    if let Some(fresh) = fresh.take() {
+                        fresh(self.layout.chunk(chunk), CHUNK_BYTES);
+                    }
+                    chunk
+                }
+            };
+        }
+    }
+
+    /// An arena leaves a run that has no room.
+    fn leave(&self, chunk: u32, class: usize) {
+        let entry = &self.chunks[chunk as usize];
+        entry.hint.store(0, Ordering::Relaxed);
+        entry.place.store(place::FULL, Ordering::SeqCst);
+        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.
+        if entry.has_room(class) {
+            self.list(chunk, class);
+        }
+    }
+
+    fn list(&self, chunk: u32, class: usize) {
+        let mut list = lock(&self.partial[class]);
+        let entry = &self.chunks[chunk as usize];
+        if entry.place.load(Ordering::SeqCst) == place::FULL {
+            entry.place.store(place::LISTED, Ordering::SeqCst);
+            list.push(chunk);
+        }
+    }
+
+    fn take_partial(&self, class: usize) -> Option<u32> {
+        let mut list = lock(&self.partial[class]);
+        let chunk = list.pop()?;
+        let entry = &self.chunks[chunk as usize];
+        entry.place.store(place::TAKEN, Ordering::SeqCst);
+        entry.hint.store(0, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    /// Takes free chunks and makes them what `word` says, in the index. At least `kept` stay free. Without enough in one piece, empty
+    /// runs are broken up.
+    pub fn take_chunks(&self, chunks: u32, word: ChunkWord, kept: u64) -> Option<u32> {
+        let take = || {
+            let mut spans = lock(&self.spans);
+            if spans.chunks() >= u64::from(chunks) + kept { spans.take(chunks) } else { None }
+        };
+        let chunk = take().or_else(|| {
+            self.break_up_empty_runs();
+            take()
+        })?;
+        let entry = &self.chunks[chunk as usize];
+        entry.word.store(word.encode(), Ordering::Relaxed);
+        entry.unwritten.store(true, Ordering::Relaxed);
+        entry.allocated.store(false, Ordering::Relaxed);
+        entry.place.store(place::TAKEN, Ordering::Relaxed);
+        entry.hint.store(0, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    fn break_up_empty_runs(&self) {
+        for list in &self.partial {
+            lock(list).retain(|&chunk| {
+                let entry = &self.chunks[chunk as usize];
+                let empty = entry.used.load(Ordering::SeqCst) == 0;
+                if empty {
+                    entry.place.store(place::TAKEN, Ordering::SeqCst);
+                    lock(&self.spans).add(chunk, 1);
+                }
+                !empty
+            });
+        }
+    }
+
+    /// Gives back chunks that hold a log segment or a whole-chunk object.
+    pub fn give_chunks(&self, chunk: u32, chunks: u32) {
+        lock(&self.spans).add(chunk, chunks);
+    }
+
+    /// Offset and bytes of chunks, and the offset of the first one's word.
+    pub fn chunk_range(&self, chunk: u32, chunks: u32) -> (u64, u64, u64) {
+        (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES, self.layout.word(chunk))
+    }
+
+    /// The place that begins at an offset, taken or not.
+    fn place(&self, offset: u64) -> Option<Place> {
+        if !self.range().contains(&offset) {
+            return None;
+        }
+        let inside = (offset - self.layout.first) % CHUNK_BYTES;
+        let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
+        match self.chunks[chunk as usize].word() {
+            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
+                (inside == 0).then_some(Place::Chunks { chunk, chunks })
+            }
+            ChunkWord::Run { object_bytes } => {
+                let class = CLASSES.iter().position(|&c| c == object_bytes)?;
+                let unit = inside as u32 / object_bytes;
+                (inside.is_multiple_of(object_bytes.into()) && unit < capacity(class)).then_some(Place::Unit {
+                    chunk,
+                    unit,
+                    class,
+                })
+            }
+            ChunkWord::Free => None,
+        }
+    }
+
+    /// The place of something that is taken, as this index gave it out.
+    fn taken(&self, offset: u64) -> Place {
+        self.place(offset).expect("a reservation is a place of the heap")
+    }
+
+    /// Bytes of what is taken at an offset.
+    pub fn usable_bytes(&self, offset: u64) -> Option<u64> {
+        match self.place(offset)? {
+            Place::Unit { chunk, unit, class } => {
+                let taken = &self.chunks[chunk as usize].bits.get()?.taken[unit as usize / 64];
+                (taken.load(Ordering::Relaxed) >> (unit % 64) & 1 == 1).then(|| CLASSES[class].into())
+            }
+            // A log segment is taken, and no object.
+            Place::Chunks { chunk, chunks } => matches!(self.chunks[chunk as usize].word(), ChunkWord::Large { .. })
+                .then(|| u64::from(chunks) * CHUNK_BYTES),
+        }
+    }
+
+    /// What makes a reservation an object.
+    pub fn allocation(&self, offset: u64, mut change: impl FnMut(Change)) {
+        let (chunk, mask) = match self.taken(offset) {
+            Place::Unit { chunk, unit, .. } => (chunk, Some(unit)),
+            Place::Chunks { chunk, .. } => (chunk, None),
+        };
+        let entry = &self.chunks[chunk as usize];
+        if entry.unwritten.load(Ordering::Relaxed) {
+            change(Change::Word(self.layout.word(chunk), entry.word.load(Ordering::Relaxed)));
+        }
+        if let Some(unit) = mask {
+            change(Change::Set(self.layout.bitmap_word(chunk, unit as usize / 64), 1 << (unit % 64)));
+        }
+    }
+
+    /// A reservation has become an object.
+    pub fn allocated(&self, offset: u64) {
+        match self.taken(offset) {
+            Place::Unit { chunk, unit, .. } => {
+                let entry = &self.chunks[chunk as usize];
+                entry.unwritten.store(false, Ordering::Relaxed);
+                entry.bits().allocated[unit as usize / 64].fetch_or(1 << (unit % 64), Ordering::Relaxed);
+            }
+            Place::Chunks { chunk, .. } => {
+                let entry = &self.chunks[chunk as usize];
+                entry.unwritten.store(false, Ordering::Relaxed);
+                entry.allocated.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Claims an object for a transaction that will free it: nobody else can. Gives its bytes.
+    pub fn claim(&self, offset: u64) -> Result<u64, Error> {
+        let error = Error::NotAllocated { offset };
+        match self.place(offset) {
+            Some(Place::Unit { chunk, unit, class }) => {
+                let bits = self.chunks[chunk as usize].bits.get().ok_or(error)?;
+                let mask = 1 << (unit % 64);
+                let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);
+                if before & mask != 0 { Ok(CLASSES[class].into()) } else { Err(Error::NotAllocated { offset }) }
+            }
+            Some(Place::Chunks { chunk, chunks }) => {
+                let claimed = self.chunks[chunk as usize].allocated.swap(false, Ordering::Relaxed);
+                if claimed { Ok(u64::from(chunks) * CHUNK_BYTES) } else { Err(error) }
+            }
+            None => Err(error),
+        }
+    }
+
+    /// What makes a claimed object free.
+    pub fn removal(&self, offset: u64) -> Change {
+        match self.taken(offset) {
+            Place::Unit { chunk, unit, .. } => {
+                Change::Clear(self.layout.bitmap_word(chunk, unit as usize / 64), 1 << (unit % 64))
+            }
+            Place::Chunks { chunk, .. } => Change::Word(self.layout.word(chunk), ChunkWord::Free.encode()),
+        }
+    }
+
+    /// Gives space back: a reservation that became nothing, or an object whose removal is in the log.
+    pub fn release(&self, offset: u64) {
+        match self.taken(offset) {
+            Place::Unit { chunk, unit, class } => {
+                let entry = &self.chunks[chunk as usize];
+                let word = unit as usize / 64;
+                entry.bits().taken[word].fetch_and(!(1 << (unit % 64)), Ordering::SeqCst);
+                entry.hint.fetch_min(word as u8, Ordering::Relaxed);
+                entry.used.fetch_sub(1, Ordering::SeqCst);
+                if entry.place.load(Ordering::SeqCst) == place::FULL {
+                    self.list(chunk, class);
+                }
+            }
+            Place::Chunks { chunk, chunks } => {
+                self.chunks[chunk as usize].word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
+                self.give_chunks(chunk, chunks);
+            }
+        }
+    }
+
+    /// The first allocated object behind `after`; 0: the first of all.
+    pub fn next_object(&self, after: u64) -> Option<u64> {
+        let start = after.max(self.layout.first).checked_sub(self.layout.first)?;
+        let mut chunk = (start / CHUNK_BYTES) as u32;
+        while u64::from(chunk) < self.layout.chunks {
+            let entry = &self.chunks[chunk as usize];
+            let base = self.layout.chunk(chunk);
+            match entry.word() {
+                ChunkWord::Run { object_bytes } => {
+                    let units = CHUNK_BYTES as u32 / object_bytes;
+                    let found = (0..units)
+                        .filter(|u| base + u64::from(u * object_bytes) > after)
+                        .find(|u| Self::is_allocated(entry, *u));
+                    if let Some(unit) = found {
+                        return Some(base + u64::from(unit * object_bytes));
+                    }
+                    chunk += 1;
+                }
+                ChunkWord::Large { chunks } => {
+                    if entry.allocated.load(Ordering::Relaxed) && base > after {
+                        return Some(base);
+                    }
+                    chunk += chunks;
+                }
+                ChunkWord::Log { chunks } => chunk += chunks,
+                ChunkWord::Free => chunk += 1,
+            }
+        }
+        None
+    }
+
+    fn is_allocated(entry: &Chunk, unit: u32) -> bool {
+        let bits = entry.bits.get();
+        bits.is_some_and(|b| b.allocated[unit as usize / 64].load(Ordering::Relaxed) >> (unit % 64) & 1 == 1)
+    }
+
+    /// Ranges of chunks that hold objects or reservations, rising.
+    pub fn ranges_in_use(&self) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        let mut chunk = 0;
+        while u64::from(chunk) < self.layout.chunks {
+            let entry = &self.chunks[chunk as usize];
+            let (chunks, in_use) = match entry.word() {
+                ChunkWord::Run { .. } => (1, entry.used.load(Ordering::Relaxed) > 0),
+                ChunkWord::Large { chunks } => (chunks, true),
+                ChunkWord::Log { chunks } => (chunks, false),
+                ChunkWord::Free => (1, false),
+            };
+            if in_use {
+                let start = self.layout.chunk(chunk);
+                ranges.push(start..start + u64::from(chunks) * CHUNK_BYTES);
+            }
+            chunk += chunks;
+        }
+        ranges
+    }
+
+    /// A record names these bytes.
+    #[inline]
+    pub fn log(&self, offset: u64, bytes: u64) {
+        if !self.range().contains(&offset) || bytes == 0 {
+            return;
+        }
+        let first = (offset - self.layout.first) / CHUNK_BYTES;
+        let last = ((offset + bytes - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
+        let now = self.truncations.load(Ordering::Relaxed);
+        for chunk in first..=last {
+            self.chunks[chunk as usize].logged.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a record since the last truncation may name bytes of the chunks in a range of the heap.
+    pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
+        let first = (range.start - self.layout.first) / CHUNK_BYTES;
+        let last = (range.end - 1 - self.layout.first) / CHUNK_BYTES;
+        let now = self.truncations.load(Ordering::Relaxed);
+        (first..=last).any(|c| self.chunks[c as usize].logged.load(Ordering::Relaxed) == now)
+    }
+
+    /// The log was truncated: no record names anything.
+    pub fn truncated(&self) {
+        self.truncations.fetch_add(1, Ordering::Relaxed);
+    }
+}

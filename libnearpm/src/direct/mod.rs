@@ -1,0 +1,47 @@
+//! Pools whose objects the program reaches by pointer.
+//!
+//! The program sees the pool as memory, from [`DirectPool::base`] on, and stores to it with plain stores. What it changes in a
+//! transaction it names first, by [`Transaction::add`]. This is the interface under C programs, where stores cannot be seen, and under
+//! everything that is to be as fast as the processor is.
+//!
+//! | mode | the program works on | a snapshot | a commit |
+//! |---|---|---|---|
+//! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
+//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence, whatever the size |
+//!
+//! Both write one log ([`nearpm_interface::record`]), which [`recover`] reads when the pool is opened. What a record holds is written home
+//! when its segment is full (a *truncation*), so that bytes that change often go home once.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `pool.rs` | an open pool: appending to the log, truncating it |
+//! | `transaction.rs` | what a transaction collects, commit and abort |
+//! | `log.rs` | records, lanes and segments |
+//! | `home.rs` | writing what records hold to where it belongs |
+//! | `heap.rs` | which bytes are objects, for several threads |
+//! | `shard.rs` | what each thread has for itself |
+//! | `recover.rs` | from the log to a pool in which no record counts |
+
+mod heap;
+mod home;
+mod log;
+mod options;
+mod pool;
+pub(crate) mod recover;
+mod shard;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub use options::{DirectOptions, Mode};
+pub use pool::DirectPool;
+pub use transaction::Transaction;
+
+/// Space that is taken, and becomes an object only when a commit says so. Plain data: it may lie on a C program's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Offset of the object in the pool.
+    pub offset: u64,
+    /// Bytes that it has, at least those asked for.
+    pub bytes: u64,
+}

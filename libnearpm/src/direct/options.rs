@@ -1,0 +1,33 @@
+//! How a direct pool is created and opened.
+
+use crate::memory::{PowerCut, Survives};
+use crate::options::Durability;
+
+/// What the program's stores go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Persistent memory itself. A line may be evicted at any time, so that each snapshot is durable before the store.
+    InPlace,
+    /// A volatile copy of the pool. What a commit names is logged, durable with one fence, and written home later.
+    #[default]
+    WorkingCopy,
+}
+
+/// How a direct pool is created and opened. The default: a working copy, durable commits that survive power cuts.
+#[derive(Clone, Debug, Default)]
+pub struct DirectOptions {
+    /// What the program's stores go to.
+    pub mode: Mode,
+    /// What a pool on an ordinary file survives.
+    pub survives: Survives,
+    /// What a commit waits for. Only a working copy of an ordinary file has asynchronous commits: elsewhere a fence is cheap, and
+    /// belongs to one processor.
+    pub durability: Durability,
+    /// Gives every page its memory at open, so that no transaction pays for a page fault. In a working copy that takes as
+    /// much memory as the pool has bytes.
+    pub prefault: bool,
+    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails.
+    pub power_cut: Option<PowerCut>,
+    /// Identifier of the pool at creation, not 0; by default it is drawn at random.
+    pub id: Option<u32>,
+}

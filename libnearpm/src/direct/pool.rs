@@ -1,0 +1,686 @@
+//! Open direct pools.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, HEAP_ROOT, PAGE_BYTES, PoolHead};
+use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::seal;
+
+use super::heap::Heap;
+use super::home::Home;
+use super::log::{Lane, Records, Segment, Source, Stamp};
+use super::shard::{SHARDS, Shard, ShardState, slot};
+use super::{DirectOptions, Mode, Reservation, Transaction};
+use crate::error::{Error, Problem};
+use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
+use crate::options::{Durability, PoolOptions};
+use crate::pool::{Location, file, format};
+use crate::recovery::{Recovery, recover as recover_pool};
+use crate::statistics::Statistics;
+
+/// Lane of commits from a working copy.
+const COMMIT_LANE: usize = 0;
+/// Segments that a lane keeps when it needs no more.
+const KEPT_SEGMENTS: usize = 2;
+/// Bytes of private pages that get their memory at once.
+const POPULATE_BYTES: u64 = 256 * 1024;
+/// Longer ranges that are made durable outside of transactions are written home, behind no log.
+const LONG_PERSIST: u64 = 64 * 1024;
+
+const IN_MEMORY: &str = "in memory";
+
+/// An open pool. All of it may be used by several threads at once; a transaction belongs to one. Dropping it closes it, and
+/// keeps errors to itself.
+pub struct DirectPool {
+    view: View,
+    medium: Medium,
+    head: PoolHead,
+    heap: Heap,
+    options: DirectOptions,
+    recovery: Recovery,
+    shards: Box<[Shard]>,
+    /// Number of the next record.
+    sequence: AtomicU64,
+    /// Records up to this number are dead.
+    applied: AtomicU64,
+    /// Newest record of an asynchronous commit that may not be durable, 0 for none.
+    unacknowledged: AtomicU64,
+    root: AtomicU64,
+    /// End of the pages that were given memory.
+    populated: AtomicU64,
+    poisoned: AtomicBool,
+    closed: bool,
+}
+
+impl std::fmt::Debug for DirectPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectPool").field("head", &self.head).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// The file of a location.
+fn path_of(location: &str) -> Result<PathBuf, Error> {
+    match Location::parse(location)? {
+        Location::File(path) => Ok(path),
+        Location::Card { .. } => {
+            let what = "a direct pool lies in a file so far";
+            Err(Problem::BadOption { what }.at(location))
+        }
+    }
+}
+
+/// The file itself, or a machine around it whose power fails.
+fn backing(memory: MappedMemory, options: &DirectOptions) -> Backing {
+    match options.power_cut {
+        None => Backing::Mapped(memory),
+        Some(cut) => Backing::Other(Box::new(DurableImage::load(memory, cut))),
+    }
+}
+
+/// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
+fn segment_bytes(pool_bytes: u64) -> u64 {
+    (pool_bytes / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
+}
+
+/// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
+fn kept_chunks(head: &PoolHead) -> u64 {
+    (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
+}
+
+/// The layout of a new pool: one small ring, no spare pages.
+fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
+    let mut shape = PoolOptions::new().lanes(1).ring_bytes(nearpm_interface::media::MIN_RING_BYTES).spare_pages(0);
+    if let Some(id) = options.id {
+        shape = shape.id(id);
+    }
+    format::layout(&shape, bytes)
+}
+
+impl DirectPool {
+    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails. 0 bytes: the pool fills a file
+    /// that exists, whose first page is blank.
+    pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
+        let path = path_of(location)?;
+        if bytes == 0 {
+            let memory = file::adopt(&path, options.survives)?;
+            let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
+            return Self::write(backing(memory, options), head, location, options);
+        }
+        let head = layout(options, bytes).map_err(|p| p.at(location))?;
+        let memory = file::create(&path, bytes, options.survives)?;
+        Self::write(backing(memory, options), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
+    }
+
+    /// Opens a pool, recovering it first.
+    pub fn open(location: &str, options: &DirectOptions) -> Result<DirectPool, Error> {
+        let memory = file::open(&path_of(location)?, options.survives)?;
+        Self::read(backing(memory, options), location, options)
+    }
+
+    /// Creates a pool that fills a memory.
+    pub fn create_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
+        let head = layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
+        Self::write(Backing::Other(memory), head, IN_MEMORY, options)
+    }
+
+    /// Opens the pool that a memory holds, recovering it first.
+    pub fn open_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
+        Self::read(Backing::Other(memory), IN_MEMORY, options)
+    }
+
+    fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        let medium = Medium::new(backing);
+        let head = format::write(&medium, head)?;
+        Self::start(medium, head, location, options)
+    }
+
+    fn read(backing: Backing, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        let medium = Medium::new(backing);
+        let head = format::read(&medium).map_err(|p| p.at(location))?;
+        Self::start(medium, head, location, options)
+    }
+
+    fn start(medium: Medium, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        let named = |error: Error| match error {
+            Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
+            other => other,
+        };
+        let (recovery, _) = recover_pool(&medium, &head).map_err(named)?;
+        let table = medium.load_vec(head.table(), head.pages * 8);
+        if table.iter().any(|&b| b != 0) {
+            let what = "shadow paging has moved its pages, and programs would see them at other places";
+            return Err(Problem::BadOption { what }.at(location));
+        }
+        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
+        // From here on there may be segments.
+        medium.put_word(POOL_APPLIED, seal::seal_word(0));
+        medium.drain()?;
+        let view = match options.mode {
+            Mode::WorkingCopy => medium.backing().working_copy()?,
+            Mode::InPlace => {
+                let what = "this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy";
+                let base = medium.address().ok_or_else(|| Problem::BadOption { what }.at(location))?;
+                if !medium.backing().keeps_order() {
+                    let what = "on an ordinary file the system writes pages when it likes, so that Mode::InPlace cannot survive a \
+                                power cut; use Mode::WorkingCopy, or Survives::ProcessCrash";
+                    return Err(Problem::BadOption { what }.at(location));
+                }
+                View::in_place(base, medium.bytes())
+            }
+        };
+        if options.prefault {
+            view.populate(0, medium.bytes());
+        }
+        let root = medium.load_word(head.heap() + HEAP_ROOT);
+        Ok(DirectPool {
+            populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
+            view,
+            medium,
+            head,
+            heap,
+            options: options.clone(),
+            recovery,
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            sequence: AtomicU64::new(1),
+            applied: AtomicU64::new(0),
+            unacknowledged: AtomicU64::new(0),
+            root: AtomicU64::new(root),
+            poisoned: AtomicBool::new(false),
+            closed: false,
+        })
+    }
+
+    /// Where the program sees offset 0. Stays until the pool is closed.
+    pub fn base(&self) -> *mut u8 {
+        self.view.base()
+    }
+
+    /// Bytes of the pool.
+    pub fn bytes(&self) -> u64 {
+        self.medium.bytes()
+    }
+
+    /// Identifier of the pool.
+    pub fn id(&self) -> u32 {
+        self.head.pool
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &DirectOptions {
+        &self.options
+    }
+
+    /// What the recovery at open found and did.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Offsets that objects may have.
+    pub fn heap(&self) -> Range<u64> {
+        self.heap.range()
+    }
+
+    /// Free bytes.
+    pub fn free_bytes(&self) -> u64 {
+        self.heap.free_bytes()
+    }
+
+    /// Offset of the root object, 0 if there is none.
+    pub fn root(&self) -> u64 {
+        self.root.load(Ordering::Acquire)
+    }
+
+    /// Bytes of an allocated or reserved object.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`].
+    pub fn usable_bytes(&self, object: u64) -> Result<u64, Error> {
+        self.heap.usable_bytes(object).ok_or(Error::NotAllocated { offset: object })
+    }
+
+    /// The allocated object that follows an offset (0: the first), in rising order; committed ones only.
+    pub fn next_object(&self, after: u64) -> Option<u64> {
+        self.heap.next_object(after)
+    }
+
+    /// Counters since the pool was opened.
+    pub fn statistics(&self) -> Statistics {
+        let shards = self.shards.iter().map(|shard| shard.lock().tally);
+        shards.fold(self.medium.counters.snapshot(), |sum, tally| sum.plus(&tally))
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.options.mode
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn heap_index(&self) -> &Heap {
+        &self.heap
+    }
+
+    pub(crate) fn heap_start(&self) -> u64 {
+        self.head.heap()
+    }
+
+    pub(crate) fn note_root(&self, root: u64) {
+        self.root.store(root, Ordering::Release);
+    }
+
+    /// Refuses ranges that no object has.
+    #[inline]
+    pub(crate) fn check(&self, range: &Range<u64>) -> Result<(), Error> {
+        let heap = self.heap.range();
+        if heap.start <= range.start && range.start <= range.end && range.end <= heap.end {
+            return Ok(());
+        }
+        Err(Error::OutOfRange { offset: range.start, length: range.end.wrapping_sub(range.start), heap })
+    }
+
+    /// Takes space for an object. Its bytes are what the space held before. A crash or [`DirectPool::cancel`] gives it back.
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
+        let mut shard = self.shards[slot()].lock();
+        self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
+    }
+
+    /// Gives pages their memory up to somewhat behind `end`.
+    fn populate(&self, end: u64) {
+        let start = self.populated.load(Ordering::Relaxed);
+        if end > start && self.options.mode == Mode::WorkingCopy {
+            let start = start.max(self.heap.range().start / PAGE_BYTES * PAGE_BYTES);
+            let to = (end + POPULATE_BYTES).min(self.bytes());
+            self.populated.store(to, Ordering::Relaxed);
+            // A jump ahead by a large object is left to the page faults.
+            if to.saturating_sub(start) <= 4 * POPULATE_BYTES {
+                self.view.populate(start, to - start);
+            }
+        }
+    }
+
+    /// Gives a reservation back.
+    pub fn cancel(&self, reservation: Reservation) {
+        self.heap.release(reservation.offset);
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn begin(&self) -> Result<Transaction, Error> {
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(Error::Poisoned);
+        }
+        let slot = slot();
+        let mut shard = self.shards[slot].lock();
+        let mut transaction = shard.spare.pop().unwrap_or_default();
+        let lane = match self.options.mode {
+            Mode::WorkingCopy => COMMIT_LANE,
+            Mode::InPlace => {
+                let free = shard.lanes.iter().position(|lane| !lane.busy);
+                let lane = free.unwrap_or_else(|| {
+                    shard.lanes.push(Lane::default());
+                    shard.lanes.len() - 1
+                });
+                shard.lanes[lane].busy = true;
+                lane
+            }
+        };
+        drop(shard);
+        transaction.start(slot, lane);
+        Ok(transaction)
+    }
+
+    /// A transaction has ended.
+    pub(crate) fn end(&self, slot: usize, lane: usize, spare: Transaction, count: impl FnOnce(&mut Statistics)) {
+        let mut shard = self.shards[slot].lock();
+        if self.options.mode == Mode::InPlace {
+            let lane = &mut shard.lanes[lane];
+            (lane.busy, lane.open) = (false, 0);
+        }
+        shard.spare.push(spare);
+        count(&mut shard.tally);
+    }
+
+    /// From now on nothing can be claimed about the pool.
+    pub(crate) fn poison(&self, error: Error) -> Error {
+        self.poisoned.store(true, Ordering::Relaxed);
+        error
+    }
+
+    /// Most bytes of a record.
+    pub(crate) fn record_limit(&self) -> u64 {
+        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64
+    }
+
+    /// Appends undo records and makes them durable. Gives the number of the first one.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn append_undo(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &mut Records,
+        first: u64,
+    ) -> Result<u64, Error> {
+        self.append(slot, lane, records, first, Kind::Undo, std::iter::empty(), true)
+    }
+
+    /// Appends the last records of a transaction, durable if the pool's commits are. `logged` are ranges of the heap that they name.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn append_commit(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &mut Records,
+        first: u64,
+        kind: Kind,
+        logged: impl Iterator<Item = Range<u64>>,
+    ) -> Result<(), Error> {
+        // Where a fence is that of one processor, no other can make an asynchronous commit durable.
+        let durable = self.options.durability == Durability::Durable
+            || self.options.mode == Mode::InPlace
+            || !self.medium.backing().drains_for_all();
+        self.append(slot, lane, records, first, kind, logged, durable).map(drop)
+    }
+
+    #[cfg_attr(test, track_caller)]
+    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and three callers")]
+    fn append(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &mut Records,
+        first: u64,
+        kind: Kind,
+        logged: impl Iterator<Item = Range<u64>>,
+        durable: bool,
+    ) -> Result<u64, Error> {
+        let mut shard = self.fit(slot, lane, records)?;
+        let count = records.len() as u64;
+        let sequence = self.sequence.fetch_add(count, Ordering::Relaxed);
+        let first = if first == 0 { sequence } else { first };
+        let depends = self.unacknowledged.load(Ordering::Acquire);
+        let applied = self.applied.load(Ordering::Relaxed);
+        for range in logged {
+            self.heap.log(range.start, range.end - range.start);
+        }
+        let shard = &mut *shard;
+        let to = &mut shard.lanes[lane];
+        if kind == Kind::Undo && to.open == 0 {
+            to.open = sequence;
+        }
+        to.append(self.medium.backing(), records, Stamp { sequence, first, depends, kind }, applied);
+        shard.tally.log_entries += count;
+        shard.tally.lines_written_back += records.strides().sum::<u64>() / LINE_U64;
+        if durable {
+            shard.tally.fences += 1;
+            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+        } else {
+            self.unacknowledged.fetch_max(sequence + count - 1, Ordering::Release);
+        }
+        Ok(sequence)
+    }
+
+    /// Locks a shard when the records fit into its lane, making room if need be.
+    fn fit(&self, slot: usize, lane: usize, records: &Records) -> Result<MutexGuard<'_, ShardState>, Error> {
+        loop {
+            let mut shard = self.shards[slot].lock();
+            if self.poisoned.load(Ordering::Relaxed) {
+                return Err(Error::Poisoned);
+            }
+            if shard.lanes.is_empty() {
+                shard.lanes.push(Lane::default());
+            }
+            if shard.lanes[lane].fits(records.strides(), self.applied.load(Ordering::Relaxed)) {
+                return Ok(shard);
+            }
+            drop(shard);
+            self.make_room(slot, lane, records)?;
+        }
+    }
+
+    fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
+        self.shards.iter().map(Shard::lock).collect()
+    }
+
+    /// Truncates the log, and adds segments to a lane until the records fit.
+    fn make_room(&self, slot: usize, lane: usize, records: &Records) -> Result<(), Error> {
+        let mut shards = self.lock_all();
+        self.truncate(&mut shards)?;
+        loop {
+            let lane = &mut shards[slot].lanes[lane];
+            if lane.fits(records.strides(), self.applied.load(Ordering::Relaxed)) {
+                return Ok(());
+            }
+            let longest = records.strides().max().unwrap_or(0);
+            lane.add(self.make_segment(longest)?);
+        }
+    }
+
+    /// Writes what the log holds home, and declares it dead as far as open transactions in place allow.
+    fn truncate(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+        let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
+        let newest = self.sequence.load(Ordering::Relaxed) - 1;
+        let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
+        let dead = oldest_open.map_or(newest, |open| open - 1);
+        let mut written: Vec<_> = lanes().flat_map(Lane::written).collect();
+        if written.is_empty() && dead == self.applied.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.unacknowledged.load(Ordering::Acquire) != 0 {
+            // What commits did not wait for must be durable before its effects are.
+            self.medium.drain().map_err(|error| self.poison(error))?;
+        }
+        written.sort_unstable_by_key(|&(sequence, _)| sequence);
+        let mut home = Home::new(&self.medium);
+        let mut long = Vec::new();
+        for (_, record) in written {
+            match record {
+                Source::Bytes(record) => home.apply_record(record),
+                Source::Log(offset, bytes) => {
+                    long.resize(bytes, 0);
+                    self.medium.load(offset, &mut long);
+                    home.apply_record(&long);
+                }
+            }
+        }
+        home.finish();
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.medium.put_word(POOL_APPLIED, seal::seal_word(dead));
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.applied.store(dead, Ordering::Relaxed);
+        self.unacknowledged.store(0, Ordering::Release);
+        self.heap.truncated();
+        for shard in shards.iter_mut() {
+            for lane in &mut shard.lanes {
+                lane.truncated(dead);
+                lane.shrink(KEPT_SEGMENTS, dead, |segment| self.drop_segment(&segment));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space. Only right after a truncation: no record
+    /// may name its chunks' words.
+    fn make_segment(&self, longest: u64) -> Result<Segment, Error> {
+        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES) as u32;
+        let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
+        let take = |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, 0).map(|chunk| (chunk, chunks));
+        let taken = (0..=usual.ilog2()).map(|halvings| usual >> halvings).filter(|&n| n >= least).find_map(take);
+        let full = || Error::Full { requested: longest, free: self.heap.free_bytes() };
+        let (chunk, chunks) = taken.ok_or_else(full)?;
+        let word = ChunkWord::Log { chunks };
+        let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
+        let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
+        let head = SegmentHead {
+            magic: SEGMENT_MAGIC,
+            version: RECORD_VERSION,
+            pool: self.head.pool,
+            nonce,
+            bytes,
+            ..SegmentHead::default()
+        };
+        let mut line = head.to_bytes();
+        seal::seal(&[], &mut line);
+        self.medium.put(offset, &line);
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.medium.put_word(place, word.encode());
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
+    }
+
+    /// Gives a segment back in which nothing counts. Only right after a truncation.
+    fn drop_segment(&self, segment: &Segment) {
+        let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
+        self.medium.put_word(place, ChunkWord::Free.encode());
+        self.heap.release(segment.offset);
+    }
+
+    /// In place: what the program stored becomes durable.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn write_back_and_drain(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), Error> {
+        let backing = self.medium.backing();
+        let mut lines = 0;
+        for range in ranges {
+            backing.write_back(range.start, range.end - range.start);
+            lines += (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64);
+        }
+        backing.drain().map_err(|error| self.poison(error))?;
+        let mut shard = self.shards[slot()].lock();
+        shard.tally.lines_written_back += lines;
+        shard.tally.fences += 1;
+        Ok(())
+    }
+
+    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
+        let bytes = range.end - range.start;
+        if self.options.mode == Mode::InPlace {
+            self.medium.backing().write_back(range.start, bytes);
+            return Ok(());
+        }
+        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
+        self.wait_durable()?;
+        if self.heap.may_be_logged(range) {
+            // Records of what was here before would be written over it.
+            self.truncate(&mut self.lock_all())?;
+        }
+        self.copy_home(range);
+        Ok(())
+    }
+
+    #[cfg_attr(test, track_caller)]
+    fn copy_home(&self, range: &Range<u64>) {
+        const PIECE: u64 = 1 << 16;
+        let mut piece = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            piece.clear();
+            let length = PIECE.min(range.end - at);
+            self.view.append(at, length as usize, &mut piece);
+            self.medium.backing().store(at, &piece);
+            self.medium.backing().write_back(at, length);
+            at += length;
+        }
+    }
+
+    /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
+    /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
+    pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        for range in ranges {
+            self.check(range)?;
+        }
+        if self.options.mode == Mode::InPlace {
+            return self.write_back_and_drain(ranges.iter().cloned());
+        }
+        let slot = slot();
+        let mut records = std::mem::take(&mut self.shards[slot].lock().records);
+        records.begin(self.record_limit());
+        for range in ranges.iter().filter(|r| r.end - r.start <= LONG_PERSIST) {
+            records.store_from(&self.view, range.start, range.end - range.start);
+        }
+        let mut done = Ok(());
+        if !records.is_empty() {
+            records.finish();
+            let logged = ranges.iter().cloned();
+            done = self.append(slot, COMMIT_LANE, &mut records, 0, Kind::Commit, logged, true).map(drop);
+        }
+        self.shards[slot].lock().records = records;
+        done?;
+        for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
+            self.write_home(range)?;
+            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until what asynchronous commits have done is durable.
+    pub fn wait_durable(&self) -> Result<(), Error> {
+        let seen = self.unacknowledged.load(Ordering::Acquire);
+        if seen != 0 {
+            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            // Only if no later commit joined meanwhile.
+            let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Closes the pool: what was stored and never made durable is written home as well.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.shut()
+    }
+
+    fn shut(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.closed, true) || self.poisoned.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut shards = self.lock_all();
+        if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
+            // A transaction was left open: the next open takes it back.
+            return Ok(());
+        }
+        self.truncate(&mut shards)?;
+        if self.options.mode == Mode::WorkingCopy {
+            self.write_differences_home()?;
+        }
+        for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
+            self.drop_segment(&segment);
+        }
+        self.medium.drain()?;
+        self.medium.put_word(POOL_APPLIED, 0);
+        self.medium.drain()
+    }
+
+    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.
+    fn write_differences_home(&self) -> Result<(), Error> {
+        let (mut ours, mut home) = (vec![0; PAGE_BYTES as usize], vec![0; PAGE_BYTES as usize]);
+        for range in self.heap.ranges_in_use() {
+            let mut at = range.start;
+            while at < range.end {
+                self.view.load(at, &mut ours);
+                self.medium.load(at, &mut home);
+                if ours != home {
+                    self.medium.put(at, &ours);
+                }
+                at += PAGE_BYTES;
+            }
+        }
+        self.medium.drain()
+    }
+}
+
+impl Drop for DirectPool {
+    fn drop(&mut self) {
+        // After a panic nothing is known of what this memory holds: the next open recovers.
+        if !std::thread::panicking() {
+            // There is nobody to tell: `close` is for those who want to know.
+            let _ = self.shut();
+        }
+    }
+}

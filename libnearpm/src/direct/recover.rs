@@ -1,0 +1,196 @@
+//! Recovery of direct pools: what the log says goes home.
+//!
+//! 1. the records of all segments that are whole and behind the applied word are taken, by number;
+//! 2. one that depends on a record that is not there is dropped, as is a transaction of which a part is missing;
+//! 3. the new bytes of what was committed are stored, in order, then the old bytes of what was not, newest first;
+//! 4. when that is durable, the applied word rises to the highest number seen, the segments become free chunks, and
+//!    the applied word is blank.
+//!
+//! A power cut in between leaves the log as it was, so that all of it happens again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nearpm_interface::media::{ChunkWord, PoolHead};
+use nearpm_interface::record::{Kind, Operation, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::seal;
+
+use super::home::Home;
+use crate::error::Error;
+use crate::heap::HeapLayout;
+use crate::memory::Medium;
+use crate::recovery::Recovery;
+
+/// A record that counts.
+struct Found {
+    head: RecordHead,
+    kind: Kind,
+    body: Vec<u8>,
+    /// Offset in the pool, for messages.
+    offset: u64,
+}
+
+/// Number of the last record that is home; `None` where the pool has no segments.
+fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
+    match medium.load_word(POOL_APPLIED) {
+        0 => Ok(None),
+        word => {
+            let what = "the applied word of the log is not valid";
+            seal::open_word(word).map(Some).ok_or(Error::Corrupt { what, offset: POOL_APPLIED })
+        }
+    }
+}
+
+/// Brings the pool to a state in which it has no segments.
+pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
+    // Only then the table of chunks is where it is looked for: shadow paging moves pages.
+    let Some(applied) = applied(medium)? else { return Ok(()) };
+    let layout = HeapLayout::of(head);
+    let segments = find_segments(medium, head, &layout)?;
+    let mut records = Vec::new();
+    for &(_, segment) in &segments {
+        scan(medium, &segment, applied, &mut records);
+    }
+    records.sort_by_key(|r| r.head.sequence);
+    let newest = records.last().map_or(applied, |r| r.head.sequence);
+    let records = connected(records, applied, report);
+    replay(medium, head, &records, report)?;
+    medium.drain()?;
+    medium.put_word(POOL_APPLIED, seal::seal_word(newest));
+    medium.drain()?;
+    for (chunk, _) in segments {
+        medium.put_word(layout.word(chunk), ChunkWord::Free.encode());
+    }
+    medium.drain()?;
+    medium.put_word(POOL_APPLIED, 0);
+    medium.drain()
+}
+
+/// A segment's offset, bytes and nonce.
+#[derive(Clone, Copy)]
+struct SegmentAt {
+    offset: u64,
+    bytes: u64,
+    nonce: u64,
+}
+
+fn find_segments(medium: &Medium, head: &PoolHead, layout: &HeapLayout) -> Result<Vec<(u32, SegmentAt)>, Error> {
+    let words = medium.load_vec(layout.words, layout.chunks * 8);
+    let mut found = Vec::new();
+    let mut chunk = 0;
+    while u64::from(chunk) < layout.chunks {
+        let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
+        chunk += match ChunkWord::decode(word) {
+            Some(ChunkWord::Log { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => {
+                found.push((chunk, segment(medium, head, layout.chunk(chunk))?));
+                chunks
+            }
+            Some(ChunkWord::Large { chunks }) => chunks,
+            Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
+            Some(ChunkWord::Log { .. }) | None => {
+                let what = "the state of a chunk is not valid";
+                return Err(Error::Corrupt { what, offset: layout.word(chunk) });
+            }
+        };
+    }
+    Ok(found)
+}
+
+fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<SegmentAt, Error> {
+    let mut line = [0; SegmentHead::SIZE];
+    medium.load(offset, &mut line);
+    let head = SegmentHead::from_bytes(&line);
+    let sound = seal::is_sealed(&[], &line)
+        && head.magic == SEGMENT_MAGIC
+        && head.version == RECORD_VERSION
+        && head.pool == pool.pool
+        && offset.checked_add(head.bytes).is_some_and(|end| end <= pool.heap_end());
+    let what = "the head of a log segment is not valid";
+    if sound {
+        Ok(SegmentAt { offset, bytes: head.bytes, nonce: head.nonce })
+    } else {
+        Err(Error::Corrupt { what, offset })
+    }
+}
+
+/// Takes the records of a segment that are behind `applied`.
+fn scan(medium: &Medium, segment: &SegmentAt, applied: u64, records: &mut Vec<Found>) {
+    let bytes = medium.load_vec(segment.offset, segment.bytes);
+    let (mut at, mut last) = (SegmentHead::SIZE, 0);
+    while let Some((head, body)) = bytes.get(at..).and_then(|rest| RecordHead::decode(rest, segment.nonce)) {
+        if head.sequence <= last {
+            break;
+        }
+        last = head.sequence;
+        if head.sequence > applied {
+            let kind = Kind::from_code(head.kind).expect("a record that was decoded has a kind");
+            records.push(Found { head, kind, body: body.to_vec(), offset: segment.offset + at as u64 });
+        }
+        at += RecordHead::stride(head.bytes.into()) as usize;
+    }
+}
+
+/// Drops records that depend on a missing one. `records` are by number.
+fn connected(records: Vec<Found>, applied: u64, report: &mut Recovery) -> Vec<Found> {
+    // Every record up to here is there.
+    let mut unbroken = applied;
+    let mut kept = Vec::with_capacity(records.len());
+    for record in records {
+        if record.head.depends > unbroken {
+            report.torn += 1;
+            continue;
+        }
+        if record.head.sequence == unbroken + 1 {
+            unbroken += 1;
+        }
+        kept.push(record);
+    }
+    kept
+}
+
+fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Recovery) -> Result<(), Error> {
+    let mut home = Home::new(medium);
+    let mut parts: BTreeMap<u64, u32> = BTreeMap::new();
+    for record in records.iter().filter(|r| r.kind == Kind::Part) {
+        *parts.entry(record.head.first).or_default() += 1;
+    }
+    let whole = |r: &&Found| r.head.parts == 0 || parts.get(&r.head.first) == Some(&r.head.parts);
+    let committed: BTreeSet<u64> =
+        records.iter().filter(|r| r.kind == Kind::Commit).filter(whole).map(|r| r.head.first).collect();
+    for record in records {
+        match record.kind {
+            Kind::Part | Kind::Commit if committed.contains(&record.head.first) => {
+                store(&mut home, pool, record, report)?;
+                report.redone += 1;
+            }
+            Kind::Part | Kind::Commit => report.torn += 1,
+            Kind::Undo => {}
+        }
+    }
+    for record in records.iter().rev() {
+        if record.kind == Kind::Undo && !committed.contains(&record.head.first) {
+            store(&mut home, pool, record, report)?;
+            report.undone += 1;
+        }
+    }
+    home.finish();
+    Ok(())
+}
+
+fn store(home: &mut Home<'_>, head: &PoolHead, record: &Found, report: &mut Recovery) -> Result<(), Error> {
+    let corrupt = |what| Error::Corrupt { what, offset: record.offset };
+    let mut body = &record.body[..];
+    while !body.is_empty() {
+        let (operation, rest) = Operation::decode(body).ok_or_else(|| corrupt("a record holds no valid operation"))?;
+        let (offset, bytes) = match operation {
+            Operation::Store(offset, data) => (offset, data.len() as u64),
+            Operation::Set(offset, _) | Operation::Clear(offset, _) => (offset, 8),
+        };
+        if offset < head.heap() || offset + bytes > head.heap_end() {
+            return Err(corrupt("a record names what no transaction may change"));
+        }
+        home.apply(operation);
+        report.bytes += bytes;
+        body = rest;
+    }
+    Ok(())
+}

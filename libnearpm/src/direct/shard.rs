@@ -1,0 +1,58 @@
+//! What a thread has for itself, so that it waits for no other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::heap::Arena;
+use super::log::{Lane, Records};
+use super::transaction::Transaction;
+use crate::Statistics;
+
+/// Shards of a pool. Threads beyond share them.
+pub(crate) const SHARDS: usize = 64;
+
+/// Lanes, an arena and buffers. Alone on its cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Shard(Mutex<ShardState>);
+
+/// The contents of a [`Shard`].
+#[derive(Default)]
+pub(crate) struct ShardState {
+    /// The first is for commits of working copies.
+    pub lanes: Vec<Lane>,
+    pub arena: Arena,
+    /// For what is written outside of transactions.
+    pub records: Records,
+    /// Transactions that have ended, with the memory of their buffers.
+    pub spare: Vec<Transaction>,
+    pub tally: Statistics,
+}
+
+impl Shard {
+    /// Waits for the shard. Nothing inside is left half done by a panic.
+    pub fn lock(&self) -> MutexGuard<'_, ShardState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
+
+/// Gives the calling thread another shard.
+#[cfg(test)]
+pub(crate) fn move_to(slot: usize) {
+    SLOT.set(slot % SHARDS);
+}
+
+/// The shard of the calling thread: threads take turns.
+#[inline]
+pub(crate) fn slot() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    SLOT.with(|slot| {
+        if slot.get() == usize::MAX {
+            slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
+        }
+        slot.get()
+    })
+}

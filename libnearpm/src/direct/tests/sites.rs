@@ -1,0 +1,65 @@
+//! Every write-back and fence is needed: each is left out in turn, and the power cuts must find out.
+
+use super::{Cuts, Mode, Run, thorough};
+use crate::Durability;
+use crate::memory::planted::{self, Site};
+
+/// A step that nothing fails without, and why it is there.
+const NOT_SEEN: [(&str, &str); 0] = [];
+
+/// Asynchronous commits are those of a third kind of run.
+type Kind = (Mode, Durability);
+
+fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
+    Run { mode, seed, transactions: 60, evict_one_in: [9, 0, 2][seed as usize % 3], cuts, durability }
+}
+
+/// The steps of direct pools that runs in a mode ask for.
+fn sites(kind: Kind) -> Vec<Site> {
+    planted::leave_out(None);
+    planted::seen();
+    run(kind, 1, Cuts::AfterOmissions).make().unwrap();
+    let sites = planted::seen().into_iter().filter(|(_, file, _)| file.contains("direct"));
+    // All of them take minutes.
+    if thorough() { sites.collect() } else { sites.step_by(9).collect() }
+}
+
+/// Whether the cuts of some run find out that a step is left out.
+fn is_seen(kind: Kind, site: Site) -> bool {
+    planted::leave_out(Some(site));
+    // A pool that is broken enough panics instead of answering.
+    let broken = |run: Run| std::panic::catch_unwind(|| run.make()).map_or(true, |result| result.is_err());
+    let seen = (0..4).any(|seed| broken(run(kind, seed, Cuts::AfterOmissions)))
+        || (0..8).any(|seed| broken(run(kind, seed, Cuts::OneIn(10))));
+    planted::leave_out(None);
+    seen
+}
+
+fn each_step_is_needed(kind: Kind) {
+    let sites = sites(kind);
+    let (seen, missed): (Vec<Site>, Vec<Site>) = sites.into_iter().partition(|&site| is_seen(kind, site));
+    for site in &seen {
+        println!("{kind:?}: without {site:?} a cut is not survived");
+    }
+    let unexplained: Vec<_> = missed
+        .iter()
+        .filter(|(step, file, line)| !NOT_SEEN.iter().any(|(s, _)| *s == format!("{step:?} {file}:{line}")))
+        .collect();
+    assert!(seen.len() > if thorough() { 10 } else { 1 }, "only {} steps were tried", seen.len());
+    assert!(unexplained.is_empty(), "nothing fails without {unexplained:#?}");
+}
+
+#[test]
+fn each_step_of_a_working_copy_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable));
+}
+
+#[test]
+fn each_step_in_place_is_needed() {
+    each_step_is_needed((Mode::InPlace, Durability::Durable));
+}
+
+#[test]
+fn each_step_of_asynchronous_commits_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Asynchronous));
+}

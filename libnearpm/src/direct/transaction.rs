@@ -1,0 +1,335 @@
+//! Transactions of direct pools.
+
+use std::ops::Range;
+
+use nearpm_interface::media::HEAP_ROOT;
+use nearpm_interface::record::Kind;
+
+use super::heap::Change;
+use super::log::Records;
+use super::{DirectPool, Mode, Reservation};
+use crate::error::Error;
+use crate::interval::IntervalSet;
+
+/// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
+const HOME_AT_ONCE: u64 = 512;
+
+/// Objects of at least so many bytes go home at once even if the log must be truncated first.
+const WORTH_A_TRUNCATION: u64 = 64 * 1024;
+
+/// Most space of a transaction's buffers that is kept for the next one.
+const KEPT_BYTES: usize = 32 << 20;
+
+/// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
+/// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
+/// leaves its reservations taken until the pool is opened anew, and in place its log.
+#[derive(Default)]
+pub struct Transaction(Box<State>);
+
+#[derive(Default)]
+struct State {
+    slot: usize,
+    /// In place: index of the lane.
+    lane: usize,
+    /// In place: number of the first undo record, 0 for none.
+    first: u64,
+    /// Ranges that become durable at commit.
+    known: IntervalSet,
+    /// Ranges of objects that are written home at once, or whose bytes are the program's own care.
+    fresh: IntervalSet,
+    gaps: Vec<Range<u64>>,
+    /// Old bytes.
+    saved: Vec<u8>,
+    /// What they are: offset in the pool, bytes. One after the other in `saved`.
+    saved_ranges: Vec<(u64, usize)>,
+    allocated: Vec<u64>,
+    /// Ranges of allocated objects that are written home at once.
+    home: Vec<Range<u64>>,
+    freed: Vec<u64>,
+    /// Allocated and freed again.
+    cancelled: Vec<u64>,
+    root: Option<u64>,
+    records: Records,
+}
+
+impl State {
+    fn reset(&mut self) {
+        self.first = 0;
+        self.known.clear();
+        self.fresh.clear();
+        self.saved.clear();
+        self.saved.shrink_to(KEPT_BYTES);
+        self.saved_ranges.clear();
+        self.allocated.clear();
+        self.home.clear();
+        self.freed.clear();
+        self.cancelled.clear();
+        self.root = None;
+    }
+
+    /// Objects that lie where records of former objects may name bytes are logged like everything else: what went home at once
+    /// would be overwritten by those records. Long ones are worth a truncation instead.
+    fn log_what_must_be(&mut self, pool: &DirectPool) {
+        let known = &mut self.known;
+        self.home.retain(|range| {
+            let logged = range.end - range.start < WORTH_A_TRUNCATION && pool.heap_index().may_be_logged(range);
+            if logged {
+                known.insert(range.clone());
+            }
+            !logged
+        });
+    }
+
+    /// Nothing was asked of the transaction.
+    fn is_empty(&self) -> bool {
+        self.known.is_empty()
+            && self.allocated.is_empty()
+            && self.freed.is_empty()
+            && self.cancelled.is_empty()
+            && self.root.is_none()
+    }
+}
+
+impl Transaction {
+    /// Makes it ready for use, in a lane if it works in place.
+    pub(crate) fn start(&mut self, slot: usize, lane: usize) {
+        self.0.reset();
+        (self.0.slot, self.0.lane) = (slot, lane);
+    }
+
+    /// The program is about to change a range. Parts that were added before, or that this transaction allocated, cost nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; what the medium refuses; in place [`Error::Full`] when there is no room for its log. The
+    /// transaction goes on as it was.
+    #[inline]
+    pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
+        if self.covers(&range) { Ok(()) } else { self.add_all(pool, &[range]) }
+    }
+
+    /// As [`Transaction::add`] for several ranges, which share their fence.
+    pub fn add_all(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
+        let mut gaps = std::mem::take(&mut self.0.gaps);
+        gaps.clear();
+        for range in ranges.iter().filter(|range| !self.0.fresh.covers(range)) {
+            pool.check(range)?;
+            self.0.known.gaps(range, &mut gaps);
+        }
+        let added = self.snapshot(pool, &gaps);
+        for range in gaps.iter().filter(|_| added.is_ok()) {
+            self.0.known.insert(range.clone());
+        }
+        self.0.gaps = gaps;
+        added
+    }
+
+    /// Whether all of a range was added, or belongs to objects that this transaction allocated.
+    #[inline]
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        self.0.known.covers(range) || self.0.fresh.covers(range)
+    }
+
+    /// Adds to `parts` what [`Transaction::covers`] denies of a range.
+    pub fn uncovered(&self, range: &Range<u64>, parts: &mut Vec<Range<u64>>) {
+        let mut unknown = Vec::new();
+        self.0.known.gaps(range, &mut unknown);
+        unknown.iter().for_each(|part| self.0.fresh.gaps(part, parts));
+    }
+
+    /// Keeps old bytes, in place also in the log.
+    fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
+        let state = &mut *self.0;
+        if pool.mode() == Mode::InPlace && !gaps.is_empty() {
+            state.records.begin(pool.record_limit());
+            for gap in gaps {
+                state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
+            }
+            state.records.finish();
+            let sequence = pool.append_undo(state.slot, state.lane, &mut state.records, state.first)?;
+            if state.first == 0 {
+                state.first = sequence;
+            }
+        }
+        for gap in gaps {
+            let bytes = (gap.end - gap.start) as usize;
+            pool.view().append(gap.start, bytes, &mut state.saved);
+            state.saved_ranges.push((gap.start, bytes));
+        }
+        Ok(())
+    }
+
+    /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes durable at commit, and that is all.
+    pub fn add_without_snapshot(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
+        pool.check(&range)?;
+        if !self.0.fresh.covers(&range) {
+            self.0.known.insert(range);
+        }
+        Ok(())
+    }
+
+    /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
+    pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
+        let reservation = pool.reserve(bytes)?;
+        self.adopt(reservation.offset, bytes, true);
+        Ok(reservation)
+    }
+
+    /// Turns a reservation into an object at commit. Its bytes become durable at commit if `contents`, else
+    /// the program has made them durable.
+    pub fn publish(&mut self, reservation: Reservation, contents: bool) {
+        self.adopt(reservation.offset, reservation.bytes, contents);
+    }
+
+    fn adopt(&mut self, offset: u64, bytes: u64, contents: bool) {
+        let state = &mut *self.0;
+        state.allocated.push(offset);
+        let range = offset..offset + bytes;
+        if contents && bytes < HOME_AT_ONCE {
+            state.known.insert(range);
+        } else {
+            state.fresh.insert(range.clone());
+            if contents {
+                state.home.push(range);
+            }
+        }
+    }
+
+    /// Frees an object at commit, also one that this transaction allocated.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] leaves everything as it was.
+    pub fn free(&mut self, pool: &DirectPool, object: u64) -> Result<(), Error> {
+        if let Some(at) = self.0.allocated.iter().rposition(|&o| o == object) {
+            self.0.allocated.swap_remove(at);
+            self.0.home.retain(|range| range.start != object);
+            self.0.cancelled.push(object);
+            return Ok(());
+        }
+        pool.heap_index().claim(object)?;
+        self.0.freed.push(object);
+        Ok(())
+    }
+
+    /// Makes an object the root, at commit; 0 for none.
+    pub fn set_root(&mut self, object: u64) {
+        self.0.root = Some(object);
+    }
+
+    /// Commits. After an error everything has been taken back, unless the error says that the pool is poisoned.
+    pub fn commit(mut self, pool: &DirectPool) -> Result<(), Error> {
+        if self.0.is_empty() {
+            self.end(pool, |tally| tally.transactions += 1);
+            return Ok(());
+        }
+        match self.write(pool) {
+            Ok(()) => {
+                self.settle(pool);
+                self.end(pool, |tally| tally.transactions += 1);
+                Ok(())
+            }
+            Err(error) => {
+                self.abort(pool)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes everything durable, up to the commit record.
+    fn write(&mut self, pool: &DirectPool) -> Result<(), Error> {
+        let state = &mut *self.0;
+        if pool.mode() == Mode::WorkingCopy {
+            state.log_what_must_be(pool);
+        }
+        for range in &state.home {
+            pool.write_home(range)?;
+        }
+        // What the commit record does not hold is durable before it.
+        if pool.mode() == Mode::InPlace && !(state.known.is_empty() && state.home.is_empty()) {
+            pool.write_back_and_drain(state.known.iter())?;
+        } else if !state.home.is_empty() {
+            pool.write_back_and_drain(std::iter::empty())?;
+        }
+        state.records.begin(pool.record_limit());
+        if pool.mode() == Mode::WorkingCopy {
+            for range in state.known.iter() {
+                state.records.store_from(pool.view(), range.start, range.end - range.start);
+            }
+        }
+        let (heap, records) = (pool.heap_index(), &mut state.records);
+        for &object in &state.allocated {
+            heap.allocation(object, |change| records.change(change));
+        }
+        for &object in &state.freed {
+            records.change(heap.removal(object));
+        }
+        if let Some(root) = state.root {
+            records.change(Change::Word(pool.heap_start() + HEAP_ROOT, root));
+        }
+        if records.is_empty() && state.first == 0 {
+            return Ok(());
+        }
+        records.finish();
+        let logged = state.known.iter();
+        pool.append_commit(state.slot, state.lane, records, state.first, Kind::Commit, logged)
+    }
+
+    /// The commit is in the log: the index follows.
+    fn settle(&mut self, pool: &DirectPool) {
+        let (state, heap) = (&mut *self.0, pool.heap_index());
+        for &object in &state.allocated {
+            heap.allocated(object);
+        }
+        for &object in state.freed.iter().chain(&state.cancelled) {
+            heap.release(object);
+        }
+        if let Some(root) = state.root {
+            pool.note_root(root);
+        }
+    }
+
+    /// Takes everything back: ranges get their bytes of when they were added.
+    pub fn abort(self, pool: &DirectPool) -> Result<(), Error> {
+        self.abort_except(pool, &[])
+    }
+
+    /// As [`Transaction::abort`], but bytes in `keep` stay as they are: locks that threads wait for, inside of ranges that were added.
+    pub fn abort_except(mut self, pool: &DirectPool, keep: &[Range<u64>]) -> Result<(), Error> {
+        let mut kept = IntervalSet::default();
+        keep.iter().for_each(|range| kept.insert(range.clone()));
+        let state = &mut *self.0;
+        let mut end = state.saved.len();
+        for &(offset, bytes) in state.saved_ranges.iter().rev() {
+            let start = end - bytes;
+            state.gaps.clear();
+            kept.gaps(&(offset..offset + bytes as u64), &mut state.gaps);
+            for part in &state.gaps {
+                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
+                pool.view().store(part.start, &state.saved[start + from..start + to]);
+            }
+            end = start;
+        }
+        let mut done = Ok(());
+        if state.first != 0 {
+            // The log must not take the ranges back once more, over what later transactions make of them.
+            state.records.begin(pool.record_limit());
+            state.records.finish();
+            done = pool.write_back_and_drain(state.known.iter()).and_then(|()| {
+                let none = std::iter::empty();
+                pool.append_commit(state.slot, state.lane, &mut state.records, state.first, Kind::Commit, none)
+            });
+        }
+        for &object in state.allocated.iter().chain(&state.cancelled) {
+            pool.heap_index().release(object);
+        }
+        for &object in &state.freed {
+            pool.heap_index().allocated(object);
+        }
+        self.end(pool, |tally| tally.aborts += 1);
+        done.map_err(|error| pool.poison(error))
+    }
+
+    fn end(self, pool: &DirectPool, count: impl FnOnce(&mut crate::Statistics)) {
+        let (slot, lane) = (self.0.slot, self.0.lane);
+        pool.end(slot, lane, self, count);
+    }
+}

@@ -1,0 +1,141 @@
+//! How the heap of a pool is divided: classes of objects, tables, chunks.
+
+use std::ops::Range;
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES};
+
+/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
+/// get whole pages.
+pub(crate) const CLASSES: [u32; 30] = [
+    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792,
+    2048, 2304, 2688, 3200, 4096, 5440, 8192,
+];
+
+/// Words of a bitmap.
+pub(crate) const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
+
+/// The smallest class for a size, `None` where the object needs whole chunks.
+pub(crate) fn class_of(bytes: u64) -> Option<usize> {
+    const UNITS: usize = (CHUNK_BYTES / 2 / UNIT_BYTES) as usize;
+    const TABLE: [u8; UNITS + 1] = {
+        let mut table = [0; UNITS + 1];
+        let mut units = 0;
+        while units <= UNITS {
+            table[units] = search(units as u64 * UNIT_BYTES);
+            units += 1;
+        }
+        table
+    };
+    let units = bytes.div_ceil(UNIT_BYTES);
+    (units <= UNITS as u64).then(|| TABLE[units as usize].into())
+}
+
+/// The smallest class for a multiple of [`UNIT_BYTES`] that some class holds.
+const fn search(bytes: u64) -> u8 {
+    let lines = bytes.is_multiple_of(LINE_U64);
+    let pages = bytes.is_multiple_of(PAGE_BYTES);
+    let mut class = 0;
+    loop {
+        let size = CLASSES[class] as u64;
+        if size >= bytes && (!lines || size.is_multiple_of(LINE_U64)) && (!pages || size.is_multiple_of(PAGE_BYTES)) {
+            return class as u8;
+        }
+        class += 1;
+    }
+}
+
+/// Objects of a class in a chunk.
+pub(crate) fn capacity(class: usize) -> u32 {
+    CHUNK_BYTES as u32 / CLASSES[class]
+}
+
+/// Parts of the heap, as offsets in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeapLayout {
+    pub words: u64,
+    bitmaps: u64,
+    /// Offset of the first chunk.
+    pub first: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+}
+
+impl HeapLayout {
+    /// The layout for a pool.
+    pub fn of(head: &PoolHead) -> HeapLayout {
+        let bytes = head.pages * PAGE_BYTES;
+        let overhead = |chunks: u64| {
+            ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * BITMAP_BYTES)
+                .next_multiple_of(PAGE_BYTES)
+        };
+        let mut chunks = bytes / CHUNK_BYTES;
+        while chunks > 0 && overhead(chunks) + chunks * CHUNK_BYTES > bytes {
+            chunks -= 1;
+        }
+        let words = head.heap() + HEAP_CHUNK_WORDS;
+        let bitmaps = head.heap() + (HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64);
+        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks }
+    }
+
+    /// Offsets that programs may use.
+    pub fn range(&self) -> Range<u64> {
+        self.first..self.first + self.chunks * CHUNK_BYTES
+    }
+
+    /// Offset of a chunk.
+    pub fn chunk(&self, chunk: u32) -> u64 {
+        self.first + u64::from(chunk) * CHUNK_BYTES
+    }
+
+    /// Offset of a chunk's word.
+    pub fn word(&self, chunk: u32) -> u64 {
+        self.words + 8 * u64::from(chunk)
+    }
+
+    /// Offset of a word of a chunk's bitmap.
+    pub fn bitmap_word(&self, chunk: u32, word: usize) -> u64 {
+        self.bitmaps + u64::from(chunk) * BITMAP_BYTES + 8 * word as u64
+    }
+}
+
+const _: () = {
+    let mut i = 0;
+    while i < CLASSES.len() {
+        assert!((CLASSES[i] as u64).is_multiple_of(UNIT_BYTES) && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
+        assert!(i == 0 || CLASSES[i] > CLASSES[i - 1]);
+        i += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_their_alignment() {
+        for bytes in 1..=CHUNK_BYTES {
+            let Some(class) = class_of(bytes) else {
+                assert!(bytes > 8192 || bytes % 4096 == 0);
+                continue;
+            };
+            let class = u64::from(CLASSES[class]);
+            assert!(class >= bytes);
+            assert!(bytes % 64 != 0 || class % 64 == 0);
+            assert!(bytes % 4096 != 0 || class % 4096 == 0);
+            assert!(class <= bytes + bytes / 2 + 48, "{bytes} bytes waste too much in {class}");
+        }
+    }
+
+    #[test]
+    fn the_heap_holds_its_own_tables() {
+        for pages in [8, 16, 100, 1000, 100_000] {
+            let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, ..PoolHead::default() };
+            let layout = HeapLayout::of(&head);
+            assert!(layout.bitmaps >= layout.words + layout.chunks * 8);
+            assert!(layout.first >= layout.bitmaps + layout.chunks * BITMAP_BYTES);
+            assert!(layout.range().end <= head.heap_end());
+            assert_eq!(layout.first % PAGE_BYTES, 0);
+        }
+    }
+}

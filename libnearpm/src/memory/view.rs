@@ -1,0 +1,91 @@
+//! What the program sees of a direct pool, and stores to.
+
+#![allow(unsafe_code)]
+
+use memmap2::{MmapMut, MmapOptions};
+
+use super::check_range;
+use crate::error::Error;
+
+/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, and only ranges that the program
+/// has named: that nobody else stores there meanwhile is the program's duty, as with every store that it makes itself.
+pub(crate) struct View {
+    base: *mut u8,
+    bytes: u64,
+    /// Private pages of this process, unless the view is persistent memory itself.
+    map: Option<MmapMut>,
+}
+
+// SAFETY: the memory belongs to no thread, and all access goes through raw copies.
+unsafe impl Send for View {}
+// SAFETY: as above; who may touch which bytes when is agreed by the program.
+unsafe impl Sync for View {}
+
+impl View {
+    /// Persistent memory itself.
+    ///
+    /// The memory must outlive the view: a pool drops its view first.
+    pub fn in_place(base: *mut u8, bytes: u64) -> View {
+        View { base, bytes, map: None }
+    }
+
+    /// Pages of this process.
+    pub fn of_map(mut map: MmapMut) -> View {
+        View { base: map.as_mut_ptr(), bytes: map.len() as u64, map: Some(map) }
+    }
+
+    /// Zeroed pages of this process.
+    pub fn anonymous(bytes: u64) -> Result<View, Error> {
+        let map = MmapOptions::new().len(bytes as usize).map_anon();
+        Ok(View::of_map(map.map_err(|e| Error::system("take memory for a working copy", e))?))
+    }
+
+    /// Address of the first byte.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Copies bytes out.
+    pub fn load(&self, offset: u64, data: &mut [u8]) {
+        check_range(self.bytes, offset, data.len() as u64);
+        // SAFETY: the range lies in the view; `data` is another allocation.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.add(offset as usize), data.as_mut_ptr(), data.len()) }
+    }
+
+    /// Appends bytes to a buffer.
+    #[inline]
+    pub fn append(&self, offset: u64, bytes: usize, buffer: &mut Vec<u8>) {
+        check_range(self.bytes, offset, bytes as u64);
+        buffer.reserve(bytes);
+        // SAFETY: the range lies in the view; the buffer has room for it, and its length covers only what was copied.
+        unsafe {
+            let end = buffer.as_mut_ptr().add(buffer.len());
+            std::ptr::copy_nonoverlapping(self.base.add(offset as usize), end, bytes);
+            buffer.set_len(buffer.len() + bytes);
+        }
+    }
+
+    /// Copies bytes in. An aligned word is one store, which the processor does not tear.
+    pub fn store(&self, offset: u64, data: &[u8]) {
+        check_range(self.bytes, offset, data.len() as u64);
+        // SAFETY: the range lies in the view; `data` is another allocation.
+        unsafe {
+            let to = self.base.add(offset as usize);
+            match <[u8; 8]>::try_from(data) {
+                Ok(word) if to.cast::<u64>().is_aligned() => to.cast::<u64>().write_volatile(u64::from_ne_bytes(word)),
+                _ => std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()),
+            }
+        }
+    }
+
+    /// Gives private pages their memory before they are stored to: one call instead of a page fault for each. What fails is left
+    /// to the page faults.
+    pub fn populate(&self, offset: u64, bytes: u64) {
+        check_range(self.bytes, offset, bytes);
+        #[cfg(target_os = "linux")]
+        if self.map.is_some() {
+            // SAFETY: the range lies in this mapping; the call changes no byte of it.
+            unsafe { libc::madvise(self.base.add(offset as usize).cast(), bytes as usize, libc::MADV_POPULATE_WRITE) };
+        }
+    }
+}

@@ -14,6 +14,7 @@ struct State {
     syncing: Bit,
     failed: Bit,
     copied: Bit,
+    empty: Bit,
     operations: Bits<4>,
     slot: Bits<5>,
     pc: Bits<8>,
@@ -38,6 +39,8 @@ pub struct Context {
     pub accept_slot: Signal<In, Bits<5>>,
     /// Its first instruction, with `accept`.
     pub accept_pc: Signal<In, Bits<8>>,
+    /// Its operands have no bytes.
+    pub accept_empty: Signal<In, Bit>,
     /// The instruction at `pc` is fetched.
     pub fetched: Signal<In, Bit>,
     /// The instruction that is executed gave the memory engine an operation.
@@ -76,6 +79,8 @@ pub struct Context {
     pub failed: Signal<Out, Bit>,
     /// It has copied since its start or its last wait.
     pub copied: Signal<Out, Bit>,
+    /// A copy would be one of nothing.
+    pub empty: Signal<Out, Bit>,
     /// It waits, and everything before is durable.
     pub want_progress: Signal<Out, Bit>,
     /// The progress is noted.
@@ -104,6 +109,7 @@ impl Default for Context {
             accept: Default::default(),
             accept_slot: Default::default(),
             accept_pc: Default::default(),
+            accept_empty: Default::default(),
             fetched: Default::default(),
             operate: Default::default(),
             copy: Default::default(),
@@ -122,6 +128,7 @@ impl Default for Context {
             status: Default::default(),
             failed: Default::default(),
             copied: Default::default(),
+            empty: Default::default(),
             want_progress: Default::default(),
             progress_taken: Default::default(),
             want_sync: Default::default(),
@@ -153,6 +160,7 @@ impl Logic for Context {
         self.slot.next = self.state.q.val().slot;
         self.failed.next = self.state.q.val().failed;
         self.copied.next = self.state.q.val().copied;
+        self.empty.next = self.state.q.val().empty;
         self.status.next = self.state.q.val().status;
         if self.state.q.val().failed {
             self.status.next = self.memory_error_status.val();
@@ -208,6 +216,7 @@ impl Logic for Context {
             self.state.d.next.ready = true;
             self.state.d.next.failed = false;
             self.state.d.next.copied = false;
+            self.state.d.next.empty = self.accept_empty.val();
             self.state.d.next.slot = self.accept_slot.val();
             self.state.d.next.pc = self.accept_pc.val();
         }
@@ -223,6 +232,7 @@ crate::dut_ports!(Context {
     accept,
     accept_slot,
     accept_pc,
+    accept_empty,
     fetched,
     operate,
     copy,
@@ -241,6 +251,7 @@ crate::dut_ports!(Context {
     status,
     failed,
     copied,
+    empty,
     want_progress,
     progress_taken,
     want_sync,

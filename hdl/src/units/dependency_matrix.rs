@@ -119,9 +119,10 @@ impl DependencyMatrix {
         (others | slot, others | for_hosts)
     }
 
-    /// Items that wait for a failed slot or for a held item, by what the registers showed.
-    fn held(&self, cleared: u128) -> u128 {
-        let blockers = (self._held | u128::from(self._failed)) & !cleared;
+    /// Items that wait for a failed slot or for a held item, by what the registers showed. What retires in this very cycle counts
+    /// still, so that no retirement has to pass through all rows: the cycle in which it is waited for is its last, as it is for `ready`.
+    fn held(&self) -> u128 {
+        let blockers = self._held | u128::from(self._failed);
         let waits = |row: &usize| self._complete >> row & 1 == 1 && self._rows[*row] & blockers != 0;
         (0..ITEMS).filter(waits).fold(0, |mask, row| mask | 1 << row)
     }
@@ -140,7 +141,7 @@ impl DependencyMatrix {
         // What the registers showed is what `ready` follows, one cycle later.
         let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
         self._ready = ready;
-        self._held = if self._held | u128::from(self._failed) == 0 { 0 } else { self.held(hosts) };
+        self._held = if self._held | u128::from(self._failed) == 0 { 0 } else { self.held() };
         self._blocked = self.blocked();
         self._failed &= !self.let_go.val().to_u64();
         if self.retire_slot_valid.val() && self.retire_failed.val() {
@@ -228,7 +229,7 @@ impl Logic for DependencyMatrix {
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
              \x20   mine = set_bits & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
              \x20   held = set_now & ((|mine_now) | any);\n\
-             \x20   blockers = (waits | {{ {lines}'d0, failed}}) & ~hosts;\n\
+             \x20   blockers = waits | {{ {lines}'d0, failed}};\n\
              \x20   held_lines = waits[{top}:{slots}];\n\
              \x20   blocked_slots = blocked;\n\
              \x20   ready_slots = ready[{ls}:0];\n\

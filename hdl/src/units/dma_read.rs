@@ -14,8 +14,6 @@ pub const FIFO_LINES: u64 = 64;
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
 struct State {
     active: Bit,
-    line: Bits<34>,
-    left: Bits<13>,
     requested: Bit,
     request_line: Bits<34>,
     request_beats: Bits<6>,
@@ -166,7 +164,7 @@ impl Default for DmaRead {
 impl Logic for DmaRead {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, queue, arrivals, mask_now, state, arrival, credit, outstanding);
+        clock!(self, clock, queue, burst, arrivals, mask_now, state, arrival, credit, outstanding);
         self.queue.reset.next = self.reset.val();
         self.arrivals.reset.next = self.reset.val();
         self.mask_now.reset.next = self.reset.val();
@@ -192,8 +190,6 @@ impl Logic for DmaRead {
         self.rd_valid.next = self.state.q.val().requested;
         self.rd_line.next = self.state.q.val().request_line;
         self.rd_beats.next = self.state.q.val().request_beats;
-        self.burst.line.next = self.state.q.val().line;
-        self.burst.left.next = self.state.q.val().left;
         self.form.next = self.state.q.val().active
             & !self.quiesce.val()
             & !self.state.q.val().requested
@@ -202,23 +198,23 @@ impl Logic for DmaRead {
             & !self.arrivals.full.val()
             & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
         self.queue.read.next = self.load.val();
+        self.burst.load.next = self.load.val();
+        self.burst.from.next = self.front.val().from;
+        self.burst.count.next = self.front.val().count;
+        self.burst.step.next = self.form.val();
         if self.rd_ready.val() {
             self.state.d.next.requested = false;
         }
         if self.form.val() {
             self.state.d.next.requested = true;
-            self.state.d.next.request_line = self.state.q.val().line;
+            self.state.d.next.request_line = self.burst.line.val();
             self.state.d.next.request_beats = self.burst.beats.val();
-            self.state.d.next.line = self.burst.next_line.val();
-            self.state.d.next.left = self.burst.next_left.val();
             if self.burst.last.val() {
                 self.state.d.next.active = false;
             }
         }
         if self.load.val() {
             self.state.d.next.active = true;
-            self.state.d.next.line = self.front.val().from;
-            self.state.d.next.left = self.front.val().count;
         }
         if self.form.val() & self.freed.val() {
             self.credit.d.next = self.credit.q.val() - self.burst.lines.val() + self.one7.val();

@@ -13,8 +13,6 @@ use rust_hdl::prelude::*;
 struct State {
     active: Bit,
     first: Bit,
-    line: Bits<34>,
-    left: Bits<13>,
     requested: Bit,
     request_line: Bits<34>,
 }
@@ -213,7 +211,7 @@ impl Default for DmaWrite {
 impl Logic for DmaWrite {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, queue, state, present, request, beats, available);
+        clock!(self, clock, queue, burst, state, present, request, beats, available);
         self.queue.reset.next = self.reset.val();
         self.state.reset.next = self.reset.val();
         self.present.reset.next = self.reset.val();
@@ -236,8 +234,6 @@ impl Logic for DmaWrite {
         self.queue.data_in.next = self.operation.val();
         self.operation_ready.next = !self.queue.full.val();
         self.front.next = self.queue.data_out.val();
-        self.burst.line.next = self.state.q.val().line;
-        self.burst.left.next = self.state.q.val().left;
         self.is_copy.next = !self.present.q.val().generate_head & !self.present.q.val().store;
         self.possible.next = self.state.q.val().active
             & !self.quiesce.val()
@@ -253,6 +249,10 @@ impl Logic for DmaWrite {
         self.load.next =
             !self.queue.empty.val() & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
         self.queue.read.next = self.load.val();
+        self.burst.load.next = self.load.val();
+        self.burst.from.next = self.front.val().line;
+        self.burst.count.next = self.front.val().count;
+        self.burst.step.next = self.form.val();
         self.copy_started.next = self.load.val() & !self.front.val().generate_head & !self.front.val().store;
 
         // Request.
@@ -270,9 +270,7 @@ impl Logic for DmaWrite {
         }
         if self.form.val() {
             self.state.d.next.requested = true;
-            self.state.d.next.request_line = self.state.q.val().line;
-            self.state.d.next.line = self.burst.next_line.val();
-            self.state.d.next.left = self.burst.next_left.val();
+            self.state.d.next.request_line = self.burst.line.val();
             self.state.d.next.first = false;
             self.request.d.next.left = self.burst.beats.val();
             self.request.d.next.first = self.state.q.val().first;
@@ -291,8 +289,6 @@ impl Logic for DmaWrite {
             self.present.d.next = self.front.val();
             self.state.d.next.active = true;
             self.state.d.next.first = true;
-            self.state.d.next.line = self.front.val().line;
-            self.state.d.next.left = self.front.val().count;
         }
         if self.claim.val() & self.line_valid.val() {
             self.available.d.next = self.available.q.val() - self.burst.lines.val() + self.one7.val();

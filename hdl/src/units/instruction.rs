@@ -29,10 +29,73 @@ pub struct Operation {
 
 crate::port_record!(Operation { from, line, offset, end_byte, count, whole, generate_head, store, context });
 
-/// Decodes an instruction, combinationally: an operand multiplexer and one addition.
+/// Bits of [`Classify`]'s answer: the word is an instruction. It is none where no assembler makes it, and where it is a head about
+/// the auxiliary operand, whose pool offset is not known. A control store that was never written holds no instructions.
+pub const IS_SOUND: usize = 0;
+/// `End`.
+pub const IS_END: usize = 1;
+/// `Copy`.
+pub const IS_COPY: usize = 2;
+/// `Generate`.
+pub const IS_GENERATE: usize = 3;
+/// `Store`.
+pub const IS_STORE: usize = 4;
+/// `Wait`.
+pub const IS_WAIT: usize = 5;
+/// `Synchronise`.
+pub const IS_SYNCHRONISE: usize = 6;
+
+/// Says what kind of instruction a word is, combinationally; one bit of `kinds` is high beside [`IS_SOUND`], or none is.
 ///
-/// Exactly one of the `is_*` outputs and `fault` is high. `fault`: the word is none that an assembler makes, a copy
-/// of nothing, or a head about the auxiliary operand, whose pool offset is not known.
+/// The control store keeps the answer beside the word, so that it costs nothing where the word is executed.
+#[derive(LogicBlock, Default)]
+pub struct Classify {
+    /// The word.
+    pub word: Signal<In, Bits<32>>,
+    /// [`IS_SOUND`], and a bit for each kind.
+    pub kinds: Signal<Out, Bits<7>>,
+}
+
+impl Logic for Classify {
+    fn update(&mut self) {
+        use Instruction::{Copy, End, Generate, Store, Synchronise, Wait};
+        let kind = match Instruction::decode(self.word.val().to_u64() as u32) {
+            None | Some(Generate { object: Operand::Auxiliary, .. }) => None,
+            Some(End { .. }) => Some(IS_END),
+            Some(Copy { .. }) => Some(IS_COPY),
+            Some(Generate { .. }) => Some(IS_GENERATE),
+            Some(Store { .. }) => Some(IS_STORE),
+            Some(Wait) => Some(IS_WAIT),
+            Some(Synchronise) => Some(IS_SYNCHRONISE),
+        };
+        self.kinds.next = kind.map_or(0u64, |kind| 1 << kind | 1 << IS_SOUND).into();
+    }
+
+    fn connect(&mut self) {
+        self.kinds.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom(format!(
+            "wire [3:0] op = word[31:28];\n\
+             wire three = &word[27:26];\n\
+             always @(*) begin\n\
+             \x20   kinds[{IS_END}] = op == 4'd0 & ~|word[27:8];\n\
+             \x20   kinds[{IS_COPY}] = op == 4'd1 & ~three & ~&word[25:24] & ~|word[22:16];\n\
+             \x20   kinds[{IS_GENERATE}] = op == 4'd2 & ~three & ~word[25] & ~|word[23:8];\n\
+             \x20   kinds[{IS_STORE}] = op == 4'd3 & ~three & ~|word[25:0];\n\
+             \x20   kinds[{IS_WAIT}] = op == 4'd4 & ~|word[27:0];\n\
+             \x20   kinds[{IS_SYNCHRONISE}] = op == 4'd5 & ~|word[27:0];\n\
+             \x20   kinds[{IS_SOUND}] = |kinds[{IS_SYNCHRONISE}:{IS_END}];\n\
+             end\n"
+        ))
+    }
+}
+
+crate::dut_ports!(Classify { word, kinds });
+
+/// Puts the operands of its command into an instruction, combinationally: an operand multiplexer and one addition. What it says of
+/// an instruction that must not be executed means nothing.
 #[derive(LogicBlock, Default)]
 pub struct Decode {
     /// The instruction.
@@ -51,20 +114,6 @@ pub struct Decode {
     pub length: Signal<In, Bits<19>>,
     /// The context that executes.
     pub in_context: Signal<In, Bit>,
-    /// `End`.
-    pub is_end: Signal<Out, Bit>,
-    /// `Copy`.
-    pub is_copy: Signal<Out, Bit>,
-    /// `Generate`.
-    pub is_generate: Signal<Out, Bit>,
-    /// `Store`.
-    pub is_store: Signal<Out, Bit>,
-    /// `Wait`.
-    pub is_wait: Signal<Out, Bit>,
-    /// `Synchronise`.
-    pub is_synchronise: Signal<Out, Bit>,
-    /// Must not be executed.
-    pub fault: Signal<Out, Bit>,
     /// Status of `End`; kind of `Generate`.
     pub code: Signal<Out, Bits<8>>,
     /// Pool offset of the object of `Generate`.
@@ -131,19 +180,6 @@ impl Decode {
 
 impl Logic for Decode {
     fn update(&mut self) {
-        use Instruction::{Copy, End, Generate, Store, Synchronise, Wait};
-        let decoded = Instruction::decode(self.instruction.val().to_u64() as u32).filter(|i| match i {
-            Copy { .. } => self.length.val().any(),
-            Generate { object, .. } => *object != Operand::Auxiliary,
-            _ => true,
-        });
-        self.is_end.next = matches!(decoded, Some(End { .. }));
-        self.is_copy.next = matches!(decoded, Some(Copy { .. }));
-        self.is_generate.next = matches!(decoded, Some(Generate { .. }));
-        self.is_store.next = matches!(decoded, Some(Store { .. }));
-        self.is_wait.next = decoded == Some(Wait);
-        self.is_synchronise.next = decoded == Some(Synchronise);
-        self.fault.next = decoded.is_none();
         let (operation, object, code) = self.fields();
         self.code.next = u64::from(code).into();
         self.object.next = object.into();
@@ -151,13 +187,6 @@ impl Logic for Decode {
     }
 
     fn connect(&mut self) {
-        self.is_end.connect();
-        self.is_copy.connect();
-        self.is_generate.connect();
-        self.is_store.connect();
-        self.is_wait.connect();
-        self.is_synchronise.connect();
-        self.fault.connect();
         self.code.connect();
         self.object.connect();
         self.operation.connect();
@@ -193,15 +222,7 @@ impl Logic for Decode {
              wire [33:0] to = copy ? second[39:6] : first[39:6];\n\
              wire [5:0] offset = copy ? (whole ? first[5:0] : second[5:0]) : store ? first[5:0] : 6'd0;\n\
              wire [18:0] finish = length + {{13'd0, offset}} + 19'd63;\n\
-             wire three = &one;\n\
              always @(*) begin\n\
-             \x20   is_end = op == 4'd0 & ~|instruction[27:8];\n\
-             \x20   is_copy = copy & ~three & ~&two & ~|instruction[22:16] & |length;\n\
-             \x20   is_generate = head & ~three & ~two[1] & ~|instruction[23:8];\n\
-             \x20   is_store = store & ~three & ~|instruction[25:0];\n\
-             \x20   is_wait = op == 4'd4 & ~|instruction[27:0];\n\
-             \x20   is_synchronise = op == 4'd5 & ~|instruction[27:0];\n\
-             \x20   fault = ~(is_end | is_copy | is_generate | is_store | is_wait | is_synchronise);\n\
              \x20   code = instruction[7:0];\n\
              \x20   object = two == 2'd0 ? source_offset : destination_offset;\n",
             from_top = from_lines + 7,
@@ -223,13 +244,6 @@ crate::dut_ports!(Decode {
     destination_offset,
     length,
     in_context,
-    is_end,
-    is_copy,
-    is_generate,
-    is_store,
-    is_wait,
-    is_synchronise,
-    fault,
     code,
     object,
     operation,

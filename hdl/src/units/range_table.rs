@@ -320,14 +320,14 @@ impl Logic for RangeTable {
              reg [{ll}:0] line_le; reg [{ll}:0] line_ge; reg [{ll}:0] line_may;\n\
              reg [{top}:0] asked;\n\
              reg stage_valid; reg stage_end; reg stage_command; reg [6:0] stage_row;\n\
-             reg [{top}:0] retiring; reg [{ls}:0] fails; reg [{top}:0] touched;\n\
+             reg [{top}:0] retiring; reg [{ls}:0] fails; reg [{top}:0] touched; reg [{top}:0] own;\n\
              integer i;\n\
              initial begin\n\
              \x20   live = 0; failed = 0; stage_valid = 0; stage_end = 0; stage_command = 0; stage_row = 0; asked = 0; writes = 0;\n\
              \x20   for (i = 0; i < {slots}; i = i + 1) maps[i] = 0;\n\
              end\n\
              always @(*) begin\n\
-             \x20   retiring = {{ {lines}'d0, let_go}}; fails = 0;\n\
+             \x20   retiring = {{ {lines}'d0, let_go}}; fails = 0; own = 0; own[stage_row] = 1'b1;\n\
              \x20   if (retire_slot_valid) begin retiring[{{2'd0, retire_slot}}] = 1'b1; fails[retire_slot] = retire_failed; end\n\
              \x20   if (retire_write_valid) retiring[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
              \x20   if (retire_read_valid) retiring[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
@@ -336,7 +336,7 @@ impl Logic for RangeTable {
              end\n\
              always @(posedge clock) begin\n\
              \x20   hits_valid <= stage_valid; hits_row <= stage_row; hits_end <= stage_end;\n\
-             \x20   hits <= touched & asked & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}});\n\
+             \x20   hits <= touched & asked & ~own & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}});\n\
              \x20   stage_valid <= query_valid; stage_end <= query_end; stage_command <= query_command; stage_row <= query_row;\n\
              \x20   if (query_valid) begin\n\
              \x20       for (i = 0; i < {slots}; i = i + 1) begin\n\
@@ -349,7 +349,6 @@ impl Logic for RangeTable {
              \x20       end\n\
              \x20       asked <= live & ~{{ {lines}'d0, query_command ? failed : {slots}'d0}}\n\
              \x20           & ~(retiring & ~{{ {lines}'d0, query_command ? {slots}'d0 : fails}});\n\
-             \x20       asked[query_row] <= 1'b0;\n\
              \x20   end\n\
              \x20   live <= live & ~retiring | {{ {lines}'d0, fails}};\n\
              \x20   failed <= failed & ~retiring[{ls}:0] | fails;\n\

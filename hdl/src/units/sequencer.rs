@@ -1,9 +1,9 @@
 //! Runs microprograms.
 
 use super::context::Context;
-use super::instruction::{Decode, Operation};
+use super::instruction::{Classify, Decode, Operation};
 use crate::bundles::Work;
-use crate::cells::{AsyncRam, Register};
+use crate::cells::{AsyncRam, Concat, Register};
 use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
@@ -112,18 +112,28 @@ pub struct Sequencer {
     /// No command is done without that being noted.
     pub quiet: Signal<Out, Bit>,
 
-    words: AsyncRam<Bits<32>, 7, 1>,
+    /// Words with their kinds; both words that may come next are read, so that the choice comes last.
+    words: AsyncRam<Bits<39>, 7, 2>,
+    classify: Classify,
+    classified: Concat<7, 32, 39>,
     works: AsyncRam<Work, 1, 3>,
     contexts: [Context; CONTEXTS_PER_UNIT],
     decode: Decode,
-    instruction: Register<Bits<32>>,
+    instruction: Register<Bits<39>>,
     state: Register<State>,
 
     accept: Signal<Local, Bit>,
+    kinds: Signal<Local, Bits<7>>,
+    is_copy: Signal<Local, Bit>,
+    is_generate: Signal<Local, Bit>,
     fault: Signal<Local, Bit>,
     operates: Signal<Local, Bit>,
     step: Signal<Local, Bit>,
     go_on: Signal<Local, Bit>,
+    starts: Signal<Local, Bit>,
+    start_pc: Signal<Local, Bits<8>>,
+    start_context: Signal<Local, Bit>,
+    length: Signal<Local, Bits<19>>,
     fetch: Signal<Local, Bit>,
     pc: Signal<Local, Bits<8>>,
     next_pc: Signal<Local, Bits<8>>,
@@ -181,16 +191,25 @@ impl Default for Sequencer {
             sync_thread: Default::default(),
             quiet: Default::default(),
             words: Default::default(),
+            classify: Default::default(),
+            classified: Default::default(),
             works: Default::default(),
             contexts: Default::default(),
             decode: Default::default(),
             instruction: Default::default(),
             state: Default::default(),
             accept: Default::default(),
+            kinds: Default::default(),
+            is_copy: Default::default(),
+            is_generate: Default::default(),
             fault: Default::default(),
             operates: Default::default(),
             step: Default::default(),
             go_on: Default::default(),
+            starts: Default::default(),
+            start_pc: Default::default(),
+            start_context: Default::default(),
+            length: Default::default(),
             fetch: Default::default(),
             pc: Default::default(),
             next_pc: Default::default(),
@@ -219,7 +238,10 @@ impl Logic for Sequencer {
         // Control store and commands.
         self.words.write_enable.next = self.prog_we.val();
         self.words.write_address.next = self.prog_addr.val();
-        self.words.write_data.next = self.prog_data.val();
+        self.classify.word.next = self.prog_data.val();
+        self.classified.high.next = self.classify.kinds.val();
+        self.classified.low.next = self.prog_data.val();
+        self.words.write_data.next = self.classified.o.val();
         self.issue_ready.next = !self.contexts[0].busy.val() | !self.contexts[1].busy.val();
         self.accept.next = self.issue_valid.val() & self.issue_ready.val();
         self.fresh[0].next = !self.contexts[0].busy.val();
@@ -256,7 +278,8 @@ impl Logic for Sequencer {
         self.here[1].next = self.state.q.val().context;
         self.pc.next = self.state.q.val().pc;
         self.next_pc.next = self.pc.val() + self.one8.val();
-        self.decode.instruction.next = self.instruction.q.val();
+        self.kinds.next = self.instruction.q.val().get_bits::<7>(32);
+        self.decode.instruction.next = self.instruction.q.val().get_bits::<32>(0);
         self.decode.in_context.next = self.state.q.val().context;
         self.decode.source.next = self.present.val().source;
         self.decode.destination.next = self.present.val().destination;
@@ -267,42 +290,51 @@ impl Logic for Sequencer {
         self.operation.next = self.decode.operation.val();
         self.object.next = self.decode.object.val();
         self.kind.next = self.decode.code.val();
-        self.operation_copy.next = self.decode.is_copy.val();
-        self.fault.next = self.decode.fault.val()
+        // The bits are those of `instruction`: sound, end, copy, generate, store, wait, synchronise. A kernel takes no names here.
+        self.is_copy.next = self.kinds.val().get_bit(2);
+        self.is_generate.next = self.kinds.val().get_bit(3);
+        self.operation_copy.next = self.is_copy.val();
+        self.fault.next = !self.kinds.val().get_bit(0)
             | self.pc.val().get_bit(7)
-            | (self.decode.is_generate.val() & self.here[0].val() & !self.contexts[0].copied.val())
-            | (self.decode.is_generate.val() & self.here[1].val() & !self.contexts[1].copied.val());
+            | (self.is_copy.val() & self.here[0].val() & self.contexts[0].empty.val())
+            | (self.is_copy.val() & self.here[1].val() & self.contexts[1].empty.val())
+            | (self.is_generate.val() & self.here[0].val() & !self.contexts[0].copied.val())
+            | (self.is_generate.val() & self.here[1].val() & !self.contexts[1].copied.val());
         self.operates.next = self.state.q.val().full
             & !self.fault.val()
-            & (self.decode.is_copy.val() | self.decode.is_store.val() | self.decode.is_generate.val());
-        self.operation_valid.next = self.operates.val() & (!self.decode.is_generate.val() | self.generate_ready.val());
-        self.generate_valid.next = self.operates.val() & self.decode.is_generate.val() & self.operation_ready.val();
+            & (self.is_copy.val() | self.kinds.val().get_bit(4) | self.is_generate.val());
+        self.operation_valid.next = self.operates.val() & (!self.is_generate.val() | self.generate_ready.val());
+        self.generate_valid.next = self.operates.val() & self.is_generate.val() & self.operation_ready.val();
         self.go_on.next = self.operation_valid.val() & self.operation_ready.val();
         self.step.next = self.go_on.val() | (self.state.q.val().full & !self.operates.val());
 
         // Fetch.
-        self.fetch.next = self.go_on.val();
-        self.fetch_pc.next = self.next_pc.val();
-        self.fetch_context.next = self.state.q.val().context;
-        if !self.go_on.val() & (self.step.val() | !self.state.q.val().full) {
-            self.fetch.next = self.contexts[0].ready.val() | self.contexts[1].ready.val() | self.accept.val();
-            if self.contexts[0].ready.val() {
-                self.fetch_pc.next = self.contexts[0].pc.val();
-                self.fetch_context.next = false;
-            } else if self.contexts[1].ready.val() {
-                self.fetch_pc.next = self.contexts[1].pc.val();
-                self.fetch_context.next = true;
-            } else {
-                self.fetch_pc.next = self.work.val().pc;
-                self.fetch_context.next = self.fresh[1].val();
-            }
+        self.starts.next = self.contexts[0].ready.val() | self.contexts[1].ready.val() | self.accept.val();
+        self.start_pc.next = self.work.val().pc;
+        self.start_context.next = self.fresh[1].val();
+        if self.contexts[0].ready.val() {
+            self.start_pc.next = self.contexts[0].pc.val();
+            self.start_context.next = false;
+        } else if self.contexts[1].ready.val() {
+            self.start_pc.next = self.contexts[1].pc.val();
+            self.start_context.next = true;
+        }
+        self.words.read_address[0].next = self.next_pc.val().get_bits::<7>(0);
+        self.words.read_address[1].next = self.start_pc.val().get_bits::<7>(0);
+        self.fetch.next = self.starts.val() & (self.step.val() | !self.state.q.val().full);
+        self.fetch_pc.next = self.start_pc.val();
+        self.fetch_context.next = self.start_context.val();
+        self.instruction.d.next = self.words.read_data[1].val();
+        if self.go_on.val() {
+            self.fetch.next = true;
+            self.fetch_pc.next = self.next_pc.val();
+            self.fetch_context.next = self.state.q.val().context;
+            self.instruction.d.next = self.words.read_data[0].val();
         }
         self.there[0].next = self.fetch.val() & !self.go_on.val() & !self.fetch_context.val();
         self.there[1].next = self.fetch.val() & !self.go_on.val() & self.fetch_context.val();
-        self.words.read_address[0].next = self.fetch_pc.val().get_bits::<7>(0);
         self.instruction.reset.next = false;
         self.instruction.enable.next = self.fetch.val();
-        self.instruction.d.next = self.words.read_data[0].val();
         if self.step.val() {
             self.state.d.next.full = false;
         }
@@ -313,25 +345,27 @@ impl Logic for Sequencer {
         }
 
         // The contexts.
+        self.length.next = self.work.val().length;
         for i in 0..2 {
             self.contexts[i].clock.next = self.clock.val();
             self.contexts[i].reset.next = self.reset.val();
             self.contexts[i].accept.next = self.accept.val() & self.fresh[i].val();
             self.contexts[i].accept_slot.next = self.work.val().slot;
             self.contexts[i].accept_pc.next = self.work.val().pc;
+            self.contexts[i].accept_empty.next = !self.length.val().any();
             self.contexts[i].fetched.next = self.there[i].val();
             self.contexts[i].operate.next = self.go_on.val() & self.here[i].val();
-            self.contexts[i].copy.next = self.decode.is_copy.val();
+            self.contexts[i].copy.next = self.is_copy.val();
             self.contexts[i].end_program.next =
-                self.step.val() & self.here[i].val() & (self.fault.val() | self.decode.is_end.val());
+                self.step.val() & self.here[i].val() & (self.fault.val() | self.kinds.val().get_bit(1));
             self.contexts[i].end_status.next = self.decode.code.val();
             if self.fault.val() {
                 self.contexts[i].end_status.next = self.fault_status.val();
             }
             self.contexts[i].wait_durable.next =
-                self.step.val() & self.here[i].val() & !self.fault.val() & self.decode.is_wait.val();
+                self.step.val() & self.here[i].val() & !self.fault.val() & self.kinds.val().get_bit(5);
             self.contexts[i].synchronise.next =
-                self.step.val() & self.here[i].val() & !self.fault.val() & self.decode.is_synchronise.val();
+                self.step.val() & self.here[i].val() & !self.fault.val() & self.kinds.val().get_bit(6);
             self.contexts[i].next_pc.next = self.next_pc.val();
             self.contexts[i].retire.next = self.retire[i].val();
             self.contexts[i].answered.next = self.answered[i].val();

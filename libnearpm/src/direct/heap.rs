@@ -280,7 +280,17 @@ impl Heap {
         }
     }
 
-    /// An arena leaves a run that has no room.
+    /// An arena leaves all its runs, so that other threads may have what is free in them.
+    pub fn retire(&self, arena: &mut Arena) {
+        for (class, current) in arena.current.iter_mut().enumerate() {
+            if *current != NONE {
+                self.leave(*current, class);
+                *current = NONE;
+            }
+        }
+    }
+
+    /// An arena leaves a run.
     fn leave(&self, chunk: u32, class: usize) {
         let entry = &self.chunks[chunk as usize];
         entry.hint.store(0, Ordering::Relaxed);

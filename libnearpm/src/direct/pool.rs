@@ -285,6 +285,17 @@ impl DirectPool {
 
     /// Takes space for an object. Its bytes are what the space held before. A crash or [`DirectPool::cancel`] gives it back.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
+        match self.reserve_here(bytes) {
+            Err(Error::Full { .. }) => {
+                // What threads have at hand is more than nothing.
+                self.lock_all().iter_mut().for_each(|shard| self.heap.retire(&mut shard.arena));
+                self.reserve_here(bytes)
+            }
+            done => done,
+        }
+    }
+
+    fn reserve_here(&self, bytes: u64) -> Result<Reservation, Error> {
         let mut shard = self.shards[slot()].lock();
         self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
     }

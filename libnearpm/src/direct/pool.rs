@@ -503,6 +503,7 @@ impl DirectPool {
         home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(POOL_APPLIED, seal::seal_word(dead));
+        // Unseen: a cut would have to fall between two writes, while another lane holds an older record of the same bytes.
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.applied.store(dead, Ordering::Relaxed);
         self.unacknowledged.store(0, Ordering::Release);
@@ -541,6 +542,7 @@ impl DirectPool {
         self.medium.put(offset, &line);
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(place, word.encode());
+        // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
         self.medium.drain().map_err(|error| self.poison(error))?;
         Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
     }
@@ -663,6 +665,7 @@ impl DirectPool {
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
             self.drop_segment(&segment);
         }
+        // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);
         self.medium.drain()

@@ -61,6 +61,7 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
         medium.put_word(layout.word(chunk), ChunkWord::Free.encode());
     }
     medium.drain()?;
+    // Unseen, both: only a pool that shadow paging uses next is spoilt by a word that stays.
     medium.put_word(POOL_APPLIED, 0);
     medium.drain()
 }

@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
+    ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
     ("nearpm-bench", &[]),
     (
         "nearpm-cli",

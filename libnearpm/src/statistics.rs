@@ -32,7 +32,7 @@ counters! {
     transactions,
     /// Transactions that were rolled back.
     aborts,
-    /// Transactions that are acknowledged: they survive a power cut now.
+    /// Transactions that are acknowledged: they survive a power cut now. Direct pools count those whose commit was durable when it returned.
     acknowledged,
     /// Epochs that were cut (checkpoint and shadow paging).
     epochs,

@@ -235,32 +235,29 @@ extern "C" fn pmemobj_zrealloc(handle: Handle, at: *mut Oid, bytes: usize, type_
     result(reallocate(pool_of(handle), at, bytes, type_num, flag::ZERO))
 }
 
-fn duplicate(pool: &Pool, at: *mut Oid, text: *const c_void, bytes: usize, type_num: u64) -> Result<(), Errno> {
-    let space = object::reserve(pool, bytes as u64, type_num, 0)?;
-    copy(pool, text, &space, bytes);
-    publish_at(pool, &space, at, 0)
+/// Duplicates text of the program, of which `bytes` tells the length.
+fn duplicate(handle: Handle, at: *mut Oid, text: *const c_void, bytes: impl FnOnce() -> usize, type_num: u64) -> c_int {
+    if text.is_null() {
+        fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
+        return -1;
+    }
+    let (pool, bytes) = (pool_of(handle), bytes());
+    result(object::reserve(pool, bytes as u64, type_num, 0).and_then(|space| {
+        copy(pool, text, &space, bytes);
+        publish_at(pool, &space, at, 0)
+    }))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_strdup(handle: Handle, at: *mut Oid, text: *const c_char, type_num: u64) -> c_int {
-    if text.is_null() {
-        fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
-        return -1;
-    }
-    // SAFETY: the program gives a string.
-    let bytes = unsafe { string_bytes(text) };
-    result(duplicate(pool_of(handle), at, text.cast(), bytes, type_num))
+    // SAFETY: the program gives a string, if it is not null.
+    duplicate(handle, at, text.cast(), || unsafe { string_bytes(text) }, type_num)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_wcsdup(handle: Handle, at: *mut Oid, text: *const i32, type_num: u64) -> c_int {
-    if text.is_null() {
-        fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
-        return -1;
-    }
-    // SAFETY: the program gives a string.
-    let bytes = unsafe { wide_string_bytes(text) };
-    result(duplicate(pool_of(handle), at, text.cast(), bytes, type_num))
+    // SAFETY: the program gives a string, if it is not null.
+    duplicate(handle, at, text.cast(), || unsafe { wide_string_bytes(text) }, type_num)
 }
 
 #[unsafe(no_mangle)]

@@ -14,7 +14,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pool.rs` | an open pool: appending to the log, truncating it |
+//! | `pool.rs` | an open pool: create, open, close, what is stored outside of transactions |
+//! | `append.rs` | its log: appending, truncating, making room |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `log.rs` | records, lanes and segments |
 //! | `home.rs` | writing what records hold to where it belongs |
@@ -22,6 +23,7 @@
 //! | `shard.rs` | what each thread has for itself |
 //! | `recover.rs` | from the log to a pool in which no record counts |
 
+mod append;
 mod heap;
 mod home;
 mod log;

@@ -2,30 +2,27 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, HEAP_ROOT, PAGE_BYTES, PoolHead};
-use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+use nearpm_interface::record::{Kind, POOL_APPLIED};
 use nearpm_interface::seal;
 
+use super::append::kept_chunks;
 use super::heap::Heap;
-use super::home::Home;
-use super::log::{Lane, Records, Segment, Source, Stamp};
-use super::shard::{SHARDS, Shard, ShardState, slot};
+use super::log::Lane;
+use super::shard::{SHARDS, Shard, slot};
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
-use crate::options::{Durability, PoolOptions};
+use crate::options::PoolOptions;
 use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
 use crate::statistics::Statistics;
 
 /// Lane of commits from a working copy.
 const COMMIT_LANE: usize = 0;
-/// Segments that a lane keeps when it needs no more.
-const KEPT_SEGMENTS: usize = 2;
 /// Bytes of private pages that get their memory at once.
 const POPULATE_BYTES: u64 = 256 * 1024;
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
@@ -37,22 +34,22 @@ const IN_MEMORY: &str = "in memory";
 /// keeps errors to itself.
 pub struct DirectPool {
     view: View,
-    medium: Medium,
-    head: PoolHead,
-    heap: Heap,
-    options: DirectOptions,
+    pub(super) medium: Medium,
+    pub(super) head: PoolHead,
+    pub(super) heap: Heap,
+    pub(super) options: DirectOptions,
     recovery: Recovery,
-    shards: Box<[Shard]>,
+    pub(super) shards: Box<[Shard]>,
     /// Number of the next record.
-    sequence: AtomicU64,
+    pub(super) sequence: AtomicU64,
     /// Records up to this number are dead.
-    applied: AtomicU64,
+    pub(super) applied: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
-    unacknowledged: AtomicU64,
+    pub(super) unacknowledged: AtomicU64,
     root: AtomicU64,
     /// End of the pages that were given memory.
     populated: AtomicU64,
-    poisoned: AtomicBool,
+    pub(super) poisoned: AtomicBool,
     closed: bool,
 }
 
@@ -81,19 +78,23 @@ fn backing(memory: MappedMemory, options: &DirectOptions) -> Backing {
     }
 }
 
-/// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
-fn segment_bytes(pool_bytes: u64) -> u64 {
-    (pool_bytes / 128).clamp(CHUNK_BYTES, 64 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
-}
-
-/// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
-fn kept_chunks(head: &PoolHead) -> u64 {
-    (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
+/// Where programs may store in place.
+fn in_place_address(backing: &Backing, location: &str) -> Result<*mut u8, Error> {
+    let refuse = |what| Problem::BadOption { what }.at(location);
+    if !backing.keeps_order() {
+        return Err(refuse(
+            "on an ordinary file the system writes pages when it likes, so that Mode::InPlace cannot survive a power cut; use \
+             Mode::WorkingCopy, or Survives::ProcessCrash",
+        ));
+    }
+    backing
+        .address()
+        .ok_or_else(|| refuse("this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy"))
 }
 
 /// The layout of a new pool: one small ring, no spare pages.
 fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
-    let mut shape = PoolOptions::new().lanes(1).ring_bytes(nearpm_interface::media::MIN_RING_BYTES).spare_pages(0);
+    let mut shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
     if let Some(id) = options.id {
         shape = shape.id(id);
     }
@@ -106,7 +107,7 @@ impl DirectPool {
     pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
         let path = path_of(location)?;
         if bytes == 0 {
-            let memory = file::adopt(&path, options.survives)?;
+            let memory = file::adopt(&path, PAGE_BYTES, options.survives)?;
             let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
             return Self::write(backing(memory, options), head, location, options);
         }
@@ -133,6 +134,10 @@ impl DirectPool {
     }
 
     fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        if options.mode == Mode::InPlace {
+            // Before anything is written.
+            in_place_address(&backing, location)?;
+        }
         let medium = Medium::new(backing);
         let head = format::write(&medium, head)?;
         Self::start(medium, head, location, options)
@@ -156,26 +161,21 @@ impl DirectPool {
             return Err(Problem::BadOption { what }.at(location));
         }
         let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
-        // From here on there may be segments.
-        medium.put_word(POOL_APPLIED, seal::seal_word(0));
-        medium.drain()?;
         let view = match options.mode {
             Mode::WorkingCopy => medium.backing().working_copy()?,
-            Mode::InPlace => {
-                let what = "this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy";
-                let base = medium.address().ok_or_else(|| Problem::BadOption { what }.at(location))?;
-                if !medium.backing().keeps_order() {
-                    let what = "on an ordinary file the system writes pages when it likes, so that Mode::InPlace cannot survive a \
-                                power cut; use Mode::WorkingCopy, or Survives::ProcessCrash";
-                    return Err(Problem::BadOption { what }.at(location));
-                }
-                View::in_place(base, medium.bytes())
-            }
+            Mode::InPlace => View::in_place(in_place_address(medium.backing(), location)?, medium.bytes()),
         };
         if options.prefault {
             view.populate(0, medium.bytes());
         }
         let root = medium.load_word(head.heap() + HEAP_ROOT);
+        if root != 0 && heap.usable_bytes(root).is_none() {
+            let what = "the root is no object";
+            return Err(Problem::Corrupt { what, offset: head.heap() + HEAP_ROOT }.at(location));
+        }
+        // From here on there may be segments.
+        medium.put_word(POOL_APPLIED, seal::seal_word(0));
+        medium.drain()?;
         Ok(DirectPool {
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
@@ -362,196 +362,6 @@ impl DirectPool {
     pub(crate) fn poison(&self, error: Error) -> Error {
         self.poisoned.store(true, Ordering::Relaxed);
         error
-    }
-
-    /// Most bytes of a record.
-    pub(crate) fn record_limit(&self) -> u64 {
-        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64
-    }
-
-    /// Appends undo records and makes them durable. Gives the number of the first one.
-    #[cfg_attr(test, track_caller)]
-    pub(crate) fn append_undo(
-        &self,
-        slot: usize,
-        lane: usize,
-        records: &mut Records,
-        first: u64,
-    ) -> Result<u64, Error> {
-        self.append(slot, lane, records, first, Kind::Undo, std::iter::empty(), true)
-    }
-
-    /// Appends the last records of a transaction, durable if the pool's commits are. `logged` are ranges of the heap that they name.
-    #[cfg_attr(test, track_caller)]
-    pub(crate) fn append_commit(
-        &self,
-        slot: usize,
-        lane: usize,
-        records: &mut Records,
-        first: u64,
-        kind: Kind,
-        logged: impl Iterator<Item = Range<u64>>,
-    ) -> Result<(), Error> {
-        // Where a fence is that of one processor, no other can make an asynchronous commit durable.
-        let durable = self.options.durability == Durability::Durable
-            || self.options.mode == Mode::InPlace
-            || !self.medium.backing().drains_for_all();
-        self.append(slot, lane, records, first, kind, logged, durable).map(drop)
-    }
-
-    #[cfg_attr(test, track_caller)]
-    #[allow(clippy::too_many_arguments, reason = "one append has that many properties, and three callers")]
-    fn append(
-        &self,
-        slot: usize,
-        lane: usize,
-        records: &mut Records,
-        first: u64,
-        kind: Kind,
-        logged: impl Iterator<Item = Range<u64>>,
-        durable: bool,
-    ) -> Result<u64, Error> {
-        let mut shard = self.fit(slot, lane, records)?;
-        let count = records.len() as u64;
-        let sequence = self.sequence.fetch_add(count, Ordering::Relaxed);
-        let first = if first == 0 { sequence } else { first };
-        let depends = self.unacknowledged.load(Ordering::Acquire);
-        let applied = self.applied.load(Ordering::Relaxed);
-        for range in logged {
-            self.heap.log(range.start, range.end - range.start);
-        }
-        let shard = &mut *shard;
-        let to = &mut shard.lanes[lane];
-        if kind == Kind::Undo && to.open == 0 {
-            to.open = sequence;
-        }
-        to.append(self.medium.backing(), records, Stamp { sequence, first, depends, kind }, applied);
-        shard.tally.log_entries += count;
-        shard.tally.lines_written_back += records.strides().sum::<u64>() / LINE_U64;
-        if durable {
-            shard.tally.fences += 1;
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
-        } else {
-            self.unacknowledged.fetch_max(sequence + count - 1, Ordering::Release);
-        }
-        Ok(sequence)
-    }
-
-    /// Locks a shard when the records fit into its lane, making room if need be.
-    fn fit(&self, slot: usize, lane: usize, records: &Records) -> Result<MutexGuard<'_, ShardState>, Error> {
-        loop {
-            let mut shard = self.shards[slot].lock();
-            if self.poisoned.load(Ordering::Relaxed) {
-                return Err(Error::Poisoned);
-            }
-            if shard.lanes.is_empty() {
-                shard.lanes.push(Lane::default());
-            }
-            if shard.lanes[lane].fits(records.strides(), self.applied.load(Ordering::Relaxed)) {
-                return Ok(shard);
-            }
-            drop(shard);
-            self.make_room(slot, lane, records)?;
-        }
-    }
-
-    fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
-        self.shards.iter().map(Shard::lock).collect()
-    }
-
-    /// Truncates the log, and adds segments to a lane until the records fit.
-    fn make_room(&self, slot: usize, lane: usize, records: &Records) -> Result<(), Error> {
-        let mut shards = self.lock_all();
-        self.truncate(&mut shards)?;
-        loop {
-            let lane = &mut shards[slot].lanes[lane];
-            if lane.fits(records.strides(), self.applied.load(Ordering::Relaxed)) {
-                return Ok(());
-            }
-            let longest = records.strides().max().unwrap_or(0);
-            lane.add(self.make_segment(longest)?);
-        }
-    }
-
-    /// Writes what the log holds home, and declares it dead as far as open transactions in place allow.
-    fn truncate(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
-        let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
-        let newest = self.sequence.load(Ordering::Relaxed) - 1;
-        let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
-        let dead = oldest_open.map_or(newest, |open| open - 1);
-        let mut written: Vec<_> = lanes().flat_map(Lane::written).collect();
-        if written.is_empty() && dead == self.applied.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if self.unacknowledged.load(Ordering::Acquire) != 0 {
-            // What commits did not wait for must be durable before its effects are.
-            self.medium.drain().map_err(|error| self.poison(error))?;
-        }
-        written.sort_unstable_by_key(|&(sequence, _)| sequence);
-        let mut home = Home::new(&self.medium);
-        let mut long = Vec::new();
-        for (_, record) in written {
-            match record {
-                Source::Bytes(record) => home.apply_record(record),
-                Source::Log(offset, bytes) => {
-                    long.resize(bytes, 0);
-                    self.medium.load(offset, &mut long);
-                    home.apply_record(&long);
-                }
-            }
-        }
-        home.finish();
-        self.medium.drain().map_err(|error| self.poison(error))?;
-        self.medium.put_word(POOL_APPLIED, seal::seal_word(dead));
-        // Unseen: a cut would have to fall between two writes, while another lane holds an older record of the same bytes.
-        self.medium.drain().map_err(|error| self.poison(error))?;
-        self.applied.store(dead, Ordering::Relaxed);
-        self.unacknowledged.store(0, Ordering::Release);
-        self.heap.truncated();
-        for shard in shards.iter_mut() {
-            for lane in &mut shard.lanes {
-                lane.truncated(dead);
-                lane.shrink(KEPT_SEGMENTS, dead, |segment| self.drop_segment(&segment));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space. Only right after a truncation: no record
-    /// may name its chunks' words.
-    fn make_segment(&self, longest: u64) -> Result<Segment, Error> {
-        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES) as u32;
-        let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
-        let take = |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, 0).map(|chunk| (chunk, chunks));
-        let taken = (0..=usual.ilog2()).map(|halvings| usual >> halvings).filter(|&n| n >= least).find_map(take);
-        let full = || Error::Full { requested: longest, free: self.heap.free_bytes() };
-        let (chunk, chunks) = taken.ok_or_else(full)?;
-        let word = ChunkWord::Log { chunks };
-        let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
-        let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
-        let head = SegmentHead {
-            magic: SEGMENT_MAGIC,
-            version: RECORD_VERSION,
-            pool: self.head.pool,
-            nonce,
-            bytes,
-            ..SegmentHead::default()
-        };
-        let mut line = head.to_bytes();
-        seal::seal(&[], &mut line);
-        self.medium.put(offset, &line);
-        self.medium.drain().map_err(|error| self.poison(error))?;
-        self.medium.put_word(place, word.encode());
-        // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
-        self.medium.drain().map_err(|error| self.poison(error))?;
-        Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
-    }
-
-    /// Gives a segment back in which nothing counts. Only right after a truncation.
-    fn drop_segment(&self, segment: &Segment) {
-        let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
-        self.medium.put_word(place, ChunkWord::Free.encode());
-        self.heap.release(segment.offset);
     }
 
     /// In place: what the program stored becomes durable.

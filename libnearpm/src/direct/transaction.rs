@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use nearpm_interface::media::HEAP_ROOT;
-use nearpm_interface::record::Kind;
 
 use super::heap::Change;
 use super::log::Records;
@@ -104,16 +103,18 @@ impl Transaction {
     /// transaction goes on as it was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
-        if self.covers(&range) { Ok(()) } else { self.add_all(pool, &[range]) }
+        if self.covers(&range) && range.start < range.end { Ok(()) } else { self.add_all(pool, &[range]) }
     }
 
     /// As [`Transaction::add`] for several ranges, which share their fence.
     pub fn add_all(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
         let mut gaps = std::mem::take(&mut self.0.gaps);
         gaps.clear();
-        for range in ranges.iter().filter(|range| !self.0.fresh.covers(range)) {
+        for range in ranges {
             pool.check(range)?;
-            self.0.known.gaps(range, &mut gaps);
+            if !self.0.fresh.covers(range) {
+                self.0.known.gaps(range, &mut gaps);
+            }
         }
         let added = self.snapshot(pool, &gaps);
         for range in gaps.iter().filter(|_| added.is_ok()) {
@@ -217,21 +218,19 @@ impl Transaction {
 
     /// Commits. After an error everything has been taken back, unless the error says that the pool is poisoned.
     pub fn commit(mut self, pool: &DirectPool) -> Result<(), Error> {
-        if self.0.is_empty() {
-            self.end(pool, |tally| tally.transactions += 1);
-            return Ok(());
-        }
-        match self.write(pool) {
-            Ok(()) => {
-                self.settle(pool);
-                self.end(pool, |tally| tally.transactions += 1);
-                Ok(())
-            }
-            Err(error) => {
+        if !self.0.is_empty() {
+            if let Err(error) = self.write(pool) {
                 self.abort(pool)?;
-                Err(error)
+                return Err(error);
             }
+            self.settle(pool);
         }
+        let acknowledged = u64::from(pool.commits_are_durable());
+        self.end(pool, |tally| {
+            tally.transactions += 1;
+            tally.acknowledged += acknowledged;
+        });
+        Ok(())
     }
 
     /// Makes everything durable, up to the commit record.
@@ -270,7 +269,7 @@ impl Transaction {
         }
         records.finish();
         let logged = state.known.iter();
-        pool.append_commit(state.slot, state.lane, records, state.first, Kind::Commit, logged)
+        pool.append_commit(state.slot, state.lane, records, state.first, logged)
     }
 
     /// The commit is in the log: the index follows.
@@ -315,7 +314,7 @@ impl Transaction {
             state.records.finish();
             done = pool.write_back_and_drain(state.known.iter()).and_then(|()| {
                 let none = std::iter::empty();
-                pool.append_commit(state.slot, state.lane, &mut state.records, state.first, Kind::Commit, none)
+                pool.append_commit(state.slot, state.lane, &mut state.records, state.first, none)
             });
         }
         for &object in state.allocated.iter().chain(&state.cancelled) {

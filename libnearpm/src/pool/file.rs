@@ -28,28 +28,33 @@ pub(crate) fn discard(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-/// Opens, locks and maps an existing file.
-pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+/// Opens and locks a file that exists; gives its size.
+fn open_existing(path: &Path) -> Result<(File, u64), Error> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse(path, e))?;
     lock(path, &file)?;
     let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
-    if !metadata.is_file() {
-        return Err(Problem::Foreign { found: 0 }.at(path.display()));
-    }
-    if metadata.len() == 0 {
+    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Problem::Foreign { found: 0 }.at(path.display())) }
+}
+
+/// Opens, locks and maps an existing file.
+pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+    let (file, bytes) = open_existing(path)?;
+    if bytes == 0 {
         return Err(Problem::Unfinished.at(path.display()));
     }
     MappedMemory::map(file, path, survives)
 }
 
-/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. On failure the file stays as it was.
-pub(crate) fn adopt(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse(path, e))?;
-    lock(path, &file)?;
-    let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
-    reserve(path, &file, metadata.len())?;
+/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. It must have `minimum` bytes. A refusal
+/// leaves its contents as they are.
+pub(crate) fn adopt(path: &Path, minimum: u64, survives: Survives) -> Result<MappedMemory, Error> {
+    let (file, bytes) = open_existing(path)?;
+    if bytes < minimum {
+        return Err(Problem::TooSmall { bytes, minimum }.at(path.display()));
+    }
+    reserve(path, &file, bytes)?;
     let memory = MappedMemory::map(file, path, survives)?;
-    let mut page = vec![0; PAGE_BYTES.min(memory.bytes()) as usize];
+    let mut page = vec![0; PAGE_BYTES.min(bytes) as usize];
     memory.load(0, &mut page);
     if page.iter().any(|&b| b != 0) {
         return Err(Problem::Exists.at(path.display()));

@@ -11,6 +11,7 @@ const REASON_LINES: usize = 4;
 fn is_explained(&(_, file, line): &Site) -> bool {
     let source = match file.rsplit('/').next() {
         Some("pool.rs") => include_str!("../pool.rs"),
+        Some("append.rs") => include_str!("../append.rs"),
         Some("recover.rs") => include_str!("../recover.rs"),
         _ => return false,
     };
@@ -38,7 +39,7 @@ fn sites(kind: Kind) -> Vec<Site> {
     planted::leave_out(None);
     planted::seen();
     // What fails with a step left out holds with all of them.
-    runs(kind).take(if thorough() { 12 } else { 4 }).for_each(|run| {
+    runs(kind).for_each(|run| {
         run.make().unwrap();
     });
     // The steps of a transaction show within seconds; all of them take minutes.
@@ -49,7 +50,8 @@ fn sites(kind: Kind) -> Vec<Site> {
 /// The runs that look for a fault, the likely ones first.
 fn runs(kind: Kind) -> impl Iterator<Item = Run> {
     let aimed = (0..4).map(move |seed| run(kind, seed, Cuts::AfterOmissions));
-    aimed.chain((0..8).map(move |seed| run(kind, seed, Cuts::OneIn(10))))
+    let patient = (0..if thorough() { 8 } else { 0 }).map(move |seed| run(kind, seed, Cuts::OneIn(10)));
+    aimed.chain(patient)
 }
 
 /// Whether the cuts of some run find out that a step is left out.

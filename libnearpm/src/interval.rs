@@ -2,53 +2,82 @@
 
 use std::ops::Range;
 
+/// Most ranges of a block. An insertion moves at most so many.
+const BLOCK: usize = 128;
+
 /// A set of disjoint ranges; ranges that touch are one.
 ///
-/// A sorted vector: transactions have few ranges, mostly neighbours of the last ones, and a cleared vector keeps its memory. An
-/// insertion in front of many ranges moves them; a log ring of the default size bounds that to some kilobytes.
-#[derive(Clone, Debug, Default)]
+/// Sorted blocks, of which all but a lonely one hold something. Most transactions have few ranges, neighbours of the last ones: these lie
+/// in one vector, which keeps its memory when it is cleared. One that moves a whole hash table has tens of thousands in any order.
+#[derive(Clone, Debug)]
 pub(crate) struct IntervalSet {
-    /// Start and end, rising.
-    ranges: Vec<(u64, u64)>,
+    /// Start and end, rising from block to block.
+    blocks: Vec<Vec<(u64, u64)>>,
 }
+
+impl Default for IntervalSet {
+    fn default() -> IntervalSet {
+        IntervalSet { blocks: vec![Vec::new()] }
+    }
+}
+
+/// A place in the blocks: block, index.
+type Place = (usize, usize);
 
 impl IntervalSet {
     pub fn clear(&mut self) {
-        self.ranges.clear();
+        self.blocks.truncate(1);
+        self.blocks[0].clear();
     }
 
     /// Ranges.
     pub fn len(&self) -> usize {
-        self.ranges.len()
+        self.blocks.iter().map(Vec::len).sum()
     }
 
     /// Makes the set one range, from the first byte to the last.
     pub fn join(&mut self) {
-        if let (Some(&(start, _)), Some(&(_, end))) = (self.ranges.first(), self.ranges.last()) {
-            self.ranges.clear();
-            self.ranges.push((start, end));
+        let ends = self.blocks.last().and_then(|block| block.last()).copied();
+        if let (Some(&(start, _)), Some((_, end))) = (self.blocks[0].first(), ends) {
+            self.clear();
+            self.blocks[0].push((start, end));
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.blocks[0].is_empty()
     }
 
     /// The ranges, rising.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
-        self.ranges.iter().map(|&(start, end)| start..end)
+        self.from((0, 0)).map(|(start, end)| start..end)
     }
 
-    /// Index of the first range that ends behind `at`.
+    /// Start and end of the ranges from a place on.
     #[inline]
-    fn behind(&self, at: u64) -> usize {
-        self.ranges.partition_point(|&(_, end)| end <= at)
+    fn from(&self, (block, index): Place) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
+        let rest = self.blocks.get(block).map_or(&[][..], |ranges| &ranges[index..]);
+        rest.iter().chain(self.blocks.iter().skip(block + 1).flatten()).copied()
+    }
+
+    /// The first place whose range is not `before` what is looked for.
+    #[inline]
+    fn seek(&self, before: impl Fn(&(u64, u64)) -> bool) -> Place {
+        let all_before = |block: &Vec<(u64, u64)>| block.last().is_some_and(&before);
+        let block = if self.blocks.len() == 1 { 0 } else { self.blocks.partition_point(all_before) };
+        (block, self.blocks.get(block).map_or(0, |ranges| ranges.partition_point(before)))
+    }
+
+    /// The first range that ends behind `at`.
+    #[inline]
+    fn behind(&self, at: u64) -> Place {
+        self.seek(|&(_, end)| end <= at)
     }
 
     /// Whether some byte of `range` is in the set.
     #[inline]
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.ranges.get(self.behind(range.start)).is_some_and(|&(start, _)| start < range.end)
+        self.from(self.behind(range.start)).next().is_some_and(|(start, _)| start < range.end)
     }
 
     /// Whether every byte of `range` is in the set.
@@ -56,16 +85,16 @@ impl IntervalSet {
     pub fn covers(&self, range: &Range<u64>) -> bool {
         range.is_empty()
             || self
-                .ranges
-                .get(self.behind(range.start))
-                .is_some_and(|&(start, end)| start <= range.start && range.end <= end)
+                .from(self.behind(range.start))
+                .next()
+                .is_some_and(|(start, end)| start <= range.start && range.end <= end)
     }
 
     /// Adds the parts of `range` that are not in the set to `gaps`, rising.
     #[inline]
     pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
         let mut at = range.start;
-        for &(start, end) in &self.ranges[self.behind(range.start)..] {
+        for (start, end) in self.from(self.behind(range.start)) {
             if start >= range.end {
                 break;
             }
@@ -86,15 +115,41 @@ impl IntervalSet {
             return;
         }
         // The ranges that touch this one become one with it.
-        let first = self.ranges.partition_point(|&(_, end)| end < range.start);
-        let last = first + self.ranges[first..].partition_point(|&(start, _)| start <= range.end);
-        match &mut self.ranges[first..last] {
-            [] => self.ranges.insert(first, (range.start, range.end)),
-            [only] => *only = (only.0.min(range.start), only.1.max(range.end)),
-            several => {
-                let end = several[several.len() - 1].1.max(range.end);
-                several[0] = (several[0].0.min(range.start), end);
-                self.ranges.drain(first + 1..last);
+        let place = self.seek(|&(_, end)| end < range.start);
+        let touching = self.from(place).take_while(|&(start, _)| start <= range.end);
+        let union = |(count, start, end): (usize, u64, u64), (s, e): (u64, u64)| (count + 1, start.min(s), end.max(e));
+        let (count, start, end) = touching.fold((0, range.start, range.end), union);
+        if count == 0 {
+            return self.put(place, (start, end));
+        }
+        for _ in 1..count {
+            self.take_behind(place);
+        }
+        self.blocks[place.0][place.1] = (start, end);
+    }
+
+    /// Puts a range at a place.
+    #[inline]
+    fn put(&mut self, (block, index): Place, range: (u64, u64)) {
+        // Behind everything: into the last block.
+        let last = self.blocks.len() - 1;
+        let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
+        let ranges = &mut self.blocks[block];
+        ranges.insert(index, range);
+        if ranges.len() > BLOCK {
+            let upper = ranges.split_off(BLOCK / 2);
+            self.blocks.insert(block + 1, upper);
+        }
+    }
+
+    /// Takes away the range behind the one at a place.
+    fn take_behind(&mut self, (block, index): Place) {
+        if index + 1 < self.blocks[block].len() {
+            self.blocks[block].remove(index + 1);
+        } else {
+            self.blocks[block + 1].remove(0);
+            if self.blocks[block + 1].is_empty() {
+                self.blocks.remove(block + 1);
             }
         }
     }
@@ -105,18 +160,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Short enough that most insertions touch no other, so that there are several blocks.
+    const SPREAD: u64 = 5;
+
     proptest! {
         #[test]
         fn the_set_is_the_union_of_what_was_inserted(
-            inserts in prop::collection::vec((0u64..200, 0u64..30), 0..30), probe in (0u64..230, 1u64..40),
+            inserts in prop::collection::vec((0u64..4000, 0u64..SPREAD), 0..1500), probe in (0u64..4030, 1u64..40),
         ) {
             let mut set = IntervalSet::default();
-            let mut model = [false; 300];
+            let mut model = [false; 4100];
             for (start, length) in inserts {
                 set.insert(start..start + length);
                 model[start as usize..(start + length) as usize].fill(true);
             }
-            let from_set: Vec<bool> = (0..300).map(|b| set.iter().any(|r| r.contains(&b))).collect();
+            let from_set: Vec<bool> = {
+                let mut bytes = vec![false; 4100];
+                set.iter().for_each(|r| bytes[r.start as usize..r.end as usize].fill(true));
+                bytes
+            };
             prop_assert_eq!(&from_set[..], &model[..]);
             let ranges: Vec<_> = set.iter().collect();
             prop_assert!(ranges.windows(2).all(|w| w[0].end < w[1].start));

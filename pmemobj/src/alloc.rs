@@ -44,7 +44,7 @@ impl<'a> Change<'a> {
         self.transaction.publish(space.reservation(), true);
     }
 
-    /// Reserved space becomes an object whose bytes the program has made durable.
+    /// Reserved space becomes an object whose bytes the program makes durable itself.
     pub fn publish_written(&mut self, space: &Space) {
         if let Err(error) = self.transaction.add_without_snapshot(&self.pool.direct, space.front()) {
             self.refuse(fail_below(&error));
@@ -127,11 +127,15 @@ fn store_outside(pool: &Pool, at: *mut Oid, value: Oid) {
     }
 }
 
-/// New space, and an identifier that names it, in one change that also frees an object (0: none).
-fn publish_at(pool: &Pool, space: &Space, at: *mut Oid, former: u64) -> Result<(), Errno> {
+/// New space, and an identifier that names it, in one change that also frees an object (0: none). Nobody relies on bytes of `blank` space.
+fn publish_at(pool: &Pool, space: &Space, blank: bool, at: *mut Oid, former: u64) -> Result<(), Errno> {
     let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
     let oid = space.oid(pool);
-    change.publish(space);
+    if blank {
+        change.publish_written(space)
+    } else {
+        change.publish(space)
+    }
     change.free(former);
     change.store_oid(at, oid);
     change.commit()?;
@@ -161,7 +165,7 @@ fn allocate(
     }
     let space = object::reserve(pool, bytes as u64, type_num, flags)?;
     construct(pool, &space, constructor, argument)?;
-    publish_at(pool, &space, at, 0)
+    publish_at(pool, &space, constructor.is_none() && flags & flag::ZERO == 0, at, 0)
 }
 
 #[unsafe(no_mangle)]
@@ -214,7 +218,7 @@ fn reallocate(pool: &Pool, at: *mut Oid, bytes: usize, type_num: u64, flags: u64
             let old = Space::of(pool, oid.off);
             let new = object::reserve(pool, bytes as u64, type_num, flags)?;
             copy(pool, old.address(pool), &new, old.usable.min(bytes as u64) as usize);
-            publish_at(pool, &new, at, oid.off)
+            publish_at(pool, &new, false, at, oid.off)
         }
     }
 }
@@ -244,7 +248,7 @@ fn duplicate(handle: Handle, at: *mut Oid, text: *const c_void, bytes: impl FnOn
     let (pool, bytes) = (pool_of(handle), bytes());
     result(object::reserve(pool, bytes as u64, type_num, 0).and_then(|space| {
         copy(pool, text, &space, bytes);
-        publish_at(pool, &space, at, 0)
+        publish_at(pool, &space, false, at, 0)
     }))
 }
 

@@ -146,6 +146,27 @@ impl<'a> Operation<'a> {
     }
 }
 
+/// The checksum of a record that is seen in pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordSum {
+    crc: u32,
+    begun: bool,
+}
+
+impl RecordSum {
+    /// Adds the next bytes of the record. The first ones are the head, at least the field of the checksum, which does not count.
+    pub fn add(&mut self, piece: &[u8]) {
+        let skipped = if self.begun { 0 } else { 4 };
+        self.crc = crc32c::crc32c_append(self.crc, &piece[skipped..]);
+        self.begun = true;
+    }
+
+    /// Writes the checksum into the first bytes of the record.
+    pub fn put(&self, record: &mut [u8]) {
+        record[..4].copy_from_slice(&self.crc.to_le_bytes());
+    }
+}
+
 impl RecordHead {
     /// Bytes that a record of `bytes` bytes takes in its segment.
     pub fn stride(bytes: u64) -> u64 {
@@ -158,8 +179,9 @@ impl RecordHead {
     /// If `record` is shorter than a head.
     pub fn seal(&self, record: &mut [u8]) {
         record[..Self::SIZE].copy_from_slice(&self.to_bytes());
-        let sum = crc32c::crc32c(&record[4..self.bytes as usize]);
-        record[..4].copy_from_slice(&sum.to_le_bytes());
+        let mut sum = RecordSum::default();
+        sum.add(&record[..self.bytes as usize]);
+        sum.put(record);
     }
 
     /// The record at the start of `bytes`, if it is whole and of the segment with this nonce: head and operations.

@@ -53,8 +53,10 @@ struct Chunk {
     hint: AtomicU8,
     /// Taken objects.
     used: AtomicU32,
-    /// Truncation of the log since which a record may name bytes here.
+    /// Cut of the log after which a record last named bytes here.
     logged: AtomicU32,
+    /// The same of records that a truncation has to write home.
+    pending: AtomicU32,
     bits: OnceLock<Box<Bits>>,
 }
 
@@ -128,8 +130,10 @@ pub(crate) struct Heap {
     spans: Mutex<Spans>,
     /// Free chunks that no object gets: without room for its log a pool that is full could not free anything.
     kept: u64,
-    /// Counts truncations of the log.
-    truncations: AtomicU32,
+    /// Counts cuts of the log.
+    cuts: AtomicU32,
+    /// Records from before this cut are dead.
+    settled: AtomicU32,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -146,7 +150,8 @@ impl Heap {
             partial: Default::default(),
             spans: Mutex::default(),
             kept,
-            truncations: AtomicU32::new(1),
+            cuts: AtomicU32::new(1),
+            settled: AtomicU32::new(1),
         };
         let mut words = vec![0; layout.chunks as usize * 8];
         backing.load(layout.words, &mut words);
@@ -541,30 +546,47 @@ impl Heap {
         ranges
     }
 
-    /// A record names these bytes.
+    /// A record names these bytes; a `pending` one is to be written home by a truncation.
     #[inline]
-    pub fn log(&self, offset: u64, bytes: u64) {
+    pub fn log(&self, offset: u64, bytes: u64, pending: bool) {
         if !self.range().contains(&offset) || bytes == 0 {
             return;
         }
-        let first = (offset - self.layout.first) / CHUNK_BYTES;
-        let last = ((offset + bytes - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
-        let now = self.truncations.load(Ordering::Relaxed);
-        for chunk in first..=last {
-            self.chunks[chunk as usize].logged.store(now, Ordering::Relaxed);
+        let now = self.cuts.load(Ordering::Relaxed);
+        for chunk in self.chunks_of(&(offset..offset + bytes)) {
+            chunk.logged.store(now, Ordering::Relaxed);
+            if pending {
+                chunk.pending.store(now, Ordering::Relaxed);
+            }
         }
     }
 
-    /// Whether a record since the last truncation may name bytes of the chunks in a range of the heap.
-    pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
+    /// The chunks in a range of the heap.
+    fn chunks_of(&self, range: &Range<u64>) -> &[Chunk] {
         let first = (range.start - self.layout.first) / CHUNK_BYTES;
-        let last = (range.end - 1 - self.layout.first) / CHUNK_BYTES;
-        let now = self.truncations.load(Ordering::Relaxed);
-        (first..=last).any(|c| self.chunks[c as usize].logged.load(Ordering::Relaxed) == now)
+        let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
+        &self.chunks[first as usize..=last as usize]
     }
 
-    /// The log was truncated: no record names anything.
-    pub fn truncated(&self) {
-        self.truncations.fetch_add(1, Ordering::Relaxed);
+    /// Whether a record that is not dead may name bytes of the chunks in a range of the heap.
+    pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
+        let settled = self.settled.load(Ordering::Acquire);
+        self.chunks_of(range).iter().any(|chunk| chunk.logged.load(Ordering::Relaxed) >= settled)
+    }
+
+    /// Whether a truncation may still write bytes home in the chunks of a range of the heap.
+    pub fn may_be_pending(&self, range: &Range<u64>) -> bool {
+        let settled = self.settled.load(Ordering::Acquire);
+        self.chunks_of(range).iter().any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
+    }
+
+    /// A truncation has taken all records. The shards are locked.
+    pub fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records from before the last cut are home, and dead.
+    pub fn settled(&self) {
+        self.settled.store(self.cuts.load(Ordering::Relaxed), Ordering::Release);
     }
 }

@@ -1,9 +1,8 @@
 //! Writing the log: records, lanes, segments.
 
-use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead, SegmentHead};
+use nearpm_interface::record::{Kind, RecordHead, SegmentHead};
 
-use super::heap::Change;
+use super::records::Records;
 use crate::memory::{Backing, View};
 
 /// Bytes of a segment in front of its first record.
@@ -14,92 +13,6 @@ const KEPT_BYTES: usize = 2 << 20;
 
 /// Records of so many bytes are read back from the log: a long read is fast, and a long copy is not.
 const LONG_RECORD: usize = 16 << 10;
-
-/// Builds the records of one append, as they will lie in their segments: each from a line on, the last of a transaction being its
-/// commit.
-#[derive(Default)]
-pub(crate) struct Records {
-    bytes: Vec<u8>,
-    /// Start and end of each record in `bytes`.
-    places: Vec<(usize, usize)>,
-    /// Most bytes of a record.
-    limit: usize,
-}
-
-impl Records {
-    /// Begins anew with an empty record.
-    pub fn begin(&mut self, limit: u64) {
-        self.bytes.clear();
-        self.places.clear();
-        self.limit = limit as usize;
-        self.begin_record();
-    }
-
-    fn begin_record(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(LINE_U64 as usize), 0);
-        let start = self.bytes.len();
-        self.bytes.resize(start + RecordHead::SIZE, 0);
-        self.places.push((start, self.bytes.len()));
-    }
-
-    fn current(&mut self) -> &mut (usize, usize) {
-        self.places.last_mut().expect("a record was begun")
-    }
-
-    /// Whether nothing but a head is there.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.len() == RecordHead::SIZE
-    }
-
-    /// Makes room for an operation.
-    fn operation(&mut self, bytes: usize) {
-        let (start, end) = *self.current();
-        if end - start + bytes > self.limit {
-            self.begin_record();
-        }
-        self.current().1 += bytes;
-    }
-
-    /// Bytes that are in the view go to their place.
-    pub fn store_from(&mut self, view: &View, offset: u64, bytes: u64) {
-        let mut at = offset;
-        while at < offset + bytes {
-            let piece = (offset + bytes - at).min(MAX_STORE_BYTES as u64) as usize;
-            self.operation(8 + piece.next_multiple_of(8));
-            self.bytes.extend_from_slice(&(at << 16 | piece as u64).to_le_bytes());
-            view.append(at, piece, &mut self.bytes);
-            self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-            at += piece as u64;
-        }
-    }
-
-    /// A change of the heap's tables.
-    pub fn change(&mut self, change: Change) {
-        self.operation(16);
-        let (word, data) = match change {
-            Change::Word(offset, word) => (Operation::Store(offset, &[0; 8]).word(), word),
-            Change::Set(offset, mask) => (Operation::Set(offset, mask).word(), mask),
-            Change::Clear(offset, mask) => (Operation::Clear(offset, mask).word(), mask),
-        };
-        self.bytes.extend_from_slice(&word.to_le_bytes());
-        self.bytes.extend_from_slice(&data.to_le_bytes());
-    }
-
-    /// Ends the last record.
-    pub fn finish(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(LINE_U64 as usize), 0);
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Bytes that each record takes in a segment.
-    pub fn strides(&self) -> impl Iterator<Item = u64> + Clone + '_ {
-        self.places.iter().map(|&(start, end)| RecordHead::stride((end - start) as u64))
-    }
-}
 
 /// What all records of one append have in common.
 #[derive(Clone, Copy)]
@@ -142,7 +55,7 @@ pub(crate) struct Written {
 /// Where the bytes of a record are.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// In [`Lane::volatile`], from here on.
+    /// In [`Pending::volatile`], from here on.
     Volatile(usize),
     /// In the log itself, at this offset in the pool.
     Log(u64),
@@ -157,16 +70,40 @@ pub(crate) enum Source<'a> {
     Log(u64, usize),
 }
 
+/// Records that are not home yet, by number.
+#[derive(Default)]
+pub(crate) struct Pending {
+    written: Vec<Written>,
+    /// The bytes of short ones once more: what was streamed is in no cache.
+    volatile: Vec<u8>,
+}
+
+impl Pending {
+    /// Numbers and bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Source<'_>)> {
+        self.written.iter().map(|w| {
+            let source = match w.place {
+                Place::Volatile(start) => Source::Bytes(&self.volatile[start..start + w.bytes]),
+                Place::Log(offset) => Source::Log(offset, w.bytes),
+            };
+            (w.sequence, source)
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+}
+
 /// Segments that one thread (or one transaction in place) writes.
 #[derive(Default)]
 pub(crate) struct Lane {
     pub segments: Vec<Segment>,
     current: usize,
     cursor: u64,
-    /// Records that are not home yet.
-    written: Vec<Written>,
-    /// The bytes of short ones once more: what was streamed is in no cache.
-    volatile: Vec<u8>,
+    pending: Pending,
+    /// Memory of what the last truncation took.
+    spare: Pending,
     /// Number of the first record of the transaction in place that is open here, 0 for none.
     pub open: u64,
     /// A transaction in place has the lane.
@@ -207,25 +144,25 @@ impl Lane {
         }
     }
 
-    /// Records up to `applied` are dead.
-    pub fn truncated(&mut self, applied: u64) {
-        self.written.clear();
-        self.volatile.clear();
-        self.volatile.shrink_to(KEPT_BYTES);
+    /// What is not home yet.
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// Hands what is not home yet to a truncation.
+    pub fn take(&mut self) -> Pending {
+        std::mem::replace(&mut self.pending, std::mem::take(&mut self.spare))
+    }
+
+    /// A truncation is done with what it took, and records up to `applied` are dead.
+    pub fn settle(&mut self, mut taken: Pending, applied: u64) {
+        taken.written.clear();
+        taken.volatile.clear();
+        taken.volatile.shrink_to(KEPT_BYTES);
+        self.spare = taken;
         if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {
             self.cursor = SEGMENT_HEAD;
         }
-    }
-
-    /// Records of new bytes that are not home yet.
-    pub fn written(&self) -> impl Iterator<Item = (u64, Source<'_>)> {
-        self.written.iter().map(|w| {
-            let source = match w.place {
-                Place::Volatile(start) => Source::Bytes(&self.volatile[start..start + w.bytes]),
-                Place::Log(offset) => Source::Log(offset, w.bytes),
-            };
-            (w.sequence, source)
-        })
     }
 
     /// Takes away the segments behind the first `keep` that hold nothing that counts.
@@ -239,14 +176,22 @@ impl Lane {
         }
     }
 
-    /// Writes records that fit. They count when a drain follows.
+    /// Writes records that fit. They count when a drain follows. Long ones that are `homed` need no more.
     #[cfg_attr(test, track_caller)]
-    pub fn append(&mut self, backing: &Backing, records: &mut Records, stamp: Stamp, applied: u64) {
-        let count = records.places.len();
+    pub fn append(
+        &mut self,
+        medium: (&Backing, &View),
+        records: &mut Records,
+        stamp: Stamp,
+        applied: u64,
+        homed: bool,
+    ) {
+        let (backing, view) = medium;
+        let count = records.iter().count();
         let mut next = 0;
         for index in 0..count {
-            let (start, end) = records.places[index];
-            let stride = RecordHead::stride((end - start) as u64);
+            let (bytes, stride) =
+                records.iter().nth(index).map(|r| (r.bytes(), r.stride())).expect("it is one of them");
             if self.cursor + stride > self.segments[self.current].bytes {
                 self.current = self.next_free(next, applied, stride).expect("the caller asked whether the records fit");
                 next = self.current + 1;
@@ -257,7 +202,7 @@ impl Lane {
             let sequence = stamp.sequence + index as u64;
             let head = RecordHead {
                 crc: 0,
-                bytes: (end - start) as u32,
+                bytes: bytes as u32,
                 nonce: segment.nonce,
                 sequence,
                 first: stamp.first,
@@ -265,18 +210,20 @@ impl Lane {
                 kind: if last || stamp.kind == Kind::Undo { stamp.kind } else { Kind::Part } as u32,
                 parts: if last && stamp.kind == Kind::Commit { count as u32 - 1 } else { 0 },
             };
-            let whole = &mut records.bytes[start..start + stride as usize];
-            head.seal(whole);
-            let offset = segment.offset + self.cursor;
-            backing.stream(offset, whole);
+            let at = segment.offset + self.cursor;
             segment.last = sequence;
             self.cursor += stride;
-            if stamp.kind != Kind::Undo {
-                let short = whole.len() < LONG_RECORD;
-                let place = if short { Place::Volatile(self.volatile.len()) } else { Place::Log(offset) };
-                self.written.push(Written { sequence, place, bytes: whole.len() });
-                self.volatile.extend_from_slice(if short { whole } else { &[] });
-            }
+            let here = records.write(index, head, backing, view, at);
+            let place = match here {
+                _ if stamp.kind == Kind::Undo => continue,
+                None if homed => continue,
+                Some(whole) if whole.len() < LONG_RECORD => {
+                    self.pending.volatile.extend_from_slice(whole);
+                    Place::Volatile(self.pending.volatile.len() - whole.len())
+                }
+                _ => Place::Log(at),
+            };
+            self.pending.written.push(Written { sequence, place, bytes: stride as usize });
         }
     }
 }

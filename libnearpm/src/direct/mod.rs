@@ -14,10 +14,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pool.rs` | an open pool: create, open, close, what is stored outside of transactions |
-//! | `append.rs` | its log: appending, truncating, making room |
+//! | `pool.rs` | an open pool: create, open, close |
+//! | `outside.rs` | what becomes durable outside of transactions |
+//! | `append.rs` | appending to its log |
+//! | `truncate.rs` | truncating the log, and the segments that it consists of |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
-//! | `log.rs` | records, lanes and segments |
+//! | `records.rs` | the records of one append |
+//! | `log.rs` | lanes and segments, and where records lie in them |
 //! | `home.rs` | writing what records hold to where it belongs |
 //! | `heap.rs` | which bytes are objects, for several threads |
 //! | `shard.rs` | what each thread has for itself |
@@ -28,12 +31,15 @@ mod heap;
 mod home;
 mod log;
 mod options;
+mod outside;
 mod pool;
+mod records;
 pub(crate) mod recover;
 mod shard;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod truncate;
 
 pub use options::{DirectOptions, Mode};
 pub use pool::DirectPool;

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
-use nearpm_interface::record::{Kind, POOL_APPLIED};
+use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
-use super::append::kept_chunks;
 use super::heap::Heap;
 use super::log::Lane;
 use super::shard::{SHARDS, Shard, slot};
+use super::truncate::kept_chunks;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
@@ -22,11 +22,9 @@ use crate::recovery::{Recovery, recover as recover_pool};
 use crate::statistics::Statistics;
 
 /// Lane of commits from a working copy.
-const COMMIT_LANE: usize = 0;
+pub(super) const COMMIT_LANE: usize = 0;
 /// Bytes of private pages that get their memory at once.
 const POPULATE_BYTES: u64 = 256 * 1024;
-/// Longer ranges that are made durable outside of transactions are written home, behind no log.
-const LONG_PERSIST: u64 = 64 * 1024;
 
 const IN_MEMORY: &str = "in memory";
 
@@ -50,6 +48,8 @@ pub struct DirectPool {
     /// End of the pages that were given memory.
     populated: AtomicU64,
     pub(super) poisoned: AtomicBool,
+    /// Locked by whoever truncates the log, before any shard.
+    pub(super) truncating: Mutex<()>,
     closed: bool,
 }
 
@@ -190,6 +190,7 @@ impl DirectPool {
             unacknowledged: AtomicU64::new(0),
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
+            truncating: Mutex::default(),
             closed: false,
         })
     }
@@ -364,96 +365,6 @@ impl DirectPool {
         error
     }
 
-    /// In place: what the program stored becomes durable.
-    #[cfg_attr(test, track_caller)]
-    pub(crate) fn write_back_and_drain(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), Error> {
-        let backing = self.medium.backing();
-        let mut lines = 0;
-        for range in ranges {
-            backing.write_back(range.start, range.end - range.start);
-            lines += (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64);
-        }
-        backing.drain().map_err(|error| self.poison(error))?;
-        let mut shard = self.shards[slot()].lock();
-        shard.tally.lines_written_back += lines;
-        shard.tally.fences += 1;
-        Ok(())
-    }
-
-    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
-    #[cfg_attr(test, track_caller)]
-    pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
-        let bytes = range.end - range.start;
-        if self.options.mode == Mode::InPlace {
-            self.medium.backing().write_back(range.start, bytes);
-            return Ok(());
-        }
-        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
-        self.wait_durable()?;
-        if self.heap.may_be_logged(range) {
-            // Records of what was here before would be written over it.
-            self.truncate(&mut self.lock_all())?;
-        }
-        self.copy_home(range);
-        Ok(())
-    }
-
-    #[cfg_attr(test, track_caller)]
-    fn copy_home(&self, range: &Range<u64>) {
-        const PIECE: u64 = 1 << 16;
-        let mut piece = Vec::new();
-        let mut at = range.start;
-        while at < range.end {
-            piece.clear();
-            let length = PIECE.min(range.end - at);
-            self.view.append(at, length as usize, &mut piece);
-            self.medium.backing().store(at, &piece);
-            self.medium.backing().write_back(at, length);
-            at += length;
-        }
-    }
-
-    /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
-    /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
-    pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
-        for range in ranges {
-            self.check(range)?;
-        }
-        if self.options.mode == Mode::InPlace {
-            return self.write_back_and_drain(ranges.iter().cloned());
-        }
-        let slot = slot();
-        let mut records = std::mem::take(&mut self.shards[slot].lock().records);
-        records.begin(self.record_limit());
-        for range in ranges.iter().filter(|r| r.end - r.start <= LONG_PERSIST) {
-            records.store_from(&self.view, range.start, range.end - range.start);
-        }
-        let mut done = Ok(());
-        if !records.is_empty() {
-            records.finish();
-            let logged = ranges.iter().cloned();
-            done = self.append(slot, COMMIT_LANE, &mut records, 0, Kind::Commit, logged, true).map(drop);
-        }
-        self.shards[slot].lock().records = records;
-        done?;
-        for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
-            self.write_home(range)?;
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until what asynchronous commits have done is durable.
-    pub fn wait_durable(&self) -> Result<(), Error> {
-        let seen = self.unacknowledged.load(Ordering::Acquire);
-        if seen != 0 {
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
-            // Only if no later commit joined meanwhile.
-            let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     /// Closes the pool: what was stored and never made durable is written home as well.
     pub fn close(mut self) -> Result<(), Error> {
         self.shut()
@@ -463,12 +374,13 @@ impl DirectPool {
         if std::mem::replace(&mut self.closed, true) || self.poisoned.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let turn = self.truncation();
         let mut shards = self.lock_all();
         if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
             // A transaction was left open: the next open takes it back.
             return Ok(());
         }
-        self.truncate(&mut shards)?;
+        self.truncate(&turn, &mut shards)?;
         if self.options.mode == Mode::WorkingCopy {
             self.write_differences_home()?;
         }
@@ -478,23 +390,6 @@ impl DirectPool {
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);
-        self.medium.drain()
-    }
-
-    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.
-    fn write_differences_home(&self) -> Result<(), Error> {
-        let (mut ours, mut home) = (vec![0; PAGE_BYTES as usize], vec![0; PAGE_BYTES as usize]);
-        for range in self.heap.ranges_in_use() {
-            let mut at = range.start;
-            while at < range.end {
-                self.view.load(at, &mut ours);
-                self.medium.load(at, &mut home);
-                if ours != home {
-                    self.medium.put(at, &ours);
-                }
-                at += PAGE_BYTES;
-            }
-        }
         self.medium.drain()
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::heap::Arena;
-use super::log::{Lane, Records};
+use super::log::Lane;
+use super::records::Records;
 use super::transaction::Transaction;
 use crate::Statistics;
 

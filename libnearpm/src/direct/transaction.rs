@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use nearpm_interface::media::HEAP_ROOT;
 
+use super::append::Writer;
 use super::heap::Change;
-use super::log::Records;
+use super::records::{LONG_RANGE, Records};
 use super::{DirectPool, Mode, Reservation};
 use crate::error::Error;
 use crate::interval::IntervalSet;
@@ -41,6 +42,8 @@ struct State {
     saved: Vec<u8>,
     /// What they are: offset in the pool, bytes. One after the other in `saved`.
     saved_ranges: Vec<(u64, usize)>,
+    /// Undo records of long ranges, which hold the old bytes: offset in the pool, bytes.
+    saved_records: Vec<(u64, u64)>,
     allocated: Vec<u64>,
     /// Ranges of allocated objects that are written home at once.
     home: Vec<Range<u64>>,
@@ -52,6 +55,10 @@ struct State {
 }
 
 impl State {
+    fn writer(&self) -> Writer {
+        Writer { slot: self.slot, lane: self.lane, first: self.first }
+    }
+
     fn reset(&mut self) {
         self.first = 0;
         self.known.clear();
@@ -59,6 +66,7 @@ impl State {
         self.saved.clear();
         self.saved.shrink_to(KEPT_BYTES);
         self.saved_ranges.clear();
+        self.saved_records.clear();
         self.allocated.clear();
         self.home.clear();
         self.freed.clear();
@@ -77,6 +85,27 @@ impl State {
             }
             !logged
         });
+    }
+
+    /// Stores the old bytes again, but for those in `kept`.
+    fn restore(&self, pool: &DirectPool, kept: &IntervalSet) {
+        let mut parts = Vec::new();
+        let mut put_back = |offset: u64, data: &[u8]| {
+            parts.clear();
+            kept.gaps(&(offset..offset + data.len() as u64), &mut parts);
+            for part in &parts {
+                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
+                pool.view().store(part.start, &data[from..to]);
+            }
+        };
+        let mut start = 0;
+        for &(offset, bytes) in &self.saved_ranges {
+            put_back(offset, &self.saved[start..start + bytes]);
+            start += bytes;
+        }
+        for &(at, bytes) in &self.saved_records {
+            pool.stored_by(at, bytes).iter().for_each(|(offset, data)| put_back(*offset, data));
+        }
     }
 
     /// Nothing was asked of the transaction.
@@ -146,12 +175,17 @@ impl Transaction {
                 state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
             }
             state.records.finish();
-            let sequence = pool.append_undo(state.slot, state.lane, &mut state.records, state.first)?;
+            let sequence = pool.append_undo(state.writer(), &mut state.records)?;
             if state.first == 0 {
                 state.first = sequence;
             }
+            let long = state.records.iter().filter(|record| record.long().is_some());
+            state.saved_records.extend(long.map(|record| (record.at, record.bytes())));
         }
         for gap in gaps {
+            if pool.mode() == Mode::InPlace && gap.end - gap.start >= LONG_RANGE {
+                continue;
+            }
             let bytes = (gap.end - gap.start) as usize;
             pool.view().append(gap.start, bytes, &mut state.saved);
             state.saved_ranges.push((gap.start, bytes));
@@ -268,8 +302,9 @@ impl Transaction {
             return Ok(());
         }
         records.finish();
-        let logged = state.known.iter();
-        pool.append_commit(state.slot, state.lane, records, state.first, logged)
+        let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
+        let homed = pool.make_homeable(state.known.iter())?;
+        pool.append_commit(writer, records, state.known.iter(), homed)
     }
 
     /// The commit is in the log: the index follows.
@@ -296,26 +331,15 @@ impl Transaction {
         let mut kept = IntervalSet::default();
         keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
-        let mut end = state.saved.len();
-        for &(offset, bytes) in state.saved_ranges.iter().rev() {
-            let start = end - bytes;
-            state.gaps.clear();
-            kept.gaps(&(offset..offset + bytes as u64), &mut state.gaps);
-            for part in &state.gaps {
-                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
-                pool.view().store(part.start, &state.saved[start + from..start + to]);
-            }
-            end = start;
-        }
+        state.restore(pool, &kept);
         let mut done = Ok(());
         if state.first != 0 {
             // The log must not take the ranges back once more, over what later transactions make of them.
             state.records.begin(pool.record_limit());
             state.records.finish();
-            done = pool.write_back_and_drain(state.known.iter()).and_then(|()| {
-                let none = std::iter::empty();
-                pool.append_commit(state.slot, state.lane, &mut state.records, state.first, none)
-            });
+            done = pool
+                .write_back_and_drain(state.known.iter())
+                .and_then(|()| pool.append_commit(state.writer(), &mut state.records, std::iter::empty(), false));
         }
         for &object in state.allocated.iter().chain(&state.cancelled) {
             pool.heap_index().release(object);

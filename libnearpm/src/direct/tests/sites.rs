@@ -11,7 +11,7 @@ const REASON_LINES: usize = 4;
 fn is_explained(&(_, file, line): &Site) -> bool {
     let source = match file.rsplit('/').next() {
         Some("pool.rs") => include_str!("../pool.rs"),
-        Some("append.rs") => include_str!("../append.rs"),
+        Some("truncate.rs") => include_str!("../truncate.rs"),
         Some("recover.rs") => include_str!("../recover.rs"),
         _ => return false,
     };

@@ -1,0 +1,139 @@
+//! What becomes durable outside of transactions, and what goes home without the log.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::PAGE_BYTES;
+
+use super::append::Writer;
+use super::pool::COMMIT_LANE;
+use super::shard::slot;
+use super::{DirectPool, Mode};
+use crate::error::Error;
+
+/// Longer ranges that are made durable outside of transactions are written home, behind no log.
+const LONG_PERSIST: u64 = 64 * 1024;
+
+/// Bytes that are on their way home at once: they stay in the nearest cache.
+const PIECE: u64 = 16 << 10;
+
+impl DirectPool {
+    /// In place: what the program stored becomes durable.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn write_back_and_drain(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), Error> {
+        let backing = self.medium.backing();
+        let mut lines = 0;
+        for range in ranges {
+            backing.write_back(range.start, range.end - range.start);
+            lines += (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64);
+        }
+        backing.drain().map_err(|error| self.poison(error))?;
+        let mut shard = self.shards[slot()].lock();
+        shard.tally.lines_written_back += lines;
+        shard.tally.fences += 1;
+        Ok(())
+    }
+
+    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
+        let bytes = range.end - range.start;
+        if self.options.mode == Mode::InPlace {
+            self.medium.backing().write_back(range.start, bytes);
+            return Ok(());
+        }
+        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
+        self.wait_durable()?;
+        if self.heap.may_be_logged(range) {
+            // Records of what was here before would be written over it.
+            self.truncate_beside(&self.truncation())?;
+        }
+        self.copy_home(range);
+        Ok(())
+    }
+
+    /// Copies bytes of the view home, whole lines around the cache. They are durable with the next drain of this thread.
+    #[cfg_attr(test, track_caller)]
+    pub(super) fn copy_home(&self, range: &Range<u64>) {
+        let backing = self.medium.backing();
+        let mut piece = Vec::with_capacity(PIECE.min(range.end - range.start) as usize);
+        let mut at = range.start;
+        while at < range.end {
+            // Up to the next line, then lines, then what is left of one.
+            let lines = (range.end - at) / LINE_U64 * LINE_U64;
+            let length = match at % LINE_U64 {
+                0 if lines > 0 => PIECE.min(lines),
+                0 => range.end - at,
+                beside => (LINE_U64 - beside).min(range.end - at),
+            };
+            piece.clear();
+            self.view().append(at, length as usize, &mut piece);
+            if length.is_multiple_of(LINE_U64) && at.is_multiple_of(LINE_U64) {
+                backing.stream(at, &piece);
+            } else {
+                backing.store(at, &piece);
+                backing.write_back(at, length);
+            }
+            at += length;
+        }
+    }
+
+    /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
+    /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
+    pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        for range in ranges {
+            self.check(range)?;
+        }
+        if self.options.mode == Mode::InPlace {
+            return self.write_back_and_drain(ranges.iter().cloned());
+        }
+        let slot = slot();
+        let mut records = std::mem::take(&mut self.shards[slot].lock().records);
+        records.begin(self.record_limit());
+        for range in ranges.iter().filter(|r| r.end - r.start <= LONG_PERSIST) {
+            records.store_from(self.view(), range.start, range.end - range.start);
+        }
+        let mut done = Ok(());
+        if !records.is_empty() {
+            records.finish();
+            let logged = ranges.iter().cloned();
+            done = self.append_persist(Writer { slot, lane: COMMIT_LANE, first: 0 }, &mut records, logged);
+        }
+        self.shards[slot].lock().records = records;
+        done?;
+        for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
+            self.write_home(range)?;
+            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until what asynchronous commits have done is durable.
+    pub fn wait_durable(&self) -> Result<(), Error> {
+        let seen = self.unacknowledged.load(Ordering::Acquire);
+        if seen != 0 {
+            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            // Only if no later commit joined meanwhile.
+            let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.
+    pub(super) fn write_differences_home(&self) -> Result<(), Error> {
+        let (mut ours, mut home) = (vec![0; PAGE_BYTES as usize], vec![0; PAGE_BYTES as usize]);
+        for range in self.heap.ranges_in_use() {
+            let mut at = range.start;
+            while at < range.end {
+                self.view().load(at, &mut ours);
+                self.medium.load(at, &mut home);
+                if ours != home {
+                    self.medium.put(at, &ours);
+                }
+                at += PAGE_BYTES;
+            }
+        }
+        self.medium.drain()
+    }
+}

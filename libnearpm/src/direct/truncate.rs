@@ -1,0 +1,214 @@
+//! Truncating the log of an open pool, and the segments that it consists of.
+//!
+//! A truncation makes a *cut*: with all shards locked it takes every record that is not home yet. It writes them home while other threads
+//! go on appending, declares them dead, and lets the lanes use their segments again. One runs at a time.
+
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
+use nearpm_interface::record::{POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::seal;
+
+use super::DirectPool;
+use super::home::Home;
+use super::log::{Lane, Pending, Segment, Source};
+use super::records::{Record, Records};
+use super::shard::{Shard, ShardState};
+use crate::error::Error;
+use crate::pool::format;
+
+/// Segments that a lane keeps when it needs no more: it goes on in one while the other is truncated.
+const KEPT_SEGMENTS: usize = 2;
+
+/// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
+fn segment_bytes(pool_bytes: u64) -> u64 {
+    (pool_bytes / 128).clamp(CHUNK_BYTES, 32 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
+}
+
+/// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
+pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
+    (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
+}
+
+/// The right to truncate.
+pub(super) type Turn<'p> = MutexGuard<'p, ()>;
+
+/// What a truncation has taken.
+struct Cut {
+    /// Records up to this number are dead afterwards.
+    dead: u64,
+    /// Newest record that nobody has waited for, 0 for none.
+    unacknowledged: u64,
+    /// By shard and lane.
+    lanes: Vec<(usize, usize, Pending)>,
+}
+
+impl DirectPool {
+    /// Most bytes of a record.
+    pub(super) fn record_limit(&self) -> u64 {
+        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64
+    }
+
+    pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
+        self.shards.iter().map(Shard::lock).collect()
+    }
+
+    /// Waits for the right to truncate. It comes before the locks of shards.
+    pub(super) fn truncation(&self) -> Turn<'_> {
+        self.truncating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a lane has room for records.
+    pub(super) fn fits(&self, lane: &Lane, records: &Records) -> bool {
+        lane.fits(records.iter().map(Record::stride), self.applied.load(Ordering::Relaxed))
+    }
+
+    /// Truncates the log, and adds segments to a lane until the records fit.
+    pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records) -> Result<(), Error> {
+        let turn = self.truncation();
+        let fits = || self.fits(&self.shards[slot].lock().lanes[lane], records);
+        // Another thread's truncation may have made room meanwhile.
+        if fits() {
+            return Ok(());
+        }
+        if self.shards[slot].lock().lanes[lane].segments.len() >= KEPT_SEGMENTS {
+            self.truncate_beside(&turn)?;
+            if fits() {
+                return Ok(());
+            }
+        }
+        let mut shards = self.lock_all();
+        self.truncate(&turn, &mut shards)?;
+        let lane = &mut shards[slot].lanes[lane];
+        while !self.fits(lane, records) {
+            let longest = records.iter().map(Record::stride).max().unwrap_or(0);
+            lane.add(self.make_segment(longest, 0)?);
+        }
+        while lane.segments.len() < KEPT_SEGMENTS {
+            match self.make_segment(0, kept_chunks(&self.head)) {
+                Ok(segment) => lane.add(segment),
+                // The pool is nearly full: one must do.
+                Err(Error::Full { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Truncates the log while other threads go on.
+    pub(super) fn truncate_beside(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+        let cut = self.cut(&mut self.lock_all());
+        if let Some(cut) = cut {
+            self.carry_home(&cut)?;
+            self.settle(&mut self.lock_all(), cut);
+        }
+        Ok(())
+    }
+
+    /// Truncates the log while no other thread appends, and gives segments back that lanes need no more.
+    pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+        if let Some(cut) = self.cut(shards) {
+            self.carry_home(&cut)?;
+            self.settle(shards, cut);
+        }
+        let applied = self.applied.load(Ordering::Relaxed);
+        for lane in shards.iter_mut().flat_map(|shard| &mut shard.lanes) {
+            lane.shrink(KEPT_SEGMENTS, applied, |segment| self.drop_segment(&segment));
+        }
+        Ok(())
+    }
+
+    /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
+    fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
+        let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
+        let newest = self.sequence.load(Ordering::Relaxed) - 1;
+        let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
+        let dead = oldest_open.map_or(newest, |open| open - 1);
+        if dead == self.applied.load(Ordering::Relaxed) && lanes().all(|lane| lane.pending().is_empty()) {
+            return None;
+        }
+        let mut taken = Vec::new();
+        for (slot, shard) in shards.iter_mut().enumerate() {
+            taken.extend(shard.lanes.iter_mut().enumerate().map(|(lane, of)| (slot, lane, of.take())));
+        }
+        self.heap.cut();
+        Some(Cut { dead, unacknowledged: self.unacknowledged.load(Ordering::Acquire), lanes: taken })
+    }
+
+    /// Writes what was taken home, and declares it dead.
+    fn carry_home(&self, cut: &Cut) -> Result<(), Error> {
+        if cut.unacknowledged != 0 {
+            // What commits did not wait for must be durable before its effects are.
+            self.medium.drain().map_err(|error| self.poison(error))?;
+        }
+        let mut records: Vec<_> = cut.lanes.iter().flat_map(|(_, _, pending)| pending.iter()).collect();
+        records.sort_unstable_by_key(|&(sequence, _)| sequence);
+        let mut home = Home::new(&self.medium);
+        let mut long = Vec::new();
+        for (_, record) in records {
+            match record {
+                Source::Bytes(record) => home.apply_record(record),
+                Source::Log(offset, bytes) => {
+                    long.resize(bytes, 0);
+                    self.medium.load(offset, &mut long);
+                    home.apply_record(&long);
+                }
+            }
+        }
+        home.finish();
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.medium.put_word(POOL_APPLIED, seal::seal_word(cut.dead));
+        // Unseen: a cut would have to fall between two writes, while another lane holds an older record of the same bytes.
+        self.medium.drain().map_err(|error| self.poison(error))
+    }
+
+    /// Lanes may use again what is dead.
+    fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
+        self.applied.store(cut.dead, Ordering::Relaxed);
+        // Only if no later commit joined meanwhile.
+        let seen = cut.unacknowledged;
+        let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
+        self.heap.settled();
+        for (slot, lane, pending) in cut.lanes {
+            shards[slot].lanes[lane].settle(pending, cut.dead);
+        }
+    }
+
+    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space, and leaves `kept` chunks free. Only right
+    /// after a truncation with all shards locked: no record may name its chunks' words.
+    fn make_segment(&self, longest: u64, kept: u64) -> Result<Segment, Error> {
+        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES) as u32;
+        let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
+        let take = |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, kept).map(|chunk| (chunk, chunks));
+        let taken = (0..=usual.ilog2()).map(|halvings| usual >> halvings).filter(|&n| n >= least).find_map(take);
+        let full = || Error::Full { requested: longest, free: self.heap.free_bytes() };
+        let (chunk, chunks) = taken.ok_or_else(full)?;
+        let word = ChunkWord::Log { chunks };
+        let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
+        let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
+        let head = SegmentHead {
+            magic: SEGMENT_MAGIC,
+            version: RECORD_VERSION,
+            pool: self.head.pool,
+            nonce,
+            bytes,
+            ..SegmentHead::default()
+        };
+        let mut line = head.to_bytes();
+        seal::seal(&[], &mut line);
+        self.medium.put(offset, &line);
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.medium.put_word(place, word.encode());
+        // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
+    }
+
+    /// Gives a segment back in which nothing counts. Only right after a truncation with all shards locked.
+    pub(super) fn drop_segment(&self, segment: &Segment) {
+        let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
+        self.medium.put_word(place, ChunkWord::Free.encode());
+        self.heap.release(segment.offset);
+    }
+}

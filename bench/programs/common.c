@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,9 +119,15 @@ uint64_t bench_processor_nanoseconds(void)
     return between(&begun.processor, &ended.processor);
 }
 
+/* Threads wait for the start without sleeping: to wake a sleeper takes as long as thousands of operations. */
+struct start {
+    atomic_uint waiting;
+    atomic_bool go;
+};
+
 struct thread {
     pthread_t handle;
-    pthread_barrier_t *start;
+    struct start *start;
     void (*work)(void *);
     void *context;
 };
@@ -126,7 +135,9 @@ struct thread {
 static void *thread_main(void *argument)
 {
     struct thread *thread = argument;
-    pthread_barrier_wait(thread->start);
+    atomic_fetch_add(&thread->start->waiting, 1);
+    while (!atomic_load_explicit(&thread->start->go, memory_order_acquire))
+        ;
     thread->work(thread->context);
     return NULL;
 }
@@ -139,22 +150,22 @@ void bench_run(const struct options *options, void (*work)(void *), void **conte
         bench_end(options);
         return;
     }
-    pthread_barrier_t start;
+    struct start start = {0};
     struct thread *threads = calloc(options->threads, sizeof *threads);
-    if (threads == NULL || pthread_barrier_init(&start, NULL, options->threads + 1) != 0)
+    if (threads == NULL)
         fail("no memory for threads");
     for (unsigned i = 0; i < options->threads; i++) {
         threads[i] = (struct thread){.start = &start, .work = work, .context = contexts[i]};
         if (pthread_create(&threads[i].handle, NULL, thread_main, &threads[i]) != 0)
             fail("a thread does not start");
     }
-    /* The clock starts before the last one arrives: none can be ahead of it. */
+    while (atomic_load(&start.waiting) < options->threads)
+        sched_yield();
     bench_begin(options);
-    pthread_barrier_wait(&start);
+    atomic_store_explicit(&start.go, true, memory_order_release);
     for (unsigned i = 0; i < options->threads; i++)
         pthread_join(threads[i].handle, NULL);
     bench_end(options);
-    pthread_barrier_destroy(&start);
     free(threads);
 }
 

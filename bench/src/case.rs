@@ -166,16 +166,18 @@ impl Selection {
         Selection::all().into_iter().find(|selection| selection.name() == name)
     }
 
-    /// Its cases. Maps are run with each number of operations, all else with the least.
+    /// Its cases. Maps are run with each number of operations, additions with the least. Allocations are short, and threads take a while
+    /// until they all run: these are done most often.
     fn cases(self, ops: &[u64]) -> Vec<Case> {
         let least = ops.iter().copied().min().unwrap_or_default();
+        let most = ops.iter().copied().max().unwrap_or_default();
         match self {
             Selection::Map(map) => maps_with(MAPS[map], ops),
             Selection::Adds => ADDS.iter().map(|&(adds, bytes)| Case::adds(adds, bytes, least)).collect(),
-            Selection::Alloc => allocs(&ALLOC_BYTES, least),
+            Selection::Alloc => allocs(&ALLOC_BYTES, most),
             Selection::Threads => {
-                let maps = MAPS.iter().map(|map| Case::map(map, least.min(most_ops(map))));
-                let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], least)).collect();
+                let maps = MAPS.iter().map(|map| Case::map(map, most.min(most_ops(map))));
+                let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], most)).collect();
                 alone.into_iter().flat_map(|case| [case.clone(), case.on_threads(2)]).collect()
             }
         }

@@ -85,7 +85,14 @@ pub fn command(command: &BenchCommand) -> Result<()> {
         Some(path) => Some(File::create(path).with_context(|| format!("{} cannot be written", path.display()))?),
     };
     let bar = ProgressBar::new_spinner();
-    let measured = pmdk::run(&options, &|what| bar.set_message(what.to_string()));
+    let progress = |what: &str| {
+        // A spinner is for terminals; in a log each step is a line.
+        if bar.is_hidden() {
+            eprintln!("    {what}");
+        }
+        bar.set_message(what.to_string());
+    };
+    let measured = pmdk::run(&options, &progress);
     bar.finish_and_clear();
     let measured = measured?;
     print(&measured);

@@ -90,7 +90,7 @@ impl DirectPool {
     ) -> Result<u64, Error> {
         let mut shard = self.fit(slot, lane, records)?;
         let count = records.iter().count() as u64;
-        let sequence = self.sequence.fetch_add(count, Ordering::Relaxed);
+        let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
         let first = if first == 0 { sequence } else { first };
         let depends = self.unacknowledged.load(Ordering::Acquire);
         let applied = self.applied.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use nearpm_interface::seal;
 
 use super::heap::Heap;
 use super::log::Lane;
-use super::shard::{SHARDS, Shard, slot};
+use super::shard::{Alone, SHARDS, Shard, slot};
 use super::truncate::kept_chunks;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
@@ -39,7 +39,7 @@ pub struct DirectPool {
     recovery: Recovery,
     pub(super) shards: Box<[Shard]>,
     /// Number of the next record.
-    pub(super) sequence: AtomicU64,
+    pub(super) sequence: Alone<AtomicU64>,
     /// Records up to this number are dead.
     pub(super) applied: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
@@ -185,7 +185,7 @@ impl DirectPool {
             options: options.clone(),
             recovery,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            sequence: AtomicU64::new(1),
+            sequence: Alone(AtomicU64::new(1)),
             applied: AtomicU64::new(0),
             unacknowledged: AtomicU64::new(0),
             root: AtomicU64::new(root),

@@ -13,6 +13,11 @@ use crate::Statistics;
 /// Shards of a pool. Threads beyond share them.
 pub(crate) const SHARDS: usize = 64;
 
+/// Alone on its cache lines: what threads change all the time slows nobody who reads its neighbours.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Alone<T>(pub T);
+
 /// Lanes, an arena and buffers. Alone on its cache lines.
 #[derive(Default)]
 #[repr(align(128))]

@@ -122,7 +122,7 @@ impl DirectPool {
     /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
     fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
-        let newest = self.sequence.load(Ordering::Relaxed) - 1;
+        let newest = self.sequence.0.load(Ordering::Relaxed) - 1;
         let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
         let dead = oldest_open.map_or(newest, |open| open - 1);
         if dead == self.applied.load(Ordering::Relaxed) && lanes().all(|lane| lane.pending().is_empty()) {

@@ -20,8 +20,10 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
         Ok("process-crash") => Survives::ProcessCrash,
         Ok("power-cut") => Survives::PowerCut,
         Ok("as-persistent-memory") => Survives::AsPersistentMemory,
+        Ok("as-persistent-caches") => Survives::AsPersistentCaches,
         Ok(other) => {
-            return Err(refuse("NEARPM_SURVIVES", other, "process-crash, power-cut or as-persistent-memory"));
+            let values = "process-crash, power-cut, as-persistent-memory or as-persistent-caches";
+            return Err(refuse("NEARPM_SURVIVES", other, values));
         }
     };
     let power_cut = match var("NEARPM_POWER_CUT").as_deref() {
@@ -31,12 +33,13 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
     Ok(DirectOptions { mode, survives, prefault, power_cut, ..DirectOptions::default() })
 }
 
-/// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory.
+/// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.
 fn survives_by_pmdk() -> Survives {
-    if var("PMEM_IS_PMEM_FORCE").is_ok_and(|value| value == "1") {
-        Survives::AsPersistentMemory
-    } else {
-        Survives::PowerCut
+    let is_set = |name| var(name).is_ok_and(|value| value == "1");
+    match (is_set("PMEM_IS_PMEM_FORCE"), is_set("PMEM_NO_FLUSH")) {
+        (true, true) => Survives::AsPersistentCaches,
+        (true, false) => Survives::AsPersistentMemory,
+        (false, _) => Survives::PowerCut,
     }
 }
 

@@ -17,7 +17,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 #[cfg(target_os = "linux")]
 use super::dax;
 use super::view::View;
-use super::{Memory, cache, check_range};
+use super::{Memory, cache, check_range, persistence_domain};
 use crate::error::Error;
 
 /// What a pool on an ordinary file survives.
@@ -33,6 +33,9 @@ pub enum Survives {
     /// A power cut, if the caller is right that the file lies in persistent memory although the system does not
     /// say so: cache-line write-backs and fences, no `msync`. For emulated persistent memory and for measurements.
     AsPersistentMemory,
+    /// As [`Survives::AsPersistentMemory`], where the power supply saves the processors' caches as well (eADR): fences alone. On a
+    /// DAX file system that is found out without being told.
+    AsPersistentCaches,
 }
 
 /// How stores become durable.
@@ -40,6 +43,8 @@ pub enum Survives {
 enum Flush {
     /// They do not need to.
     Never,
+    /// A fence: the caches are persistent.
+    Order,
     /// Cache-line write-back and fence.
     Lines,
     /// `msync` of what was written back since the last fence.
@@ -77,14 +82,23 @@ impl MappedMemory {
         let context = |what: &str| format!("{what} {}", path.display());
         let bytes = file.metadata().map_err(|e| Error::system(context("read the size of"), e))?.len();
         let (map, flush) = match Self::map_dax(&file, bytes) {
-            Some(map) => (map, if survives == Survives::ProcessCrash { Flush::Never } else { Flush::Lines }),
+            Some(map) => {
+                let flush = match survives {
+                    Survives::ProcessCrash => Flush::Never,
+                    Survives::AsPersistentCaches => Flush::Order,
+                    _ if persistence_domain::includes_caches() => Flush::Order,
+                    Survives::PowerCut | Survives::AsPersistentMemory => Flush::Lines,
+                };
+                (map, flush)
+            }
             None => {
                 let map = MmapRaw::map_raw(&file).map_err(|e| Error::system(context("map"), e))?;
                 let flush = match survives {
                     Survives::ProcessCrash => Flush::Never,
                     Survives::PowerCut => Flush::Sync,
                     Survives::AsPersistentMemory if cache::SUPPORTED => Flush::Lines,
-                    Survives::AsPersistentMemory => Flush::Sync,
+                    Survives::AsPersistentCaches if cache::SUPPORTED => Flush::Order,
+                    Survives::AsPersistentMemory | Survives::AsPersistentCaches => Flush::Sync,
                 };
                 (Map::Ordinary(map), flush)
             }
@@ -180,7 +194,7 @@ impl Memory for MappedMemory {
             return;
         }
         match self.flush {
-            Flush::Never => {}
+            Flush::Never | Flush::Order => {}
             Flush::Lines => {
                 let first = offset / LINE_U64 * LINE_U64;
                 let mut line = first;
@@ -198,7 +212,7 @@ impl Memory for MappedMemory {
     }
 
     fn stream(&self, offset: u64, lines: &[u8]) {
-        if self.flush != Flush::Lines {
+        if !matches!(self.flush, Flush::Lines | Flush::Order) {
             self.store(offset, lines);
             return self.write_back(offset, lines.len() as u64);
         }
@@ -214,7 +228,7 @@ impl Memory for MappedMemory {
         match self.flush {
             // The compiler may not move stores of the program across either.
             Flush::Never => std::sync::atomic::fence(Ordering::Release),
-            Flush::Lines => cache::fence(),
+            Flush::Lines | Flush::Order => cache::fence(),
             Flush::Sync => {
                 let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
                 let (start, end) = *pending;
@@ -272,7 +286,8 @@ mod tests {
     #[test]
     fn what_was_stored_is_in_the_file_in_each_way_to_survive() {
         let folder = tempfile::tempdir().unwrap();
-        for survives in [Survives::ProcessCrash, Survives::PowerCut, Survives::AsPersistentMemory] {
+        use Survives::{AsPersistentCaches, AsPersistentMemory, PowerCut, ProcessCrash};
+        for survives in [ProcessCrash, PowerCut, AsPersistentMemory, AsPersistentCaches] {
             let path = folder.path().join(format!("{survives:?}"));
             let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
             file.set_len(8192).unwrap();

@@ -16,6 +16,7 @@ mod dax;
 mod durable_image;
 mod mapped;
 mod medium;
+mod persistence_domain;
 #[cfg(test)]
 pub(crate) mod planted;
 mod test;

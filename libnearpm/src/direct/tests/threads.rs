@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::store::{Model, Operations, STORE, contents, create, empty, options};
-use super::{DirectPool, Mode};
+use super::{DirectPool, Mode, thorough};
 use crate::memory::{Image, TestMemory};
 
 const THREADS: u64 = 4;
@@ -70,7 +70,7 @@ fn crash(mode: Mode, seed: u64) {
 
 #[test]
 fn threads_do_not_disturb_each_other() {
-    for seed in 0..3 {
+    for seed in 0..if thorough() { 60 } else { 3 } {
         crash(Mode::WorkingCopy, seed);
         crash(Mode::InPlace, seed);
     }

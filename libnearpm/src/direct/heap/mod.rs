@@ -7,90 +7,31 @@
 //! A thread takes objects from chunks of its own arena, without a lock that others want; whoever frees one clears its bit from outside.
 //! A chunk that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
 //! scarce: on the medium a run without objects is free space.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `chunk.rs` | what the index knows of a chunk |
+//! | `load.rs` | building it from a pool |
+//! | `marks.rs` | which chunks the log names |
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PoolHead};
+use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
+
+use chunk::{Chunk, place};
 
 use super::Reservation;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, capacity, class_of};
-use crate::memory::Backing;
+use crate::heap::{CLASSES, HeapLayout, capacity, class_of};
 use crate::spans::Spans;
 
+mod chunk;
+mod load;
+mod marks;
+
 const NONE: u32 = u32::MAX;
-
-/// Where a run is, as far as allocation goes.
-mod place {
-    /// In an arena, or no run.
-    pub const TAKEN: u8 = 0;
-    /// In the list of its class.
-    pub const LISTED: u8 = 1;
-    /// Nowhere, because it had no room when its arena left it.
-    pub const FULL: u8 = 2;
-}
-
-/// A bit for each object of a run.
-#[derive(Default)]
-struct Bits {
-    taken: [AtomicU64; BITMAP_WORDS],
-    allocated: [AtomicU64; BITMAP_WORDS],
-}
-
-/// A chunk, as the index knows it.
-#[derive(Default)]
-struct Chunk {
-    /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
-    word: AtomicU64,
-    /// The word is not in the log yet: the next commit that allocates here writes it.
-    unwritten: AtomicBool,
-    /// For a whole-chunk object: it is allocated.
-    allocated: AtomicBool,
-    place: AtomicU8,
-    /// Words of `taken` below have no free bit, or had none a moment ago.
-    hint: AtomicU8,
-    /// Taken objects.
-    used: AtomicU32,
-    /// Cut of the log after which a record last named bytes here.
-    logged: AtomicU32,
-    /// The same of records that a truncation has to write home.
-    pending: AtomicU32,
-    bits: OnceLock<Box<Bits>>,
-}
-
-impl Chunk {
-    fn word(&self) -> ChunkWord {
-        ChunkWord::decode(self.word.load(Ordering::Relaxed)).expect("the index holds sound words")
-    }
-
-    fn bits(&self) -> &Bits {
-        self.bits.get_or_init(Box::default)
-    }
-
-    /// Takes a free object, if there is one. Only the arena that has the chunk may.
-    fn take(&self, class: usize) -> Option<u32> {
-        let bits = self.bits();
-        let capacity = capacity(class);
-        for word in usize::from(self.hint.load(Ordering::Relaxed))..capacity.div_ceil(64) as usize {
-            let free = bits.taken[word].load(Ordering::Relaxed).trailing_ones();
-            let unit = word as u32 * 64 + free;
-            if free < 64 && unit < capacity {
-                bits.taken[word].fetch_or(1 << free, Ordering::SeqCst);
-                self.hint.store(word as u8, Ordering::Relaxed);
-                self.used.fetch_add(1, Ordering::Relaxed);
-                return Some(unit);
-            }
-        }
-        None
-    }
-
-    fn has_room(&self, class: usize) -> bool {
-        let capacity = capacity(class);
-        (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
-    }
-}
 
 /// The chunks that a thread allocates from: one of each class.
 pub(crate) struct Arena {
@@ -141,83 +82,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Heap {
-    /// Builds the index from a recovered pool, checking what it reads.
-    pub fn load(backing: &Backing, head: &PoolHead, kept: u64) -> Result<Heap, Error> {
-        let layout = HeapLayout::of(head);
-        let mut heap = Heap {
-            layout,
-            chunks: (0..layout.chunks).map(|_| Chunk::default()).collect(),
-            partial: Default::default(),
-            spans: Mutex::default(),
-            kept,
-            cuts: AtomicU32::new(1),
-            settled: AtomicU32::new(1),
-        };
-        let mut words = vec![0; layout.chunks as usize * 8];
-        backing.load(layout.words, &mut words);
-        let mut chunk = 0;
-        while u64::from(chunk) < layout.chunks {
-            let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
-            chunk += heap.load_chunk(backing, chunk, word)?;
-        }
-        Ok(heap)
-    }
-
-    /// Reads what begins at a chunk; gives its number of chunks.
-    fn load_chunk(&mut self, backing: &Backing, chunk: u32, word: u64) -> Result<u32, Error> {
-        let corrupt = |what| Error::Corrupt { what, offset: self.layout.word(chunk) };
-        let decoded = ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))?;
-        let entry = &self.chunks[chunk as usize];
-        entry.word.store(word, Ordering::Relaxed);
-        match decoded {
-            ChunkWord::Free => lock(&self.spans).add(chunk, 1),
-            ChunkWord::Run { object_bytes } => {
-                let class = CLASSES.iter().position(|&c| c == object_bytes);
-                let class = class.ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
-                let used = self.load_bits(backing, chunk, class)?;
-                match used {
-                    0 => lock(&self.spans).add(chunk, 1),
-                    _ if used < capacity(class) => {
-                        entry.place.store(place::LISTED, Ordering::Relaxed);
-                        lock(&self.partial[class]).push(chunk);
-                    }
-                    _ => entry.place.store(place::FULL, Ordering::Relaxed),
-                }
-            }
-            ChunkWord::Large { chunks } => {
-                if u64::from(chunk) + u64::from(chunks) > self.layout.chunks {
-                    return Err(corrupt("an object leaves the heap"));
-                }
-                entry.allocated.store(true, Ordering::Relaxed);
-                return Ok(chunks);
-            }
-            ChunkWord::Log { .. } => return Err(corrupt("a log segment is left after the recovery")),
-        }
-        Ok(1)
-    }
-
-    fn load_bits(&self, backing: &Backing, chunk: u32, class: usize) -> Result<u32, Error> {
-        let mut bytes = [0; BITMAP_BYTES as usize];
-        backing.load(self.layout.bitmap_word(chunk, 0), &mut bytes);
-        let words = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
-        let mut used = 0;
-        for (at, word) in words.enumerate() {
-            let units = capacity(class).saturating_sub(at as u32 * 64).min(64);
-            if units < 64 && word >> units != 0 {
-                let what = "the bitmap of a chunk contradicts its state";
-                return Err(Error::Corrupt { what, offset: self.layout.bitmap_word(chunk, at) });
-            }
-            if word != 0 {
-                let bits = self.chunks[chunk as usize].bits();
-                bits.taken[at].store(word, Ordering::Relaxed);
-                bits.allocated[at].store(word, Ordering::Relaxed);
-                used += word.count_ones();
-            }
-        }
-        self.chunks[chunk as usize].used.store(used, Ordering::Relaxed);
-        Ok(used)
-    }
-
     /// Offsets that objects may have.
     pub fn range(&self) -> Range<u64> {
         self.layout.range()
@@ -544,49 +408,5 @@ impl Heap {
             chunk += chunks;
         }
         ranges
-    }
-
-    /// A record names these bytes; a `pending` one is to be written home by a truncation.
-    #[inline]
-    pub fn log(&self, offset: u64, bytes: u64, pending: bool) {
-        if !self.range().contains(&offset) || bytes == 0 {
-            return;
-        }
-        let now = self.cuts.load(Ordering::Relaxed);
-        for chunk in self.chunks_of(&(offset..offset + bytes)) {
-            chunk.logged.store(now, Ordering::Relaxed);
-            if pending {
-                chunk.pending.store(now, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// The chunks in a range of the heap.
-    fn chunks_of(&self, range: &Range<u64>) -> &[Chunk] {
-        let first = (range.start - self.layout.first) / CHUNK_BYTES;
-        let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
-        &self.chunks[first as usize..=last as usize]
-    }
-
-    /// Whether a record that is not dead may name bytes of the chunks in a range of the heap.
-    pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
-        let settled = self.settled.load(Ordering::Acquire);
-        self.chunks_of(range).iter().any(|chunk| chunk.logged.load(Ordering::Relaxed) >= settled)
-    }
-
-    /// Whether a truncation may still write bytes home in the chunks of a range of the heap.
-    pub fn may_be_pending(&self, range: &Range<u64>) -> bool {
-        let settled = self.settled.load(Ordering::Acquire);
-        self.chunks_of(range).iter().any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
-    }
-
-    /// A truncation has taken all records. The shards are locked.
-    pub fn cut(&self) {
-        self.cuts.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Records from before the last cut are home, and dead.
-    pub fn settled(&self) {
-        self.settled.store(self.cuts.load(Ordering::Relaxed), Ordering::Release);
     }
 }

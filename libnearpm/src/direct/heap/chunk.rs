@@ -1,0 +1,78 @@
+//! What the index knows of a chunk.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use nearpm_interface::media::ChunkWord;
+
+use crate::heap::{BITMAP_WORDS, capacity};
+
+/// Where a run is, as far as allocation goes.
+pub(super) mod place {
+    /// In an arena, or no run.
+    pub const TAKEN: u8 = 0;
+    /// In the list of its class.
+    pub const LISTED: u8 = 1;
+    /// Nowhere, because it had no room when its arena left it.
+    pub const FULL: u8 = 2;
+}
+
+/// A bit for each object of a run.
+#[derive(Default)]
+pub(super) struct Bits {
+    pub taken: [AtomicU64; BITMAP_WORDS],
+    pub allocated: [AtomicU64; BITMAP_WORDS],
+}
+
+/// A chunk, as the index knows it.
+#[derive(Default)]
+pub(super) struct Chunk {
+    /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
+    pub word: AtomicU64,
+    /// The word is not in the log yet: the next commit that allocates here writes it.
+    pub unwritten: AtomicBool,
+    /// For a whole-chunk object: it is allocated.
+    pub allocated: AtomicBool,
+    pub place: AtomicU8,
+    /// Words of `taken` below have no free bit, or had none a moment ago.
+    pub hint: AtomicU8,
+    /// Taken objects.
+    pub used: AtomicU32,
+    /// Cut of the log after which a record last named bytes here.
+    pub logged: AtomicU32,
+    /// The same of records that a truncation has to write home.
+    pub pending: AtomicU32,
+    pub bits: OnceLock<Box<Bits>>,
+}
+
+impl Chunk {
+    pub fn word(&self) -> ChunkWord {
+        ChunkWord::decode(self.word.load(Ordering::Relaxed)).expect("the index holds sound words")
+    }
+
+    pub fn bits(&self) -> &Bits {
+        self.bits.get_or_init(Box::default)
+    }
+
+    /// Takes a free object, if there is one. Only the arena that has the chunk may.
+    pub fn take(&self, class: usize) -> Option<u32> {
+        let bits = self.bits();
+        let capacity = capacity(class);
+        for word in usize::from(self.hint.load(Ordering::Relaxed))..capacity.div_ceil(64) as usize {
+            let free = bits.taken[word].load(Ordering::Relaxed).trailing_ones();
+            let unit = word as u32 * 64 + free;
+            if free < 64 && unit < capacity {
+                bits.taken[word].fetch_or(1 << free, Ordering::SeqCst);
+                self.hint.store(word as u8, Ordering::Relaxed);
+                self.used.fetch_add(1, Ordering::Relaxed);
+                return Some(unit);
+            }
+        }
+        None
+    }
+
+    pub fn has_room(&self, class: usize) -> bool {
+        let capacity = capacity(class);
+        (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
+    }
+}

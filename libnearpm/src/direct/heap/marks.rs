@@ -1,0 +1,55 @@
+//! Which chunks the log names: bytes that go home without it must not be overwritten by what it still holds.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use nearpm_interface::media::CHUNK_BYTES;
+
+use super::Heap;
+use super::chunk::Chunk;
+
+impl Heap {
+    /// A record names these bytes; a `pending` one is to be written home by a truncation.
+    #[inline]
+    pub fn log(&self, offset: u64, bytes: u64, pending: bool) {
+        if !self.range().contains(&offset) || bytes == 0 {
+            return;
+        }
+        let now = self.cuts.load(Ordering::Relaxed);
+        for chunk in self.chunks_of(&(offset..offset + bytes)) {
+            chunk.logged.store(now, Ordering::Relaxed);
+            if pending {
+                chunk.pending.store(now, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The chunks in a range of the heap.
+    fn chunks_of(&self, range: &Range<u64>) -> &[Chunk] {
+        let first = (range.start - self.layout.first) / CHUNK_BYTES;
+        let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
+        &self.chunks[first as usize..=last as usize]
+    }
+
+    /// Whether a record that is not dead may name bytes of the chunks in a range of the heap.
+    pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
+        let settled = self.settled.load(Ordering::Acquire);
+        self.chunks_of(range).iter().any(|chunk| chunk.logged.load(Ordering::Relaxed) >= settled)
+    }
+
+    /// Whether a truncation may still write bytes home in the chunks of a range of the heap.
+    pub fn may_be_pending(&self, range: &Range<u64>) -> bool {
+        let settled = self.settled.load(Ordering::Acquire);
+        self.chunks_of(range).iter().any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
+    }
+
+    /// A truncation has taken all records. The shards are locked.
+    pub fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records from before the last cut are home, and dead.
+    pub fn settled(&self) {
+        self.settled.store(self.cuts.load(Ordering::Relaxed), Ordering::Release);
+    }
+}

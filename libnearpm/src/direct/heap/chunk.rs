@@ -24,8 +24,9 @@ pub(super) struct Bits {
     pub allocated: [AtomicU64; BITMAP_WORDS],
 }
 
-/// A chunk, as the index knows it.
+/// A chunk, as the index knows it. Alone on its cache line: neighbours are often those of other threads.
 #[derive(Default)]
+#[repr(align(64))]
 pub(super) struct Chunk {
     /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
     pub word: AtomicU64,

@@ -1,7 +1,7 @@
 //! Which chunks the log names: bytes that go home without it must not be overwritten by what it still holds.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nearpm_interface::media::CHUNK_BYTES;
 
@@ -16,10 +16,16 @@ impl Heap {
             return;
         }
         let now = self.cuts.load(Ordering::Relaxed);
+        // Most were marked by the last commit: a store would take the line from threads that read it.
+        let mark = |at: &AtomicU32| {
+            if at.load(Ordering::Relaxed) != now {
+                at.store(now, Ordering::Relaxed);
+            }
+        };
         for chunk in self.chunks_of(&(offset..offset + bytes)) {
-            chunk.logged.store(now, Ordering::Relaxed);
+            mark(&chunk.logged);
             if pending {
-                chunk.pending.store(now, Ordering::Relaxed);
+                mark(&chunk.pending);
             }
         }
     }

@@ -82,7 +82,7 @@ impl Code {
             | Error::Misaligned { .. }
             | Error::NotAllocated { .. }
             | Error::NotALog { .. } => Code::ERANGE,
-            Error::ZeroSize { .. } | Error::Nested | Error::Aborted(_) => Code::EINVAL,
+            Error::ZeroSize { .. } | Error::Nested | Error::RootType { .. } | Error::Aborted(_) => Code::EINVAL,
             Error::Full { .. } => Code::ENOSPC,
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => Code::ELOG,
             Error::Poisoned => Code::EPOISONED,

@@ -56,6 +56,17 @@ pub enum Error {
         /// The offset.
         offset: u64,
     },
+    /// The root of the pool is of another type than the program's, or of another layout.
+    #[error(
+        "the root of the pool is {found}, and the program has {wanted} or other types behind it: nothing was changed; open the pool with the program that made it, or \
+         copy what it holds into a new pool"
+    )]
+    RootType {
+        /// What the pool says of its root.
+        found: String,
+        /// What the program asked for.
+        wanted: String,
+    },
     /// No free space in the heap.
     #[error(
         "the pool is full: {requested} bytes do not fit ({free} bytes are free, in pieces); free objects or create a larger pool"
@@ -362,6 +373,7 @@ mod tests {
             Error::Misaligned { .. } => "give one that is",
             Error::ZeroSize { .. } => "ask for at least one",
             Error::NotAllocated { .. } => "free each object once",
+            Error::RootType { .. } => "copy what it holds",
             Error::Full { .. } => "free objects or create a larger pool",
             Error::TooLarge { .. } => "split it",
             Error::Nested => "pass it on",
@@ -383,6 +395,7 @@ mod tests {
             Error::Misaligned { offset: 1, alignment: 8 },
             Error::ZeroSize { what: "alloc" },
             Error::NotAllocated { offset: 1 },
+            Error::RootType { found: "\"A\" of 8 bytes".into(), wanted: "\"B\" of 8 bytes".into() },
             Error::Full { requested: 2, free: 1 },
             Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "PoolOptions::ring_bytes" },
             Error::Nested,

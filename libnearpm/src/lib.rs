@@ -31,9 +31,13 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+// The derive names this crate, also where it is used inside of it.
+extern crate self as nearpm;
+
 mod alloc;
 pub mod capi;
 pub mod cards;
+pub mod collections;
 pub mod direct;
 pub mod error;
 mod executor;
@@ -50,13 +54,24 @@ mod recovery;
 mod spans;
 mod statistics;
 mod transaction;
+pub mod typed;
 mod write_set;
 
 pub use error::{Error, Problem};
 pub use memory::Survives;
+pub use nearpm_derive::Persistent;
 pub use nearpm_driver::pci::Caching;
 pub use options::{Durability, Engine, Mechanism, PoolOptions};
 pub use pool::{CardPool, Location, Pool, list, remove};
 pub use recovery::Recovery;
 pub use statistics::Statistics;
 pub use transaction::Tx;
+pub use typed::{Load, PLock, Persistent, Ptr, Store};
+
+/// What programs with typed objects use.
+pub mod prelude {
+    pub use crate::collections::PVec;
+    pub use crate::direct::{DirectOptions, DirectPool, Reader, Tx};
+    pub use crate::typed::{Load, PBool, PLock, Ptr, Store};
+    pub use crate::{Durability, Error, Persistent, Survives};
+}

@@ -75,6 +75,7 @@ pub fn errno_of(error: &Error) -> Errno {
         | Error::ZeroSize { .. }
         | Error::NotAllocated { .. }
         | Error::Nested
+        | Error::RootType { .. }
         | Error::NotALog { .. } => libc::EINVAL,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,

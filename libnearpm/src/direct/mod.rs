@@ -24,6 +24,7 @@
 //! | `home.rs` | writing what records hold to where it belongs |
 //! | `heap.rs` | which bytes are objects, for several threads |
 //! | `shard.rs` | what each thread has for itself |
+//! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
 //! | `recover.rs` | from the log to a pool in which no record counts |
 
 mod append;
@@ -40,10 +41,12 @@ mod shard;
 mod tests;
 mod transaction;
 mod truncate;
+mod tx;
 
 pub use options::{DirectOptions, Mode};
 pub use pool::DirectPool;
 pub use transaction::Transaction;
+pub use tx::{Locked, Reader, Tx};
 
 /// Space that is taken, and becomes an object only when a commit says so. Plain data: it may lie on a C program's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use super::heap::Heap;
 use super::log::Lane;
 use super::shard::{Alone, SHARDS, Shard, slot};
 use super::truncate::kept_chunks;
+use super::tx::Entrance;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
@@ -20,6 +21,7 @@ use crate::options::PoolOptions;
 use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
 use crate::statistics::Statistics;
+use crate::typed::window::Window;
 
 /// Lane of commits from a working copy.
 pub(super) const COMMIT_LANE: usize = 0;
@@ -50,6 +52,8 @@ pub struct DirectPool {
     pub(super) poisoned: AtomicBool,
     /// Locked by whoever truncates the log, before any shard.
     pub(super) truncating: Mutex<()>,
+    /// For typed transactions.
+    pub(super) entrance: Entrance,
     closed: bool,
 }
 
@@ -119,7 +123,7 @@ impl DirectPool {
     /// Opens a pool, recovering it first.
     pub fn open(location: &str, options: &DirectOptions) -> Result<DirectPool, Error> {
         let memory = file::open(&path_of(location)?, options.survives)?;
-        Self::read(backing(memory, options), location, options)
+        Self::open_backing(backing(memory, options), location, options)
     }
 
     /// Creates a pool that fills a memory.
@@ -130,7 +134,7 @@ impl DirectPool {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
-        Self::read(Backing::Other(memory), IN_MEMORY, options)
+        Self::open_backing(Backing::Other(memory), IN_MEMORY, options)
     }
 
     fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
@@ -143,7 +147,7 @@ impl DirectPool {
         Self::start(medium, head, location, options)
     }
 
-    fn read(backing: Backing, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+    fn open_backing(backing: Backing, location: &str, options: &DirectOptions) -> Result<Self, Error> {
         let medium = Medium::new(backing);
         let head = format::read(&medium).map_err(|p| p.at(location))?;
         Self::start(medium, head, location, options)
@@ -191,6 +195,7 @@ impl DirectPool {
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
             truncating: Mutex::default(),
+            entrance: Entrance::default(),
             closed: false,
         })
     }
@@ -274,6 +279,15 @@ impl DirectPool {
         self.root.store(root, Ordering::Release);
     }
 
+    /// The heap, for typed objects.
+    pub(super) fn window(&self) -> Window<'_> {
+        self.view.window(self.heap.range())
+    }
+
+    pub(super) fn refuse_poisoned(&self) -> Result<(), Error> {
+        if self.poisoned.load(Ordering::Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
     /// Refuses ranges that no object has.
     #[inline]
     pub(crate) fn check(&self, range: &Range<u64>) -> Result<(), Error> {
@@ -325,9 +339,7 @@ impl DirectPool {
     /// # Errors
     /// [`Error::Poisoned`].
     pub fn begin(&self) -> Result<Transaction, Error> {
-        if self.poisoned.load(Ordering::Relaxed) {
-            return Err(Error::Poisoned);
-        }
+        self.refuse_poisoned()?;
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();

@@ -22,6 +22,7 @@ pub(crate) mod planted;
 mod test;
 mod view;
 mod volatile;
+pub(crate) mod words;
 
 pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;

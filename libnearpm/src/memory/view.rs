@@ -4,11 +4,15 @@
 
 use memmap2::{MmapMut, MmapOptions};
 
-use super::check_range;
-use crate::error::Error;
+use std::ops::Range;
 
-/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, and only ranges that the program
-/// has named: that nobody else stores there meanwhile is the program's duty, as with every store that it makes itself.
+use super::check_range;
+use super::words::{self, Neighbours};
+use crate::error::Error;
+use crate::typed::window::Window;
+
+/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of atomic words ([`words`]), as typed objects are. That no
+/// plain store of a C program goes to a range meanwhile that the program has named is the program's duty, as with every store that it makes itself.
 pub(crate) struct View {
     base: *mut u8,
     bytes: u64,
@@ -40,6 +44,14 @@ impl View {
         Ok(View::of_map(map.map_err(|e| Error::system("take memory for a working copy", e))?))
     }
 
+    /// A part of it that holds typed objects, from a multiple of 8 to one.
+    pub fn window(&self, range: Range<u64>) -> Window<'_> {
+        check_range(self.bytes, range.start, range.end.saturating_sub(range.start));
+        // SAFETY: the range lies in the view, whose base is that of a page. The library accesses it by words, here and in the window. A C program
+        // that stores there by itself is code outside of Rust, and answers for what it does.
+        unsafe { Window::new(self.base, range) }
+    }
+
     /// Address of the first byte.
     pub fn base(&self) -> *mut u8 {
         self.base
@@ -48,8 +60,8 @@ impl View {
     /// Copies bytes out.
     pub fn load(&self, offset: u64, data: &mut [u8]) {
         check_range(self.bytes, offset, data.len() as u64);
-        // SAFETY: the range lies in the view; `data` is another allocation.
-        unsafe { std::ptr::copy_nonoverlapping(self.base.add(offset as usize), data.as_mut_ptr(), data.len()) }
+        // SAFETY: the range lies in the view, which is whole pages; `data` is another allocation.
+        unsafe { words::load(self.base.add(offset as usize), data.as_mut_ptr(), data.len()) }
     }
 
     /// Appends bytes to a buffer.
@@ -60,7 +72,7 @@ impl View {
         // SAFETY: the range lies in the view; the buffer has room for it, and its length covers only what was copied.
         unsafe {
             let end = buffer.as_mut_ptr().add(buffer.len());
-            std::ptr::copy_nonoverlapping(self.base.add(offset as usize), end, bytes);
+            words::load(self.base.add(offset as usize), end, bytes);
             buffer.set_len(buffer.len() + bytes);
         }
     }
@@ -68,14 +80,8 @@ impl View {
     /// Copies bytes in. An aligned word is one store, which the processor does not tear.
     pub fn store(&self, offset: u64, data: &[u8]) {
         check_range(self.bytes, offset, data.len() as u64);
-        // SAFETY: the range lies in the view; `data` is another allocation.
-        unsafe {
-            let to = self.base.add(offset as usize);
-            match <[u8; 8]>::try_from(data) {
-                Ok(word) if to.cast::<u64>().is_aligned() => to.cast::<u64>().write_volatile(u64::from_ne_bytes(word)),
-                _ => std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()),
-            }
-        }
+        // SAFETY: as for `load`.
+        unsafe { words::store(self.base.add(offset as usize), data, Neighbours::Busy) }
     }
 
     /// Gives private pages their memory before they are stored to: one call instead of a page fault for each. What fails is left

@@ -1,0 +1,295 @@
+//! Transactions of typed objects: closures that get what they may do.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::{DirectPool, Transaction};
+use crate::error::Error;
+use crate::memory::words::Neighbours;
+use crate::typed::gate::{Gate, Role};
+use crate::typed::locks::{Hold, LockTable};
+use crate::typed::window::Window;
+use crate::typed::{Load, PLock, Persistent, Ptr, Store};
+
+/// Who is in a pool, and which locks they hold.
+#[derive(Default)]
+pub(super) struct Entrance {
+    gate: Gate,
+    locks: LockTable,
+}
+
+thread_local!(static INSIDE: RefCell<Vec<*const Entrance>> = const { RefCell::new(Vec::new()) });
+
+/// A thread that is inside of a pool.
+struct Inside<'p>(&'p Entrance);
+
+impl Entrance {
+    /// Enters, waiting if need be.
+    ///
+    /// # Errors
+    /// [`Error::Nested`] for a thread that is inside already: it would wait for itself.
+    fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
+        let here = std::ptr::from_ref(self);
+        if INSIDE.with_borrow(|inside| inside.contains(&here)) {
+            return Err(Error::Nested);
+        }
+        self.gate.enter(role);
+        INSIDE.with_borrow_mut(|inside| inside.push(here));
+        Ok(Inside(self))
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let here = std::ptr::from_ref(self.0);
+        INSIDE.with_borrow_mut(|inside| inside.retain(|&pool| pool != here));
+        self.0.gate.leave();
+    }
+}
+
+/// A read transaction: nobody changes what it sees while it runs. From [`DirectPool::read`] and [`Locked::read`].
+pub struct Reader<'p> {
+    window: Window<'p>,
+    pool: &'p DirectPool,
+    /// It belongs to the thread that is inside.
+    thread: PhantomData<*const ()>,
+}
+
+impl Load for Reader<'_> {
+    #[inline(always)]
+    fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error> {
+        self.window.get(at)
+    }
+
+    #[inline]
+    fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.window.read(offset, data)
+    }
+
+    #[inline]
+    fn root_object(&self) -> Result<u64, Error> {
+        Ok(self.pool.root())
+    }
+}
+
+/// A transaction: it sees its own stores, and nothing of it remains when it is aborted. From [`DirectPool::tx`] and [`Locked::tx`].
+pub struct Tx<'p> {
+    window: Window<'p>,
+    /// A range that was added, or allocated: mostly the one that is stored to next.
+    last: Range<u64>,
+    neighbours: Neighbours,
+    /// The root that it has set.
+    root: Option<u64>,
+    pool: &'p DirectPool,
+    /// None once it has ended.
+    transaction: Option<Transaction>,
+    thread: PhantomData<*const ()>,
+}
+
+const ENDED: &str = "a transaction is used before it ends";
+
+impl<'p> Tx<'p> {
+    fn begin(pool: &'p DirectPool, neighbours: Neighbours) -> Result<Tx<'p>, Error> {
+        let transaction = Some(pool.begin()?);
+        Ok(Tx { window: pool.window(), last: 0..0, neighbours, root: None, pool, transaction, thread: PhantomData })
+    }
+
+    /// Makes sure that a range of the heap may be stored to.
+    #[inline(always)]
+    fn cover(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
+        let at = offset.wrapping_sub(self.last.start);
+        let length = self.last.end - self.last.start;
+        if at <= length && length - at >= bytes { Ok(()) } else { self.add(offset..offset + bytes) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.transaction.as_mut().expect(ENDED).add(self.pool, range.clone())?;
+        self.last = range;
+        Ok(())
+    }
+
+    fn commit(mut self) -> Result<(), Error> {
+        self.transaction.take().expect(ENDED).commit(self.pool)
+    }
+}
+
+impl Drop for Tx<'_> {
+    /// A transaction that did not commit is taken back, also when a panic unwinds.
+    fn drop(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            // An abort that fails poisons the pool, and every later call says so.
+            let _ = transaction.abort(self.pool);
+        }
+    }
+}
+
+impl Load for Tx<'_> {
+    #[inline(always)]
+    fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error> {
+        self.window.get(at)
+    }
+
+    #[inline]
+    fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.window.read(offset, data)
+    }
+
+    #[inline]
+    fn root_object(&self) -> Result<u64, Error> {
+        Ok(self.root.unwrap_or_else(|| self.pool.root()))
+    }
+}
+
+impl Store for Tx<'_> {
+    #[inline(always)]
+    fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
+        self.window.check(at)?;
+        self.cover(Ptr::offset(at), size_of::<T>() as u64)?;
+        self.window.set(at, value, self.neighbours)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        let end =
+            offset.checked_add(data.len() as u64).ok_or_else(|| self.window.refusal(offset, data.len() as u64, 1))?;
+        if !data.is_empty() {
+            self.cover(offset, end - offset)?;
+        }
+        self.window.write(offset, data, self.neighbours)
+    }
+
+    #[inline]
+    fn declare(&mut self, range: Range<u64>) -> Result<(), Error> {
+        if range.is_empty() { Ok(()) } else { self.add(range) }
+    }
+
+    #[inline]
+    fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
+        let object = self.transaction.as_mut().expect(ENDED).alloc(self.pool, bytes)?.offset;
+        self.last = object..object + bytes;
+        Ok(object)
+    }
+
+    #[inline]
+    fn free_object(&mut self, object: u64) -> Result<(), Error> {
+        self.transaction.as_mut().expect(ENDED).free(self.pool, object)
+    }
+
+    fn set_root_object(&mut self, object: u64) -> Result<(), Error> {
+        if object != 0 {
+            self.pool.usable_bytes(object)?;
+        }
+        self.transaction.as_mut().expect(ENDED).set_root(object);
+        self.root = Some(object);
+        Ok(())
+    }
+}
+
+impl DirectPool {
+    fn run<R, E: From<Error>>(
+        &self,
+        neighbours: Neighbours,
+        body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut tx = Tx::begin(self, neighbours)?;
+        let value = body(&mut tx)?;
+        tx.commit()?;
+        Ok(value)
+    }
+
+    fn look<R, E: From<Error>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
+        self.refuse_poisoned()?;
+        body(&Reader { window: self.window(), pool: self, thread: PhantomData })
+    }
+
+    /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns an error or panics, and committed otherwise. It waits
+    /// until no other transaction and no reader of the pool is left, and the others wait for it.
+    ///
+    /// # Errors
+    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread; those of the commit, after which everything was taken back.
+    pub fn tx<R>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.try_tx(body)
+    }
+
+    /// As [`DirectPool::tx`], for a program with errors of its own.
+    ///
+    /// # Errors
+    /// As [`DirectPool::tx`].
+    pub fn try_tx<R, E: From<Error>>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>) -> Result<R, E> {
+        let _inside = self.entrance.enter(Role::Writer)?;
+        self.run(Neighbours::Quiet, body)
+    }
+
+    /// Runs a read transaction, beside others; transactions that store wait until it has ended.
+    ///
+    /// # Errors
+    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread.
+    pub fn read<R>(&self, body: impl FnOnce(&Reader<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.try_read(body)
+    }
+
+    /// As [`DirectPool::read`], for a program with errors of its own.
+    ///
+    /// # Errors
+    /// As [`DirectPool::read`].
+    pub fn try_read<R, E: From<Error>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
+        let _inside = self.entrance.enter(Role::Reader)?;
+        self.look(body)
+    }
+
+    /// Transactions that hold locks and run beside others that hold theirs.
+    pub fn locked<'p>(&'p self, locks: &[Ptr<PLock>]) -> Locked<'p> {
+        Locked { pool: self, places: locks.iter().copied().map(Ptr::offset).collect() }
+    }
+}
+
+/// Locks of a pool, to run a transaction with; from [`DirectPool::locked`].
+///
+/// Transactions that hold locks run beside each other, and no other transaction runs meanwhile. What a lock protects is the program's to say: a transaction must
+/// touch nothing that a lock protects which it does not hold. One that does may see and leave values that no order of transactions gives, though no
+/// undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole.
+pub struct Locked<'p> {
+    pool: &'p DirectPool,
+    places: Vec<u64>,
+}
+
+impl Locked<'_> {
+    /// Runs a transaction that holds the locks alone, to its end. Otherwise as [`DirectPool::tx`].
+    ///
+    /// # Errors
+    /// As [`DirectPool::tx`].
+    pub fn tx<R>(self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.try_tx(body)
+    }
+
+    /// As [`Locked::tx`], for a program with errors of its own.
+    ///
+    /// # Errors
+    /// As [`DirectPool::tx`].
+    pub fn try_tx<R, E: From<Error>>(self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>) -> Result<R, E> {
+        let _inside = self.pool.entrance.enter(Role::Holder)?;
+        let _held = self.pool.entrance.locks.take_all(self.places, Hold::Alone);
+        self.pool.run(Neighbours::Busy, body)
+    }
+
+    /// Runs a read transaction that shares the locks with others that read. Otherwise as [`DirectPool::read`].
+    ///
+    /// # Errors
+    /// As [`DirectPool::read`].
+    pub fn read<R>(self, body: impl FnOnce(&Reader<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.try_read(body)
+    }
+
+    /// As [`Locked::read`], for a program with errors of its own.
+    ///
+    /// # Errors
+    /// As [`DirectPool::read`].
+    pub fn try_read<R, E: From<Error>>(self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
+        let _inside = self.pool.entrance.enter(Role::Holder)?;
+        let _held = self.pool.entrance.locks.take_all(self.places, Hold::Shared);
+        self.pool.look(body)
+    }
+}

@@ -1,0 +1,52 @@
+//! Typed objects in pools: pointers, types that may persist, and the seam through which they are loaded and stored.
+//!
+//! No reference to persistent memory ever exists. A [`Ptr`] is an offset with a type; [`Load::get`] and [`Store::set`] copy a value out and in,
+//! and the derive of [`Persistent`] makes a method of each field, so that one field can be copied alone. What is written against
+//! [`Load`] and [`Store`] runs on every kind of pool: natively on a [`crate::direct::DirectPool`], and by [`crate::Tx::typed`] on
+//! pools with a mechanism, on a card or a simulated one.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `persistent.rs` | types whose every bit pattern is a value |
+//! | `layout.rs` | a type's layout as a number, kept beside the root |
+//! | `pointer.rs` | pointers |
+//! | `plock.rs` | locks |
+//! | `seam.rs` | the traits [`Load`] and [`Store`] |
+//! | `root.rs` | the typed root object |
+//! | `window.rs` | memory of this process, by checked offsets |
+//! | `mechanism.rs` | the seam over transactions with a mechanism |
+//! | `gate.rs` | who may be in a pool at the same time |
+//! | `locks.rs` | who holds which locks |
+
+pub(crate) mod gate;
+mod layout;
+pub(crate) mod locks;
+mod mechanism;
+mod persistent;
+mod plock;
+mod pointer;
+mod root;
+mod seam;
+/// What the gate and the locks are made of; the tests that try every order of events give them another one.
+pub(crate) mod sync {
+    pub use std::sync::atomic::{AtomicU64, Ordering};
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
+    /// How often a thread looks again before it waits: about as long as a short transaction takes.
+    pub const SPINS: u32 = if cfg!(miri) { 0 } else { 200 };
+}
+pub(crate) mod window;
+
+pub use layout::{Description, fingerprint};
+pub use mechanism::TypedTx;
+pub use persistent::{ArrayFields, NoFields, PBool, Persistent};
+pub use plock::PLock;
+pub use pointer::Ptr;
+pub(crate) use seam::pointer;
+pub use seam::{Load, Store};
+
+/// What the derive of [`Persistent`] refers to, and nobody else.
+#[doc(hidden)]
+pub mod derived {
+    pub use super::persistent::{is_field, sum};
+    pub use std::mem::{offset_of, size_of};
+}

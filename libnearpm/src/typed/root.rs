@@ -1,0 +1,84 @@
+//! The root object of a typed pool: a head that says what type it is, then the value.
+
+use super::persistent::value_of;
+use super::{Load, Persistent, Ptr, Store, fingerprint};
+use crate::error::Error;
+
+/// Magic of a [`Head`]: "NearType".
+const MAGIC: u64 = u64::from_le_bytes(*b"NearType");
+
+/// Bytes of a type's name that are kept.
+const NAME_BYTES: usize = 40;
+
+/// In front of the root's value.
+#[derive(Clone, Copy, crate::Persistent)]
+#[repr(C)]
+struct Head {
+    /// [`MAGIC`].
+    magic: u64,
+    /// Of the type ([`fingerprint`]).
+    fingerprint: u64,
+    /// Bytes of a value.
+    bytes: u64,
+    /// The type, for messages: what fits of its name, then zeros.
+    name: [u8; NAME_BYTES],
+}
+
+/// Bytes of a [`Head`]: the value behind it lies as objects do.
+const HEAD_BYTES: u64 = 64;
+const _: () = assert!(size_of::<Head>() as u64 == HEAD_BYTES && HEAD_BYTES.is_multiple_of(16));
+
+/// The name of a type without its path.
+fn name<T>() -> &'static str {
+    let full = std::any::type_name::<T>();
+    let path = full.split('<').next().unwrap_or(full);
+    path.rsplit("::").next().unwrap_or(full)
+}
+
+impl Head {
+    fn of<T: Persistent>() -> Head {
+        let mut kept = [0; NAME_BYTES];
+        let name = name::<T>().as_bytes();
+        let length = name.len().min(NAME_BYTES);
+        kept[..length].copy_from_slice(&name[..length]);
+        Head { magic: MAGIC, fingerprint: fingerprint::<T>(), bytes: size_of::<T>() as u64, name: kept }
+    }
+
+    /// What the root is, for a message.
+    fn says(&self) -> String {
+        if self.magic != MAGIC {
+            return "an object that no Rust program typed".to_owned();
+        }
+        let end = self.name.iter().position(|&b| b == 0).unwrap_or(NAME_BYTES);
+        format!("{:?} of {} bytes", String::from_utf8_lossy(&self.name[..end]), self.bytes)
+    }
+}
+
+/// The root of a pool.
+pub(super) fn find<T: Persistent>(from: &impl Load) -> Result<Option<Ptr<T>>, Error> {
+    let Some(object) = Ptr::<Head>::from_offset(from.root_object()?) else { return Ok(None) };
+    let wrong = |head: Option<Head>| Error::RootType {
+        found: head.map_or_else(|| "an object that is too small for a type".to_owned(), |head| head.says()),
+        wanted: format!("{:?} of {} bytes", name::<T>(), size_of::<T>()),
+    };
+    if from.get(object.magic())? != MAGIC {
+        // Somebody else's root may lie at the very end of the heap.
+        let head = value_of(|bytes| from.read(Ptr::offset(object), bytes));
+        return Err(wrong(head.ok()));
+    }
+    if from.get(object.fingerprint())? != fingerprint::<T>() {
+        return Err(wrong(Some(from.get(object)?)));
+    }
+    Ok(Some(Ptr::behind(object, HEAD_BYTES)))
+}
+
+/// Makes the root of a pool that has none.
+pub(super) fn make<T: Persistent, S: Store>(tx: &mut S, value: T) -> Result<Ptr<T>, Error> {
+    let object = tx.alloc_bytes(HEAD_BYTES + size_of::<T>() as u64)?;
+    let head = super::seam::pointer::<Head>(object)?;
+    tx.set(head, Head::of::<T>())?;
+    let root = Ptr::behind(head, HEAD_BYTES);
+    tx.set(root, value)?;
+    tx.set_root_object(object)?;
+    Ok(root)
+}

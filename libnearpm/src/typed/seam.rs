@@ -1,0 +1,165 @@
+//! The seam through which objects are loaded and stored.
+
+use std::ops::Range;
+
+use super::persistent::{bytes_of, zero};
+use super::{Persistent, Ptr, root};
+use crate::error::Error;
+
+/// What a transaction can read. Read transactions can no more than this.
+///
+/// All calls refuse what does not lie in the heap ([`Error::OutOfRange`]) or at a multiple of its alignment ([`Error::Misaligned`]).
+pub trait Load {
+    /// The value that a pointer points to.
+    fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error>;
+
+    /// Copies bytes out, from an offset in the pool on.
+    fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error>;
+
+    /// Offset of the root object, 0 for none.
+    fn root_object(&self) -> Result<u64, Error>;
+
+    /// `count` values that lie one after the other.
+    fn get_all<T: Persistent>(&self, at: Ptr<T>, count: u64) -> Result<Vec<T>, Error> {
+        (0..count).map(|index| self.get(Ptr::nth(at, index))).collect()
+    }
+
+    /// Lends bytes to a function: a copy of them, because others may change the pool meanwhile.
+    fn with_bytes<R>(&self, range: Range<u64>, body: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        let length = range.end.saturating_sub(range.start);
+        // So that a damaged length does not take all memory before it is refused.
+        self.read(range.end.saturating_sub(length.min(1)), &mut [0; 1][..length.min(1) as usize])?;
+        let mut bytes = vec![0; length as usize];
+        self.read(range.start, &mut bytes)?;
+        Ok(body(&bytes))
+    }
+
+    /// The root of the pool, `None` if there is none yet.
+    ///
+    /// # Errors
+    /// [`Error::RootType`] if the root is of another type, or its type or one that it refers to was another when it was made.
+    fn root<T: Persistent>(&self) -> Result<Option<Ptr<T>>, Error>
+    where
+        Self: Sized,
+    {
+        root::find(self)
+    }
+}
+
+/// What a transaction can read and store. Everything happens at commit, or nothing.
+pub trait Store: Load {
+    /// Stores a value.
+    ///
+    /// # Errors
+    /// Beside those of [`Load`], those of the pool's log; the transaction may go on.
+    fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error>;
+
+    /// Copies bytes in, from an offset in the pool on.
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error>;
+
+    /// Says that the transaction is about to change most of a range, so that the log may hold it as one. Nothing depends on it but
+    /// speed.
+    fn declare(&mut self, range: Range<u64>) -> Result<(), Error>;
+
+    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of 16.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; the transaction may go on.
+    fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error>;
+
+    /// Frees the object at an offset. Its space is used again only after the commit.
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
+    fn free_object(&mut self, object: u64) -> Result<(), Error>;
+
+    /// Makes an object the root; 0 for none.
+    fn set_root_object(&mut self, object: u64) -> Result<(), Error>;
+
+    /// Stores what a function makes of the value, and gives that.
+    fn update<T: Persistent>(&mut self, at: Ptr<T>, change: impl FnOnce(T) -> T) -> Result<T, Error> {
+        let value = change(self.get(at)?);
+        self.set(at, value)?;
+        Ok(value)
+    }
+
+    /// Stores another value and gives the old one.
+    fn replace<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<T, Error> {
+        let old = self.get(at)?;
+        self.set(at, value)?;
+        Ok(old)
+    }
+
+    /// Stores values one after the other.
+    fn set_all<T: Persistent>(&mut self, at: Ptr<T>, values: &[T]) -> Result<(), Error> {
+        self.write(Ptr::offset(at), bytes_of(values))
+    }
+
+    /// Makes an object that holds a value.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; the transaction may go on.
+    fn alloc<T: Persistent>(&mut self, value: T) -> Result<Ptr<T>, Error> {
+        let place = pointer(self.alloc_bytes(size_of::<T>() as u64)?)?;
+        self.set(place, value)?;
+        Ok(place)
+    }
+
+    /// Makes an object that holds `count` values of zeros, and gives the pointer to the first.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; the transaction may go on.
+    fn alloc_zeroed<T: Persistent>(&mut self, count: u64) -> Result<Ptr<T>, Error> {
+        const PIECE: u64 = 4096;
+        let bytes = (size_of::<T>() as u64).saturating_mul(count);
+        let object = self.alloc_bytes(bytes)?;
+        let mut done = 0;
+        while done < bytes {
+            let length = PIECE.min(bytes - done);
+            self.write(object + done, &[0; PIECE as usize][..length as usize])?;
+            done += length;
+        }
+        pointer(object)
+    }
+
+    /// Frees an object. What it owns is not freed: see [`Store::destroy`].
+    ///
+    /// # Errors
+    /// [`Error::NotAllocated`] for anything but the pointer that an allocation gave; the transaction may go on.
+    fn free<T: Persistent>(&mut self, object: Ptr<T>) -> Result<(), Error> {
+        self.free_object(Ptr::offset(object))
+    }
+
+    /// Frees an object and what its collections hold.
+    ///
+    /// # Errors
+    /// As [`Store::free`].
+    fn destroy<T: Persistent>(&mut self, object: Ptr<T>) -> Result<(), Error>
+    where
+        Self: Sized,
+    {
+        if T::OWNS {
+            self.get(object)?.release(self)?;
+        }
+        self.free(object)
+    }
+
+    /// The root of the pool. Where there is none, it is made, of zeros: an empty collection, a null pointer, the number 0.
+    ///
+    /// # Errors
+    /// [`Error::RootType`], see [`Load::root`]; [`Error::Full`].
+    fn root_or_zeroed<T: Persistent>(&mut self) -> Result<Ptr<T>, Error>
+    where
+        Self: Sized,
+    {
+        match self.root()? {
+            Some(root) => Ok(root),
+            None => root::make(self, zero::<T>()),
+        }
+    }
+}
+
+/// The pointer to an object that was allocated.
+pub(crate) fn pointer<T: Persistent>(object: u64) -> Result<Ptr<T>, Error> {
+    Ptr::from_offset(object).ok_or(Error::NotAllocated { offset: object })
+}

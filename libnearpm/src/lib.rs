@@ -70,7 +70,7 @@ pub use typed::{Load, PLock, Persistent, Ptr, Store};
 
 /// What programs with typed objects use.
 pub mod prelude {
-    pub use crate::collections::PVec;
+    pub use crate::collections::{PBTreeMap, PHashMap, PQueue, PString, PVec};
     pub use crate::direct::{DirectOptions, DirectPool, Reader, Tx};
     pub use crate::typed::{Load, PBool, PLock, Ptr, Store};
     pub use crate::{Durability, Error, Persistent, Survives};

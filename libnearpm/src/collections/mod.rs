@@ -16,16 +16,26 @@
 //! Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which only one may
 //! be changed.
 
+mod btree;
+mod hashmap;
+mod key;
+mod queue;
+mod string;
 mod vector;
 
-pub use vector::PVec;
+pub use btree::{PBTreeMap, Range};
+pub use hashmap::{Entries, PHashMap};
+pub use key::{Key, PlainKey};
+pub use queue::{Items, PQueue};
+pub use string::PString;
+pub use vector::{PVec, Values};
 
 use crate::Store;
 use crate::error::Error;
 
 /// Copies bytes from one place of a pool to another; the places may overlap.
 fn copy<S: Store>(tx: &mut S, from: u64, to: u64, bytes: u64) -> Result<(), Error> {
-    const PIECE: u64 = 4096;
+    const PIECE: u64 = 512;
     let mut buffer = [0; PIECE as usize];
     let mut done = 0;
     while done < bytes {

@@ -55,6 +55,27 @@ fn release<T: Persistent, S: Store>(vector: PVec<T>, tx: &mut S) -> Result<(), E
 }
 
 impl<T: Persistent> PVec<T> {
+    /// A vector of these values, to be put into another collection or object; until it is, only the transaction knows it.
+    pub fn with(tx: &mut impl Store, values: &[T]) -> Result<PVec<T>, Error> {
+        let length = values.len() as u64;
+        if length == 0 {
+            return Ok(PVec { data: None, length: 0, room: 0 });
+        }
+        let data = pointer(tx.alloc_bytes(bytes::<T>(length))?)?;
+        tx.set_all(data, values)?;
+        Ok(PVec { data: Some(data), length, room: length })
+    }
+
+    /// A copy of the values.
+    pub fn read(self, from: &impl Load) -> Result<Vec<T>, Error> {
+        self.data.map_or(Ok(Vec::new()), |data| from.get_all(data, self.length))
+    }
+
+    /// Offset of the first value, 0 if there is no room for any.
+    pub(super) fn place(&self) -> u64 {
+        self.data.map_or(0, Ptr::offset)
+    }
+
     /// The value with an index.
     fn slot(&self, index: u64) -> Option<Ptr<T>> {
         self.data.filter(|_| index < self.length).map(|data| Ptr::nth(data, index))
@@ -181,7 +202,7 @@ impl<T: Persistent> Ptr<PVec<T>> {
 
     /// A copy of the values.
     pub fn to_vec(self, from: &impl Load) -> Result<Vec<T>, Error> {
-        self.iter(from)?.collect()
+        from.get(self)?.read(from)
     }
 
     /// Makes room for more values, and gives the place of the first.

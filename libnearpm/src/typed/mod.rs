@@ -22,7 +22,7 @@ pub(crate) mod gate;
 mod layout;
 pub(crate) mod locks;
 mod mechanism;
-mod persistent;
+pub(crate) mod persistent;
 mod plock;
 mod pointer;
 mod root;

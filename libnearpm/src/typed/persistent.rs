@@ -68,6 +68,13 @@ pub(crate) fn bytes_of<T: Persistent>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
+/// The bytes of values, to be changed.
+pub(crate) fn bytes_of_mut<T: Persistent>(values: &mut [T]) -> &mut [u8] {
+    let () = T::CHECKED;
+    // SAFETY: as for `bytes_of`; whatever is written is a value.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
 /// The value of bytes that `fill` writes.
 #[inline(always)]
 pub(crate) fn value_of<T: Persistent>(fill: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Result<T, Error> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::persistent::{bytes_of, zero};
+use super::persistent::{bytes_of, bytes_of_mut, zero};
 use super::{Persistent, Ptr, root};
 use crate::error::Error;
 
@@ -21,7 +21,13 @@ pub trait Load {
 
     /// `count` values that lie one after the other.
     fn get_all<T: Persistent>(&self, at: Ptr<T>, count: u64) -> Result<Vec<T>, Error> {
-        (0..count).map(|index| self.get(Ptr::nth(at, index))).collect()
+        // A damaged count is refused before it takes all memory.
+        if let Some(last) = count.checked_sub(1) {
+            self.get(Ptr::nth(at, last))?;
+        }
+        let mut values = vec![zero::<T>(); count as usize];
+        self.read(Ptr::offset(at), bytes_of_mut(&mut values))?;
+        Ok(values)
     }
 
     /// Lends bytes to a function: a copy of them, because others may change the pool meanwhile.

@@ -1,0 +1,352 @@
+//! Values by keys, in order: a B+tree (Comer, Computing Surveys 1979) whose nodes are freed when they are empty (Johnson and Shasha, PODS 1989).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `node.rs` | nodes, and rows of values in them |
+//! | `iterate.rs` | iteration |
+
+mod iterate;
+mod node;
+
+use std::marker::PhantomData;
+
+pub use iterate::Range;
+use node::{Node, ROOM, Row, child_row, key_row, node_bytes, value_row};
+
+use super::Key;
+use crate::error::Error;
+use crate::typed::pointer;
+use crate::{Load, Persistent, Ptr, Store};
+
+/// Levels that a tree can have at most: each but the last has half its children, at least when it was made.
+const LEVELS: usize = 24;
+
+/// An ordered map; see [`collections`](crate::collections). Its methods are those of `Ptr<PBTreeMap<K, V>>`; keys are looked up by a reference, text by a
+/// `&str`.
+///
+/// ```
+/// use nearpm::prelude::*;
+///
+/// fn sum_of(from: &impl Load, sales: Ptr<PBTreeMap<u32, u64>>, year: u32) -> Result<u64, Error> {
+///     let mut sum = 0;
+///     for sale in sales.range(from, year * 100..(year + 1) * 100)? {
+///         sum += sale?.1;
+///     }
+///     Ok(sum)
+/// }
+/// ```
+///
+/// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take O(log n), `len` and `is_empty` O(1), iteration O(1) an entry on
+/// average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A node is freed when its last entry is removed, and
+/// not merged with others before.
+#[derive(Clone, Copy, Debug, Persistent)]
+#[repr(C)]
+#[persistent(release = release)]
+pub struct PBTreeMap<K: Key, V: Persistent> {
+    length: u64,
+    /// Levels of nodes; the last one is that of the leaves.
+    height: u64,
+    top: Option<Ptr<Node>>,
+    keys: PhantomData<K>,
+    values: PhantomData<V>,
+}
+
+/// The way to a leaf: nodes, each with the index at which it goes on.
+struct Path {
+    steps: [(Ptr<Node>, u64); LEVELS],
+    length: usize,
+}
+
+impl Path {
+    fn pop(&mut self) -> Option<(Ptr<Node>, u64)> {
+        self.length = self.length.checked_sub(1)?;
+        Some(self.steps[self.length])
+    }
+}
+
+fn corrupt(node: Ptr<Node>) -> Error {
+    Error::Corrupt { what: "a node of a tree contradicts itself", offset: Ptr::offset(node) }
+}
+
+impl<K: Key, V: Persistent> PBTreeMap<K, V> {
+    const EMPTY: PBTreeMap<K, V> =
+        PBTreeMap { length: 0, height: 0, top: None, keys: PhantomData, values: PhantomData };
+
+    /// Looks a key up in a node: whether it is there, and how many keys of the node lie in front of it.
+    #[inline]
+    fn position(from: &impl Load, node: Ptr<Node>, count: u64, query: &K::Query) -> Result<(u64, bool), Error> {
+        let keys = key_row::<K>(node);
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            match keys.get(from, middle)?.compare(from, query)? {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok((middle, true)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// The child of an inner node under which a key belongs: a separator is the least key behind it.
+    #[inline]
+    fn child(from: &impl Load, node: Ptr<Node>, query: &K::Query) -> Result<(u64, Ptr<Node>), Error> {
+        let (at, found) = Self::position(from, node, node::count(from, node)?, query)?;
+        let at = at + u64::from(found);
+        Ok((at, child_row::<K>(node).get(from, at)?.ok_or_else(|| corrupt(node))?))
+    }
+
+    /// The leaf where a key belongs.
+    #[inline]
+    fn leaf(&self, from: &impl Load, query: &K::Query) -> Result<Option<Ptr<Node>>, Error> {
+        let Some(mut node) = self.top else { return Ok(None) };
+        for _ in 1..self.height {
+            node = Self::child(from, node, query)?.1;
+        }
+        Ok(Some(node))
+    }
+
+    /// The way to the leaf where a key belongs, from the top on.
+    fn path(&self, from: &impl Load, top: Ptr<Node>, query: &K::Query) -> Result<(Path, Ptr<Node>), Error> {
+        let mut path = Path { steps: [(top, 0); LEVELS], length: 0 };
+        let mut node = top;
+        if self.height > LEVELS as u64 {
+            return Err(corrupt(top));
+        }
+        for _ in 1..self.height {
+            let (at, child) = Self::child(from, node, query)?;
+            path.steps[path.length] = (node, at);
+            path.length += 1;
+            node = child;
+        }
+        Ok((path, node))
+    }
+
+    /// Frees a subtree of so many levels.
+    fn free_subtree(tx: &mut impl Store, node: Ptr<Node>, levels: u64) -> Result<(), Error> {
+        let count = node::count(tx, node)?;
+        for at in 0..=count {
+            if at < count && K::OWNS {
+                key_row::<K>(node).get(tx, at)?.release(tx)?;
+            }
+            if levels > 1 {
+                let child = child_row::<K>(node).get(tx, at)?.ok_or_else(|| corrupt(node))?;
+                Self::free_subtree(tx, child, levels - 1)?;
+            } else if at < count && V::OWNS {
+                value_row::<K, V>(node).get(tx, at)?.release(tx)?;
+            }
+        }
+        tx.free(node)
+    }
+
+    fn new_node(tx: &mut impl Store) -> Result<Ptr<Node>, Error> {
+        pointer(tx.alloc_bytes(node_bytes::<K, V>())?)
+    }
+
+    /// Opens a gap in front of an index in rows of a node, puts key and value there, and counts them.
+    fn put<T: Persistent>(
+        tx: &mut impl Store,
+        node: Ptr<Node>,
+        at: u64,
+        entry: (K, T),
+        row: (Row<T>, u64),
+    ) -> Result<(), Error> {
+        let count = node::count(tx, node)?;
+        tx.declare(node::range::<K, V>(node))?;
+        let (row, shift) = row;
+        key_row::<K>(node).insert(tx, at, count, entry.0)?;
+        row.insert(tx, at + shift, count + shift, entry.1)?;
+        node::set_count(tx, node, count + 1)
+    }
+
+    /// Moves the entries of a full leaf from the middle on to a new one. Gives the new one and its least key.
+    fn split_leaf(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
+        let upper = Self::new_node(tx)?;
+        let half = ROOM / 2;
+        key_row::<K>(full).move_tail(tx, half, ROOM, key_row(upper))?;
+        value_row::<K, V>(full).move_tail(tx, half, ROOM, value_row::<K, V>(upper))?;
+        node::set_count(tx, upper, ROOM - half)?;
+        node::set_count(tx, full, half)?;
+        let separator = key_row::<K>(upper).get(tx, 0)?.duplicate(tx)?;
+        Ok((separator, upper))
+    }
+
+    /// Moves what is behind the middle separator of a full inner node to a new one. Gives the new one and that separator, which is in none of the two.
+    fn split_inner(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
+        let upper = Self::new_node(tx)?;
+        let half = ROOM / 2;
+        key_row::<K>(full).move_tail(tx, half + 1, ROOM, key_row(upper))?;
+        child_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, child_row::<K>(upper))?;
+        node::set_count(tx, upper, ROOM - half - 1)?;
+        node::set_count(tx, full, half)?;
+        Ok((key_row::<K>(full).get(tx, half)?, upper))
+    }
+}
+
+/// Frees what a map holds.
+fn release<K: Key, V: Persistent, S: Store>(map: PBTreeMap<K, V>, tx: &mut S) -> Result<(), Error> {
+    map.top.map_or(Ok(()), |top| PBTreeMap::<K, V>::free_subtree(tx, top, map.height))
+}
+
+impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
+    /// How many entries there are.
+    pub fn len(self, from: &impl Load) -> Result<u64, Error> {
+        from.get(self.length())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self, from: &impl Load) -> Result<bool, Error> {
+        Ok(self.len(from)? == 0)
+    }
+
+    /// Where the value of a key lies, until the map changes its keys.
+    pub fn slot(self, from: &impl Load, key: &K::Query) -> Result<Option<Ptr<V>>, Error> {
+        let Some(leaf) = from.get(self)?.leaf(from, key)? else { return Ok(None) };
+        let (at, found) = PBTreeMap::<K, V>::position(from, leaf, node::count(from, leaf)?, key)?;
+        Ok(found.then(|| value_row::<K, V>(leaf).at(at)))
+    }
+
+    /// The value of a key.
+    pub fn get(self, from: &impl Load, key: &K::Query) -> Result<Option<V>, Error> {
+        self.slot(from, key)?.map(|slot| from.get(slot)).transpose()
+    }
+
+    /// Whether the key is there.
+    pub fn contains_key(self, from: &impl Load, key: &K::Query) -> Result<bool, Error> {
+        Ok(self.slot(from, key)?.is_some())
+    }
+
+    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
+    pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
+        let map = tx.get(self)?;
+        let Some(top) = map.top else {
+            let leaf = PBTreeMap::<K, V>::new_node(tx)?;
+            node::set_count(tx, leaf, 0)?;
+            tx.set(self, PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY })?;
+            return self.insert(tx, key, value);
+        };
+        let (path, leaf) = map.path(tx, top, key)?;
+        let count = node::count(tx, leaf)?;
+        let (mut at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
+        if found {
+            return tx.replace(value_row::<K, V>(leaf).at(at), value).map(Some);
+        }
+        let (mut to, key) = (leaf, K::make(tx, key)?);
+        if count >= ROOM {
+            let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf)?;
+            if at > ROOM / 2 {
+                (to, at) = (upper, at - ROOM / 2);
+            }
+            self.insert_above(tx, map, path, separator, upper)?;
+        }
+        PBTreeMap::<K, V>::put(tx, to, at, (key, value), (value_row::<K, V>(to), 0))?;
+        tx.set(self.length(), map.length + 1)?;
+        Ok(None)
+    }
+
+    /// Hangs a node that a split has made beside the one that was split, at the end of a path.
+    fn insert_above(
+        self,
+        tx: &mut impl Store,
+        map: PBTreeMap<K, V>,
+        mut path: Path,
+        mut separator: K,
+        mut upper: Ptr<Node>,
+    ) -> Result<(), Error> {
+        while let Some((node, mut at)) = path.pop() {
+            let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
+            let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node)).transpose()?;
+            if let Some((_, beside)) = above
+                && at > ROOM / 2
+            {
+                (to, at) = (beside, at - ROOM / 2 - 1);
+            }
+            let child = (separator, Some(upper));
+            PBTreeMap::<K, V>::put(tx, to, at, child, (child_row::<K>(to), 1))?;
+            match above {
+                None => return Ok(()),
+                Some(above) => (separator, upper) = above,
+            }
+        }
+        let top = PBTreeMap::<K, V>::new_node(tx)?;
+        node::set_count(tx, top, 1)?;
+        key_row::<K>(top).set(tx, 0, separator)?;
+        child_row::<K>(top).set(tx, 0, map.top)?;
+        child_row::<K>(top).set(tx, 1, Some(upper))?;
+        tx.set(self.top(), Some(top))?;
+        tx.set(self.height(), map.height + 1)
+    }
+
+    /// Takes a key out, and gives its value. What that owns is the caller's to release.
+    pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
+        let map = tx.get(self)?;
+        let Some(top) = map.top else { return Ok(None) };
+        let (path, leaf) = map.path(tx, top, key)?;
+        let count = node::count(tx, leaf)?;
+        let (at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
+        if !found {
+            return Ok(None);
+        }
+        let value = value_row::<K, V>(leaf).get(tx, at)?;
+        if K::OWNS {
+            key_row::<K>(leaf).get(tx, at)?.release(tx)?;
+        }
+        tx.set(self.length(), map.length - 1)?;
+        if count > 1 {
+            tx.declare(node::range::<K, V>(leaf))?;
+            key_row::<K>(leaf).remove(tx, at, count)?;
+            value_row::<K, V>(leaf).remove(tx, at, count)?;
+            node::set_count(tx, leaf, count - 1)?;
+        } else {
+            tx.free(leaf)?;
+            self.remove_above(tx, map, path)?;
+        }
+        Ok(Some(value))
+    }
+
+    /// Takes out the child at the end of a path, which was freed.
+    fn remove_above(self, tx: &mut impl Store, map: PBTreeMap<K, V>, mut path: Path) -> Result<(), Error> {
+        while let Some((node, at)) = path.pop() {
+            let count = node::count(tx, node)?;
+            if count == 0 {
+                tx.free(node)?;
+                continue;
+            }
+            let keys = key_row::<K>(node);
+            let separator = at.saturating_sub(1);
+            if K::OWNS {
+                keys.get(tx, separator)?.release(tx)?;
+            }
+            tx.declare(node::range::<K, V>(node))?;
+            keys.remove(tx, separator, count)?;
+            child_row::<K>(node).remove(tx, at, count + 1)?;
+            node::set_count(tx, node, count - 1)?;
+            return self.lower(tx, map);
+        }
+        tx.set(self, PBTreeMap::EMPTY)
+    }
+
+    /// Takes nodes with a single child off the top.
+    fn lower(self, tx: &mut impl Store, map: PBTreeMap<K, V>) -> Result<(), Error> {
+        let (mut top, mut height) = (map.top, map.height);
+        while let Some(node) = top.filter(|_| height > 1) {
+            if node::count(tx, node)? > 0 {
+                break;
+            }
+            top = child_row::<K>(node).get(tx, 0)?;
+            height -= 1;
+            tx.free(node)?;
+        }
+        if height != map.height {
+            tx.set(self.top(), top)?;
+            tx.set(self.height(), height)?;
+        }
+        Ok(())
+    }
+
+    /// Frees everything that the map holds.
+    pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
+        tx.get(self)?.release(tx)?;
+        tx.set(self, PBTreeMap::EMPTY)
+    }
+}

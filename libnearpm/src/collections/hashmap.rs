@@ -1,0 +1,306 @@
+//! Values by keys, in no order: linear hashing (Litwin, VLDB 1980).
+//!
+//! The table grows by one bucket at a time, so that no insertion rewrites the whole of it: what a transaction logs does not grow with the map. Buckets lie in
+//! segments, each as large as all before it together, so that none moves. An entry is one object: its link and hash, the key, the value.
+
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+use super::Key;
+use crate::error::Error;
+use crate::typed::pointer;
+use crate::{Load, Persistent, Ptr, Store};
+
+/// In front of key and value.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Entry {
+    next: Link,
+    hash: u64,
+}
+
+/// A bucket, or the end of an entry.
+type Link = Option<Ptr<Entry>>;
+
+/// Segments of a table, the first bucket of each.
+type Directory = [Option<Ptr<Link>>; SEGMENTS];
+
+const SEGMENTS: usize = 40;
+
+/// Buckets of the first segment.
+const FIRST: u64 = 8;
+
+/// Entries for each bucket, on average, before another bucket is made.
+const LOAD: u64 = 2;
+
+/// A hash map; see [`collections`](crate::collections). Its methods are those of `Ptr<PHashMap<K, V>>`; keys are looked up by a reference, text by a `&str`.
+///
+/// ```
+/// use nearpm::prelude::*;
+///
+/// fn rename(tx: &mut impl Store, ages: Ptr<PHashMap<PString, u64>>) -> Result<(), Error> {
+///     if let Some(age) = ages.remove(tx, "Ada Byron")? {
+///         ages.insert(tx, "Ada Lovelace", age)?;
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// `len`, `is_empty`, `get`, `slot`, `contains_key`, `insert` and `remove` take O(1) on average. An insertion may move the entries of one bucket, never more; once for
+/// each doubling it takes a new segment of zeros. The table does not shrink before `clear`. The hash has no secret: whoever chooses keys can choose
+/// such as collide.
+#[derive(Clone, Copy, Debug, Persistent)]
+#[repr(C)]
+#[persistent(release = release)]
+pub struct PHashMap<K: Key, V: Persistent> {
+    length: u64,
+    /// Buckets in use, 0 before the first insertion.
+    buckets: u64,
+    directory: Option<Ptr<Directory>>,
+    keys: PhantomData<K>,
+    values: PhantomData<V>,
+}
+
+/// Where the buckets of a segment begin.
+fn segment_start(segment: usize) -> u64 {
+    if segment == 0 { 0 } else { FIRST << (segment - 1) }
+}
+
+/// Segment of a bucket.
+fn segment_of(bucket: u64) -> usize {
+    if bucket < FIRST { 0 } else { (bucket / FIRST).ilog2() as usize + 1 }
+}
+
+/// Buckets of a segment.
+fn segment_buckets(segment: usize) -> u64 {
+    if segment == 0 { FIRST } else { segment_start(segment) }
+}
+
+fn corrupt<T: Persistent>(at: Ptr<T>) -> Error {
+    Error::Corrupt { what: "the table of a hash map contradicts itself", offset: Ptr::offset(at) }
+}
+
+impl<K: Key, V: Persistent> PHashMap<K, V> {
+    const EMPTY: PHashMap<K, V> =
+        PHashMap { length: 0, buckets: 0, directory: None, keys: PhantomData, values: PhantomData };
+
+    const VALUE: u64 = (size_of::<Entry>() + size_of::<K>()).next_multiple_of(align_of::<V>()) as u64;
+    const ENTRY_BYTES: u64 = Self::VALUE + size_of::<V>() as u64;
+
+    fn key(entry: Ptr<Entry>) -> Ptr<K> {
+        Ptr::behind(entry, size_of::<Entry>() as u64)
+    }
+
+    fn value(entry: Ptr<Entry>) -> Ptr<V> {
+        Ptr::behind(entry, Self::VALUE)
+    }
+
+    /// The bucket of a hash.
+    fn index(&self, hash: u64) -> u64 {
+        let mask = self.buckets.next_power_of_two() - 1;
+        let index = hash & mask;
+        // Of the buckets that this round of doubling has not split, half the mask counts.
+        if index < self.buckets { index } else { index & mask >> 1 }
+    }
+
+    fn bucket(&self, from: &impl Load, index: u64) -> Result<Ptr<Link>, Error> {
+        let segment = segment_of(index);
+        let directory = self.directory.filter(|_| segment < SEGMENTS);
+        let directory = directory.ok_or(Error::NotAllocated { offset: 0 })?;
+        let first = from.get(directory.at(segment))?.ok_or_else(|| corrupt(directory))?;
+        Ok(Ptr::nth(first, index - segment_start(segment)))
+    }
+
+    /// The link that leads to a key's entry, and the entry; or the last link of its bucket.
+    fn find(&self, from: &impl Load, query: &K::Query, hash: u64) -> Result<(Ptr<Link>, Link), Error> {
+        let mut link = self.bucket(from, self.index(hash))?;
+        while let Some(entry) = from.get(link)? {
+            if from.get(entry.hash())? == hash && from.get(Self::key(entry))?.compare(from, query)? == Ordering::Equal {
+                return Ok((link, Some(entry)));
+            }
+            link = entry.next();
+        }
+        Ok((link, None))
+    }
+
+    /// The next entry behind one, or of the buckets from `index` on.
+    fn next(&self, from: &impl Load, behind: Link, index: &mut u64) -> Result<Link, Error> {
+        let mut next = behind.map_or(Ok(None), |entry| from.get(entry.next()))?;
+        while next.is_none() && *index < self.buckets {
+            next = from.get(self.bucket(from, *index)?)?;
+            *index += 1;
+        }
+        Ok(next)
+    }
+}
+
+/// Frees what a map holds.
+fn release<K: Key, V: Persistent, S: Store>(map: PHashMap<K, V>, tx: &mut S) -> Result<(), Error> {
+    let Some(directory) = map.directory else { return Ok(()) };
+    let mut index = 0;
+    let mut next = map.next(tx, None, &mut index)?;
+    while let Some(entry) = next {
+        next = map.next(tx, next, &mut index)?;
+        if K::OWNS {
+            tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
+        }
+        if V::OWNS {
+            tx.get(PHashMap::<K, V>::value(entry))?.release(tx)?;
+        }
+        tx.free(entry)?;
+    }
+    for segment in tx.get(directory)?.into_iter().flatten() {
+        tx.free(segment)?;
+    }
+    tx.free(directory)
+}
+
+impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
+    /// How many entries there are.
+    pub fn len(self, from: &impl Load) -> Result<u64, Error> {
+        from.get(self.length())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self, from: &impl Load) -> Result<bool, Error> {
+        Ok(self.len(from)? == 0)
+    }
+
+    /// Where the value of a key lies, until the key is removed.
+    pub fn slot(self, from: &impl Load, key: &K::Query) -> Result<Option<Ptr<V>>, Error> {
+        let map = from.get(self)?;
+        if map.length == 0 {
+            return Ok(None);
+        }
+        Ok(map.find(from, key, K::hash(key))?.1.map(PHashMap::<K, V>::value))
+    }
+
+    /// The value of a key.
+    pub fn get(self, from: &impl Load, key: &K::Query) -> Result<Option<V>, Error> {
+        self.slot(from, key)?.map(|slot| from.get(slot)).transpose()
+    }
+
+    /// Whether the key is there.
+    pub fn contains_key(self, from: &impl Load, key: &K::Query) -> Result<bool, Error> {
+        Ok(self.slot(from, key)?.is_some())
+    }
+
+    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
+    pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
+        if tx.get(self.buckets())? == 0 {
+            self.begin(tx)?;
+        }
+        let (mut map, hash) = (tx.get(self)?, K::hash(key));
+        let (link, found) = map.find(tx, key, hash)?;
+        if let Some(entry) = found {
+            return tx.replace(PHashMap::<K, V>::value(entry), value).map(Some);
+        }
+        let key = K::make(tx, key)?;
+        let entry: Ptr<Entry> = pointer(tx.alloc_bytes(PHashMap::<K, V>::ENTRY_BYTES)?)?;
+        tx.set(entry, Entry { next: None, hash })?;
+        tx.set(PHashMap::<K, V>::key(entry), key)?;
+        tx.set(PHashMap::<K, V>::value(entry), value)?;
+        tx.set(link, Some(entry))?;
+        map.length += 1;
+        tx.set(self.length(), map.length)?;
+        if map.length > LOAD * map.buckets { self.split(tx, map) } else { Ok(()) }.map(|()| None)
+    }
+
+    /// Takes a key out, and gives its value. What that owns is the caller's to release.
+    pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
+        let map = tx.get(self)?;
+        if map.length == 0 {
+            return Ok(None);
+        }
+        let (link, found) = map.find(tx, key, K::hash(key))?;
+        let Some(entry) = found else { return Ok(None) };
+        let value = tx.get(PHashMap::<K, V>::value(entry))?;
+        let next = tx.get(entry.next())?;
+        tx.set(link, next)?;
+        tx.set(self.length(), map.length - 1)?;
+        if K::OWNS {
+            tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
+        }
+        tx.free(entry)?;
+        Ok(Some(value))
+    }
+
+    /// Frees everything that the map holds.
+    pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
+        tx.get(self)?.release(tx)?;
+        tx.set(self, PHashMap::EMPTY)
+    }
+
+    /// The entries, in no order.
+    pub fn iter<L: Load>(self, from: &L) -> Result<Entries<'_, L, K, V>, Error> {
+        Ok(Entries { from, map: from.get(self)?, index: 0, entry: None })
+    }
+
+    /// Makes the first buckets.
+    fn begin(self, tx: &mut impl Store) -> Result<(), Error> {
+        let directory: Ptr<Directory> = tx.alloc_zeroed(1)?;
+        let first = tx.alloc_zeroed(FIRST)?;
+        tx.set(directory.at(0), Some(first))?;
+        tx.set(self, PHashMap { buckets: FIRST, directory: Some(directory), ..PHashMap::EMPTY })
+    }
+
+    /// Makes one more bucket, and moves to it what belongs there of the one that it splits.
+    fn split(self, tx: &mut impl Store, mut map: PHashMap<K, V>) -> Result<(), Error> {
+        let fresh = map.buckets;
+        let segment = segment_of(fresh);
+        let Some(directory) = map.directory.filter(|_| segment < SEGMENTS) else { return Ok(()) };
+        if fresh == segment_start(segment) {
+            let buckets = tx.alloc_zeroed(segment_buckets(segment))?;
+            tx.set(directory.at(segment), Some(buckets))?;
+        }
+        let half = (fresh + 1).next_power_of_two() >> 1;
+        let mut stays = map.bucket(tx, fresh & (half - 1))?;
+        map.buckets += 1;
+        let mut goes = map.bucket(tx, fresh)?;
+        let mut next = tx.get(stays)?;
+        // Chains keep their order, and only links that change are stored.
+        let (mut stay_link, mut go_link): (Link, Link) = (next, None);
+        while let Some(entry) = next {
+            next = tx.get(entry.next())?;
+            let moves = map.index(tx.get(entry.hash())?) == fresh;
+            let (link, known) = if moves { (&mut goes, &mut go_link) } else { (&mut stays, &mut stay_link) };
+            if *known != Some(entry) {
+                tx.set(*link, Some(entry))?;
+            }
+            (*link, *known) = (entry.next(), next);
+        }
+        for (link, known) in [(stays, stay_link), (goes, go_link)] {
+            if known.is_some() {
+                tx.set(link, None)?;
+            }
+        }
+        tx.set(self.buckets(), map.buckets)
+    }
+}
+
+/// The entries of a [`PHashMap`].
+pub struct Entries<'t, L, K: Key, V: Persistent> {
+    from: &'t L,
+    map: PHashMap<K, V>,
+    /// The next bucket.
+    index: u64,
+    entry: Link,
+}
+
+impl<L: Load, K: Key, V: Persistent> Iterator for Entries<'_, L, K, V> {
+    type Item = Result<(K::Owned, V), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.map.next(self.from, self.entry, &mut self.index).and_then(|next| {
+            self.entry = next;
+            let Some(entry) = next else { return Ok(None) };
+            let key = self.from.get(PHashMap::<K, V>::key(entry))?.owned(self.from)?;
+            Ok(Some((key, self.from.get(PHashMap::<K, V>::value(entry))?)))
+        });
+        if item.is_err() {
+            // Behind an error there is nothing.
+            (self.entry, self.map) = (None, PHashMap::EMPTY);
+        }
+        item.transpose()
+    }
+}

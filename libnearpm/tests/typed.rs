@@ -65,3 +65,203 @@ fn fields_are_stored_and_loaded_each_alone_and_survive() {
     })
     .unwrap();
 }
+
+#[test]
+fn errors_and_panics_take_everything_back() {
+    let (_, pool) = pool();
+    pool.tx(|tx| tx.root_or_zeroed::<Root>().map(drop)).unwrap();
+    let objects = || std::iter::successors(pool.next_object(0), |&object| pool.next_object(object)).count();
+    let before = objects();
+    let change = |tx: &mut Tx<'_>| {
+        let root = tx.root_or_zeroed::<Root>()?;
+        tx.set(root.small(), SMALL)?;
+        (0..100).try_for_each(|number| root.list().push(tx, number))
+    };
+    let given_up = pool.tx(|tx| change(tx).and_then(|()| Err::<(), _>(Error::abort("no seat"))));
+    assert!(matches!(given_up, Err(Error::Aborted(reason)) if reason.to_string() == "no seat"));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.tx(|tx| -> Result<(), Error> {
+            change(tx)?;
+            panic!("in the middle")
+        })
+    }));
+    assert!(panicked.is_err());
+    let (small, count) = pool
+        .read(|from| {
+            let root = from.root::<Root>()?.expect("it was made");
+            Ok((from.get(root.small())?, root.list().len(from)?))
+        })
+        .unwrap();
+    assert_eq!((small, count), (Small { word: 0, half: 0, quarter: 0, bytes: [0; 2] }, 0));
+    assert_eq!(objects(), before);
+}
+
+/// An error of a program.
+#[derive(Debug)]
+enum Booking {
+    SoldOut,
+    Pool(Error),
+}
+
+impl From<Error> for Booking {
+    fn from(error: Error) -> Booking {
+        Booking::Pool(error)
+    }
+}
+
+#[test]
+fn a_program_leaves_a_transaction_with_an_error_of_its_own() {
+    let (_, pool) = pool();
+    let book = |seats: u64| {
+        pool.try_tx(|tx| {
+            let taken = tx.root_or_zeroed::<Seats>()?.taken();
+            if tx.get(taken)? + seats > 10 {
+                return Err(Booking::SoldOut);
+            }
+            Ok(tx.update(taken, |taken| taken + seats)?)
+        })
+    };
+    assert!(matches!(book(8), Ok(8)));
+    assert!(matches!(book(3), Err(Booking::SoldOut)));
+    assert!(matches!(book(2), Ok(10)));
+    let nested = pool.try_tx(|_| book(0).map(drop));
+    assert!(matches!(nested, Err(Booking::Pool(Error::Nested))), "{nested:?}");
+}
+
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Seats {
+    taken: u64,
+}
+
+#[test]
+fn a_transaction_inside_of_another_is_refused_and_another_pool_is_not() {
+    let ((_, pool), (_, other)) = (pool(), self::pool());
+    let lock = Ptr::<PLock>::from_offset(1 << 16).unwrap();
+    let nested: [&dyn Fn() -> Result<(), Error>; 4] =
+        [&|| pool.tx(|_| Ok(())), &|| pool.read(|_| Ok(())), &|| pool.locked(&[lock]).tx(|_| Ok(())), &|| {
+            pool.locked(&[lock]).read(|_| Ok(()))
+        }];
+    for (at, inner) in nested.iter().enumerate() {
+        let refused = |result| assert!(matches!(result, Err(Error::Nested)), "{at}");
+        pool.tx(|_| Ok(refused(inner()))).unwrap();
+        pool.read(|_| Ok(refused(inner()))).unwrap();
+        pool.locked(&[lock]).tx(|_| Ok(refused(inner()))).unwrap();
+        inner().unwrap();
+    }
+    pool.tx(|_| other.tx(|tx| tx.root_or_zeroed::<Seats>().map(drop))).unwrap();
+}
+
+#[test]
+fn pointers_that_lead_nowhere_are_refused_and_change_nothing() {
+    let (_, pool) = pool();
+    let heap = pool.heap();
+    pool.tx(|tx| {
+        let root = tx.root_or_zeroed::<Root>()?;
+        for offset in [1, 8, heap.start - 8, heap.end - 4, heap.end, u64::MAX - 7, u64::MAX] {
+            let at = Ptr::<u64>::from_offset(offset).expect("it is not 0");
+            let refused = |error: Result<(), Error>| match error {
+                Err(Error::OutOfRange { offset: named, length: 8, .. } | Error::Misaligned { offset: named, .. }) => {
+                    assert_eq!(named, offset);
+                }
+                other => panic!("{offset:#x}: {other:?}"),
+            };
+            refused(tx.get(at).map(drop));
+            refused(tx.set(at, 1));
+            assert!(matches!(tx.free(at), Err(Error::NotAllocated { .. })));
+            assert!(tx.with_bytes(offset..offset.saturating_add(1 << 40), <[u8]>::len).is_err());
+        }
+        assert!(matches!(tx.get(Ptr::nth(root.small().word(), u64::MAX)), Err(Error::Misaligned { .. })));
+        assert!(tx.get_all(root, 1 << 60).is_err());
+        assert!(matches!(tx.free(root), Err(Error::NotAllocated { .. })), "the root lies inside of its object");
+        assert!(matches!(tx.alloc_zeroed::<u64>(u64::MAX), Err(Error::Full { .. })));
+        assert!(matches!(tx.set_root_object(heap.start + 64 * 1024), Err(Error::NotAllocated { .. })));
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Two versions of a program, of which one has another type behind a pointer of its root.
+mod old {
+    use super::*;
+
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    pub struct Shop {
+        pub first: Option<Ptr<Item>>,
+    }
+
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    pub struct Item {
+        pub price: u64,
+        pub next: Option<Ptr<Item>>,
+    }
+}
+
+mod new {
+    use super::*;
+
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    pub struct Shop {
+        pub first: Option<Ptr<Item>>,
+    }
+
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    pub struct Item {
+        pub cents: u64,
+        pub next: Option<Ptr<Item>>,
+    }
+}
+
+#[test]
+fn a_root_of_another_type_is_refused_with_both_names() {
+    let (_, pool) = pool();
+    pool.tx(|tx| tx.root_or_zeroed::<old::Shop>().map(drop)).unwrap();
+    for refused in [
+        pool.tx(|tx| tx.root_or_zeroed::<new::Shop>().map(drop)),
+        pool.read(|from| from.root::<new::Shop>().map(drop)),
+        pool.read(|from| from.root::<Seats>().map(drop)),
+    ] {
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("is \"Shop\" of 8 bytes, and the program has \""), "{text}");
+    }
+    pool.read(|from| Ok(assert!(from.root::<old::Shop>()?.is_some()))).unwrap();
+}
+
+#[test]
+fn a_root_that_no_rust_program_typed_is_refused() {
+    let (_, pool) = pool();
+    pool.tx(|tx| {
+        let object = tx.alloc(7u64)?;
+        tx.set_root_object(Ptr::offset(object))
+    })
+    .unwrap();
+    let refused = pool.read(|from| from.root::<Seats>().map(drop));
+    assert!(refused.unwrap_err().to_string().contains("no Rust program typed"));
+}
+
+#[test]
+fn truth_values_and_pointers_are_what_they_were() {
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    struct Flags {
+        first: PBool,
+        second: PBool,
+    }
+    let (_, pool) = pool();
+    pool.tx(|tx| {
+        let flags = tx.root_or_zeroed::<Flags>()?;
+        tx.set(flags.second(), true.into())?;
+        tx.set(Ptr::cast::<u8>(flags.first()), 77)?;
+        assert!(tx.get(flags.first())?.get() && tx.get(flags)?.second == tx.get(flags)?.first);
+        tx.set(flags.first(), false.into())?;
+        assert_eq!(tx.get(Ptr::cast::<[u8; 2]>(flags))?, [0, 1]);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(size_of::<Option<Ptr<Root>>>(), 8);
+    assert_eq!(Ptr::<Root>::from_offset(0), None);
+}

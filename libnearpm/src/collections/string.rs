@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::key::{Key, hash_of};
 use super::PVec;
+use super::key::{Key, hash_of};
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 

@@ -13,6 +13,7 @@ pub mod figures;
 pub mod firmware;
 pub mod hardware;
 pub mod job;
+pub mod pool;
 pub mod rig;
 pub mod saved;
 pub mod table;

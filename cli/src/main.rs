@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -31,24 +31,29 @@ enum Command {
     /// Ask a card what it is
     #[command(subcommand)]
     Card(card::CardCommand),
+    /// Make, look into, check, repair and copy pools that no program has open
+    #[command(subcommand)]
+    Pool(pool::PoolCommand),
     /// Measure other libraries against what is to replace them, on this machine
     #[command(subcommand)]
     Bench(bench::BenchCommand),
 }
 
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse().command {
-        Command::Run(arguments) => job::command(&arguments),
-        Command::Demo(arguments) => demo::command(&arguments),
-        Command::Cuts(arguments) => cuts::command(&arguments),
-        Command::Firmware(command) => firmware::command(&command),
-        Command::Verilog(arguments) => hardware::verilog(&arguments),
-        Command::Figures(arguments) => figures::command(&arguments),
-        Command::Card(command) => card::command(&command),
-        Command::Bench(command) => bench::command(&command),
+        Command::Run(arguments) => job::command(&arguments).map(done),
+        Command::Demo(arguments) => demo::command(&arguments).map(done),
+        Command::Cuts(arguments) => cuts::command(&arguments).map(done),
+        Command::Firmware(command) => firmware::command(&command).map(done),
+        Command::Verilog(arguments) => hardware::verilog(&arguments).map(done),
+        Command::Figures(arguments) => figures::command(&arguments).map(done),
+        Command::Card(command) => card::command(&command).map(done),
+        Command::Pool(command) => pool::command(&command),
+        Command::Bench(command) => bench::command(&command).map(done),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             // One line with every cause: what, where, why.
             eprintln!("nearpm: {error:#}");

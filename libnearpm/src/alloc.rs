@@ -16,8 +16,9 @@ use std::ops::Range;
 
 use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord};
 
+use crate::check::Class;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, capacity, class_of};
+use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, bits_beyond, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
 use crate::spans::Spans;
 
@@ -135,17 +136,13 @@ impl Allocator {
         while u64::from(chunk) < layout.chunks {
             let at = chunk as usize * 8;
             let word = u64::from_le_bytes(words[at..at + 8].try_into().expect("eight bytes"));
-            let corrupt = |what| Error::Corrupt { what, offset: layout.word(chunk) };
-            match ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))? {
+            match layout.state(chunk, word).map_err(|class| class.at(layout.word(chunk)))? {
                 ChunkWord::Free => {
                     allocator.spans.add(chunk, 1);
                     chunk += 1;
                 }
                 ChunkWord::Run { object_bytes } => {
-                    let class = CLASSES
-                        .iter()
-                        .position(|&c| c == object_bytes)
-                        .ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
+                    let class = class_named(object_bytes);
                     let run = Self::load_run(cx, protocol, &layout, chunk, class)?;
                     if run.used == 0 {
                         allocator.spans.add(chunk, 1);
@@ -157,11 +154,8 @@ impl Allocator {
                     }
                     chunk += 1;
                 }
-                ChunkWord::Log { .. } => return Err(corrupt("a log segment is left after the recovery")),
+                ChunkWord::Log { .. } => return Err(Class::SegmentLeft.at(layout.word(chunk))),
                 ChunkWord::Large { chunks } => {
-                    if u64::from(chunk) + u64::from(chunks) > layout.chunks {
-                        return Err(corrupt("an object leaves the heap"));
-                    }
                     allocator.large.insert(chunk, chunks);
                     chunk += chunks;
                 }
@@ -184,11 +178,8 @@ impl Allocator {
             *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         }
         let used: u32 = bitmap.iter().map(|w| w.count_ones()).sum();
-        let capacity = capacity(class);
-        let beyond = (capacity..BITMAP_WORDS as u32 * 64).any(|u| bitmap[u as usize / 64] >> (u % 64) & 1 == 1);
-        if beyond {
-            let what = "the bitmap of a chunk contradicts its state";
-            return Err(Error::Corrupt { what, offset: layout.bitmap_word(chunk, 0) });
+        if let Some(word) = bits_beyond(class, &bitmap) {
+            return Err(Class::BitmapBeyond.at(layout.bitmap_word(chunk, word)));
         }
         Ok(Run { class, used, hint: 0, bitmap })
     }

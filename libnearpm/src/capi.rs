@@ -71,6 +71,7 @@ impl Code {
                 Problem::ReadOnly => Code::EACCES,
                 Problem::NoSpace { .. } | Problem::DirectoryFull { .. } => Code::ENOSPC,
                 Problem::Foreign { .. }
+                | Problem::RepairInterrupted
                 | Problem::Unfinished
                 | Problem::Newer { .. }
                 | Problem::Truncated { .. }
@@ -85,6 +86,7 @@ impl Code {
             Error::ZeroSize { .. } | Error::Nested | Error::RootType { .. } | Error::Aborted(_) => Code::EINVAL,
             Error::Full { .. } => Code::ENOSPC,
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => Code::ELOG,
+            Error::ReadOnly => Code::EACCES,
             Error::Poisoned => Code::EPOISONED,
             Error::Corrupt { .. } => Code::EBADPOOL,
             Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } => Code::EDEVICE,

@@ -94,6 +94,9 @@ pub enum Error {
     /// A transaction inside a transaction of the same pool and thread.
     #[error("a transaction of this pool is open on this thread already: pass it on instead of nesting")]
     Nested,
+    /// A change through a pool that was opened for reading.
+    #[error("the pool was opened for reading only: nothing was changed; open it for writing")]
+    ReadOnly,
     /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
     #[error(
         "the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it"
@@ -258,6 +261,9 @@ pub enum Problem {
     /// May not be written.
     #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
     ReadOnly,
+    /// A repair was interrupted, so that the pool may be half changed.
+    #[error("was being repaired when that was interrupted; run nearpm pool check --repair on it, which begins anew")]
+    RepairInterrupted,
     /// No room on the medium.
     #[error(
         "needs {needed} bytes and the medium has not that many free; nothing was left behind: free space there, or ask for less"
@@ -335,6 +341,7 @@ mod tests {
             Problem::Truncated { .. } | Problem::Corrupt { .. } => "restore it from a copy",
             Problem::InUse { .. } => "close it there first",
             Problem::ReadOnly => "change the permission",
+            Problem::RepairInterrupted => "run nearpm pool check --repair",
             Problem::NoSpace { .. } => "free space there, or ask for less",
             Problem::TooSmall { .. } => "ask for that many or more",
             Problem::BadName { .. } => "choose another",
@@ -344,7 +351,7 @@ mod tests {
         }
     }
 
-    fn problems() -> [Problem; 15] {
+    fn problems() -> [Problem; 16] {
         [
             Problem::NotFound,
             Problem::Exists,
@@ -355,6 +362,7 @@ mod tests {
             Problem::Corrupt { what: "a word", offset: 8 },
             Problem::InUse { process: Some(1) },
             Problem::ReadOnly,
+            Problem::RepairInterrupted,
             Problem::NoSpace { needed: 1 },
             Problem::TooSmall { bytes: 1, minimum: 2 },
             Problem::BadName { rule: "names are short" },
@@ -377,6 +385,7 @@ mod tests {
             Error::Full { .. } => "free objects or create a larger pool",
             Error::TooLarge { .. } => "split it",
             Error::Nested => "pass it on",
+            Error::ReadOnly => "open it for writing",
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.
             Error::Aborted(_) => "try another seat",

@@ -3,7 +3,11 @@
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES};
+use nearpm_interface::media::{
+    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES,
+};
+
+use crate::check::Class;
 
 /// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
 /// get whole pages.
@@ -45,9 +49,23 @@ const fn search(bytes: u64) -> u8 {
     }
 }
 
+/// The class of a size that a chunk's word may name.
+pub(crate) fn class_named(object_bytes: u32) -> usize {
+    CLASSES.iter().position(|&class| class == object_bytes).expect("the word was found sound")
+}
+
 /// Objects of a class in a chunk.
 pub(crate) fn capacity(class: usize) -> u32 {
     CHUNK_BYTES as u32 / CLASSES[class]
+}
+
+/// The first word of a run's bitmap that has a bit behind the last object.
+pub(crate) fn bits_beyond(class: usize, bitmap: &[u64; BITMAP_WORDS]) -> Option<usize> {
+    let beyond = |(at, &word): (usize, &u64)| {
+        let units = capacity(class).saturating_sub(at as u32 * 64);
+        units < 64 && word >> units != 0
+    };
+    bitmap.iter().enumerate().position(beyond)
 }
 
 /// Parts of the heap, as offsets in the pool.
@@ -91,6 +109,18 @@ impl HeapLayout {
     /// Offset of a chunk's word.
     pub fn word(&self, chunk: u32) -> u64 {
         self.words + 8 * u64::from(chunk)
+    }
+
+    /// What the word of a chunk says.
+    pub fn state(&self, chunk: u32, word: u64) -> Result<ChunkWord, Class> {
+        let state = ChunkWord::decode(word).ok_or(Class::ChunkWord)?;
+        let fits = |chunks: u32| u64::from(chunk) + u64::from(chunks) <= self.chunks;
+        match state {
+            ChunkWord::Run { object_bytes } if !CLASSES.contains(&object_bytes) => Err(Class::ChunkSize),
+            ChunkWord::Large { chunks } if !fits(chunks) => Err(Class::ChunkSpan),
+            ChunkWord::Log { chunks } if !fits(chunks) => Err(Class::ChunkWord),
+            _ => Ok(state),
+        }
     }
 
     /// Offset of a word of a chunk's bitmap.

@@ -25,6 +25,7 @@
 //! | [`memory`] | the trait through which persistent memory is reached, and its implementations |
 //! | [`capi`] | the C interface, which `include/nearpm.h` documents |
 //! | [`cards`] | cards by name, for `card:NAME/POOL` |
+//! | [`check`] | looking into pools that nobody has open: damage, repair, contents, copies |
 //!
 //! One transaction runs at a time on a pool: a second thread waits. Several pools are independent.
 
@@ -38,6 +39,7 @@ mod alloc;
 pub mod capi;
 pub mod cards;
 pub mod collections;
+pub mod check;
 pub mod direct;
 pub mod error;
 mod executor;
@@ -64,7 +66,7 @@ pub use nearpm_driver::pci::Caching;
 pub use options::{Durability, Engine, Mechanism, PoolOptions};
 pub use pool::{CardPool, Location, Pool, list, remove};
 pub use recovery::Recovery;
-pub use statistics::Statistics;
+pub use statistics::{ClassState, HeapState, Statistics};
 pub use transaction::Tx;
 pub use typed::{Load, PLock, Persistent, Ptr, Store};
 

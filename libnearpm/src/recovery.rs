@@ -17,11 +17,13 @@ use nearpm_interface::media::{
 };
 use nearpm_interface::seal;
 
+use crate::check::Class;
 use crate::error::Error;
 use crate::lane::INITIAL_EXTENT;
 use crate::memory::Medium;
 
 /// What the recovery at open found and did.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Log entries that were rolled back, checkpoints included.
@@ -46,6 +48,7 @@ pub(crate) struct LaneState {
 }
 
 /// A ring, read and scanned.
+#[derive(Default)]
 struct Ring {
     thread: u16,
     offset: u64,
@@ -72,6 +75,14 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec
     Ok((report, lanes))
 }
 
+/// Whether a ring holds a whole entry, used or not by what its words say.
+pub(crate) fn has_entries(medium: &Medium, head: &PoolHead, thread: u16) -> bool {
+    let bytes = medium.load_vec(head.ring(thread), head.ring_bytes.into());
+    let mut ring = Ring { thread, bytes, ..Ring::default() };
+    ring.scan(head.pool);
+    !ring.entries.is_empty()
+}
+
 impl Ring {
     /// Reads and scans a ring; `None` where it was never used.
     fn load(medium: &Medium, head: &PoolHead, thread: u16) -> Result<Option<Ring>, Error> {
@@ -83,8 +94,8 @@ impl Ring {
             return Ok(None);
         }
         let word = |at: u64| {
-            let what = "a word of a log ring is not valid";
-            seal::open_word(medium.load_word(offset + at)).ok_or(Error::Corrupt { what, offset: offset + at })
+            let class = if at == RING_EXTENT { Class::RingExtent } else { Class::RingWord };
+            seal::open_word(medium.load_word(offset + at)).ok_or(class.at(offset + at))
         };
         let (epoch, committed, applied) = (word(RING_EPOCH)?, word(RING_REDO_COMMITTED)?, word(RING_REDO_APPLIED)?);
         // Rings of before the extent word have 0 there.
@@ -157,8 +168,7 @@ impl Ring {
         log.sort_by_key(|(e, _)| e.sequence);
         let counts = || log.iter().map(|(e, _)| sequence_parts(e.sequence).0);
         if log.is_empty() || counts().zip(counts().skip(1)).any(|(a, b)| b != a + 1) {
-            let what = "a committed redo log is not whole";
-            return Err(Error::Corrupt { what, offset: self.offset + RING_REDO_COMMITTED });
+            return Err(Class::RingRedo.at(self.offset + RING_REDO_COMMITTED));
         }
         Self::drop_lines(medium, &log)?;
         for (entry, at) in log {
@@ -207,8 +217,7 @@ impl Ring {
     ) -> Result<(), Error> {
         let end = entry.offset.checked_add(entry.length.into());
         if entry.offset < allowed.start || end.is_none_or(|end| end > allowed.end) {
-            let what = "a log entry covers what no transaction may change";
-            return Err(Error::Corrupt { what, offset: head.ring(self.thread) + at as u64 });
+            return Err(Class::RingEntry.at(head.ring(self.thread) + at as u64));
         }
         let start = at + entry_data(entry.offset) as usize;
         medium.put(entry.offset, &self.bytes[start..start + entry.length as usize]);

@@ -15,6 +15,7 @@ use super::shard::{Alone, SHARDS, Shard, slot};
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
 use super::{DirectOptions, Mode, Reservation, Transaction};
+use crate::check::Class;
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::PoolOptions;
@@ -174,7 +175,7 @@ impl DirectPool {
         }
         let root = medium.load_word(head.heap() + HEAP_ROOT);
         if root != 0 && heap.usable_bytes(root).is_none() {
-            let what = "the root is no object";
+            let what = Class::Root.what();
             return Err(Problem::Corrupt { what, offset: head.heap() + HEAP_ROOT }.at(location));
         }
         // From here on there may be segments.

@@ -10,18 +10,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ChunkWord, PoolHead};
 use nearpm_interface::record::{Kind, Operation, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
 use super::home::Home;
+use crate::check::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::recovery::Recovery;
 
 /// A record that counts.
-struct Found {
+pub(crate) struct Found {
     head: RecordHead,
     kind: Kind,
     body: Vec<u8>,
@@ -30,13 +32,10 @@ struct Found {
 }
 
 /// Number of the last record that is home; `None` where the pool has no segments.
-fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
+pub(crate) fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
     match medium.load_word(POOL_APPLIED) {
         0 => Ok(None),
-        word => {
-            let what = "the applied word of the log is not valid";
-            seal::open_word(word).map(Some).ok_or(Error::Corrupt { what, offset: POOL_APPLIED })
-        }
+        word => seal::open_word(word).map(Some).ok_or(Class::AppliedWord.at(POOL_APPLIED)),
     }
 }
 
@@ -45,10 +44,11 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     // Only then the table of chunks is where it is looked for: shadow paging moves pages.
     let Some(applied) = applied(medium)? else { return Ok(()) };
     let layout = HeapLayout::of(head);
-    let segments = find_segments(medium, head, &layout)?;
+    let segments = segment_chunks(medium, &layout)?;
     let mut records = Vec::new();
-    for &(_, segment) in &segments {
-        scan(medium, &segment, applied, &mut records);
+    for &chunk in &segments {
+        let segment = segment(medium, head, layout.chunk(chunk))?;
+        records.append(&mut scan(medium, &segment, applied)?);
     }
     records.sort_by_key(|r| r.head.sequence);
     let newest = records.last().map_or(applied, |r| r.head.sequence);
@@ -57,7 +57,7 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     medium.drain()?;
     medium.put_word(POOL_APPLIED, seal::seal_word(newest));
     medium.drain()?;
-    for (chunk, _) in segments {
+    for chunk in segments {
         medium.put_word(layout.word(chunk), ChunkWord::Free.encode());
     }
     medium.drain()?;
@@ -68,13 +68,14 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
 
 /// A segment's offset, bytes and nonce.
 #[derive(Clone, Copy)]
-struct SegmentAt {
-    offset: u64,
-    bytes: u64,
-    nonce: u64,
+pub(crate) struct SegmentAt {
+    pub offset: u64,
+    pub bytes: u64,
+    pub nonce: u64,
 }
 
-fn find_segments(medium: &Medium, head: &PoolHead, layout: &HeapLayout) -> Result<Vec<(u32, SegmentAt)>, Error> {
+/// The first chunk of each segment, in a pool that has a log.
+pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec<u32>, Error> {
     let words = medium.load_vec(layout.words, layout.chunks * 8);
     let mut found = Vec::new();
     let mut chunk = 0;
@@ -82,21 +83,21 @@ fn find_segments(medium: &Medium, head: &PoolHead, layout: &HeapLayout) -> Resul
         let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
         chunk += match ChunkWord::decode(word) {
             Some(ChunkWord::Log { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => {
-                found.push((chunk, segment(medium, head, layout.chunk(chunk))?));
+                found.push(chunk);
                 chunks
             }
             Some(ChunkWord::Large { chunks }) => chunks,
             Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
             Some(ChunkWord::Log { .. }) | None => {
-                let what = "the state of a chunk is not valid";
-                return Err(Error::Corrupt { what, offset: layout.word(chunk) });
+                return Err(Class::ChunkWord.at(layout.word(chunk)));
             }
         };
     }
     Ok(found)
 }
 
-fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<SegmentAt, Error> {
+/// Reads and checks the head of a segment.
+pub(crate) fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<SegmentAt, Error> {
     let mut line = [0; SegmentHead::SIZE];
     medium.load(offset, &mut line);
     let head = SegmentHead::from_bytes(&line);
@@ -105,17 +106,18 @@ fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<SegmentAt, E
         && head.version == RECORD_VERSION
         && head.pool == pool.pool
         && offset.checked_add(head.bytes).is_some_and(|end| end <= pool.heap_end());
-    let what = "the head of a log segment is not valid";
     if sound {
         Ok(SegmentAt { offset, bytes: head.bytes, nonce: head.nonce })
     } else {
-        Err(Error::Corrupt { what, offset })
+        Err(Class::SegmentHead.at(offset))
     }
 }
 
-/// Takes the records of a segment that are behind `applied`.
-fn scan(medium: &Medium, segment: &SegmentAt, applied: u64, records: &mut Vec<Found>) {
+/// The records of a segment that are behind `applied`. What follows them was torn by a power cut, or was never there: records that were
+/// made later would show that it is damage.
+pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result<Vec<Found>, Error> {
     let bytes = medium.load_vec(segment.offset, segment.bytes);
+    let mut records = Vec::new();
     let (mut at, mut last) = (SegmentHead::SIZE, 0);
     while let Some((head, body)) = bytes.get(at..).and_then(|rest| RecordHead::decode(rest, segment.nonce)) {
         if head.sequence <= last {
@@ -128,6 +130,20 @@ fn scan(medium: &Medium, segment: &SegmentAt, applied: u64, records: &mut Vec<Fo
         }
         at += RecordHead::stride(head.bytes.into()) as usize;
     }
+    let newest = last.max(applied);
+    let is_later =
+        |at| RecordHead::decode(&bytes[at..], segment.nonce).is_some_and(|(head, _)| is_later(&head, newest));
+    if (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {
+        return Err(Class::RecordSum.at(segment.offset + at as u64));
+    }
+    Ok(records)
+}
+
+/// Whether a record shows that everything in front of it in its segment was durable once: it is the first of its append, before which
+/// the append in front was durable, unless that was an asynchronous commit, which a later record names.
+fn is_later(head: &RecordHead, newest: u64) -> bool {
+    let begins = head.sequence == head.first || (head.kind == Kind::Commit as u32 && head.parts == 0);
+    head.sequence > newest && head.depends == 0 && begins
 }
 
 /// Drops records that depend on a missing one. `records` are by number.
@@ -178,16 +194,15 @@ fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Reco
 }
 
 fn store(home: &mut Home<'_>, head: &PoolHead, record: &Found, report: &mut Recovery) -> Result<(), Error> {
-    let corrupt = |what| Error::Corrupt { what, offset: record.offset };
     let mut body = &record.body[..];
     while !body.is_empty() {
-        let (operation, rest) = Operation::decode(body).ok_or_else(|| corrupt("a record holds no valid operation"))?;
+        let (operation, rest) = Operation::decode(body).ok_or_else(|| Class::RecordOperation.at(record.offset))?;
         let (offset, bytes) = match operation {
             Operation::Store(offset, data) => (offset, data.len() as u64),
             Operation::Set(offset, _) | Operation::Clear(offset, _) => (offset, 8),
         };
         if offset < head.heap() || offset + bytes > head.heap_end() {
-            return Err(corrupt("a record names what no transaction may change"));
+            return Err(Class::RecordRange.at(record.offset));
         }
         home.apply(operation);
         report.bytes += bytes;

@@ -127,11 +127,7 @@ impl MappedMemory {
 
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
-        // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
-        // would be seen as other values, and nothing refers to them but by raw copies.
-        let map = unsafe { MmapOptions::new().map_copy(&self.file) };
-        let map = map.map_err(|e| Error::system(format!("map a working copy of {}", self.path.display()), e))?;
-        Ok(View::of_map(map))
+        private_view(&self.file, &self.path)
     }
 
     /// Whether the file lies in persistent memory by the word of the operating system (DAX).
@@ -253,6 +249,15 @@ impl Memory for MappedMemory {
     fn address(&self) -> Option<*mut u8> {
         Some(self.pointer())
     }
+}
+
+/// A private mapping of a file that is locked.
+pub(crate) fn private_view(file: &File, path: &Path) -> Result<View, Error> {
+    // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
+    // would be seen as other values, and nothing refers to them but by raw copies.
+    let map = unsafe { MmapOptions::new().map_copy(file) };
+    let map = map.map_err(|e| Error::system(format!("map a working copy of {}", path.display()), e))?;
+    Ok(View::of_map(map))
 }
 
 /// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it reserved.

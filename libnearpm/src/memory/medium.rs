@@ -6,7 +6,7 @@ use nearpm_interface::geometry::LINE_U64;
 
 #[cfg(test)]
 use super::planted::{self, Step};
-use super::{MappedMemory, Memory, View, Work};
+use super::{MappedMemory, Memory, PrivateMemory, View, Work};
 use crate::error::Error;
 use crate::statistics::{Counters, count};
 
@@ -14,6 +14,8 @@ use crate::statistics::{Counters, count};
 /// inlined and not dispatched.
 pub(crate) enum Backing {
     Mapped(MappedMemory),
+    /// A pool that is only read.
+    Private(PrivateMemory),
     Other(Box<dyn Memory>),
 }
 
@@ -21,6 +23,7 @@ macro_rules! each {
     ($self:ident, $memory:ident => $call:expr) => {
         match $self {
             Backing::Mapped($memory) => $call,
+            Backing::Private($memory) => $call,
             Backing::Other($memory) => $call,
         }
     };
@@ -94,7 +97,7 @@ impl Backing {
     pub fn keeps_order(&self) -> bool {
         match self {
             Backing::Mapped(memory) => memory.keeps_order(),
-            Backing::Other(_) => true,
+            Backing::Private(_) | Backing::Other(_) => true,
         }
     }
 
@@ -102,10 +105,19 @@ impl Backing {
         each!(self, memory => memory.drains_for_all())
     }
 
+    /// Takes the right to store away, where a pool is only read.
+    pub fn freeze(&self) -> Result<(), Error> {
+        match self {
+            Backing::Private(memory) => memory.freeze(),
+            Backing::Mapped(_) | Backing::Other(_) => Ok(()),
+        }
+    }
+
     /// A volatile copy of everything: pages of a file that are not stored to are shared with it.
     pub fn working_copy(&self) -> Result<View, Error> {
         match self {
             Backing::Mapped(memory) => memory.private_view(),
+            Backing::Private(memory) => Ok(View::in_place(memory.base(), memory.bytes())),
             Backing::Other(memory) => {
                 const PIECE: u64 = 1 << 16;
                 let view = View::anonymous(memory.bytes())?;
@@ -159,6 +171,7 @@ impl Medium {
     pub fn load_checked(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         match &self.backing {
             Backing::Mapped(memory) => memory.load(offset, data),
+            Backing::Private(memory) => memory.load(offset, data),
             Backing::Other(memory) => {
                 memory.load(offset, data);
                 let tail = &data[data.len().saturating_sub(8)..];

@@ -19,6 +19,7 @@ mod medium;
 mod persistence_domain;
 #[cfg(test)]
 pub(crate) mod planted;
+mod private;
 mod test;
 mod view;
 mod volatile;
@@ -28,8 +29,9 @@ pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;
 pub use durable_image::{CUT_STATUS, PowerCut};
 pub use mapped::{MappedMemory, Survives};
-pub(crate) use mapped::{allocate, free_bytes};
+pub(crate) use mapped::{allocate, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
+pub(crate) use private::PrivateMemory;
 pub use test::{Event, Image, TestMemory, run_on_processor};
 pub(crate) use view::View;
 pub use volatile::VolatileMemory;

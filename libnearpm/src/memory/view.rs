@@ -84,6 +84,15 @@ impl View {
         unsafe { words::store(self.base.add(offset as usize), data, Neighbours::Busy) }
     }
 
+    /// Takes the right to store away from everybody.
+    pub fn freeze(&self) -> Result<(), Error> {
+        // SAFETY: the range is this mapping, of which nothing but raw copies is made; a store to it from now on ends the process, which
+        // the callers of this promise not to do.
+        let done = unsafe { libc::mprotect(self.base.cast(), self.bytes as usize, libc::PROT_READ) };
+        let error = std::io::Error::last_os_error;
+        if done == 0 { Ok(()) } else { Err(Error::system("protect the pages of a pool that is only read", error())) }
+    }
+
     /// Gives private pages their memory before they are stored to: one call instead of a page fault for each. What fails is left
     /// to the page faults.
     pub fn populate(&self, offset: u64, bytes: u64) {

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use nearpm_interface::media::PAGE_BYTES;
 
+use crate::check::backup;
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Memory, Survives};
+use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives};
 
 /// Creates a file of `bytes` bytes, all of them reserved on the medium, locks and maps it. On failure nothing is left behind.
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
@@ -16,7 +17,7 @@ pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<Mapp
         Err(error) if is_out_of_space(&error) => return Err(Problem::NoSpace { needed: bytes }.at(path.display())),
         Err(error) => return Err(refuse(path, error)),
     };
-    let filled = lock(path, &file)
+    let filled = lock(path, &file, Access::Exclusive)
         .and_then(|()| reserve(path, &file, bytes))
         .and_then(|()| MappedMemory::map(file, path, survives));
     filled.inspect_err(|_| discard(path))
@@ -28,27 +29,60 @@ pub(crate) fn discard(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
+/// Whether others may look at a pool at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// It is changed, by one process.
+    Exclusive,
+    /// It is read, by any number of processes.
+    Shared,
+}
+
 /// Opens and locks a file that exists; gives its size.
-fn open_existing(path: &Path) -> Result<(File, u64), Error> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse(path, e))?;
-    lock(path, &file)?;
+fn open_existing(path: &Path, access: Access) -> Result<(File, u64), Error> {
+    let opened = open_locked(path, access)?;
+    if backup::path_of(path).exists() {
+        return Err(Problem::RepairInterrupted.at(path.display()));
+    }
+    Ok(opened)
+}
+
+fn open_locked(path: &Path, access: Access) -> Result<(File, u64), Error> {
+    let write = access == Access::Exclusive;
+    let file = OpenOptions::new().read(true).write(write).open(path).map_err(|e| refuse(path, e))?;
+    lock(path, &file, access)?;
     let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
     if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Problem::Foreign { found: 0 }.at(path.display())) }
 }
 
 /// Opens, locks and maps an existing file.
 pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let (file, bytes) = open_existing(path)?;
+    let (file, bytes) = open_existing(path, Access::Exclusive)?;
     if bytes == 0 {
         return Err(Problem::Unfinished.at(path.display()));
     }
     MappedMemory::map(file, path, survives)
 }
 
+/// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.
+pub(crate) fn open_shared(path: &Path) -> Result<PrivateMemory, Error> {
+    let (file, bytes) = open_existing(path, Access::Shared)?;
+    if bytes == 0 {
+        return Err(Problem::Unfinished.at(path.display()));
+    }
+    let view = crate::memory::private_view(&file, path)?;
+    Ok(PrivateMemory::new(view, bytes, Some(file)))
+}
+
+/// Opens and locks a file for a repair, also one that was interrupted; gives its size.
+pub(crate) fn open_for_repair(path: &Path) -> Result<(File, u64), Error> {
+    open_locked(path, Access::Exclusive)
+}
+
 /// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. It must have `minimum` bytes. A refusal
 /// leaves its contents as they are.
 pub(crate) fn adopt(path: &Path, minimum: u64, survives: Survives) -> Result<MappedMemory, Error> {
-    let (file, bytes) = open_existing(path)?;
+    let (file, bytes) = open_existing(path, Access::Exclusive)?;
     if bytes < minimum {
         return Err(Problem::TooSmall { bytes, minimum }.at(path.display()));
     }
@@ -83,8 +117,12 @@ fn refuse(path: &Path, error: std::io::Error) -> Error {
     problem.at(path.display())
 }
 
-fn lock(path: &Path, file: &File) -> Result<(), Error> {
-    match file.try_lock() {
+fn lock(path: &Path, file: &File, access: Access) -> Result<(), Error> {
+    let locked = match access {
+        Access::Exclusive => file.try_lock(),
+        Access::Shared => file.try_lock_shared(),
+    };
+    match locked {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Problem::InUse { process: holder(file) }.at(path.display())),
         Err(TryLockError::Error(error)) => Err(Error::system(format!("lock {}", path.display()), error)),

@@ -12,6 +12,7 @@ use nearpm_interface::media::{
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
+use crate::check::Class;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
@@ -114,7 +115,12 @@ pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
     }
     let mut line = [0; LINE];
     medium.load(0, &mut line);
-    let head = PoolHead::from_bytes(&line);
+    parse(&line, found)
+}
+
+/// Checks the head of a pool that has `found` bytes.
+pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> {
+    let head = PoolHead::from_bytes(line);
     if line.iter().all(|&b| b == 0) {
         return Err(Problem::Unfinished);
     }
@@ -126,8 +132,8 @@ pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
         return Err(Problem::Newer { found: head.version, supported: POOL_VERSION });
     }
     let corrupt = |what, offset| Problem::Corrupt { what, offset };
-    if !seal::is_sealed(&[], &line) {
-        return Err(corrupt("the checksum of the head does not hold", 0));
+    if !seal::is_sealed(&[], line) {
+        return Err(corrupt(Class::HeadSeal.what(), 0));
     }
     if found < head.bytes {
         return Err(Problem::Truncated { header: head.bytes, found });
@@ -141,7 +147,7 @@ pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
         && head.pages < 1 << 40
         && head.spare < 1 << 40
         && head.end() <= head.bytes;
-    if sound { Ok(head) } else { Err(corrupt("the head describes an impossible pool", 0)) }
+    if sound { Ok(head) } else { Err(corrupt(Class::HeadShape.what(), 0)) }
 }
 
 /// Refuses options that a pool cannot satisfy.

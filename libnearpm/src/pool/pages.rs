@@ -7,6 +7,7 @@ use std::ops::Range;
 use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
+use crate::check::Class;
 use crate::error::Error;
 use crate::memory::Medium;
 
@@ -24,28 +25,44 @@ pub(crate) struct Pages {
 impl Pages {
     /// Reads the page table.
     pub fn load(medium: &Medium, head: PoolHead) -> Result<Pages, Error> {
+        let (table, faults) = Pages::read(medium, &head)?;
+        if let Some(&(logical, class)) = faults.first() {
+            return Err(class.at(head.table() + 8 * logical));
+        }
         let all = head.pages + head.spare;
         let mut used = vec![false; all as usize];
-        let mut table = Vec::with_capacity(head.pages as usize);
+        table.iter().for_each(|&page| used[page as usize] = true);
+        let free = (0..all).rev().filter(|&p| !used[p as usize]).collect();
+        let identity = table.iter().enumerate().all(|(i, &p)| i as u64 == p);
+        Ok(Pages { head, table, free, identity })
+    }
+
+    /// The page of each logical page, and what is wrong with which of them; such a one counts as at home.
+    pub fn read(medium: &Medium, head: &PoolHead) -> Result<(Vec<u64>, Vec<(u64, Class)>), Error> {
+        let all = head.pages + head.spare;
+        let mut used = vec![false; all as usize];
+        let (mut table, mut faults) = (Vec::with_capacity(head.pages as usize), Vec::new());
         // A command may have written here behind the cache of a process that is gone.
         medium.invalidate(head.table(), head.pages * 8);
         medium.fence()?;
         let words = medium.load_vec(head.table(), head.pages * 8);
         for (logical, word) in words.chunks_exact(8).enumerate() {
-            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
-            let page = if word == 0 { Some(logical as u64) } else { seal::open_word(word) };
-            let offset = head.table() + 8 * logical as u64;
-            let page = page
-                .filter(|&p| p < all)
-                .ok_or(Error::Corrupt { what: "a word of the page table is not valid", offset })?;
-            if std::mem::replace(&mut used[page as usize], true) {
-                return Err(Error::Corrupt { what: "the page table names a page twice", offset });
+            let (logical, word) = (logical as u64, u64::from_le_bytes(word.try_into().expect("eight bytes")));
+            let page = if word == 0 { Some(logical) } else { seal::open_word(word) };
+            match page.filter(|&p| p < all) {
+                Some(page) => {
+                    if std::mem::replace(&mut used[page as usize], true) {
+                        faults.push((logical, Class::TableTwice));
+                    }
+                    table.push(page);
+                }
+                None => {
+                    faults.push((logical, Class::TableWord));
+                    table.push(logical);
+                }
             }
-            table.push(page);
         }
-        let free = (0..all).rev().filter(|&p| !used[p as usize]).collect();
-        let identity = table.iter().enumerate().all(|(i, &p)| i as u64 == p);
-        Ok(Pages { head, table, free, identity })
+        Ok((table, faults))
     }
 
     /// Whether every logical page is at home.

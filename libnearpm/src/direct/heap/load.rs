@@ -7,8 +7,9 @@ use nearpm_interface::media::{BITMAP_BYTES, ChunkWord, PoolHead};
 
 use super::chunk::{Chunk, place};
 use super::{Heap, lock};
+use crate::check::Class;
 use crate::error::Error;
-use crate::heap::{CLASSES, HeapLayout, capacity};
+use crate::heap::{BITMAP_WORDS, HeapLayout, bits_beyond, capacity, class_named};
 use crate::memory::Backing;
 
 impl Heap {
@@ -36,15 +37,14 @@ impl Heap {
 
     /// Reads what begins at a chunk; gives its number of chunks.
     fn load_chunk(&mut self, backing: &Backing, chunk: u32, word: u64) -> Result<u32, Error> {
-        let corrupt = |what| Error::Corrupt { what, offset: self.layout.word(chunk) };
-        let decoded = ChunkWord::decode(word).ok_or_else(|| corrupt("the state of a chunk is not valid"))?;
+        let refuse = |class: Class| class.at(self.layout.word(chunk));
+        let decoded = self.layout.state(chunk, word).map_err(refuse)?;
         let entry = &self.chunks[chunk as usize];
         entry.word.store(word, Ordering::Relaxed);
         match decoded {
             ChunkWord::Free => lock(&self.spans).add(chunk, 1),
             ChunkWord::Run { object_bytes } => {
-                let class = CLASSES.iter().position(|&c| c == object_bytes);
-                let class = class.ok_or_else(|| corrupt("a chunk has objects of a size that no class has"))?;
+                let class = class_named(object_bytes);
                 let used = self.load_bits(backing, chunk, class)?;
                 match used {
                     0 => lock(&self.spans).add(chunk, 1),
@@ -56,13 +56,10 @@ impl Heap {
                 }
             }
             ChunkWord::Large { chunks } => {
-                if u64::from(chunk) + u64::from(chunks) > self.layout.chunks {
-                    return Err(corrupt("an object leaves the heap"));
-                }
                 entry.allocated.store(true, Ordering::Relaxed);
                 return Ok(chunks);
             }
-            ChunkWord::Log { .. } => return Err(corrupt("a log segment is left after the recovery")),
+            ChunkWord::Log { .. } => return Err(refuse(Class::SegmentLeft)),
         }
         Ok(1)
     }
@@ -70,14 +67,13 @@ impl Heap {
     fn load_bits(&self, backing: &Backing, chunk: u32, class: usize) -> Result<u32, Error> {
         let mut bytes = [0; BITMAP_BYTES as usize];
         backing.load(self.layout.bitmap_word(chunk, 0), &mut bytes);
-        let words = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
+        let word = |at: usize| u64::from_le_bytes(bytes[8 * at..][..8].try_into().expect("eight bytes"));
+        let words: [u64; BITMAP_WORDS] = std::array::from_fn(word);
+        if let Some(at) = bits_beyond(class, &words) {
+            return Err(Class::BitmapBeyond.at(self.layout.bitmap_word(chunk, at)));
+        }
         let mut used = 0;
-        for (at, word) in words.enumerate() {
-            let units = capacity(class).saturating_sub(at as u32 * 64).min(64);
-            if units < 64 && word >> units != 0 {
-                let what = "the bitmap of a chunk contradicts its state";
-                return Err(Error::Corrupt { what, offset: self.layout.bitmap_word(chunk, at) });
-            }
+        for (at, word) in words.into_iter().enumerate() {
             if word != 0 {
                 let bits = self.chunks[chunk as usize].bits();
                 bits.taken[at].store(word, Ordering::Relaxed);

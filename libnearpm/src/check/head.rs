@@ -1,0 +1,46 @@
+//! The head of a pool.
+
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::media::{POOL_OPENED, PoolHead};
+use nearpm_interface::seal;
+
+use super::{Class, Found, one_bit};
+use crate::error::Problem;
+use crate::memory::Medium;
+use crate::pool::format;
+
+/// The head, or what is wrong with it.
+pub(super) fn examine(medium: &Medium) -> Result<PoolHead, Found> {
+    let problem = match format::read(medium) {
+        Ok(head) => return Ok(head),
+        Err(problem) => problem,
+    };
+    let class = match &problem {
+        Problem::Unfinished => Class::HeadBlank,
+        Problem::Foreign { .. } => Class::HeadMagic,
+        Problem::Newer { .. } => Class::HeadVersion,
+        Problem::Truncated { .. } => Class::FileShort,
+        Problem::Corrupt { what, .. } => Class::of(what).unwrap_or(Class::HeadShape),
+        _ => Class::HeadShape,
+    };
+    let found = Found::new(class, 0);
+    let mut line = [0; LINE];
+    if medium.bytes() < LINE as u64 || class == Class::HeadBlank {
+        return Err(found);
+    }
+    medium.load(0, &mut line);
+    // A sealed line is what somebody wrote; one with a single wrong bit is what the pool's maker wrote.
+    let mended = if seal::is_sealed(&[], &line) { None } else { one_bit::sealed_line(&line) };
+    Err(match mended {
+        Some(line) if format::parse(&line, medium.bytes()).is_ok() => found.mend(line.to_vec()),
+        _ => found,
+    })
+}
+
+/// The word beside the head. Only a pool on a card uses it.
+pub(super) fn opened_word(medium: &Medium) -> Option<Found> {
+    let word = medium.load_word(POOL_OPENED);
+    let sound = word == 0 || seal::open_word(word).is_some();
+    // Zero is what a file has there.
+    (!sound).then(|| Found::new(Class::OpenedWord, POOL_OPENED).mend(vec![0; 8]))
+}

@@ -1,0 +1,101 @@
+//! The logs of a pool as they lie there, before a recovery reads them.
+
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::media::{
+    PoolHead, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED,
+};
+use nearpm_interface::record::{POOL_APPLIED, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::seal;
+
+use super::{Class, Found, one_bit, tables};
+use crate::direct::recover::{self, SegmentAt};
+use crate::error::Error;
+use crate::heap::HeapLayout;
+use crate::memory::Medium;
+use crate::recovery;
+
+/// What is wrong with rings, segments and records.
+pub(super) fn examine(medium: &Medium, head: &PoolHead) -> Vec<Found> {
+    let mut found = Vec::new();
+    for lane in 0..head.lanes {
+        ring(medium, head, lane, &mut found);
+    }
+    if medium.load_word(POOL_APPLIED) != 0 {
+        segments(medium, head, &mut found);
+    }
+    found
+}
+
+fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
+    let ring = head.ring(lane);
+    if medium.load_word(ring + RING_EPOCH) == 0 {
+        // A ring that was never used has no entries.
+        if recovery::has_entries(medium, head, lane) {
+            found.push(Found::new(Class::RingWord, ring + RING_EPOCH));
+        }
+        return;
+    }
+    for at in [RING_EPOCH, RING_REDO_COMMITTED, RING_REDO_APPLIED] {
+        let word = medium.load_word(ring + at);
+        if seal::open_word(word).is_none() {
+            found.push(Found::new(Class::RingWord, ring + at).mend_word(one_bit::sealed_word(word, |_| true)));
+        }
+    }
+    let word = medium.load_word(ring + RING_EXTENT);
+    if word != 0 && seal::open_word(word).is_none() {
+        // The whole ring is always right: what lies behind the extent is dead, and only takes time to read.
+        let in_ring = |bytes| (RING_HEAD_BYTES..=head.ring_bytes.into()).contains(&bytes);
+        let mended = one_bit::sealed_word(word, in_ring).unwrap_or(0);
+        found.push(Found::new(Class::RingExtent, ring + RING_EXTENT).mend_word(Some(mended)));
+    }
+}
+
+fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
+    let layout = HeapLayout::of(head);
+    let chunks = match recover::segment_chunks(medium, &layout) {
+        Ok(chunks) => chunks,
+        Err(error) => return found.push(tables::mend_chunk_word(medium, head, Found::of(&error))),
+    };
+    let applied = match recover::applied(medium) {
+        Ok(applied) => applied.unwrap_or(0),
+        Err(error) => {
+            let damaged = medium.load_word(POOL_APPLIED);
+            // Without segments there is no log, and the word is zero.
+            let mended = if chunks.is_empty() { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
+            return found.push(Found::of(&error).mend_word(mended));
+        }
+    };
+    for chunk in chunks {
+        match recover::segment(medium, head, layout.chunk(chunk)) {
+            Ok(segment) => records(medium, &segment, applied, found),
+            Err(error) => found.push(segment_head(medium, Found::of(&error))),
+        }
+    }
+}
+
+fn segment_head(medium: &Medium, found: Found) -> Found {
+    let mut line = [0; LINE];
+    medium.load(found.finding.offset, &mut line);
+    match one_bit::sealed_line(&line) {
+        Some(line) if SegmentHead::from_bytes(&line).magic == SEGMENT_MAGIC => found.mend(line.to_vec()),
+        _ => found,
+    }
+}
+
+fn records(medium: &Medium, segment: &SegmentAt, applied: u64, found: &mut Vec<Found>) {
+    let Err(error @ Error::Corrupt { offset, .. }) = recover::scan(medium, segment, applied) else { return };
+    let rest = medium.load_vec(offset, segment.offset + segment.bytes - offset);
+    let mended = one_bit::record(&rest, segment.nonce);
+    let one = Found::of(&error);
+    found.push(if let Some(record) = mended { one.mend(record) } else { one });
+}
+
+/// The segments that can be read.
+pub(super) fn segments_of(medium: &Medium, head: &PoolHead) -> Vec<SegmentAt> {
+    if medium.load_word(POOL_APPLIED) == 0 {
+        return Vec::new();
+    }
+    let layout = HeapLayout::of(head);
+    let chunks = recover::segment_chunks(medium, &layout).unwrap_or_default();
+    chunks.into_iter().filter_map(|chunk| recover::segment(medium, head, layout.chunk(chunk)).ok()).collect()
+}

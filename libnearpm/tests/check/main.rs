@@ -1,0 +1,4 @@
+//! The check of pools: it finds each class of damage where that is made, and nothing where there is none.
+
+mod classes;
+mod pools;

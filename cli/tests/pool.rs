@@ -134,6 +134,32 @@ fn damage_has_a_status_of_its_own() {
 }
 
 #[test]
+fn a_repair_keeps_what_it_overwrites() {
+    let folder = Folder::new();
+    let path = folder.path("a");
+    expect(0, &["create", &path, "--size", "4M", "--direct"]);
+    let object = fill(&path, true);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    bytes[128] ^= 8;
+    fs::write(&path, &bytes).unwrap();
+    let repair = json(&["check", &path, "--repair"]);
+    assert_eq!(repair["before"]["findings"][0]["class"], "head-seal");
+    assert_eq!(repair["after"]["findings"].as_array().unwrap().len(), 0);
+    let backup = repair["backup"].as_str().unwrap();
+    assert_eq!(backup, format!("{path}.before-repair"));
+    assert!(Path::new(backup).exists());
+    assert_eq!(json(&["info", &path])["root"].as_u64(), Some(object));
+    let sound = fs::read(&path).unwrap();
+    assert_eq!(expect(0, &["check", &path, "--repair"]).trim(), "sound");
+    assert_eq!(fs::read(&path).unwrap(), sound, "what is sound is not touched");
+    bytes[..64].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    assert!(expect(3, &["check", &path, "--repair"]).contains("cannot be repaired"));
+    assert_eq!(fs::read(&path).unwrap(), bytes, "what cannot be repaired is left alone");
+}
+
+#[test]
 fn a_pool_in_use_names_its_user() {
     let folder = Folder::new();
     let path = folder.path("a");

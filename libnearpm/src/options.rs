@@ -89,6 +89,7 @@ pub struct PoolOptions {
     pub(crate) spare_pages: Option<u64>,
     pub(crate) epoch_ops: u64,
     pub(crate) id: Option<u32>,
+    pub(crate) read_only: bool,
 }
 
 impl Default for PoolOptions {
@@ -112,6 +113,7 @@ impl PoolOptions {
             spare_pages: None,
             epoch_ops: 1024,
             id: None,
+            read_only: false,
         }
     }
     /// How transactions survive a crash. A pool may be opened with another mechanism each time.
@@ -162,6 +164,12 @@ impl PoolOptions {
     /// and to the room in log or spare pages.
     pub fn epoch_ops(mut self, transactions: u64) -> Self {
         self.epoch_ops = transactions;
+        self
+    }
+    /// Opens a pool in a file for reading: together with other processes that do, and without changing a byte, as a log that waits is read
+    /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`], and so do all primitives.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
         self
     }
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.

@@ -312,7 +312,9 @@ impl Pool {
     /// Address of offset 0 where the pool is mapped into the process (pools in files). It is valid
     /// until the pool is closed, and stores through it follow the rules of the primitives.
     pub fn address(&self) -> Option<*mut u8> {
-        self.lock().ok()?.0.cx.medium.address()
+        let inner = self.lock().ok()?.0;
+        inner.check_writable().ok()?;
+        inner.cx.medium.address()
     }
 
     fn on_thread<T>(
@@ -337,6 +339,7 @@ impl Pool {
         call: impl FnOnce(&mut Inner) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (mut inner, _owner) = self.lock()?;
+        inner.check_writable()?;
         self.refuse_moved(&inner)?;
         check_raw(&inner, what, offset, bytes)?;
         inner.share()?;
@@ -351,6 +354,7 @@ impl Pool {
         call: impl FnOnce(&mut ThreadLane, &mut Inner) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (mut inner, _owner) = self.lock()?;
+        inner.check_writable()?;
         self.refuse_moved(&inner)?;
         let lanes = self.thread_lanes();
         if thread >= lanes {

@@ -25,9 +25,16 @@ pub(crate) struct Inner {
     pub poisoned: bool,
     /// The pool was closed in order.
     pub closed: bool,
+    /// Transactions may only read.
+    pub read_only: bool,
 }
 
 impl Inner {
+    /// Refuses changes of a pool that was opened for reading.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
     /// Lets the program use memory behind the transactions.
     pub fn share(&mut self) -> Result<(), Error> {
         let shared = self.protocol.share(&mut self.cx);
@@ -150,6 +157,7 @@ impl<'p> Tx<'p> {
         if data.is_empty() {
             return Ok(());
         }
+        self.inner.check_writable()?;
         let result = self.inner.protocol.write(&mut self.inner.cx, offset, data);
         match result {
             Err(Error::TooLarge { .. }) => result,
@@ -169,6 +177,7 @@ impl<'p> Tx<'p> {
         if bytes == 0 {
             return Ok(());
         }
+        self.inner.check_writable()?;
         self.inner.protocol.declare(&mut self.inner.cx, offset, bytes)
     }
 
@@ -200,6 +209,7 @@ impl<'p> Tx<'p> {
     /// # Errors
     /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
+        self.inner.check_writable()?;
         let (allocator, mut session) = self.inner.session();
         let result = allocator.alloc(&mut session, bytes);
         let (offset, usable) = self.doom(result)?;
@@ -227,6 +237,7 @@ impl<'p> Tx<'p> {
     /// # Errors
     /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
+        self.inner.check_writable()?;
         let (allocator, mut session) = self.inner.session();
         let result = allocator.free(&mut session, offset);
         self.doom(result)
@@ -250,6 +261,7 @@ impl<'p> Tx<'p> {
         if offset != 0 {
             self.check(offset, 1)?;
         }
+        self.inner.check_writable()?;
         let place = self.inner.cx.head.heap() + nearpm_interface::media::HEAP_ROOT;
         let result = self.inner.protocol.write(&mut self.inner.cx, place, &offset.to_le_bytes());
         match result {

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 mod check;
+mod copy;
 mod create;
 mod dump;
 mod info;
@@ -44,6 +45,8 @@ pub enum PoolCommand {
     Dump(dump::DumpArguments),
     /// Print the state of the allocator
     Stats(Target),
+    /// Copy a pool to a new one, also of another size
+    Copy(copy::CopyArguments),
 }
 
 /// Runs the command.
@@ -55,6 +58,7 @@ pub fn command(command: &PoolCommand) -> Result<ExitCode> {
         PoolCommand::Recover(target) => recover::command(target),
         PoolCommand::Dump(arguments) => dump::command(arguments),
         PoolCommand::Stats(target) => stats::command(target),
+        PoolCommand::Copy(arguments) => copy::command(arguments),
     }
 }
 

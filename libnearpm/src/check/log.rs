@@ -28,10 +28,15 @@ pub(super) fn examine(medium: &Medium, head: &PoolHead) -> Vec<Found> {
 
 fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
     let ring = head.ring(lane);
-    if medium.load_word(ring + RING_EPOCH) == 0 {
-        // A ring that was never used has no entries.
-        if recovery::has_entries(medium, head, lane) {
-            found.push(Found::new(Class::RingWord, ring + RING_EPOCH));
+    let epoch = medium.load_word(ring + RING_EPOCH);
+    let others = [RING_REDO_COMMITTED, RING_REDO_APPLIED].map(|at| medium.load_word(ring + at));
+    if epoch == 0 || seal::open_word(epoch).is_none() && others == [0; 2] {
+        let one = Found::new(Class::RingWord, ring + RING_EPOCH);
+        // A ring that was never used has no entries, and all its words are zero.
+        match recovery::has_entries(medium, head, lane) {
+            true => found.push(one),
+            false if epoch != 0 => found.push(one.mend_word(Some(0))),
+            false => {}
         }
         return;
     }

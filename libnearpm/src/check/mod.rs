@@ -9,6 +9,7 @@
 //! | `head.rs`, `log.rs`, `tables.rs` | finding them, each in its part of a pool |
 //! | `one_bit.rs` | what checksums say of single damaged bits |
 //! | `info.rs` | what a pool is, without judging it |
+//! | `copy.rs` | sound copies, also of another size |
 //! | `repair.rs`, `backup.rs` | putting right what can be, behind a backup of what is overwritten |
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use crate::statistics::HeapState;
 
 pub(crate) mod backup;
 mod class;
+mod copy;
 mod head;
 mod info;
 mod log;
@@ -33,6 +35,8 @@ mod tables;
 mod tests;
 
 pub use class::Class;
+pub(crate) use copy::Put;
+pub use copy::{Copied, copy};
 pub use info::{Info, LogInfo, Region};
 pub use repair::{Repair, repair};
 pub(crate) use tables::Tables;

@@ -131,8 +131,10 @@ fn plan(pages: impl Fn() -> Result<Medium, Error>) -> Result<Medium, Error> {
         };
         let mut image = Image::of(patched()?, "");
         let (found, report) = image.examine();
-        if report.recovery.is_some() && !(found.is_empty() && made.is_empty()) {
-            return Ok(finish(image, found));
+        if report.recovery.is_some() {
+            // Nothing to put right: the log is left to whoever opens the pool.
+            let idle = made.is_empty() && fresh(&found, &[]).is_empty();
+            return if idle { pages() } else { Ok(finish(image, found)) };
         }
         // Only what lies in front of the log was looked at: nothing was recovered.
         let patches = fresh(&found, &made);

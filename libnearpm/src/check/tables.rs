@@ -196,6 +196,16 @@ impl Tables {
         })
     }
 
+    /// The chunks that hold objects: each with its word and its bitmap.
+    pub fn used_chunks(&self) -> impl Iterator<Item = (u32, ChunkWord, &[u64; BITMAP_WORDS])> + '_ {
+        let used = |&(chunk, state): &(u32, ChunkWord)| match state {
+            ChunkWord::Run { .. } => self.bits(chunk) > 0,
+            ChunkWord::Large { .. } => true,
+            ChunkWord::Free | ChunkWord::Log { .. } => false,
+        };
+        self.states().filter(used).map(|(chunk, state)| (chunk, state, self.bitmap(chunk)))
+    }
+
     /// What the allocator would say.
     pub fn heap_state(&self) -> HeapState {
         HeapState::of(self.states().map(|(chunk, state)| (state, self.bits(chunk))))

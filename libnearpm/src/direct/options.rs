@@ -28,6 +28,10 @@ pub struct DirectOptions {
     pub prefault: bool,
     /// For tests of programs: the pool's file is worked on as persistent memory whose power fails.
     pub power_cut: Option<PowerCut>,
+    /// Opens a pool in a file for reading: together with other processes that do, and without changing a byte, as a log that waits is read
+    /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`]; a store by pointer ends
+    /// the process, as one to read-only memory does.
+    pub read_only: bool,
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.
     pub id: Option<u32>,
 }

@@ -82,6 +82,7 @@ impl DirectPool {
     /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        self.check_writable()?;
         for range in ranges {
             self.check(range)?;
         }

@@ -19,7 +19,7 @@ use crate::check::Class;
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::PoolOptions;
-use crate::pool::{Location, file, format};
+use crate::pool::{Location, NOT_SHARED, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
 use crate::statistics::Statistics;
 use crate::typed::window::Window;
@@ -123,8 +123,11 @@ impl DirectPool {
 
     /// Opens a pool, recovering it first.
     pub fn open(location: &str, options: &DirectOptions) -> Result<DirectPool, Error> {
-        let memory = file::open(&path_of(location)?, options.survives)?;
-        Self::open_backing(backing(memory, options), location, options)
+        let path = path_of(location)?;
+        if options.read_only {
+            return Self::open_backing(Backing::Private(file::open_shared(&path)?), location, options);
+        }
+        Self::open_backing(backing(file::open(&path, options.survives)?, options), location, options)
     }
 
     /// Creates a pool that fills a memory.
@@ -135,10 +138,17 @@ impl DirectPool {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
+        if options.read_only {
+            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
+        }
         Self::open_backing(Backing::Other(memory), IN_MEMORY, options)
     }
 
     fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        if options.read_only {
+            let what = "a pool that is created is written (DirectOptions::read_only)";
+            return Err(Problem::BadOption { what }.at(location));
+        }
         if options.mode == Mode::InPlace {
             // Before anything is written.
             in_place_address(&backing, location)?;
@@ -178,9 +188,13 @@ impl DirectPool {
             let what = Class::Root.what();
             return Err(Problem::Corrupt { what, offset: head.heap() + HEAP_ROOT }.at(location));
         }
-        // From here on there may be segments.
-        medium.put_word(POOL_APPLIED, seal::seal_word(0));
-        medium.drain()?;
+        if options.read_only {
+            medium.backing().freeze()?;
+        } else {
+            // From here on there may be segments.
+            medium.put_word(POOL_APPLIED, seal::seal_word(0));
+            medium.drain()?;
+        }
         Ok(DirectPool {
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
@@ -280,13 +294,10 @@ impl DirectPool {
         self.root.store(root, Ordering::Release);
     }
 
-    /// The heap, for typed objects.
-    pub(super) fn window(&self) -> Window<'_> {
-        self.view.window(self.heap.range())
-    }
-
-    pub(super) fn refuse_poisoned(&self) -> Result<(), Error> {
-        if self.poisoned.load(Ordering::Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
+    /// Refuses changes of a pool that was opened for reading.
+    #[inline]
+    pub(super) fn check_writable(&self) -> Result<(), Error> {
+        if self.options.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
     /// Refuses ranges that no object has.
@@ -312,6 +323,7 @@ impl DirectPool {
     }
 
     fn reserve_here(&self, bytes: u64) -> Result<Reservation, Error> {
+        self.check_writable()?;
         let mut shard = self.shards[slot()].lock();
         self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
     }
@@ -338,9 +350,12 @@ impl DirectPool {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::Poisoned`].
+    /// [`Error::Poisoned`], [`Error::ReadOnly`].
     pub fn begin(&self) -> Result<Transaction, Error> {
-        self.refuse_poisoned()?;
+        self.check_writable()?;
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(Error::Poisoned);
+        }
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();
@@ -384,7 +399,8 @@ impl DirectPool {
     }
 
     fn shut(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.closed, true) || self.poisoned.load(Ordering::Relaxed) {
+        if std::mem::replace(&mut self.closed, true) || self.options.read_only || self.poisoned.load(Ordering::Relaxed)
+        {
             return Ok(());
         }
         let turn = self.truncation();

@@ -154,7 +154,7 @@ fn is_out_of_space(error: &std::io::Error) -> bool {
 }
 
 /// Reserves the bytes, so that a store to the mapping never finds the medium full.
-fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
+pub(crate) fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
     fill(file, bytes, crate::memory::allocate).map_err(|error| {
         if is_out_of_space(&error) {
             Problem::NoSpace { needed: bytes }.at(path.display())

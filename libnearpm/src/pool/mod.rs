@@ -11,6 +11,7 @@ use nearpm_interface::seal;
 
 use crate::alloc::Allocator;
 use crate::cards;
+use crate::check::Put;
 use crate::error::{Error, Problem};
 use crate::lane::Lane;
 use crate::mechanism::{Acknowledged, Context, protocol};
@@ -141,6 +142,11 @@ impl std::fmt::Debug for Pool {
 impl PoolOptions {
     /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
     pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
+        if self.read_only {
+            return Err(
+                Problem::BadOption { what: "a pool that is created is written (PoolOptions::read_only)" }.at(location)
+            );
+        }
         let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
         match Location::parse(location)? {
             Location::File(path) => {
@@ -151,11 +157,38 @@ impl PoolOptions {
                     .and_then(|head| Pool::start(self.clone(), medium, head, location, None));
                 pool.inspect_err(|_| file::discard(&path))
             }
-            Location::Card { card, pool } => self.create_on_card(&card, &pool, head, location),
+            Location::Card { card, pool } => self.create_on_card(&card, &pool, head, location, |_| Ok(())),
         }
     }
 
-    fn create_on_card(&self, name: &str, pool: &str, mut head: PoolHead, location: &str) -> Result<Pool, Error> {
+    /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
+    pub(crate) fn create_filled(
+        &self,
+        name: &str,
+        pool: &str,
+        head: PoolHead,
+        location: &str,
+        fill: impl FnOnce(&mut Put<'_>) -> Result<(), Error>,
+    ) -> Result<Pool, Error> {
+        let options = self.clone().id(head.pool);
+        options.create_on_card(name, pool, head, location, |medium| {
+            fill(&mut |offset, bytes| {
+                medium.put(offset, bytes);
+                Ok(())
+            })?;
+            medium.drain()
+        })
+    }
+
+    /// `fill` stores what the pool has from the start, before it has its name.
+    fn create_on_card(
+        &self,
+        name: &str,
+        pool: &str,
+        mut head: PoolHead,
+        location: &str,
+        fill: impl FnOnce(&Medium) -> Result<(), Error>,
+    ) -> Result<Pool, Error> {
         let card = find_card(name, location)?;
         let mut directory = Directory::load(&card, location)?;
         if directory.find(pool).is_some() {
@@ -178,6 +211,7 @@ impl PoolOptions {
         memory.fence()?;
         let medium = Medium::new(Backing::Other(Box::new(memory)));
         let head = format::write(&medium, head)?;
+        fill(&medium)?;
         let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
         directory.add(entry)?;
         let started = Pool::start(self.clone(), medium, head, location, Some(OnCard { card, base, _open: open }));
@@ -192,10 +226,14 @@ impl PoolOptions {
         match Location::parse(location)? {
             Location::File(path) => {
                 self.refuse_card(location)?;
-                let medium = Medium::new(Backing::Mapped(file::open(&path, self.survives)?));
+                let medium = Medium::new(match self.read_only {
+                    true => Backing::Private(file::open_shared(&path)?),
+                    false => Backing::Mapped(file::open(&path, self.survives)?),
+                });
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
                 Pool::start(self.clone(), medium, head, location, None)
             }
+            Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
                 let card = find_card(&card, location)?;
                 let directory = Directory::load(&card, location)?;
@@ -224,6 +262,9 @@ impl PoolOptions {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
+        if self.read_only {
+            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
+        }
         self.refuse_card(IN_MEMORY)?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
@@ -243,6 +284,8 @@ impl PoolOptions {
 }
 
 const IN_MEMORY: &str = "in memory";
+/// Why other pools cannot be opened for reading alone.
+pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
 
 fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
     cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
@@ -327,7 +370,17 @@ impl Pool {
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
         let threads = BTreeMap::new();
-        let inner = Inner { cx, protocol, allocator, lanes, threads, unflushed: false, poisoned: false, closed: false };
+        let inner = Inner {
+            cx,
+            protocol,
+            allocator,
+            lanes,
+            threads,
+            unflushed: false,
+            poisoned: false,
+            closed: false,
+            read_only: options.read_only,
+        };
         Ok(Pool {
             inner: Mutex::new(inner),
             owner: AtomicUsize::new(0),

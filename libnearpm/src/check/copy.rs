@@ -1,0 +1,190 @@
+//! Copies of pools.
+//!
+//! A copy has the identifier of the pool, and its objects at the same offsets: what programs have stored refers to both. It is made from the
+//! recovered pool, so that its logs are blank and its pages at home.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::media::{CHUNK_BYTES, HEAP_ROOT, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+use nearpm_interface::seal;
+
+use super::{Image, Object, Tables};
+use crate::error::{Error, Problem};
+use crate::heap::HeapLayout;
+use crate::options::PoolOptions;
+use crate::pool::{Location, file};
+
+/// A copy that was made.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes of the copy.
+    pub bytes: u64,
+    /// Objects in it.
+    pub objects: u64,
+    /// Bytes of these.
+    pub object_bytes: u64,
+}
+
+/// Copies a pool in a file to another file or to a card, also with another size. The copy is read again and compared before it has its name:
+/// nothing is ever there by half. Others may read the pool meanwhile.
+///
+/// # Errors
+/// [`Problem::Exists`]; [`Problem::Corrupt`] for a pool that is not sound; [`Problem::TooSmall`] and [`Problem::BadOption`] for a
+/// size that the pool cannot have, because objects would have to move; what the system refuses.
+pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
+    let target = Location::parse(to)?;
+    if let Location::File(path) = &target
+        && path.exists()
+    {
+        return Err(Problem::Exists.at(to));
+    }
+    let mut image = Image::open(from)?;
+    if let Some(finding) = image.check().findings.first() {
+        let (what, offset) = (finding.class.what(), finding.offset);
+        return Err(Problem::Corrupt { what, offset }.at(from));
+    }
+    let (old, tables) = (image.head()?, image.tables()?);
+    let head = resize(&old, &tables, bytes.unwrap_or(old.bytes)).map_err(|problem| problem.at(to))?;
+    let objects: Vec<Object> = tables.objects().collect();
+    match target {
+        Location::File(path) => to_file(&image, &tables, &head, &path, &objects)?,
+        Location::Card { card, pool } => {
+            let fill = |put: &mut Put<'_>| contents(&image, &tables, &head, put);
+            let made = PoolOptions::new().create_filled(&card, &pool, head, to, fill)?;
+            let same = |object: &Object| -> Result<bool, Error> {
+                let there = made.tx(|tx| tx.read_vec(object.offset, object.bytes as usize))?;
+                Ok(there == bytes_of(&image, &tables, object))
+            };
+            let sound = made.root()? == tables.root && all(&objects, same)?;
+            made.close()?;
+            if !sound {
+                crate::pool::remove(to)?;
+                return Err(differs(to));
+            }
+        }
+    }
+    let object_bytes = objects.iter().map(|object| object.bytes).sum();
+    Ok(Copied { bytes: head.bytes, objects: objects.len() as u64, object_bytes })
+}
+
+/// Takes bytes for an offset of the copy, which is zero elsewhere.
+pub(crate) type Put<'p> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'p;
+
+fn differs(location: &str) -> Error {
+    Problem::Corrupt { what: "the copy differs from the pool, as the medium gives it back", offset: 0 }.at(location)
+}
+
+fn all(objects: &[Object], same: impl Fn(&Object) -> Result<bool, Error>) -> Result<bool, Error> {
+    objects.iter().try_fold(true, |so_far, object| Ok(so_far && same(object)?))
+}
+
+fn bytes_of(image: &Image, tables: &Tables, object: &Object) -> Vec<u8> {
+    let mut bytes = vec![0; object.bytes as usize];
+    tables.read(&image.medium, object.offset, &mut bytes);
+    bytes
+}
+
+/// Everything of the copy but its head.
+fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) -> Result<(), Error> {
+    let layout = HeapLayout::of(head);
+    put(head.heap() + HEAP_ROOT, &tables.root.to_le_bytes())?;
+    for (chunk, word, bitmap) in tables.used_chunks() {
+        put(layout.word(chunk), &word.encode().to_le_bytes())?;
+        let bitmap: Vec<u8> = bitmap.iter().flat_map(|word| word.to_le_bytes()).collect();
+        put(layout.bitmap_word(chunk, 0), &bitmap)?;
+    }
+    tables.objects().try_for_each(|object| {
+        let mut piece = vec![0; object.bytes.min(1 << 20) as usize];
+        let mut at = object.offset;
+        while at < object.offset + object.bytes {
+            piece.truncate((object.offset + object.bytes - at) as usize);
+            tables.read(&image.medium, at, &mut piece);
+            put(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    })
+}
+
+fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects: &[Object]) -> Result<(), Error> {
+    let refuse = |what: &str, error| Error::system(format!("{what} {}", path.display()), error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let named = tempfile::Builder::new().prefix(".nearpm-copy-").tempfile_in(folder);
+    // It is removed when it is dropped before it has its name.
+    let named = named.map_err(|error| refuse("make a file beside", error))?;
+    file::reserve(path, named.as_file(), head.bytes)?;
+    let write = |offset: u64, bytes: &[u8]| {
+        named.as_file().write_all_at(bytes, offset).map_err(|error| refuse("write a copy for", error))
+    };
+    contents(image, tables, head, &mut |offset, bytes| write(offset, bytes))?;
+    let mut line = head.to_bytes();
+    seal::seal(&[], &mut line);
+    write(0, &line)?;
+    named.as_file().sync_all().map_err(|error| refuse("write a copy for", error))?;
+    let mut copy = Image::open(&named.path().to_string_lossy())?;
+    let same = |copied: &Tables, copy: &Image| {
+        let content = |object: &Object| Ok(bytes_of(image, tables, object) == bytes_of(copy, copied, object));
+        let same = copied.root == tables.root && copied.objects().eq(objects.iter().copied());
+        Ok::<bool, Error>(same && all(objects, content)?)
+    };
+    if !copy.check().is_sound() || !same(&copy.tables()?, &copy)? {
+        return Err(differs(&path.display().to_string()));
+    }
+    let mode = std::fs::metadata(&image.location).map(|metadata| metadata.permissions());
+    mode.and_then(|mode| named.as_file().set_permissions(mode))
+        .map_err(|error| refuse("set the permissions of", error))?;
+    named.persist_noclobber(path).map_err(|failed| match failed.error.kind() {
+        std::io::ErrorKind::AlreadyExists => Problem::Exists.at(path.display()),
+        _ => refuse("name", failed.error),
+    })?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| refuse("write the folder of", error))
+}
+
+/// The head of a copy of so many bytes, in which objects stay at their offsets.
+///
+/// The tables in front of the objects grow with the heap. Room for that is where log rings become smaller, which are blank in a copy; they
+/// become larger where the heap shrinks.
+fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
+    if bytes == old.bytes {
+        return Ok(*old);
+    }
+    let needed = tables.used_chunks().last().map_or(0, |(chunk, word, _)| {
+        u64::from(chunk)
+            + if let nearpm_interface::media::ChunkWord::Large { chunks } = word { chunks.into() } else { 1 }
+    });
+    let least = old.end() - (tables.layout.chunks - needed) * CHUNK_BYTES / PAGE_BYTES * PAGE_BYTES;
+    let widest = (tables.layout.first / u64::from(old.lanes)).min(MAX_RING_BYTES.into()) as u32;
+    let rings = (MIN_RING_BYTES..=widest).step_by(PAGE_BYTES as usize);
+    let fitting = rings.filter_map(|ring_bytes| fit(&PoolHead { ring_bytes, bytes, crc: 0, ..*old }, &tables.layout));
+    let best = fitting.filter(|head| HeapLayout::of(head).chunks >= needed).max_by_key(|head| head.pages);
+    // What is larger must be of use.
+    let wanted = bytes.saturating_sub(old.end()) / PAGE_BYTES + old.pages;
+    match best {
+        Some(head) if head.pages * 64 >= wanted * 63 || bytes < old.bytes => Ok(head),
+        _ if bytes < old.bytes => Err(Problem::TooSmall { bytes, minimum: least.max(bytes + 1) }),
+        _ => Err(Problem::BadOption {
+            what: "its heap cannot grow so far, because objects keep their offsets and the tables in front of them would need more room \
+                   than smaller log rings leave; create a larger pool, and copy the objects by a program",
+        }),
+    }
+}
+
+/// As many pages as leave the first chunk where it is, and fit.
+fn fit(shape: &PoolHead, layout: &HeapLayout) -> Option<PoolHead> {
+    let with = |pages: u64| PoolHead { pages, ..*shape };
+    let fits = |pages: u64| {
+        let head = with(pages);
+        head.end() <= head.bytes && HeapLayout::of(&head).first <= layout.first
+    };
+    let (mut most, mut too_many) = (0, shape.bytes / PAGE_BYTES + 1);
+    while too_many - most > 1 {
+        let middle = most + (too_many - most) / 2;
+        if fits(middle) { most = middle } else { too_many = middle }
+    }
+    let head = with(most);
+    (HeapLayout::of(&head).first == layout.first && LINE as u64 <= head.bytes).then_some(head)
+}

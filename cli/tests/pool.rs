@@ -160,6 +160,23 @@ fn a_repair_keeps_what_it_overwrites() {
 }
 
 #[test]
+fn a_copy_is_made_once_and_is_like_the_pool() {
+    let folder = Folder::new();
+    let (path, copy) = (folder.path("a"), folder.path("b"));
+    expect(0, &["create", &path, "--size", "4M", "--direct"]);
+    fill(&path, true);
+    let objects = json(&["dump", &path, "--contents"]);
+    let copied = json(&["copy", &path, &copy]);
+    assert_eq!((copied["objects"].as_u64(), copied["bytes"].as_u64()), (Some(1), Some(4 << 20)));
+    assert_eq!(json(&["dump", &copy, "--contents"]), objects);
+    assert!(expect(1, &["copy", &path, &copy]).contains("exists already"));
+    let larger = folder.path("c");
+    assert!(expect(1, &["copy", &path, &larger, "--size", "64M"]).contains("cannot grow so far"));
+    assert!(!Path::new(&larger).exists());
+    expect(0, &["check", &copy]);
+}
+
+#[test]
 fn a_pool_in_use_names_its_user() {
     let folder = Folder::new();
     let path = folder.path("a");

@@ -546,3 +546,30 @@ fn a_process_that_dies_leaves_a_pool_to_every_other_mechanism() {
         pool.close().unwrap();
     }
 }
+
+/// A pool goes from a file to a card with its identifier and its offsets, or not at all.
+#[test]
+fn a_pool_is_copied_to_a_card() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pool");
+    let file = file.to_str().unwrap();
+    let card = Registered::new(MockCard::new(mock(1)), posting(1)).unwrap();
+    let pool = options(Mechanism::Undo, Engine::Cpu).id(9).create(file, POOL_BYTES).unwrap();
+    create(&pool).unwrap();
+    let mut model = Model::new();
+    operations(1, 60, 200).iter().for_each(|operation| apply(&pool, &mut model, operation).unwrap());
+    pool.close().unwrap();
+    let copied = nearpm::check::copy(file, &card.pool("copy"), None).unwrap();
+    assert_eq!(copied.bytes, POOL_BYTES);
+    let pool = PoolOptions::new().open(&card.pool("copy")).unwrap();
+    assert_eq!((contents(&pool).unwrap(), pool.id()), (model.clone(), 9));
+    apply(&pool, &mut model, &Operation::Put { key: 3, bytes: 50, fill: 7 }).unwrap();
+    assert_eq!(contents(&pool).unwrap(), model);
+    pool.close().unwrap();
+    // The identifier is taken, and so is the name; nothing else appears.
+    for name in ["copy", "other"] {
+        assert!(nearpm::check::copy(file, &card.pool(name), None).is_err());
+    }
+    assert!(nearpm::check::copy(file, &card.pool("large"), Some(1 << 40)).is_err());
+    assert_eq!(nearpm::list(&card.name).unwrap().len(), 1);
+}

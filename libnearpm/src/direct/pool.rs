@@ -294,6 +294,15 @@ impl DirectPool {
         self.root.store(root, Ordering::Release);
     }
 
+    /// The heap, for typed objects.
+    pub(super) fn window(&self) -> Window<'_> {
+        self.view.window(self.heap.range())
+    }
+
+    pub(super) fn refuse_poisoned(&self) -> Result<(), Error> {
+        if self.poisoned.load(Ordering::Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
     /// Refuses changes of a pool that was opened for reading.
     #[inline]
     pub(super) fn check_writable(&self) -> Result<(), Error> {
@@ -353,9 +362,7 @@ impl DirectPool {
     /// [`Error::Poisoned`], [`Error::ReadOnly`].
     pub fn begin(&self) -> Result<Transaction, Error> {
         self.check_writable()?;
-        if self.poisoned.load(Ordering::Relaxed) {
-            return Err(Error::Poisoned);
-        }
+        self.refuse_poisoned()?;
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();

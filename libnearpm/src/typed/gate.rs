@@ -138,7 +138,7 @@ impl Gate {
         let waiting = if queue.waiters.is_empty() { 0 } else { WAITING };
         // What those did who have left before is visible to whoever reads this.
         self.state.load(Ordering::Acquire);
-        self.state.store(first.role as u64 | waiting | inside * ONE, Ordering::Release);
+        self.state.store(first.role as u64 | waiting | (inside * ONE), Ordering::Release);
         drop(queue);
         self.admitted.notify_all();
     }

@@ -121,8 +121,9 @@ impl DirectPool {
         Ok(())
     }
 
-    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would.
-    pub(super) fn write_differences_home(&self) -> Result<(), Error> {
+    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would. They are
+    /// durable with the next drain.
+    pub(super) fn write_differences_home(&self) {
         let (mut ours, mut home) = (vec![0; PAGE_BYTES as usize], vec![0; PAGE_BYTES as usize]);
         for range in self.heap.ranges_in_use() {
             let mut at = range.start;
@@ -135,6 +136,5 @@ impl DirectPool {
                 at += PAGE_BYTES;
             }
         }
-        self.medium.drain()
     }
 }

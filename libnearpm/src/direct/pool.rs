@@ -418,7 +418,7 @@ impl DirectPool {
         }
         self.truncate(&turn, &mut shards)?;
         if self.options.mode == Mode::WorkingCopy {
-            self.write_differences_home()?;
+            self.write_differences_home();
         }
         for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
             self.drop_segment(&segment);

@@ -1,7 +1,7 @@
 /* A persistent array of counters, changed by each of the primitives. Every run adds one to each counter in each way.
  *
- *     cc -Iinclude examples/counter.c -lnearpm -o counter && ./counter /path/to/a.pool
- *     ./counter /path/to/a.pool crash     leaves in the middle of every change: the next run finds none of them
+ *     cc counter.c $(pkg-config --cflags --libs nearpm) -o counter && ./counter a.pool
+ *     ./counter a.pool crash     leaves in the middle of every change: the next run finds none of them
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,9 +41,9 @@ int main(int argc, char **argv) {
         check(NearPM_errno() == NEARPM_ENOENT, "open");
         check(NearPM_pool_create(argv[1], 4 << 20, &pool) == 0, "create");
     }
-    struct root *root = NearPM_root(pool);
+    struct root *root = (struct root *)NearPM_root(pool);
     if (!root) {
-        root = NearPM_alloc(pool, sizeof *root);
+        root = (struct root *)NearPM_alloc(pool, sizeof *root);
         check(root != NULL, "alloc");
         void *page = NearPM_alloc(pool, PAGE);
         check(page != NULL, "alloc");
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < COUNTERS; i++) root->checkpoint[i]++;
 
     /* On a copy of the page. */
-    uint64_t *copy = NearPM_shadowcpy(pool, 0, NearPM_direct(pool, root->shadow), PAGE);
+    uint64_t *copy = (uint64_t *)NearPM_shadowcpy(pool, 0, NearPM_direct(pool, root->shadow), PAGE);
     check(copy != NULL, "shadowcpy");
     for (int i = 0; i < COUNTERS; i++) copy[i]++;
 
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
 
     printf("undo %" PRIu64 ", redo %" PRIu64 ", checkpoint %" PRIu64 ", shadow %" PRIu64 "\n", sum(root->undo) / COUNTERS,
            sum(root->redo) / COUNTERS, sum(root->checkpoint) / COUNTERS,
-           sum(NearPM_direct(pool, root->shadow)) / COUNTERS);
+           sum((uint64_t *)NearPM_direct(pool, root->shadow)) / COUNTERS);
     check(NearPM_undolog_create(pool, 0, root, 0) == -1 && NearPM_errno() == NEARPM_EINVAL, "a size of zero is refused");
     check(NearPM_undolog_create(pool, 0, &pool, 8) == -1 && NearPM_errno() == NEARPM_ERANGE, "a foreign pointer is refused");
     check(NearPM_undolog_create(pool, 99, root, 8) == -1 && NearPM_errno() == NEARPM_ELOG, "a thread without log is refused");

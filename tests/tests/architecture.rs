@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
+    ("nearpm-cdoc", &[]),
     ("nearpm-bench", &[]),
     (
         "nearpm-cli",

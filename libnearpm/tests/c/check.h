@@ -1,0 +1,39 @@
+/* Checks of the programs that test the C interface. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <nearpm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s (code %d, message \"%s\")\n", __FILE__, __LINE__, #condition, nearpm_errno(),   \
+                    nearpm_errormsg());                                                                                \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#define OK(call) CHECK((call) == NEARPM_OK)
+
+/* A call that must fail with a code, which must be the thread's last one, too, and with a message. */
+#define REFUSED(code, call)                                                                                            \
+    do {                                                                                                               \
+        CHECK((call) == (code));                                                                                       \
+        CHECK(nearpm_errno() == (code) && strlen(nearpm_errormsg()) > 10);                                             \
+    } while (0)
+
+/* The options that the program's second argument asks for. */
+static inline struct nearpm_options options_of(int count, char **arguments)
+{
+    struct nearpm_options options;
+    memset(&options, 0, sizeof options);
+    CHECK(count == 3);
+    options.survives = NEARPM_AS_PERSISTENT_MEMORY;
+    options.mode = strcmp(arguments[2], "in-place") == 0 ? NEARPM_IN_PLACE : NEARPM_WORKING_COPY;
+    return options;
+}
+
+#endif

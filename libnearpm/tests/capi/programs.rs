@@ -44,6 +44,25 @@ fn a_destination_stays_out_of_what_is_installed() {
     assert!(text.starts_with("prefix=/opt/nearpm\n") && !text.contains('@'), "{text}");
 }
 
+/// The whole step, `./x install`, with a target folder of its own: it builds everything once more, so that only thorough runs have it.
+#[test]
+fn the_install_step_installs_the_drop_in_aside() {
+    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+        eprintln!("SKIPPED: NEARPM_THOROUGH is not set");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = library().parent().unwrap().to_owned();
+    let mut command = std::process::Command::new(root.join("x"));
+    command.args(["install", "--prefix", "/opt/nearpm", "--destdir"]).arg(folder.path());
+    installed::succeed(command.env("CARGO_TARGET_DIR", folder.path().join("target")));
+    let lib = folder.path().join("opt/nearpm/lib");
+    assert!(lib.join("libnearpm.so").exists() && lib.join("nearpm/libpmemobj.so.1").is_file());
+    // Who links or runs with this folder gets PMDK's library, if any.
+    let names = std::fs::read_dir(lib).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("libpmemobj")).count(), 0);
+}
+
 /// A program asks the loader for the name that stays the same as long as the interface is compatible.
 #[test]
 fn programs_ask_for_the_major_version() {

@@ -16,7 +16,7 @@ pub struct Action {
     class: u32,
     kind: u32,
     unused: [u32; 2],
-    /// `heap.offset`: of the object's data; of a word in the pool.
+    /// `heap.offset`: of the object's data; of a word in the pool; address of a word elsewhere.
     offset: u64,
     /// `heap.usable_size`; the value of a word.
     amount: u64,
@@ -32,6 +32,7 @@ const CLASS_MEMORY: u32 = 1;
 const RESERVE: u32 = 0x5273_7601;
 const FREE: u32 = 0x5273_7602;
 const SET_VALUE: u32 = 0x5273_7603;
+const SET_VOLATILE: u32 = 0x5273_7604;
 
 /// What an action does.
 pub enum Kind {
@@ -39,8 +40,10 @@ pub enum Kind {
     Reserve,
     /// An object is freed.
     Free,
-    /// A word gets a value.
+    /// A word of the pool gets a value.
     SetValue,
+    /// A word of ordinary memory gets a value.
+    SetVolatile,
     /// Not made by this library.
     Unknown,
 }
@@ -56,6 +59,7 @@ impl Action {
             RESERVE => Kind::Reserve,
             FREE => Kind::Free,
             SET_VALUE => Kind::SetValue,
+            SET_VOLATILE => Kind::SetVolatile,
             _ => Kind::Unknown,
         }
     }
@@ -68,6 +72,26 @@ impl Action {
     /// The value of a word.
     pub fn value(&self) -> u64 {
         self.amount
+    }
+
+    /// A word of ordinary memory, and its value.
+    pub fn volatile_word(&self) -> VolatileWord {
+        VolatileWord { address: self.offset as usize, value: self.amount }
+    }
+}
+
+/// A word of ordinary memory that gets a value when the change around it is durable.
+#[derive(Clone, Copy)]
+pub struct VolatileWord {
+    address: usize,
+    value: u64,
+}
+
+/// Gives words their values.
+pub fn store_volatile(words: impl Iterator<Item = VolatileWord>) {
+    for VolatileWord { address, value } in words {
+        // SAFETY: the program named a word of its own for this.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) };
     }
 }
 
@@ -104,9 +128,12 @@ unsafe extern "C" fn pmemobj_xreserve(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_set_value(handle: Handle, action: *mut Action, word: *mut u64, value: u64) {
     let pool = pool_of(handle);
-    let offset = pool.offset_of(word as usize).unwrap_or(0);
+    let (kind, place) = match pool.offset_of(word as usize) {
+        Some(offset) => (SET_VALUE, offset),
+        None => (SET_VOLATILE, word as u64),
+    };
     // SAFETY: the program gives room for an action.
-    unsafe { action.write(Action::new(CLASS_MEMORY, SET_VALUE, offset, value)) };
+    unsafe { action.write(Action::new(CLASS_MEMORY, kind, place, value)) };
 }
 
 #[unsafe(no_mangle)]
@@ -139,6 +166,7 @@ fn publish(pool: &Pool, actions: &[Action]) -> Result<(), crate::error::Errno> {
             Kind::Reserve => change.publish_written(&Space::of(pool, action.offset)),
             Kind::Free => change.free(action.offset),
             Kind::SetValue => change.store(action.offset, action.amount),
+            Kind::SetVolatile => change.store_volatile(action.volatile_word()),
             Kind::Unknown => {
                 change.refuse(fail(libc::EINVAL, format_args!("an action is none that this library made")));
             }

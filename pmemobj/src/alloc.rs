@@ -6,6 +6,7 @@ use std::ops::Range;
 use nearpm::direct::Transaction;
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, Oid, flag};
+use crate::action::{VolatileWord, store_volatile};
 use crate::error::{Errno, fail, fail_below};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of, pool_of_oid};
@@ -17,6 +18,7 @@ use crate::tx::{string_bytes, wide_string_bytes};
 pub struct Words {
     values: Vec<(u64, u64)>,
     ranges: Vec<Range<u64>>,
+    volatile: Vec<VolatileWord>,
 }
 
 /// An atomic change: words that get values, objects that come and go. The first error refuses all of it.
@@ -70,6 +72,11 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// A word of ordinary memory gets a value when the change is made.
+    pub fn store_volatile(&mut self, word: VolatileWord) {
+        self.words.volatile.push(word);
+    }
+
     /// An identifier gets a value; only one that lies in the pool is part of the change.
     pub fn store_oid(&mut self, at: *mut Oid, value: Oid) {
         if let Some(offset) = self.pool.offset_of(at as usize) {
@@ -96,6 +103,10 @@ impl<'a> Change<'a> {
                 self.transaction.commit(&self.pool.direct).map_err(|error| fail_below(&error))
             }
         };
+        if done.is_ok() {
+            store_volatile(self.words.volatile.iter().copied());
+        }
+        self.words.volatile.clear();
         self.words.values.clear();
         self.words.ranges.clear();
         thread().words.set(self.words);

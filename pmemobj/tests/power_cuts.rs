@@ -30,8 +30,8 @@ enum End {
 }
 
 impl Rig {
-    fn new(library: Library) -> Option<Rig> {
-        let program = Program::compile("power_cut")?;
+    fn new(name: &str, library: Library) -> Option<Rig> {
+        let program = Program::compile(name)?;
         let folder = program.folder_for_pools(library);
         let rig = Rig { program, library, folder };
         let output = rig.program.start(library, &rig.path("prepared"), &["prepare"], &[]);
@@ -82,7 +82,7 @@ fn thorough() -> bool {
 fn at_every_fence() {
     let operations = if thorough() { 100 } else { 10 };
     for library in MODES {
-        let Some(rig) = Rig::new(library) else { return };
+        let Some(rig) = Rig::new("power_cut", library) else { return };
         let mut fence = 1;
         while rig.cut(1, operations, &format!("fence={fence},seed={fence},evict=8")) == End::Cut {
             fence += 1;
@@ -95,7 +95,7 @@ fn at_every_fence() {
 fn at_random_events() {
     let (cuts, operations) = if thorough() { (4700, 200) } else { (30, 60) };
     for library in MODES {
-        let Some(rig) = Rig::new(library) else { return };
+        let Some(rig) = Rig::new("power_cut", library) else { return };
         let End::Whole(events) = rig.cut(2, operations, "fence=0") else { panic!("power was cut without being told") };
         let mut random = 0x9E37_79B9_7F4A_7C15_u64;
         for seed in 2..2 + cuts {
@@ -104,5 +104,38 @@ fn at_random_events() {
             // Another seed is another sequence with about as many events: some cuts come too late, which is no error.
             rig.cut(seed, operations, &format!("event={event},seed={seed},evict={}", 1 + seed % 20));
         }
+    }
+}
+
+/// Large transactions and publications from a working copy, cut at each fence, and at events all along.
+#[test]
+fn large_changes() {
+    let (operations, cuts) = if thorough() { (45, 200) } else { (10, 30) };
+    let Some(rig) = Rig::new("defects_cut", Library::WorkingCopy) else { return };
+    let mut fence = 1;
+    while rig.cut(fence, operations, &format!("fence={fence},seed={fence},evict=50")) == End::Cut {
+        fence += 1;
+    }
+    assert!(fence > operations, "each operation has a fence: {fence}");
+    large_changes_at_events(&rig, operations, cuts);
+}
+
+/// As above in place, where the image looks for what the program has stored at each of many thousand events: a run takes
+/// half a minute, so that only thorough runs have it.
+#[test]
+fn large_changes_in_place() {
+    if !thorough() {
+        eprintln!("SKIPPED: NEARPM_THOROUGH is not set");
+        return;
+    }
+    let Some(rig) = Rig::new("defects_cut", Library::InPlace) else { return };
+    large_changes_at_events(&rig, 5, 10);
+}
+
+fn large_changes_at_events(rig: &Rig, operations: u64, cuts: u64) {
+    let End::Whole(events) = rig.cut(1, operations, "fence=0") else { panic!("power was cut without being told") };
+    for seed in 1..=cuts {
+        let event = seed * events / (cuts + 1);
+        rig.cut(seed, operations, &format!("event={event},seed={seed},evict={}", 20 + seed));
     }
 }

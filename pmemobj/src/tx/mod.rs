@@ -16,6 +16,7 @@ use std::ops::Range;
 use nearpm::direct::Transaction;
 
 use crate::abi::{Handle, Oid, flag, longjmp};
+use crate::action::{VolatileWord, store_volatile};
 use crate::error::{Errno, fail, fail_below, fail_system, fatal, set_errno};
 use crate::lock;
 use crate::registry::Pool;
@@ -71,6 +72,8 @@ pub struct TxState {
     locks: RefCell<Vec<HeldLock>>,
     /// Words (offset, value) that are stored at commit.
     words: RefCell<Vec<(u64, u64)>>,
+    /// Words of ordinary memory that are stored when it is durable.
+    volatile: RefCell<Vec<VolatileWord>>,
     callback: Cell<Option<(Callback, *mut c_void)>>,
     user_data: Cell<*mut c_void>,
 }
@@ -208,6 +211,7 @@ impl TxState {
     /// Takes back what the outermost transaction did. Locks that it holds keep their state, also inside of ranges.
     fn take_back(&self) {
         self.words.borrow_mut().clear();
+        self.volatile.borrow_mut().clear();
         let pool = self.pool.get().expect("a transaction has a pool");
         let Some(transaction) = self.transaction.borrow_mut().take() else { return };
         let offset = |held: &HeldLock| pool.offset_of(held.at as usize);
@@ -227,12 +231,18 @@ impl TxState {
     /// Makes durable what the outermost transaction did.
     fn make_durable(&self) -> Result<(), Errno> {
         let pool = self.pool.get().expect("a transaction has a pool");
-        let stored = self.store_words(pool);
-        let Some(transaction) = self.transaction.borrow_mut().take() else { return stored };
-        let done = match stored {
-            Ok(()) => transaction.commit(&pool.direct).map_err(|error| fail_below(&error)),
-            Err(errno) => transaction.abort(&pool.direct).map_err(|error| fail_below(&error)).and(Err(errno)),
+        let done = match (self.store_words(pool), self.transaction.borrow_mut().take()) {
+            (stored, None) => stored,
+            (Ok(()), Some(transaction)) => transaction.commit(&pool.direct).map_err(|error| fail_below(&error)),
+            (Err(errno), Some(transaction)) => {
+                transaction.abort(&pool.direct).map_err(|error| fail_below(&error)).and(Err(errno))
+            }
         };
+        let mut volatile = self.volatile.borrow_mut();
+        if done.is_ok() {
+            store_volatile(volatile.iter().copied());
+        }
+        volatile.clear();
         done.map_err(|errno| if errno == 0 { libc::EIO } else { errno })
     }
 

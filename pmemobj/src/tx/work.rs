@@ -266,6 +266,10 @@ fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<(
             thread.tx.words.borrow_mut().push((action.offset(), action.value()));
             Ok(())
         }
+        Kind::SetVolatile => {
+            thread.tx.volatile.borrow_mut().push(action.volatile_word());
+            Ok(())
+        }
         Kind::Unknown => invalid(all, format_args!("an action is none that this library made")),
     }
 }

@@ -1,4 +1,5 @@
-/* What has gone wrong in PMDK once: transactions and publications of many entries, objects that come and go in one transaction. */
+/* What has gone wrong in PMDK once: transactions and publications of many entries, objects that come and go in one transaction. Numbers are
+ * those of PMDK's repository. What goes wrong in a crash alone is in defects_cut.c. */
 #include "check.h"
 
 #define MANY 5000
@@ -12,7 +13,7 @@ struct root {
 
 static struct root *root;
 
-/* More allocations than 2052 in one transaction: committed, aborted, freed. */
+/* More allocations than 2052 in one transaction: committed, aborted, freed (#5461). */
 static void many_allocations(void)
 {
     for (volatile int commit = 0; commit < 2; commit++) {
@@ -66,17 +67,35 @@ static void freed_at_once(void)
     CHECK(count_objects(pool) == 0);
 }
 
-/* Publications of 640 to 1024 words, and of more than 64 objects. */
+/* Publications of `count` words; in a transaction, too. */
+static void publish_words(unsigned count, struct pobj_action *actions)
+{
+    for (volatile unsigned in_transaction = 0; in_transaction < 2; in_transaction++) {
+        const uint64_t first = count * 2 + in_transaction;
+        for (unsigned i = 0; i < count; i++)
+            pmemobj_set_value(pool, &actions[i], &root->words[i], first + i);
+        if (in_transaction) {
+            TX_BEGIN(pool) {
+                pmemobj_tx_publish(actions, count);
+            } TX_ONABORT {
+                CHECK(0);
+            } TX_END
+        } else {
+            CHECK(pmemobj_publish(pool, actions, count) == 0);
+        }
+        for (unsigned i = 0; i < count; i++)
+            CHECK(root->words[i] == first + i);
+    }
+}
+
+/* Publications of every size around 640 and 1024 bytes and entries (#5583), and of more than 64 objects. */
 static void large_publications(void)
 {
     static struct pobj_action actions[2048];
-    for (unsigned count = 639; count <= 1025; count += 193) {
-        for (unsigned i = 0; i < count; i++)
-            pmemobj_set_value(pool, &actions[i], &root->words[i], count + i);
-        CHECK(pmemobj_publish(pool, actions, count) == 0);
-        for (unsigned i = 0; i < count; i++)
-            CHECK(root->words[i] == count + i);
-    }
+    for (unsigned count = 1; count <= 130; count++)
+        publish_words(count, actions);
+    for (unsigned count = 639; count <= 1025; count += count == 641 ? 382 : 1)
+        publish_words(count, actions);
     for (unsigned i = 0; i < 500; i++) {
         PMEMoid oid = pmemobj_reserve(pool, &actions[i], 64 + i, i);
         pmemobj_memset_persist(pool, pmemobj_direct(oid), (int)i, 64 + i);
@@ -89,6 +108,63 @@ static void large_publications(void)
         pmemobj_defer_free(pool, oid, &actions[i]);
     }
     CHECK(pmemobj_publish(pool, actions, 500) == 0 && count_objects(pool) == 0);
+}
+
+/* More than 64 words of ordinary memory, alone and with words of the pool (#4266). */
+static void volatile_words(void)
+{
+    static struct pobj_action actions[512];
+    static uint64_t ordinary[256];
+    for (unsigned count = 60; count <= 256; count += 49) {
+        for (unsigned i = 0; i < count; i++) {
+            pmemobj_set_value(pool, &actions[2 * i], &ordinary[i], count + i);
+            pmemobj_set_value(pool, &actions[2 * i + 1], &root->words[i], count * 2 + i);
+        }
+        CHECK(pmemobj_publish(pool, actions, 2 * count) == 0);
+        for (unsigned i = 0; i < count; i++)
+            CHECK(ordinary[i] == count + i && root->words[i] == count * 2 + i);
+        for (volatile unsigned commit = 0; commit < 2; commit++) {
+            for (unsigned i = 0; i < count; i++)
+                pmemobj_set_value(pool, &actions[i], &ordinary[i], 7 * count + i);
+            TX_BEGIN(pool) {
+                pmemobj_tx_publish(actions, count);
+                CHECK(ordinary[0] == count);
+                if (!commit)
+                    pmemobj_tx_abort(EPERM);
+            } TX_END
+            for (unsigned i = 0; i < count; i++)
+                CHECK(ordinary[i] == (commit ? 7 : 1) * count + i);
+        }
+    }
+}
+
+/* An object that is freed before anything is allocated, while its space is reserved again: what comes next lies apart (#5470). */
+static void freed_before_anything_is_allocated(const char *path)
+{
+    enum { LARGE = 1 << 20, OTHERS = 20 };
+    PMEMoid old, others[OTHERS];
+    struct pobj_action action;
+    CHECK(pmemobj_alloc(pool, &old, LARGE, 1, NULL, NULL) == 0);
+    pool = reopen(pool, path);
+    root = pmemobj_direct(pmemobj_root(pool, sizeof(struct root)));
+    old = pmemobj_first(pool);
+    CHECK(!OID_IS_NULL(old));
+    pmemobj_free(&old);
+    PMEMoid reserved = pmemobj_reserve(pool, &action, LARGE, 2);
+    CHECK(!OID_IS_NULL(reserved));
+    memset(pmemobj_direct(reserved), 1, LARGE);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        CHECK(pmemobj_alloc(pool, &others[i], LARGE, 3, NULL, NULL) == 0);
+        memset(pmemobj_direct(others[i]), 2, LARGE);
+    }
+    CHECK(pmemobj_publish(pool, &action, 1) == 0);
+    for (unsigned i = 0; i < LARGE; i += 64)
+        CHECK(((char *)pmemobj_direct(reserved))[i] == 1);
+    CHECK(count_objects(pool) == OTHERS + 1);
+    pmemobj_free(&reserved);
+    for (unsigned i = 0; i < OTHERS; i++)
+        pmemobj_free(&others[i]);
+    CHECK(count_objects(pool) == 0);
 }
 
 /* The bytes of pmemobj_tx_zalloc are zero also where objects were before, and after an abort. */
@@ -138,6 +214,8 @@ int main(int count, char **arguments)
     many_allocations();
     freed_at_once();
     large_publications();
+    volatile_words();
+    freed_before_anything_is_allocated(arguments[1]);
     zeroed();
     many_ranges();
     pool = reopen(pool, arguments[1]);

@@ -94,6 +94,21 @@ fn examples_of_the_manual_compile() {
     installed::get().compile(&path, As::C);
 }
 
+/// The program of the page for C programmers counts.
+#[test]
+fn the_program_of_the_page_works() {
+    let page = std::fs::read_to_string(library().join("../docs/c.md")).unwrap();
+    let source = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counter.c");
+    std::fs::write(&path, source).unwrap();
+    let program = installed::get().compile(&path, As::C);
+    for round in 1..=3 {
+        let text = installed::succeed(program.command(&[]).current_dir(folder.path()));
+        assert_eq!(text, format!("{round}\n"));
+    }
+}
+
 #[test]
 fn counters_stay_equal_whenever_the_program_dies() {
     for language in LANGUAGES {

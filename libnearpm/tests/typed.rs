@@ -3,7 +3,8 @@
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
 
-const BYTES: usize = 1 << 20;
+/// Miri takes its time for every byte.
+const BYTES: usize = if cfg!(miri) { 1 << 18 } else { 1 << 20 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Persistent)]
 #[repr(C)]

@@ -11,6 +11,7 @@ use nearpm::prelude::*;
 /// Miri runs a ten-thousandth as fast.
 const ROUNDS: u64 = if cfg!(miri) { 3 } else { 300 };
 const ACCOUNTS: usize = 6;
+const BYTES: usize = if cfg!(miri) { 1 << 18 } else { 1 << 20 };
 
 /// Halves of one word, so that neighbours are stored to by different threads.
 #[derive(Clone, Copy, Persistent)]
@@ -22,7 +23,7 @@ struct Bank {
 }
 
 fn pool(mode: Mode) -> (TestMemory, DirectPool, Ptr<Bank>) {
-    let memory = TestMemory::new(1 << 20);
+    let memory = TestMemory::new(BYTES);
     let options = DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
     let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
     let bank = pool

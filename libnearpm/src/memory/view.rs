@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use memmap2::{MmapMut, MmapOptions};
-
 use std::ops::Range;
+
+use memmap2::MmapMut;
+#[cfg(not(miri))]
+use memmap2::MmapOptions;
 
 use super::check_range;
 use super::words::{self, Neighbours};
@@ -19,6 +21,12 @@ pub(crate) struct View {
     /// Private pages of this process, unless the view is persistent memory itself.
     map: Option<MmapMut>,
 }
+
+/// Aligned as memory is that is mapped.
+#[cfg(miri)]
+#[derive(Clone, Copy)]
+#[repr(align(4096))]
+struct Page([u8; 4096]);
 
 // SAFETY: the memory belongs to no thread, and all access goes through raw copies.
 unsafe impl Send for View {}
@@ -39,6 +47,15 @@ impl View {
     }
 
     /// Zeroed pages of this process.
+    #[cfg(miri)]
+    pub fn anonymous(bytes: u64) -> Result<View, Error> {
+        // The interpreter maps no memory. What is leaked here lives no shorter than what a test does with it.
+        let pages = vec![Page([0; 4096]); (bytes as usize).div_ceil(4096)];
+        Ok(View { base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(), bytes, map: None })
+    }
+
+    /// Zeroed pages of this process.
+    #[cfg(not(miri))]
     pub fn anonymous(bytes: u64) -> Result<View, Error> {
         let map = MmapOptions::new().len(bytes as usize).map_anon();
         Ok(View::of_map(map.map_err(|e| Error::system("take memory for a working copy", e))?))

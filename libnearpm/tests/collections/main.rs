@@ -42,7 +42,9 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn transactions() -> impl Strategy<Value = Vec<(Vec<Op>, End)>> {
-    prop::collection::vec((prop::collection::vec(op(), 0..60), end()), 1..8)
+    // Miri takes its time.
+    let (ops, transactions) = if cfg!(miri) { (20, 2) } else { (60, 8) };
+    prop::collection::vec((prop::collection::vec(op(), 0..ops), end()), 1..transactions)
 }
 
 fn options(mode: Mode) -> DirectOptions {
@@ -71,7 +73,7 @@ fn objects(pool: &DirectPool) -> usize {
 
 /// Runs transactions on a direct pool.
 fn direct<S: Subject>(mode: Mode, transactions: &[(Vec<Op>, End)]) {
-    let mut memory = TestMemory::new(1 << 20);
+    let mut memory = TestMemory::new(if cfg!(miri) { 1 << 18 } else { 1 << 20 });
     let mut pool = DirectPool::create_in(Box::new(memory.clone()), &options(mode)).unwrap();
     let mut model = S::Model::default();
     for (ops, end) in transactions {
@@ -130,7 +132,7 @@ fn with_mechanism<S: Subject>(mechanism: Mechanism, transactions: &[(Vec<Op>, En
 macro_rules! subjects {
     ($($name:ident: $subject:ty;)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+            #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 40 }, ..ProptestConfig::default() })]
             $(
                 #[test]
                 fn $name(transactions in transactions(), in_place: bool) {
@@ -153,7 +155,7 @@ macro_rules! subjects {
         mod mechanisms {
             use super::*;
             proptest! {
-                #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+                #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 8 }, ..ProptestConfig::default() })]
                 $(
                     #[test]
                     fn $name(transactions in transactions(), mechanism in 0usize..4) {

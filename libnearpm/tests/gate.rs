@@ -1,0 +1,131 @@
+//! The gate and the locks of a pool in every order of events that their memory model allows (loom), up to a number of preemptions.
+//!
+//! The files are those of the library, with loom's atomics and locks in the place of the system's.
+
+#[path = "../src/typed/gate.rs"]
+mod gate;
+#[path = "../src/typed/locks.rs"]
+mod locks;
+
+/// What the library takes from the standard library.
+mod sync {
+    pub use loom::sync::atomic::{AtomicU64, Ordering};
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+    /// Looking again is another order of events, which loom tries anyway.
+    pub const SPINS: u32 = 0;
+}
+
+use gate::{Gate, Role};
+use locks::{Hold, LockTable};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// Something that the gate protects: loom reports an access that another one does not happen before.
+struct Guarded {
+    gate: Gate,
+    value: UnsafeCell<u64>,
+}
+
+impl Guarded {
+    fn enter(&self, role: Role) {
+        self.gate.enter(role);
+        match role {
+            // SAFETY: loom checks that nobody else accesses the value meanwhile, which is what is tested.
+            Role::Writer => self.value.with_mut(|value| unsafe { *value += 1 }),
+            Role::Reader => self.value.with(|_| ()),
+            // Holders keep out of each other's way by their locks: those of the gate are tested by their not meeting the others.
+            Role::Holder => {}
+        }
+        self.gate.leave();
+    }
+}
+
+fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(body);
+}
+
+/// Threads enter in these roles, one each but the last, which is this one.
+fn threads(roles: &'static [Role], times: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let guarded = Arc::new(Guarded { gate: Gate::default(), value: UnsafeCell::new(0) });
+        let (here, others) = roles.split_last().expect("at least one thread");
+        let others: Vec<_> = others
+            .iter()
+            .map(|&role| {
+                let guarded = guarded.clone();
+                thread::spawn(move || guarded.enter(role))
+            })
+            .collect();
+        (0..times).for_each(|_| guarded.enter(*here));
+        others.into_iter().for_each(|other| other.join().expect("no thread panics"));
+        let writers = roles[..roles.len() - 1].iter().filter(|&&role| role == Role::Writer).count();
+        let here = if *here == Role::Writer { times } else { 0 };
+        // Nobody is inside, so that a writer enters at once.
+        guarded.gate.enter(Role::Writer);
+        // SAFETY: as above.
+        assert_eq!(guarded.value.with(|value| unsafe { *value }), (writers + here) as u64);
+    });
+}
+
+#[test]
+fn writers_are_alone() {
+    threads(&[Role::Writer, Role::Writer, Role::Writer], 1, 3);
+    threads(&[Role::Writer, Role::Writer], 2, 4);
+}
+
+#[test]
+fn readers_and_writers_take_turns() {
+    threads(&[Role::Reader, Role::Writer, Role::Reader], 1, 3);
+    threads(&[Role::Writer, Role::Reader], 2, 4);
+    threads(&[Role::Reader, Role::Reader, Role::Writer], 1, 3);
+}
+
+#[test]
+fn all_roles_get_in() {
+    threads(&[Role::Holder, Role::Reader, Role::Writer], 1, 3);
+    threads(&[Role::Writer, Role::Holder, Role::Holder], 1, 3);
+}
+
+#[test]
+fn holders_and_readers_are_never_inside_together() {
+    explore(3, || {
+        let guarded = Arc::new(Guarded { gate: Gate::default(), value: UnsafeCell::new(0) });
+        let other = guarded.clone();
+        let holder = thread::spawn(move || {
+            other.gate.enter(Role::Holder);
+            // SAFETY: the only holder; loom checks that no reader is inside.
+            other.value.with_mut(|value| unsafe { *value += 1 });
+            other.gate.leave();
+        });
+        guarded.enter(Role::Reader);
+        holder.join().expect("no thread panics");
+    });
+}
+
+/// Threads take locks, two at a time in whatever order, without waiting for each other in a circle.
+#[test]
+fn locks_exclude_and_never_wait_in_a_circle() {
+    explore(3, || {
+        let table = Arc::new((LockTable::default(), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+        let raise = |table: &(LockTable, [UnsafeCell<u64>; 2]), places: [u64; 2]| {
+            let _held = table.0.take_all(places.map(|place| 64 * place).to_vec(), Hold::Alone);
+            // SAFETY: loom checks that nobody else has the locks of these.
+            places.iter().for_each(|&place| table.1[place as usize].with_mut(|value| unsafe { *value += 1 }));
+        };
+        let others: Vec<_> = [[0, 1], [1, 0]]
+            .map(|places| {
+                let table = table.clone();
+                thread::spawn(move || raise(&table, places))
+            })
+            .into();
+        let reader = table.0.take_all(vec![0, 64, 0], Hold::Shared);
+        table.1[0].with(|_| ());
+        drop(reader);
+        others.into_iter().for_each(|other| other.join().expect("no thread panics"));
+        // SAFETY: the other threads have ended.
+        assert_eq!([0, 1].map(|at| table.1[at].with(|value| unsafe { *value })), [2, 2]);
+    });
+}

@@ -26,8 +26,11 @@
 //! | [`capi`] | the C interface, which `include/nearpm.h` documents |
 //! | [`cards`] | cards by name, for `card:NAME/POOL` |
 //! | [`check`] | looking into pools that nobody has open: damage, repair, contents, copies |
+//! | [`direct`] | pools that programs reach by pointer, and by typed objects: start at `docs/rust.md` |
+//! | [`typed`] | pointers, types that may persist, the traits by which they are loaded and stored |
+//! | [`collections`] | vector, text, maps and queue in pools |
 //!
-//! One transaction runs at a time on a pool: a second thread waits. Several pools are independent.
+//! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are independent.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -69,6 +72,11 @@ pub use recovery::Recovery;
 pub use statistics::{ClassState, HeapState, Statistics};
 pub use transaction::Tx;
 pub use typed::{Load, PLock, Persistent, Ptr, Store};
+
+/// The page for users, whose programs are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rust.md")]
+struct RustPage;
 
 /// What programs with typed objects use.
 pub mod prelude {

@@ -130,6 +130,17 @@ impl DirectPool {
         Self::open_backing(backing(file::open(&path, options.survives)?, options), location, options)
     }
 
+    /// Opens a pool, or creates it where nothing is at the path.
+    ///
+    /// # Errors
+    /// As [`DirectPool::open`] where something is, else as [`DirectPool::create`].
+    pub fn open_or_create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
+        match Self::open(location, options) {
+            Err(Error::Pool { problem: Problem::NotFound, .. }) => Self::create(location, bytes, options),
+            done => done,
+        }
+    }
+
     /// Creates a pool that fills a memory.
     pub fn create_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
         let head = layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;

@@ -1,0 +1,66 @@
+//! What must not compile does not, and the compiler says why.
+//!
+//! Each program in `misuse` begins with the words that an error in it must have: the rest of the text changes with the compiler's version. All are built by
+//! one call of cargo, in a workspace of their own with this library's lock file, and one in which nothing is wrong shows that the others fail for what is.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Words of the first line of a program that compiles.
+const COMPILES: &str = "compiles";
+
+/// Programs by name, with the words of their first line.
+fn programs(folder: &Path) -> Vec<(String, String)> {
+    let mut programs: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let words = text.lines().next().and_then(|line| line.strip_prefix("//! ")).expect("the words come first");
+            (path.file_stem().unwrap().to_str().unwrap().to_owned(), words.to_owned())
+        })
+        .collect();
+    programs.sort();
+    programs
+}
+
+/// A manifest with all programs.
+fn manifest(library: &Path, folder: &Path, programs: &[(String, String)]) -> String {
+    let mut text = String::from("[package]\nname = \"misuse\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n");
+    write!(text, "[dependencies]\nnearpm = {{ path = {library:?} }}\n").unwrap();
+    for (name, _) in programs {
+        let path = folder.join(format!("{name}.rs"));
+        write!(text, "[[bin]]\nname = {name:?}\npath = {path:?}\n").unwrap();
+    }
+    text
+}
+
+#[test]
+fn misuse_does_not_compile_and_the_compiler_says_why() {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = library.join("tests/misuse");
+    let programs = programs(&folder);
+    assert!(programs.len() > 10);
+    let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misuse");
+    fs::create_dir_all(&project).unwrap();
+    fs::write(project.join("Cargo.toml"), manifest(library, &folder, &programs)).unwrap();
+    fs::copy(library.join("../Cargo.lock"), project.join("Cargo.lock")).unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--bins", "--keep-going", "--offline", "--message-format=short", "--color=never"])
+        .current_dir(&project)
+        .env("CARGO_TARGET_DIR", project.join("target"))
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for (name, words) in &programs {
+        let place = format!("{name}.rs:");
+        let errors: Vec<&str> = said.lines().filter(|line| line.contains(&place) && line.contains(": error")).collect();
+        if words == COMPILES {
+            assert!(errors.is_empty() && project.join("target/debug").join(name).exists(), "{name}: {said}");
+        } else {
+            assert!(errors.iter().any(|error| error.contains(words)), "{name} lacks {words:?}: {errors:#?}\n{said}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! a Persistent struct needs #[repr(C)]
+
+use nearpm::prelude::*;
+
+#[derive(Clone, Copy, Persistent)]
+struct Loose {
+    word: u64,
+}
+
+fn main() {}

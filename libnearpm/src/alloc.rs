@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, bits_beyond, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
 use crate::spans::Spans;
+use crate::statistics::HeapState;
 
 /// A run, as the index knows it.
 struct Run {
@@ -197,6 +198,21 @@ impl Allocator {
             u64::from(capacity(run.class) - run.used) * u64::from(CLASSES[run.class])
         };
         chunks + self.partial.iter().flatten().map(units).sum::<u64>()
+    }
+
+    /// What there is.
+    pub fn state(&self) -> HeapState {
+        let mut next = 0;
+        HeapState::of(std::iter::from_fn(|| {
+            let chunk = next;
+            next += self.large.get(&chunk).copied().unwrap_or(1);
+            let (word, used) = match (self.large.get(&chunk), self.runs.get(&chunk)) {
+                (Some(&chunks), _) => (ChunkWord::Large { chunks }, 0),
+                (None, Some(run)) => (ChunkWord::Run { object_bytes: CLASSES[run.class] }, run.used),
+                (None, None) => (ChunkWord::Free, 0),
+            };
+            (u64::from(chunk) < self.layout.chunks).then_some((word, used))
+        }))
     }
 
     /// Allocated objects: offset and usable bytes, rising.

@@ -265,6 +265,8 @@ impl Lane {
         dirty: bool,
     ) -> Result<(), Error> {
         count(&medium.counters.log_entries, entries.len() as u64);
+        let bytes = entries.iter().map(|entry| entry_bytes(entry.offset, entry.length)).sum();
+        count(&medium.counters.bytes_logged, bytes);
         let head = self.entry_head(kind, txid);
         self.executor.log(medium, entries, &head, dirty)
     }

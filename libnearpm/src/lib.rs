@@ -49,6 +49,7 @@ mod executor;
 mod heap;
 mod interval;
 mod lane;
+mod lint;
 mod mechanism;
 pub mod memory;
 mod options;
@@ -63,6 +64,7 @@ pub mod typed;
 mod write_set;
 
 pub use error::{Error, Problem};
+pub use lint::{Fault, Lint, LintReport};
 pub use memory::Survives;
 pub use nearpm_derive::Persistent;
 pub use nearpm_driver::pci::Caching;

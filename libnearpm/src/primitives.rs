@@ -165,7 +165,9 @@ impl ThreadLane {
         let mut at = 0;
         for entry in &reserved {
             let value = &value[at..at + entry.length as usize];
-            medium.stream(entry.slot, &entry.head(&common).encode(value));
+            let bytes = entry.head(&common).encode(value);
+            count(&medium.counters.bytes_logged, bytes.len() as u64);
+            medium.stream(entry.slot, &bytes);
             at += entry.length as usize;
         }
         count(&medium.counters.log_entries, reserved.len() as u64);

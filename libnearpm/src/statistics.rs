@@ -7,7 +7,8 @@ use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 macro_rules! counters {
     ($( $(#[doc = $doc:literal])* $name:ident ),* $(,)?) => {
-        /// What a pool has done since it was opened.
+        /// What a pool has done since it was opened, its recovery included. The same counters are given by [`crate::Pool::statistics`], by
+        /// [`crate::direct::DirectPool::statistics`] and, when a pool is closed, by `libpmemobj.so.1` with `NEARPM_STATISTICS=1`.
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Statistics { $( $(#[doc = $doc])* pub $name: u64 ),* }
@@ -40,17 +41,19 @@ counters! {
     acknowledged,
     /// Epochs that were cut (checkpoint and shadow paging).
     epochs,
-    /// Log entries, checkpoints included.
+    /// Log entries and records, checkpoints included.
     log_entries,
+    /// Bytes of them: heads, data and what fills up lines.
+    bytes_logged,
     /// Pages that were shadowed.
     shadow_pages,
     /// Bytes that the processor copied into logs, checkpoints and shadows, or applied from logs.
     bytes_by_cpu,
     /// Bytes that the card copied for the same.
     bytes_by_card,
-    /// Fences and drains.
+    /// Fences and drains that were asked for. On an ordinary file that is to survive power cuts each is an `msync`.
     fences,
-    /// Lines whose write-back was asked for.
+    /// Flushes: lines whose write-back was asked for, streamed ones included.
     lines_written_back,
     /// Commands that were posted.
     commands,

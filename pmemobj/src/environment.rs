@@ -2,12 +2,12 @@
 
 use std::env::var;
 
-use nearpm::Survives;
 use nearpm::direct::{DirectOptions, Mode};
+use nearpm::{Lint, Survives};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, `NEARPM_LINT`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
@@ -30,7 +30,7 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
         Err(_) | Ok("") => None,
         Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
     };
-    Ok(DirectOptions { mode, survives, prefault, power_cut, ..DirectOptions::default() })
+    Ok(DirectOptions { mode, survives, prefault, power_cut, lint: lint(), ..DirectOptions::default() })
 }
 
 /// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.
@@ -45,6 +45,11 @@ fn survives_by_pmdk() -> Survives {
 
 fn refuse(name: &str, value: &str, values: &str) -> Errno {
     fail(libc::EINVAL, format_args!("{name} is {value:?}: use {values}"))
+}
+
+/// Whether faults of the program are looked for, and printed: `NEARPM_LINT`.
+fn lint() -> Lint {
+    if var("NEARPM_LINT").is_ok_and(|value| value == "1") { Lint::Print } else { Lint::Off }
 }
 
 /// Whether counters are printed when a pool is closed.

@@ -162,7 +162,7 @@ extern "C" fn pmemobj_close(handle: Handle) {
     let pool = registry::leave(pool_of(handle));
     crate::memory::forget_pending(&pool);
     if environment::statistics() {
-        eprintln!("libpmemobj: {:#?}", pool.direct.statistics());
+        eprintln!("libpmemobj: {:#?}\nlibpmemobj: {:#?}", pool.direct.statistics(), pool.direct.heap_state());
     }
     if let Err(error) = pool.direct.close() {
         // There is no return value; the next open recovers what is durable.

@@ -8,6 +8,7 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, Operation, RecordHead};
 
 use super::log::{Lane, Stamp};
+use super::outside::lines_of;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
 use super::{DirectPool, Mode};
@@ -107,6 +108,7 @@ impl DirectPool {
         to.append((self.medium.backing(), self.view()), records, stamp, applied, homed);
         let bytes: u64 = records.iter().map(Record::stride).sum();
         shard.tally.log_entries += count;
+        shard.tally.bytes_logged += bytes;
         shard.tally.bytes_by_cpu += bytes;
         shard.tally.lines_written_back += bytes / LINE_U64;
         if durable {
@@ -120,7 +122,7 @@ impl DirectPool {
             let long = records.iter().filter_map(Record::long);
             long.clone().for_each(|range| self.copy_home(range));
             shard.tally.fences += 1;
-            shard.tally.lines_written_back += long.map(|r| (r.end - r.start).div_ceil(LINE_U64)).sum::<u64>();
+            shard.tally.lines_written_back += long.map(|range| lines_of(&range)).sum::<u64>();
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
         }
         Ok(sequence)

@@ -1,5 +1,6 @@
 //! How a direct pool is created and opened.
 
+use crate::lint::Lint;
 use crate::memory::{PowerCut, Survives};
 use crate::options::Durability;
 
@@ -26,6 +27,9 @@ pub struct DirectOptions {
     /// Gives every page its memory at open, so that no transaction pays for a page fault. In a working copy that takes as
     /// much memory as the pool has bytes.
     pub prefault: bool,
+    /// Looks for faults of the program: stores that are not made durable, not added, or made durable twice. It takes twice the memory of the heap and
+    /// reads the heap at each transaction.
+    pub lint: Lint,
     /// For tests of programs: the pool's file is worked on as persistent memory whose power fails.
     pub power_cut: Option<PowerCut>,
     /// Opens a pool in a file for reading: together with other processes that do, and without changing a byte, as a log that waits is read

@@ -18,6 +18,11 @@ const LONG_PERSIST: u64 = 64 * 1024;
 /// Bytes that are on their way home at once: they stay in the nearest cache.
 const PIECE: u64 = 16 << 10;
 
+/// Lines that a range touches.
+pub(super) fn lines_of(range: &Range<u64>) -> u64 {
+    if range.is_empty() { 0 } else { (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64) }
+}
+
 impl DirectPool {
     /// In place: what the program stored becomes durable.
     #[cfg_attr(test, track_caller)]
@@ -26,7 +31,7 @@ impl DirectPool {
         let mut lines = 0;
         for range in ranges {
             backing.write_back(range.start, range.end - range.start);
-            lines += (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64);
+            lines += lines_of(&range);
         }
         backing.drain().map_err(|error| self.poison(error))?;
         let mut shard = self.shards[slot()].lock();
@@ -39,6 +44,7 @@ impl DirectPool {
     #[cfg_attr(test, track_caller)]
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
+        self.shards[slot()].lock().tally.lines_written_back += lines_of(range);
         if self.options.mode == Mode::InPlace {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
@@ -86,6 +92,9 @@ impl DirectPool {
         for range in ranges {
             self.check(range)?;
         }
+        if let Some(linter) = &self.linter {
+            linter.persist(self, ranges);
+        }
         if self.options.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
@@ -105,16 +114,22 @@ impl DirectPool {
         done?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             self.write_home(range)?;
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            self.drain_counted()?;
         }
         Ok(())
+    }
+
+    #[cfg_attr(test, track_caller)]
+    fn drain_counted(&self) -> Result<(), Error> {
+        self.shards[slot()].lock().tally.fences += 1;
+        self.medium.backing().drain().map_err(|error| self.poison(error))
     }
 
     /// Waits until what asynchronous commits have done is durable.
     pub fn wait_durable(&self) -> Result<(), Error> {
         let seen = self.unacknowledged.load(Ordering::Acquire);
         if seen != 0 {
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            self.drain_counted()?;
             // Only if no later commit joined meanwhile.
             let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
         }

@@ -17,11 +17,12 @@ use super::tx::Entrance;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::check::Class;
 use crate::error::{Error, Problem};
+use crate::lint::Linter;
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::PoolOptions;
 use crate::pool::{Location, NOT_SHARED, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
-use crate::statistics::Statistics;
+use crate::statistics::{HeapState, Statistics};
 use crate::typed::window::Window;
 
 /// Lane of commits from a working copy.
@@ -56,6 +57,7 @@ pub struct DirectPool {
     /// For typed transactions.
     pub(super) entrance: Entrance,
     closed: bool,
+    pub(super) linter: Option<Box<Linter>>,
 }
 
 impl std::fmt::Debug for DirectPool {
@@ -206,6 +208,7 @@ impl DirectPool {
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
         }
+        let linter = Linter::new(&options.lint, &view, heap.range());
         Ok(DirectPool {
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
@@ -223,6 +226,7 @@ impl DirectPool {
             truncating: Mutex::default(),
             entrance: Entrance::default(),
             closed: false,
+            linter,
         })
     }
 
@@ -285,6 +289,11 @@ impl DirectPool {
         shards.fold(self.medium.counters.snapshot(), |sum, tally| sum.plus(&tally))
     }
 
+    /// The state of the allocator, reservations included.
+    pub fn heap_state(&self) -> HeapState {
+        self.heap.state()
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         self.options.mode
     }
@@ -345,7 +354,18 @@ impl DirectPool {
     fn reserve_here(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         let mut shard = self.shards[slot()].lock();
-        self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
+        let reserved = self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))?;
+        if let Some(linter) = &self.linter {
+            linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
+        }
+        Ok(reserved)
+    }
+
+    /// A range means nothing beyond this run of the program, as locks do: the lint leaves it alone.
+    pub fn note_volatile(&self, range: Range<u64>) {
+        if let Some(linter) = &self.linter {
+            linter.ignore(range);
+        }
     }
 
     /// Gives pages their memory up to somewhat behind `end`.
@@ -391,6 +411,9 @@ impl DirectPool {
         };
         drop(shard);
         transaction.start(slot, lane);
+        if let Some(linter) = &self.linter {
+            linter.begin(self, transaction.key());
+        }
         Ok(transaction)
     }
 
@@ -420,6 +443,9 @@ impl DirectPool {
         if std::mem::replace(&mut self.closed, true) || self.options.read_only || self.poisoned.load(Ordering::Relaxed)
         {
             return Ok(());
+        }
+        if let Some(linter) = &self.linter {
+            linter.close(self);
         }
         let turn = self.truncation();
         let mut shards = self.lock_all();

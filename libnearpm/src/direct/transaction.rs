@@ -10,6 +10,7 @@ use super::records::{LONG_RANGE, Records};
 use super::{DirectPool, Mode, Reservation};
 use crate::error::Error;
 use crate::interval::IntervalSet;
+use crate::lint::Claims;
 
 /// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
 const HOME_AT_ONCE: u64 = 512;
@@ -125,6 +126,15 @@ impl Transaction {
         (self.0.slot, self.0.lane) = (slot, lane);
     }
 
+    /// What the lint knows it by.
+    pub(crate) fn key(&self) -> usize {
+        std::ptr::from_ref(&*self.0) as usize
+    }
+
+    fn claims(&self) -> Claims<'_> {
+        Claims { known: &self.0.known, fresh: &self.0.fresh, home: &self.0.home }
+    }
+
     /// The program is about to change a range. Parts that were added before, or that this transaction allocated, cost nothing.
     ///
     /// # Errors
@@ -144,6 +154,9 @@ impl Transaction {
             if !self.0.fresh.covers(range) {
                 self.0.known.gaps(range, &mut gaps);
             }
+        }
+        if let Some(linter) = &pool.linter {
+            linter.add(pool, self.key(), &gaps);
         }
         let added = self.snapshot(pool, &gaps);
         for range in gaps.iter().filter(|_| added.is_ok()) {
@@ -252,6 +265,9 @@ impl Transaction {
 
     /// Commits. After an error everything has been taken back, unless the error says that the pool is poisoned.
     pub fn commit(mut self, pool: &DirectPool) -> Result<(), Error> {
+        if let Some(linter) = &pool.linter {
+            linter.commit(pool, self.key(), &self.claims());
+        }
         if !self.0.is_empty() {
             if let Err(error) = self.write(pool) {
                 self.abort(pool)?;
@@ -346,6 +362,9 @@ impl Transaction {
         }
         for &object in &state.freed {
             pool.heap_index().allocated(object);
+        }
+        if let Some(linter) = &pool.linter {
+            linter.abort(pool, self.key(), &self.claims());
         }
         self.end(pool, |tally| tally.aborts += 1);
         done.map_err(|error| pool.poison(error))

@@ -81,10 +81,11 @@ impl RedoLog {
         cx.lane.executor.send(&cx.medium)?;
         let txid = cx.lane.next_txid();
         let common = cx.lane.entry_head(EntryKind::Redo, txid);
-        let mut at = 0;
+        let (mut at, mut logged) = (0, 0);
         for entry in &entries {
             let value = &values.bytes[at..at + entry.length as usize];
             let bytes = entry.head(&common).encode(value);
+            logged += bytes.len() as u64;
             cx.medium.charge(Work::Checksum(bytes.len() as u64));
             cx.medium.stream(entry.slot, &bytes);
             at += entry.length as usize;
@@ -92,6 +93,7 @@ impl RedoLog {
         let counters = &cx.medium.counters;
         count(&counters.log_entries, entries.len() as u64);
         count(&counters.bytes_by_cpu, at as u64);
+        count(&counters.bytes_logged, logged);
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())
     }

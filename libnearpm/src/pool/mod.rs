@@ -19,7 +19,7 @@ use crate::memory::{Backing, CardMemory, Medium, Memory};
 use crate::options::{Durability, Engine, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
 use crate::recovery::{LaneState, Recovery, recover};
-use crate::statistics::{Counters, Statistics, count};
+use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::transaction::{Inner, Tx};
 
 mod directory;
@@ -525,6 +525,11 @@ impl Pool {
     /// Free bytes of the heap, in all pieces together.
     pub fn free_bytes(&self) -> Result<u64, Error> {
         Ok(self.lock()?.0.allocator.free_bytes())
+    }
+
+    /// The state of the allocator.
+    pub fn heap_state(&self) -> Result<HeapState, Error> {
+        Ok(self.lock()?.0.allocator.state())
     }
 
     /// Thread numbers below this have a log for the primitives: all lanes but the last, which is for transactions.

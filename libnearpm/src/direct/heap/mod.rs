@@ -26,6 +26,7 @@ use super::Reservation;
 use crate::error::Error;
 use crate::heap::{CLASSES, HeapLayout, capacity, class_of};
 use crate::spans::Spans;
+use crate::statistics::HeapState;
 
 mod chunk;
 mod load;
@@ -387,6 +388,20 @@ impl Heap {
     fn is_allocated(entry: &Chunk, unit: u32) -> bool {
         let bits = entry.bits.get();
         bits.is_some_and(|b| b.allocated[unit as usize / 64].load(Ordering::Relaxed) >> (unit % 64) & 1 == 1)
+    }
+
+    /// What there is, reservations included.
+    pub fn state(&self) -> HeapState {
+        let mut next = 0;
+        HeapState::of(std::iter::from_fn(|| {
+            let entry = self.chunks.get(next as usize)?;
+            let word = entry.word();
+            next += match word {
+                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks,
+                ChunkWord::Free | ChunkWord::Run { .. } => 1,
+            };
+            Some((word, entry.used.load(Ordering::Relaxed)))
+        }))
     }
 
     /// Ranges of chunks that hold objects or reservations, rising.

@@ -66,7 +66,7 @@ impl std::fmt::Display for LintReport {
         let inside = offset - object;
         write!(
             f,
-            "{bytes} bytes at {offset:#x} (byte {inside} of the object of {object_bytes} bytes at {object:#x}): {}",
+            "{bytes} B at {offset:#x} (byte {inside} of the object of {object_bytes} B at {object:#x}): {}",
             fault.text()
         )
     }

@@ -19,9 +19,12 @@ struct Lock<T> {
     lock: T,
 }
 
-const _: () = assert!(size_of::<Lock<pthread_mutex_t>>() <= 64);
-const _: () = assert!(size_of::<Lock<pthread_rwlock_t>>() <= 64);
-const _: () = assert!(size_of::<Lock<pthread_cond_t>>() <= 64);
+/// Bytes of a lock, as programs know it.
+const LOCK_BYTES: usize = 64;
+
+const _: () = assert!(size_of::<Lock<pthread_mutex_t>>() <= LOCK_BYTES);
+const _: () = assert!(size_of::<Lock<pthread_rwlock_t>>() <= LOCK_BYTES);
+const _: () = assert!(size_of::<Lock<pthread_cond_t>>() <= LOCK_BYTES);
 
 /// Makes something ready for this run, once; the run is odd meanwhile.
 fn once(pool: &Pool, run: &AtomicU64, initialise: impl Fn() -> bool) -> bool {
@@ -43,6 +46,13 @@ fn once(pool: &Pool, run: &AtomicU64, initialise: impl Fn() -> bool) -> bool {
     }
 }
 
+/// Bytes that only this run of the program cares for: the lint leaves them alone.
+fn note_volatile(pool: &Pool, address: usize, bytes: usize) {
+    if let Some(offset) = pool.offset_of(address) {
+        pool.direct.note_volatile(offset..offset + bytes as u64);
+    }
+}
+
 /// The system's lock, ready for use; null where it cannot be initialised.
 ///
 /// # Safety
@@ -55,6 +65,7 @@ unsafe fn ready<T>(pool: &Pool, at: *mut c_void, initialise: unsafe fn(*mut T) -
     if run.load(Ordering::Acquire) == pool.run_id {
         return lock;
     }
+    note_volatile(pool, at as usize, LOCK_BYTES);
     // SAFETY: nobody else has the lock while the run says so.
     if once(pool, run, || unsafe { initialise(lock) } == 0) {
         lock
@@ -185,7 +196,7 @@ unsafe extern "C" fn pmemobj_volatile(
     handle: Handle,
     run: *mut AtomicU64,
     value: *mut c_void,
-    _bytes: usize,
+    bytes: usize,
     constructor: Option<unsafe extern "C" fn(value: *mut c_void, argument: *mut c_void) -> c_int>,
     argument: *mut c_void,
 ) -> *mut c_void {
@@ -193,5 +204,8 @@ unsafe extern "C" fn pmemobj_volatile(
     let run = unsafe { &*run };
     // SAFETY: the program gave the function for this.
     let initialise = || constructor.is_none_or(|constructor| unsafe { constructor(value, argument) } == 0);
-    if once(pool_of(handle), run, initialise) { value } else { std::ptr::null_mut() }
+    let pool = pool_of(handle);
+    note_volatile(pool, std::ptr::from_ref(run) as usize, size_of::<AtomicU64>());
+    note_volatile(pool, value as usize, bytes);
+    if once(pool, run, initialise) { value } else { std::ptr::null_mut() }
 }

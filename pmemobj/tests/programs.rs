@@ -84,3 +84,28 @@ fn statistics_are_printed() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("transactions: ") && text.contains("fences: "), "{text}");
 }
+
+/// With `NEARPM_LINT=1` each fault of a program is told of, and nothing else.
+#[test]
+fn the_lint_tells_of_faults() {
+    let Some(program) = Program::compile("lint") else { return };
+    let faults = [
+        ("none", None),
+        ("unpersisted", Some("stored outside of transactions and never made durable")),
+        ("unlogged", Some("changed by a transaction that had not added it")),
+        ("redundant", Some("made durable although it was")),
+        ("unused", Some("added to a transaction that did not change it")),
+    ];
+    for library in [Library::WorkingCopy, Library::InPlace] {
+        for (fault, text) in faults {
+            for (on, told) in [("1", usize::from(text.is_some())), ("0", 0)] {
+                let output = program.output(library, &[("NEARPM_LINT", on), ("LINT_FAULT", fault)]);
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{fault}: {said}");
+                let lines: Vec<_> = said.lines().filter(|line| line.starts_with("nearpm lint: ")).collect();
+                assert_eq!(lines.len(), told, "{fault} on {library:?}: {said}");
+                assert!(lines.iter().all(|line| line.ends_with(text.unwrap_or_default())), "{said}");
+            }
+        }
+    }
+}

@@ -116,7 +116,14 @@ impl Program {
             .env("LD_LIBRARY_PATH", folder)
             .env("PMEM_IS_PMEM_FORCE", if library == Library::OrdinaryFile { "0" } else { "1" })
             .env("NEARPM_MODE", if library == Library::InPlace { "in-place" } else { "working-copy" });
-        for name in ["NEARPM_SURVIVES", "NEARPM_STATISTICS", "NEARPM_POWER_CUT", "PMEMOBJ_CONF", "PMEMOBJ_CONF_FILE"] {
+        for name in [
+            "NEARPM_SURVIVES",
+            "NEARPM_STATISTICS",
+            "NEARPM_LINT",
+            "NEARPM_POWER_CUT",
+            "PMEMOBJ_CONF",
+            "PMEMOBJ_CONF_FILE",
+        ] {
             command.env_remove(name);
         }
         command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")

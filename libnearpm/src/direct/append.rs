@@ -122,7 +122,7 @@ impl DirectPool {
             let long = records.iter().filter_map(Record::long);
             long.clone().for_each(|range| self.copy_home(range));
             shard.tally.fences += 1;
-            shard.tally.lines_written_back += long.map(|range| lines_of(&range)).sum::<u64>();
+            shard.tally.lines_written_back += long.map(lines_of).sum::<u64>();
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
         }
         Ok(sequence)

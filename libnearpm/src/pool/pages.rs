@@ -11,6 +11,9 @@ use crate::check::Class;
 use crate::error::Error;
 use crate::memory::Medium;
 
+/// A logical page, and what is wrong with its word.
+pub(crate) type Fault = (u64, Class);
+
 /// The page table, as it is in memory.
 pub(crate) struct Pages {
     head: PoolHead,
@@ -38,7 +41,7 @@ impl Pages {
     }
 
     /// The page of each logical page, and what is wrong with which of them; such a one counts as at home.
-    pub fn read(medium: &Medium, head: &PoolHead) -> Result<(Vec<u64>, Vec<(u64, Class)>), Error> {
+    pub fn read(medium: &Medium, head: &PoolHead) -> Result<(Vec<u64>, Vec<Fault>), Error> {
         let all = head.pages + head.spare;
         let mut used = vec![false; all as usize];
         let (mut table, mut faults) = (Vec::with_capacity(head.pages as usize), Vec::new());

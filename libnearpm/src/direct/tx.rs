@@ -77,7 +77,7 @@ impl Load for Reader<'_> {
 pub struct Tx<'p> {
     window: Window<'p>,
     /// A range that was added, or allocated: mostly the one that is stored to next.
-    last: Range<u64>,
+    last: Window<'p>,
     neighbours: Neighbours,
     /// The root that it has set.
     root: Option<u64>,
@@ -91,24 +91,24 @@ const ENDED: &str = "a transaction is used before it ends";
 
 impl<'p> Tx<'p> {
     fn begin(pool: &'p DirectPool, neighbours: Neighbours) -> Result<Tx<'p>, Error> {
-        let transaction = Some(pool.begin()?);
-        Ok(Tx { window: pool.window(), last: 0..0, neighbours, root: None, pool, transaction, thread: PhantomData })
+        let (window, transaction) = (pool.window(), Some(pool.begin()?));
+        Ok(Tx { window, last: window.part(0..0), neighbours, root: None, pool, transaction, thread: PhantomData })
     }
 
     /// Makes sure that a range of the heap may be stored to.
-    #[inline(always)]
-    fn cover(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
-        let at = offset.wrapping_sub(self.last.start);
-        let length = self.last.end - self.last.start;
-        if at <= length && length - at >= bytes { Ok(()) } else { self.add(offset..offset + bytes) }
-    }
-
-    #[cold]
     #[inline(never)]
     fn add(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.transaction.as_mut().expect(ENDED).add(self.pool, range.clone())?;
-        self.last = range;
+        self.last = self.window.part(range);
         Ok(())
+    }
+
+    /// Stores to a range that is not the last one.
+    #[inline(never)]
+    fn set_elsewhere<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
+        self.window.check(at)?;
+        self.add(Ptr::offset(at)..Ptr::offset(at) + size_of::<T>() as u64)?;
+        self.window.set(at, value, self.neighbours)
     }
 
     fn commit(mut self) -> Result<(), Error> {
@@ -146,19 +146,17 @@ impl Load for Tx<'_> {
 impl Store for Tx<'_> {
     #[inline(always)]
     fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
-        self.window.check(at)?;
-        self.cover(Ptr::offset(at), size_of::<T>() as u64)?;
-        self.window.set(at, value, self.neighbours)
+        if self.last.has(at) { self.last.set(at, value, self.neighbours) } else { self.set_elsewhere(at, value) }
     }
 
     #[inline]
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let end =
-            offset.checked_add(data.len() as u64).ok_or_else(|| self.window.refusal(offset, data.len() as u64, 1))?;
-        if !data.is_empty() {
-            self.cover(offset, end - offset)?;
+        let bytes = data.len() as u64;
+        if !self.last.holds(offset, bytes) && bytes > 0 {
+            self.window.check_bytes(offset, bytes)?;
+            self.add(offset..offset + bytes)?;
         }
-        self.window.write(offset, data, self.neighbours)
+        self.last.write(offset, data, self.neighbours)
     }
 
     #[inline]
@@ -169,7 +167,7 @@ impl Store for Tx<'_> {
     #[inline]
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let object = self.transaction.as_mut().expect(ENDED).alloc(self.pool, bytes)?.offset;
-        self.last = object..object + bytes;
+        self.last = self.window.part(object..object + bytes);
         Ok(object)
     }
 

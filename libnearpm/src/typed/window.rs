@@ -37,20 +37,47 @@ impl<'p> Window<'p> {
         Window { base, start: range.start, bytes: range.end - range.start, pool: PhantomData }
     }
 
-    /// The address of a range.
+    /// A part of it; nothing at all where it would leave the window.
+    #[inline]
+    pub fn part(&self, range: Range<u64>) -> Window<'p> {
+        let bytes = range.end.saturating_sub(range.start);
+        let bytes = if self.holds(range.start, bytes) { bytes } else { 0 };
+        Window { start: range.start, bytes, ..*self }
+    }
+
+    /// Whether bytes lie in the window; not those of no value, so that one comparison tells.
     #[inline(always)]
-    fn address(&self, offset: u64, bytes: u64, alignment: u64) -> Result<*mut u8, Error> {
-        let at = offset.wrapping_sub(self.start);
-        let inside = at <= self.bytes && self.bytes - at >= bytes;
-        if inside && offset.is_multiple_of(alignment) {
+    pub fn holds(&self, offset: u64, bytes: u64) -> bool {
+        offset.wrapping_sub(self.start) < self.bytes.saturating_sub(bytes.saturating_sub(1))
+    }
+
+    /// Whether a value lies in the window.
+    #[inline(always)]
+    pub fn has<T: Persistent>(&self, at: Ptr<T>) -> bool {
+        self.holds(Ptr::offset(at), size_of::<T>() as u64) && Ptr::offset(at).is_multiple_of(align_of::<T>() as u64)
+    }
+
+    /// The address of bytes.
+    #[inline(always)]
+    fn address(&self, offset: u64, bytes: u64) -> Result<*mut u8, Error> {
+        if self.holds(offset, bytes) {
             return Ok(self.base.wrapping_add(offset as usize));
         }
-        Err(self.refusal(offset, bytes, alignment))
+        Err(self.refusal(offset, bytes, 1))
+    }
+
+    /// The address of a value.
+    #[inline(always)]
+    fn place<T: Persistent>(&self, at: Ptr<T>) -> Result<*mut u8, Error> {
+        if self.has(at) {
+            return Ok(self.base.wrapping_add(Ptr::offset(at) as usize));
+        }
+        Err(self.refusal(Ptr::offset(at), size_of::<T>() as u64, align_of::<T>() as u64))
     }
 
     #[cold]
     #[inline(never)]
-    pub fn refusal(&self, offset: u64, length: u64, alignment: u64) -> Error {
+    fn refusal(&self, offset: u64, length: u64, alignment: u64) -> Error {
         let heap = self.start..self.start + self.bytes;
         if offset.is_multiple_of(alignment) {
             Error::OutOfRange { offset, length, heap }
@@ -60,15 +87,20 @@ impl<'p> Window<'p> {
     }
 
     /// Refuses what no object has.
-    #[inline(always)]
+    #[inline]
     pub fn check<T: Persistent>(&self, at: Ptr<T>) -> Result<(), Error> {
-        self.address(Ptr::offset(at), size_of::<T>() as u64, align_of::<T>() as u64).map(drop)
+        self.place(at).map(drop)
+    }
+
+    /// Refuses bytes that no object has.
+    pub fn check_bytes(&self, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.address(offset, bytes).map(drop)
     }
 
     /// Loads a value.
     #[inline(always)]
     pub fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error> {
-        let from = self.address(Ptr::offset(at), size_of::<T>() as u64, align_of::<T>() as u64)?;
+        let from = self.place(at)?;
         let () = T::CHECKED;
         let mut value = MaybeUninit::<T>::uninit();
         let to = value.as_mut_ptr().cast::<u8>();
@@ -93,7 +125,7 @@ impl<'p> Window<'p> {
     /// Stores a value.
     #[inline(always)]
     pub fn set<T: Persistent>(&self, at: Ptr<T>, value: T, neighbours: Neighbours) -> Result<(), Error> {
-        let to = self.address(Ptr::offset(at), size_of::<T>() as u64, align_of::<T>() as u64)?;
+        let to = self.place(at)?;
         let () = T::CHECKED;
         let from = std::ptr::from_ref(&value).cast::<u8>();
         // SAFETY: as for `get`; every byte of a value is initialised.
@@ -119,7 +151,10 @@ impl<'p> Window<'p> {
     /// Copies bytes out.
     #[inline]
     pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
-        let from = self.address(offset, data.len() as u64, 1)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let from = self.address(offset, data.len() as u64)?;
         // SAFETY: as for `get`; the slice is memory of its own.
         unsafe { words::load(from, data.as_mut_ptr(), data.len()) };
         Ok(())
@@ -128,7 +163,10 @@ impl<'p> Window<'p> {
     /// Copies bytes in.
     #[inline]
     pub fn write(&self, offset: u64, data: &[u8], neighbours: Neighbours) -> Result<(), Error> {
-        let to = self.address(offset, data.len() as u64, 1)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let to = self.address(offset, data.len() as u64)?;
         // SAFETY: as for `read`.
         unsafe { words::store(to, data, neighbours) };
         Ok(())

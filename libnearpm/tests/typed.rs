@@ -4,7 +4,7 @@ use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
 
 /// Miri takes its time for every byte.
-const BYTES: usize = if cfg!(miri) { 1 << 18 } else { 1 << 20 };
+const BYTES: usize = if cfg!(miri) { 1 << 17 } else { 1 << 20 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Persistent)]
 #[repr(C)]

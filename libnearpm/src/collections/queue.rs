@@ -13,6 +13,9 @@ struct Block {
     reserved: u64,
 }
 
+/// The first value of a queue: its block and itself.
+type Front<T> = (Ptr<Block>, Ptr<T>);
+
 /// Bytes of a block, unless a value is longer.
 const BLOCK_BYTES: u64 = 1024;
 
@@ -61,7 +64,7 @@ impl<T: Persistent> PQueue<T> {
     }
 
     /// Where the first value lies.
-    fn front_slot(&self) -> Result<Option<(Ptr<Block>, Ptr<T>)>, Error> {
+    fn front_slot(&self) -> Result<Option<Front<T>>, Error> {
         match self.front {
             _ if self.length == 0 => Ok(None),
             Some(front) if self.first < Self::ROOM => Ok(Some((front, Self::slot(front, self.first)))),

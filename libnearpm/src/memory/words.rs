@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn long_ranges_go_in_and_out_whole() {
-        let pattern: Vec<u8> = (0..2000u32).map(|at| (at * at >> 3) as u8).collect();
+        let pattern: Vec<u8> = (0..2000u32).map(|at| ((at * at) >> 3) as u8).collect();
         for (start, bytes) in [(0, 2000), (3, 1990), (7, LONG + 1), (8, LONG), (1, LONG + 6), (5, LONG + 70)] {
             let mut memory = Aligned([0; 2048]);
             let mut out = vec![0; bytes];

@@ -20,7 +20,7 @@ impl Draw {
 
     fn op(&mut self) -> Op {
         // Mostly such as make the collection larger, so that nodes split and tables grow.
-        let kind = if self.next() % 4 == 0 { self.next() as u8 } else { 0 };
+        let kind = if self.next().is_multiple_of(4) { self.next() as u8 } else { 0 };
         Op { kind, key: self.next() as u8, value: self.next() as u32 }
     }
 }

@@ -1,5 +1,7 @@
 //! Typed objects: pointers, fields, transactions, the root, threads.
 
+#![allow(clippy::unit_arg, reason = "a closure that checks something and gives nothing ends so")]
+
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
 
@@ -182,6 +184,23 @@ fn pointers_that_lead_nowhere_are_refused_and_change_nothing() {
     .unwrap();
 }
 
+#[test]
+fn a_pointer_to_what_the_log_has_now_is_refused() {
+    let (_, pool) = pool();
+    let small = pool.tx(|tx| tx.alloc(1u64)).unwrap();
+    let heap = pool.heap();
+    let refused = pool
+        .tx(|tx| {
+            let places = (heap.start..heap.end).step_by(4096).filter_map(Ptr::<u64>::from_offset);
+            let refused = places.filter(|&at| matches!(tx.set(at, 7), Err(Error::NotAllocated { .. }))).count();
+            tx.set(small, 2)?;
+            Ok(refused)
+        })
+        .unwrap();
+    assert!(refused > 0, "the log has a segment");
+    assert_eq!(pool.read(|from| from.get(small)).unwrap(), 2);
+}
+
 /// Two versions of a program, of which one has another type behind a pointer of its root.
 mod old {
     use super::*;
@@ -265,4 +284,25 @@ fn truth_values_and_pointers_are_what_they_were() {
     .unwrap();
     assert_eq!(size_of::<Option<Ptr<Root>>>(), 8);
     assert_eq!(Ptr::<Root>::from_offset(0), None);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri maps no files")]
+fn a_pool_that_is_open_for_reading_is_read_and_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let location = path.to_str().unwrap();
+    let options = DirectOptions { survives: Survives::ProcessCrash, ..options() };
+    let pool = DirectPool::open_or_create(location, BYTES as u64, &options).unwrap();
+    pool.tx(|tx| tx.root_or_zeroed::<Seats>().and_then(|seats| tx.set(seats.taken(), 5))).unwrap();
+    pool.close().unwrap();
+    let read_only = DirectOptions { read_only: true, ..options.clone() };
+    let pool = DirectPool::open_or_create(location, BYTES as u64, &read_only).unwrap();
+    assert!(matches!(pool.tx(|tx| tx.root_or_zeroed::<Seats>().map(drop)), Err(Error::ReadOnly)));
+    let taken = pool.read(|from| from.root::<Seats>()?.map(|seats| from.get(seats.taken())).transpose());
+    assert_eq!(taken.unwrap(), Some(5));
+    drop(pool);
+    std::fs::remove_file(&path).unwrap();
+    assert!(DirectPool::open_or_create(location, BYTES as u64, &read_only).is_err());
+    assert!(!path.exists());
 }

@@ -1,5 +1,7 @@
 //! Typed transactions on several threads.
 
+#![allow(clippy::unit_arg, reason = "a closure that checks something and gives nothing ends so")]
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -98,6 +98,11 @@ impl<'p> Tx<'p> {
     /// Makes sure that a range of the heap may be stored to.
     #[inline(never)]
     fn add(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.window.check_bytes(range.start, range.end - range.start)?;
+        if self.pool.heap_index().is_log(&range) {
+            // By a pointer to an object that was freed: its space belongs to the log now.
+            return Err(Error::NotAllocated { offset: range.start });
+        }
         self.transaction.as_mut().expect(ENDED).add(self.pool, range.clone())?;
         self.last = self.window.part(range);
         Ok(())

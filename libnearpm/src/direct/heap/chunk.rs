@@ -32,6 +32,8 @@ pub(super) struct Chunk {
     pub word: AtomicU64,
     /// The word is not in the log yet: the next commit that allocates here writes it.
     pub unwritten: AtomicBool,
+    /// It is part of a segment of the log.
+    pub segment: AtomicBool,
     /// For a whole-chunk object: it is allocated.
     pub allocated: AtomicBool,
     pub place: AtomicU8,

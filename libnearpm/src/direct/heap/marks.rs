@@ -30,6 +30,18 @@ impl Heap {
         }
     }
 
+    /// Chunks become part of a segment of the log, or are so no more.
+    pub(super) fn mark_segment(&self, chunk: u32, chunks: u32, segment: bool) {
+        for chunk in &self.chunks[chunk as usize..(chunk + chunks) as usize] {
+            chunk.segment.store(segment, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether bytes of a range of the heap belong to a segment of the log.
+    pub fn is_log(&self, range: &Range<u64>) -> bool {
+        self.chunks_of(range).iter().any(|chunk| chunk.segment.load(Ordering::Relaxed))
+    }
+
     /// The chunks in a range of the heap.
     fn chunks_of(&self, range: &Range<u64>) -> &[Chunk] {
         let first = (range.start - self.layout.first) / CHUNK_BYTES;

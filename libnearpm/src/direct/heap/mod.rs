@@ -200,6 +200,9 @@ impl Heap {
             self.break_up_empty_runs();
             take()
         })?;
+        if matches!(word, ChunkWord::Log { .. }) {
+            self.mark_segment(chunk, chunks, true);
+        }
         let entry = &self.chunks[chunk as usize];
         entry.word.store(word.encode(), Ordering::Relaxed);
         entry.unwritten.store(true, Ordering::Relaxed);
@@ -225,6 +228,7 @@ impl Heap {
 
     /// Gives back chunks that hold a log segment or a whole-chunk object.
     pub fn give_chunks(&self, chunk: u32, chunks: u32) {
+        self.mark_segment(chunk, chunks, false);
         lock(&self.spans).add(chunk, chunks);
     }
 

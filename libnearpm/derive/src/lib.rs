@@ -10,8 +10,8 @@ use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Field, Result, parse_
 /// Makes a struct one that may lie in a pool.
 ///
 /// The struct must be `Copy` and `#[repr(C)]` (or `#[repr(transparent)]`), all its fields must be `Persistent`, and nothing may lie
-/// between or behind them; what does not fit is an error of the compiler. A `Ptr` to it gets a method for each field, of the field's name and visibility, that gives the
-/// pointer to the field; of a tuple struct they are `_0`, `_1` and so on.
+/// between or behind them; what does not fit is an error of the compiler. A `Ptr` to it gets a method for each field, of the field's name
+/// and visibility, that gives the pointer to the field; of a tuple struct they are `_0`, `_1` and so on.
 ///
 /// A value owns what its fields own. One that owns more says how that is freed: `#[persistent(release = path)]` names a function
 /// `fn<S: Store>(value: Self, tx: &mut S) -> Result<(), Error>`, which then answers for the fields as well.

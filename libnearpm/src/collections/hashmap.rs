@@ -1,7 +1,8 @@
 //! Values by keys, in no order: linear hashing (Litwin, VLDB 1980).
 //!
-//! The table grows by one bucket at a time, so that no insertion rewrites the whole of it: what a transaction logs does not grow with the map. Buckets lie in
-//! segments, each as large as all before it together, so that none moves. An entry is one object: its link and hash, the key, the value.
+//! The table grows by one bucket at a time, so that no insertion rewrites the whole of it: what a transaction logs does not grow with the
+//! map. Buckets lie in segments, each as large as all before it together, so that none moves. An entry is one object: its link and hash,
+//! the key, the value.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -33,7 +34,8 @@ const FIRST: u64 = 8;
 /// Entries for each bucket, on average, before another bucket is made.
 const LOAD: u64 = 2;
 
-/// A hash map; see [`collections`](crate::collections). Its methods are those of `Ptr<PHashMap<K, V>>`; keys are looked up by a reference, text by a `&str`.
+/// A hash map; see [`collections`](crate::collections). Its methods are those of `Ptr<PHashMap<K, V>>`; keys are looked up by a reference,
+/// text by a `&str`.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -46,9 +48,9 @@ const LOAD: u64 = 2;
 /// }
 /// ```
 ///
-/// `len`, `is_empty`, `get`, `slot`, `contains_key`, `insert` and `remove` take O(1) on average. An insertion may move the entries of one bucket, never more; once for
-/// each doubling it takes a new segment of zeros. The table does not shrink before `clear`. The hash has no secret: whoever chooses keys can choose
-/// such as collide.
+/// `len`, `is_empty`, `get`, `slot`, `contains_key`, `insert` and `remove` take O(1) on average. An insertion may move the entries of one
+/// bucket, never more; once for each doubling it takes a new segment of zeros. The table does not shrink before `clear`. The hash has no
+/// secret: whoever chooses keys can choose such as collide.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]

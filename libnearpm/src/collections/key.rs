@@ -25,8 +25,8 @@ pub trait Key: Persistent {
     fn owned(self, from: &impl Load) -> Result<Self::Owned, Error>;
 }
 
-/// A key whose bytes say all of it: equal keys have equal bytes, and it owns nothing. All integers are, and arrays of them; make a struct of such one by
-/// `impl PlainKey for MyKey {}`.
+/// A key whose bytes say all of it: equal keys have equal bytes, and it owns nothing. All integers are, and arrays of them; make a struct
+/// of such one by `impl PlainKey for MyKey {}`.
 pub trait PlainKey: Persistent + Ord {}
 
 macro_rules! plain {

@@ -1,8 +1,8 @@
 //! Collections that lie in pools.
 //!
-//! Each is a small value of its own, to be put into a root, another struct or another collection; zeros are an empty one, so that a root that was just
-//! made has its collections. What they can do are methods of a pointer to them: `book.people().push(tx, person)`, where `book` is a `Ptr<Book>`
-//! and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and [`Store`](crate::Store).
+//! Each is a small value of its own, to be put into a root, another struct or another collection; zeros are an empty one, so that a root
+//! that was just made has its collections. What they can do are methods of a pointer to them: `book.people().push(tx, person)`, where
+//! `book` is a `Ptr<Book>` and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and [`Store`](crate::Store).
 //!
 //! | type | what it is | costs |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | [`PBTreeMap`] | values by keys, in order | all O(log n); iteration of a range |
 //! | [`PQueue`] | values, first in, first out | all O(1) |
 //!
-//! A collection owns its memory, and not what pointers in its values point to. It is freed by `clear`, together with what the values own: text in a vector, say.
-//! Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which only one may
-//! be changed.
+//! A collection owns its memory, and not what pointers in its values point to. It is freed by `clear`, together with what the values own:
+//! text in a vector, say. Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which
+//! only one may be changed.
 
 mod btree;
 mod hashmap;

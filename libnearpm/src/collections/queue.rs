@@ -21,7 +21,8 @@ const BLOCK_BYTES: u64 = 1024;
 
 /// A queue: values go in at its end and come out at its front; see [`collections`](crate::collections). Its methods are those of `Ptr<PQueue<T>>`.
 ///
-/// Every call takes O(1), but for `iter`, which takes O(1) a value, and `clear`. The values lie in blocks of 1 KiB, which are freed when they are empty.
+/// Every call takes O(1), but for `iter`, which takes O(1) a value, and `clear`. The values lie in blocks of 1 KiB, which are freed when
+/// they are empty.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]

@@ -7,7 +7,8 @@ use super::key::{Key, hash_of};
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 
-/// Text; see [`collections`](crate::collections). Its methods are those of `Ptr<PString>`; a value of it is made by [`PString::with`] and read by [`PString::read`].
+/// Text; see [`collections`](crate::collections). Its methods are those of `Ptr<PString>`; a value of it is made by [`PString::with`] and
+/// read by [`PString::read`].
 ///
 /// As a key of a map it is looked up by a `&str`.
 ///

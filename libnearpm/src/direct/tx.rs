@@ -208,11 +208,12 @@ impl DirectPool {
         body(&Reader { window: self.window(), pool: self, thread: PhantomData })
     }
 
-    /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns an error or panics, and committed otherwise. It waits
-    /// until no other transaction and no reader of the pool is left, and the others wait for it.
+    /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns an error or panics, and committed
+    /// otherwise. It waits until no other transaction and no reader of the pool is left, and the others wait for it.
     ///
     /// # Errors
-    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread; those of the commit, after which everything was taken back.
+    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread; those of the commit, after which everything
+    /// was taken back.
     pub fn tx<R>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.try_tx(body)
     }
@@ -251,9 +252,9 @@ impl DirectPool {
 
 /// Locks of a pool, to run a transaction with; from [`DirectPool::locked`].
 ///
-/// Transactions that hold locks run beside each other, and no other transaction runs meanwhile. What a lock protects is the program's to say: a transaction must
-/// touch nothing that a lock protects which it does not hold. One that does may see and leave values that no order of transactions gives, though no
-/// undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole.
+/// Transactions that hold locks run beside each other, and no other transaction runs meanwhile. What a lock protects is the program's to
+/// say: a transaction must touch nothing that a lock protects which it does not hold. One that does may see and leave values that no order
+/// of transactions gives, though no undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole.
 pub struct Locked<'p> {
     pool: &'p DirectPool,
     places: Vec<u64>,

@@ -13,8 +13,9 @@ use super::words::{self, Neighbours};
 use crate::error::Error;
 use crate::typed::window::Window;
 
-/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of atomic words ([`words`]), as typed objects are. That no
-/// plain store of a C program goes to a range meanwhile that the program has named is the program's duty, as with every store that it makes itself.
+/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of atomic words ([`words`]), as typed
+/// objects are. That no plain store of a C program goes to a range meanwhile that the program has named is the program's duty, as with
+/// every store that it makes itself.
 pub(crate) struct View {
     base: *mut u8,
     bytes: u64,

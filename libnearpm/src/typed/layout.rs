@@ -52,7 +52,8 @@ impl Description {
     }
 }
 
-/// The layout of a type and of everything that it refers to, as a number: two programs whose types differ have different ones, but for a chance of 2^-64.
+/// The layout of a type and of everything that it refers to, as a number: two programs whose types differ have different ones, but for a
+/// chance of 2^-64.
 pub fn fingerprint<T: Persistent>() -> u64 {
     thread_local!(static KNOWN: RefCell<Vec<(TypeId, u64)>> = const { RefCell::new(Vec::new()) });
     let id = TypeId::of::<T>();

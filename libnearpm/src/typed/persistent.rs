@@ -25,8 +25,8 @@ use crate::error::Error;
 /// ```
 ///
 /// # Safety
-/// Every bit pattern of `size_of::<Self>()` bytes is a value, no byte of a value is padding, no value refers to this process, the alignment is at most 16,
-/// and [`Persistent::Fields`] either has no size and no alignment above 1, or is `#[repr(transparent)]` over `Ptr<Self>`.
+/// Every bit pattern of `size_of::<Self>()` bytes is a value, no byte of a value is padding, no value refers to this process, the alignment
+/// is at most 16, and [`Persistent::Fields`] either has no size and no alignment above 1, or is `#[repr(transparent)]` over `Ptr<Self>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in a pool",
     label = "not `Persistent`",

@@ -12,12 +12,12 @@ use super::Persistent;
 
 /// A pointer to a value in a pool: its offset, in 8 bytes, and its type. `Option<Ptr<T>>` has 8 bytes, too.
 ///
-/// A pointer is a number and no more: it borrows nothing, may be copied and sent, and says nothing about which pool it belongs to. What it points to is
-/// reached through a transaction, which checks that the value lies in the pool's heap. A pointer to an object that was
-/// freed, or of another pool, therefore gives an error or some other bytes as a value, but never leaves the pool.
+/// A pointer is a number and no more: it borrows nothing, may be copied and sent, and says nothing about which pool it belongs to. What it
+/// points to is reached through a transaction, which checks that the value lies in the pool's heap. A pointer to an object that was freed,
+/// or of another pool, therefore gives an error or some other bytes as a value, but never leaves the pool.
 ///
-/// It dereferences to [`Persistent::Fields`]: `person.name()` is the pointer to the field `name`, where `person` is a `Ptr<Person>`. What a pointer can do
-/// by itself are functions, as [`Ptr::offset`], so that they hide no field.
+/// It dereferences to [`Persistent::Fields`]: `person.name()` is the pointer to the field `name`, where `person` is a `Ptr<Person>`. What a
+/// pointer can do by itself are functions, as [`Ptr::offset`], so that they hide no field.
 #[repr(transparent)]
 pub struct Ptr<T> {
     offset: NonZeroU64,

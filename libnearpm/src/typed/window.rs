@@ -30,8 +30,8 @@ impl<'p> Window<'p> {
     /// The range of a pool's view.
     ///
     /// # Safety
-    /// The range begins and ends at multiples of 8 and is mapped for `'p` from a base that is aligned to 16 on; all who store there meanwhile, and all
-    /// in this process who load, do so by [`words`].
+    /// The range begins and ends at multiples of 8 and is mapped for `'p` from a base that is aligned to 16 on; all who store there
+    /// meanwhile, and all in this process who load, do so by [`words`].
     pub unsafe fn new(base: *mut u8, range: Range<u64>) -> Window<'p> {
         assert!(base.addr().is_multiple_of(16) && range.start.is_multiple_of(8) && range.end.is_multiple_of(8));
         Window { base, start: range.start, bytes: range.end - range.start, pool: PhantomData }

@@ -14,7 +14,8 @@ pub struct Range<'t, L, K: Key, V: Persistent, R> {
     from: &'t L,
     map: PBTreeMap<K, V>,
     bounds: R,
-    /// Nodes from the top on, each with the index of the child that is next on the path; then the leaf with the index of the next entry. Empty at the end.
+    /// Nodes from the top on, each with the index of the child that is next on the path; then the leaf with the index of the next entry.
+    /// Empty at the end.
     path: Vec<(Ptr<Node>, u64)>,
 }
 

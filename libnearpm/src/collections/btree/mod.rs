@@ -21,8 +21,8 @@ use crate::{Load, Persistent, Ptr, Store};
 /// Levels that a tree can have at most: each but the last has half its children, at least when it was made.
 const LEVELS: usize = 24;
 
-/// An ordered map; see [`collections`](crate::collections). Its methods are those of `Ptr<PBTreeMap<K, V>>`; keys are looked up by a reference, text by a
-/// `&str`.
+/// An ordered map; see [`collections`](crate::collections). Its methods are those of `Ptr<PBTreeMap<K, V>>`; keys are looked up by a
+/// reference, text by a `&str`.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -36,9 +36,9 @@ const LEVELS: usize = 24;
 /// }
 /// ```
 ///
-/// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take O(log n), `len` and `is_empty` O(1), iteration O(1) an entry on
-/// average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A node is freed when its last entry is removed, and
-/// not merged with others before.
+/// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take O(log n), `len` and `is_empty` O(1),
+/// iteration O(1) an entry on average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A node is
+/// freed when its last entry is removed, and not merged with others before.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]
@@ -171,7 +171,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((separator, upper))
     }
 
-    /// Moves what is behind the middle separator of a full inner node to a new one. Gives the new one and that separator, which is in none of the two.
+    /// Moves what is behind the middle separator of a full inner node to a new one. Gives the new one and that separator, which is in none
+    /// of the two.
     fn split_inner(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx)?;
         let half = ROOM / 2;

@@ -1,5 +1,6 @@
 //! The lint: each fault, planted, is told of; a clean program hears nothing.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
@@ -16,6 +17,10 @@ type Program = fn(&DirectPool, u64);
 fn store(pool: &DirectPool, offset: u64, value: u8) {
     // SAFETY: the offset lies in an object of this test.
     unsafe { pool.base().add(offset as usize).write_bytes(value, 8) };
+}
+
+fn persist(pool: &DirectPool, range: Range<u64>) {
+    pool.persist(std::slice::from_ref(&range)).unwrap();
 }
 
 fn allocate(pool: &DirectPool, bytes: u64) -> u64 {
@@ -65,7 +70,7 @@ fn a_store_that_is_never_made_durable() {
     expect(Fault::Unpersisted, 80, |pool, object| {
         store(pool, object + 16, 2);
         store(pool, object + 80, 2);
-        pool.persist(&[object + 16..object + 24]).unwrap();
+        persist(pool, object + 16..object + 24);
     });
 }
 
@@ -107,8 +112,8 @@ fn a_range_that_was_added_too_late() {
 fn a_persist_too_many() {
     expect(Fault::RedundantPersist, 16, |pool, object| {
         store(pool, object + 16, 2);
-        pool.persist(&[object + 16..object + 24]).unwrap();
-        pool.persist(&[object + 16..object + 24]).unwrap();
+        persist(pool, object + 16..object + 24);
+        persist(pool, object + 16..object + 24);
     });
 }
 
@@ -139,14 +144,14 @@ fn a_clean_program_hears_nothing() {
                     tx.commit(pool).unwrap()
                 }
                 store(pool, object + 128, round + 1);
-                pool.persist(&[object + 128..object + 136]).unwrap();
+                persist(pool, object + 128..object + 136);
                 // Space that never becomes an object is nobody's business.
                 let space = pool.reserve(100).unwrap();
                 store(pool, space.offset, round);
                 pool.cancel(space);
                 let space = pool.reserve(1000).unwrap();
                 store(pool, space.offset, round);
-                pool.persist(&[space.offset..space.offset + 8]).unwrap();
+                persist(pool, space.offset..space.offset + 8);
                 let mut tx = pool.begin().unwrap();
                 tx.publish(space, false);
                 tx.commit(pool).unwrap();

@@ -62,7 +62,8 @@ fn readers_share_a_pool_and_recover_it_for_themselves() {
         assert_eq!((root_byte(&first), root_byte(&second)), (7, 7));
         assert!(matches!(first.begin(), Err(Error::ReadOnly)));
         assert!(matches!(first.reserve(8), Err(Error::ReadOnly)));
-        assert!(matches!(first.persist(&[object..object + 8]), Err(Error::ReadOnly)));
+        let range = object..object + 8;
+        assert!(matches!(first.persist(std::slice::from_ref(&range)), Err(Error::ReadOnly)));
         first.close().unwrap();
         assert_eq!(root_byte(&second), 7);
     }

@@ -141,7 +141,8 @@ fn fences_and_flushes_of_direct_pools_are_all_counted() {
             if let Some(&last) = objects.last().filter(|_| round % 5 == 0) {
                 let usable = pool.usable_bytes(last).unwrap();
                 store(&pool, last, round);
-                pool.persist(&[last..last + usable]).unwrap();
+                let range = last..last + usable;
+                pool.persist(std::slice::from_ref(&range)).unwrap();
             }
         }
         let counted = pool.statistics();

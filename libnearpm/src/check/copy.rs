@@ -37,10 +37,11 @@ pub struct Copied {
 /// size that the pool cannot have, because objects would have to move; what the system refuses.
 pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
     let target = Location::parse(to)?;
-    if let Location::File(path) = &target
-        && path.exists()
-    {
-        return Err(Problem::Exists.at(to));
+    if let Location::File(path) = &target {
+        if path.exists() {
+            return Err(Problem::Exists.at(to));
+        }
+        file::refuse_left_backup(path)?;
     }
     let mut image = Image::open(from)?;
     if let Some(finding) = image.check().findings.first() {

@@ -93,6 +93,21 @@ fn a_repair_that_is_interrupted_anywhere_begins_anew() {
     }
 }
 
+/// A backup that is left without its pool is not taken for that of another one.
+#[test]
+fn no_pool_is_made_beside_a_backup_that_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("pool"), folder.path().join("other"));
+    fs::write(backup::path_of(&path), b"of an earlier pool").unwrap();
+    let options = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    DirectPool::create(other.to_str().unwrap(), BYTES, &options).unwrap().close().unwrap();
+    let refused = |result: Error| matches!(result, Error::Pool { problem: Problem::BadOption { .. }, .. });
+    let location = path.to_str().unwrap();
+    assert!(refused(DirectPool::create(location, BYTES, &options).unwrap_err()));
+    assert!(refused(super::copy(other.to_str().unwrap(), location, None).unwrap_err()));
+    assert!(!path.exists());
+}
+
 #[test]
 fn a_damaged_backup_of_an_interrupted_repair_stops_everything() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives};
 
 /// Creates a file of `bytes` bytes, all of them reserved on the medium, locks and maps it. On failure nothing is left behind.
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
+    refuse_left_backup(path)?;
     let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
         Ok(file) => file,
         Err(error) if is_out_of_space(&error) => return Err(Problem::NoSpace { needed: bytes }.at(path.display())),
@@ -21,6 +22,13 @@ pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<Mapp
         .and_then(|()| reserve(path, &file, bytes))
         .and_then(|()| MappedMemory::map(file, path, survives));
     filled.inspect_err(|_| discard(path))
+}
+
+/// Refuses to make a pool where the backup of another one's repair lies, which would be taken for its own.
+pub(crate) fn refuse_left_backup(path: &Path) -> Result<(), Error> {
+    let what =
+        "beside it lies the backup of a pool whose repair was interrupted (the name with .repair): move that away";
+    if backup::path_of(path).exists() { Err(Problem::BadOption { what }.at(path.display())) } else { Ok(()) }
 }
 
 /// Removes a file whose creation failed.

@@ -34,7 +34,7 @@ const PLANTS: &[Plant] = &[
     (Class::OpenedWord, closed, |b| b[64] = 7, true),
     (Class::RingWord, undo, |b| b[RING + RING_EPOCH as usize] ^= 4, true),
     (Class::RingWord, undo, |b| put(b, RING + RING_REDO_APPLIED as usize, 0x1234_5678), false),
-    (Class::RingWord, undo, blank_epoch_over_entries, false),
+    (Class::RingWord, undo, |b| blank_epoch_over_entries(b), false),
     (Class::RingExtent, undo, |b| b[RING + RING_EXTENT as usize + 1] ^= 0xff, true),
     (Class::RingRedo, undo, |b| put(b, RING + RING_REDO_COMMITTED as usize, seal::seal_word(1 << 40)), false),
     (Class::RingEntry, undo, |b| plant_entry(b, 8), false),
@@ -58,13 +58,13 @@ const PLANTS: &[Plant] = &[
     (Class::ChunkWord, killed, |b| xor(b, log_word, 6, 1), true),
     (Class::ChunkSize, closed, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.encode()), false),
     (Class::ChunkSpan, closed, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.encode()), false),
-    (Class::ChunkOverlap, closed, overlap, false),
+    (Class::ChunkOverlap, closed, |b| overlap(b), false),
     (Class::BitmapBeyond, closed, |b| bits_beyond(b, 640), true),
     (Class::BitmapBeyond, closed, |b| bits_beyond(b, 192), false),
     (Class::BitmapStray, closed, |b| stray(b, 1), true),
     (Class::BitmapStray, closed, |b| stray(b, 3), false),
     (Class::Root, closed, |b| put_at(b, root, 8), false),
-    (Class::Root, closed, root_in_free_chunk, false),
+    (Class::Root, closed, |b| root_in_free_chunk(b), false),
 ];
 
 /// Changes the head, and seals it again.
@@ -94,7 +94,7 @@ fn plant_entry(bytes: &mut [u8], offset: u64) {
     bytes[RING + at as usize..][..entry.len()].copy_from_slice(&entry);
 }
 
-fn blank_epoch_over_entries(bytes: &mut Vec<u8>) {
+fn blank_epoch_over_entries(bytes: &mut [u8]) {
     let object = part("chunks", bytes) as u64;
     plant_entry(bytes, object);
     put(bytes, RING + RING_EPOCH as usize, 0);
@@ -156,7 +156,7 @@ fn reseal_record(bytes: &mut [u8], operation: u64) {
 }
 
 /// An object over whole chunks grows over its neighbours.
-fn overlap(bytes: &mut Vec<u8>) {
+fn overlap(bytes: &mut [u8]) {
     let words = part("chunk words", bytes) + LINE;
     let (at, chunk) = find(bytes, |word| matches!(word, ChunkWord::Large { .. }));
     let next = words + 8 * (chunk + 4);
@@ -187,7 +187,7 @@ fn root(bytes: &[u8]) -> usize {
     part("chunk words", bytes)
 }
 
-fn root_in_free_chunk(bytes: &mut Vec<u8>) {
+fn root_in_free_chunk(bytes: &mut [u8]) {
     let free = part("chunks", bytes) as u64 + 20 * CHUNK_BYTES;
     put_at(bytes, root, free);
 }

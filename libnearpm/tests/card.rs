@@ -566,6 +566,15 @@ fn a_pool_is_copied_to_a_card() {
     apply(&pool, &mut model, &Operation::Put { key: 3, bytes: 50, fill: 7 }).unwrap();
     assert_eq!(contents(&pool).unwrap(), model);
     pool.close().unwrap();
+    // And back, with what has happened to it.
+    let (back, on_card) = (format!("{file}-back"), card.pool("copy"));
+    assert!(nearpm::check::check(&on_card).unwrap().is_sound());
+    assert_eq!(nearpm::check::Image::open(&on_card).unwrap().info().unwrap().id, 9);
+    nearpm::check::copy(&on_card, &back, None).unwrap();
+    assert_eq!(contents(&PoolOptions::new().open(&back).unwrap()).unwrap(), model);
+    let open = PoolOptions::new().open(&on_card).unwrap();
+    assert!(nearpm::check::check(&on_card).is_err(), "it is in use");
+    drop(open);
     // The identifier is taken, and so is the name; nothing else appears.
     for name in ["copy", "other"] {
         assert!(nearpm::check::copy(file, &card.pool(name), None).is_err());

@@ -189,7 +189,7 @@ fn the_allocator_s_state_is_one() {
     let open = pool.heap_state();
     pool.close().unwrap();
     let image = || Box::new(TestMemory::from_image(memory.durable()));
-    let closed = Image::open_in(image()).heap_state().unwrap();
+    let closed = Image::open_in(&*image()).heap_state().unwrap();
     let by_mechanism = PoolOptions::new().open_in(image()).unwrap().heap_state().unwrap();
     assert_eq!(closed, by_mechanism);
     let counted = |state: &HeapState| (state.objects, state.used_bytes, state.large_objects, state.classes.clone());

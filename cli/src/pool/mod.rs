@@ -23,7 +23,7 @@ const DAMAGED: u8 = 3;
 /// A pool, and how to print what is found.
 #[derive(Args)]
 pub struct Target {
-    /// The pool's file
+    /// The pool: a file, or card:NAME/POOL
     location: String,
     /// Print JSON
     #[arg(long)]

@@ -29,7 +29,7 @@ pub struct Copied {
     pub object_bytes: u64,
 }
 
-/// Copies a pool in a file to another file or to a card, also with another size. The copy is read again and compared before it has its name:
+/// Copies a pool to a file or to a card, also with another size. The copy is read again and compared before it has its name:
 /// nothing is ever there by half. Others may read the pool meanwhile.
 ///
 /// # Errors
@@ -135,9 +135,11 @@ fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects
     if !copy.check().is_sound() || !same(&copy.tables()?, &copy)? {
         return Err(differs(&path.display().to_string()));
     }
-    let mode = std::fs::metadata(&image.location).map(|metadata| metadata.permissions());
-    mode.and_then(|mode| named.as_file().set_permissions(mode))
-        .map_err(|error| refuse("set the permissions of", error))?;
+    if let Location::File(from) = Location::parse(&image.location)? {
+        let mode = std::fs::metadata(from).map(|metadata| metadata.permissions());
+        mode.and_then(|mode| named.as_file().set_permissions(mode))
+            .map_err(|error| refuse("set the permissions of", error))?;
+    }
     named.persist_noclobber(path).map_err(|failed| match failed.error.kind() {
         std::io::ErrorKind::AlreadyExists => Problem::Exists.at(path.display()),
         _ => refuse("name", failed.error),

@@ -17,7 +17,7 @@ use std::path::Path;
 use nearpm_interface::media::PoolHead;
 
 use crate::error::{Error, Problem};
-use crate::memory::{Backing, Medium, Memory};
+use crate::memory::{Backing, Medium, Memory, VolatileMemory};
 use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover};
 use crate::statistics::HeapState;
@@ -134,7 +134,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a pool in a file. Others may read it at the same time.
+    /// Reads a pool in a file, while others may read it at the same time, or a pool on a card that is open in this process.
     ///
     /// # Errors
     /// [`Problem::InUse`] while somebody has it open for writing; what the system refuses.
@@ -144,16 +144,18 @@ impl Image {
                 let memory = file::open_shared(Path::new(&path))?;
                 Ok(Image::of(Medium::new(Backing::Private(memory)), location))
             }
-            Location::Card { .. } => {
-                let what = "a pool on a card is not looked into: copy it to a file on the machine that has the card";
-                Err(Problem::BadOption { what }.at(location))
+            Location::Card { card, pool } => {
+                let bytes = crate::pool::read_card(&card, &pool, location)?;
+                Ok(Image::of(Medium::new(Backing::Other(Box::new(VolatileMemory::from_bytes(bytes)))), location))
             }
         }
     }
 
-    /// Takes a memory that nobody else uses: a recovery is made in it.
-    pub fn open_in(memory: Box<dyn Memory>) -> Image {
-        Image::of(Medium::new(Backing::Other(memory)), "in memory")
+    /// Reads the pool that a memory holds.
+    pub fn open_in(memory: &dyn Memory) -> Image {
+        let mut bytes = vec![0; memory.bytes() as usize];
+        memory.load(0, &mut bytes);
+        Image::of(Medium::new(Backing::Other(Box::new(VolatileMemory::from_bytes(bytes)))), "in memory")
     }
 
     fn of(medium: Medium, location: &str) -> Image {
@@ -277,7 +279,7 @@ impl Image {
     }
 }
 
-/// Looks for damage in a pool in a file, which is not changed.
+/// Looks for damage in a pool, which is not changed.
 ///
 /// # Errors
 /// As [`Image::open`].

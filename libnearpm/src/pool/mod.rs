@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_driver::Card;
+use nearpm_driver::pci::Caching;
 use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
 use nearpm_interface::seal;
 
@@ -235,17 +236,11 @@ impl PoolOptions {
             }
             Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
-                let card = find_card(&card, location)?;
-                let directory = Directory::load(&card, location)?;
-                let entry = directory.find(&pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
-                drop(directory);
-                let open = OpenOnCard::claim(&card, entry.id, location)?;
-                let memory = CardMemory::map(card.clone(), Some(entry.id), entry.base, entry.bytes, self.caching)?;
+                let (memory, on_card) = find_on_card(&card, &pool, self.caching, location)?;
                 memory.invalidate(0, PAGE_BYTES);
                 memory.fence()?;
                 let medium = Medium::new(Backing::Other(Box::new(memory)));
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
-                let on_card = OnCard { card, base: entry.base, _open: open };
                 Pool::start(self.clone(), medium, head, location, Some(on_card))
             }
         }
@@ -289,6 +284,29 @@ pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading
 
 fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
     cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
+}
+
+/// The memory of a pool on a card that nobody has open.
+fn find_on_card(card: &str, pool: &str, caching: Caching, location: &str) -> Result<(CardMemory, OnCard), Error> {
+    let card = find_card(card, location)?;
+    let directory = Directory::load(&card, location)?;
+    let entry = directory.find(pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
+    drop(directory);
+    let open = OpenOnCard::claim(&card, entry.id, location)?;
+    let memory = CardMemory::map(card.clone(), Some(entry.id), entry.base, entry.bytes, caching)?;
+    Ok((memory, OnCard { card, base: entry.base, _open: open }))
+}
+
+/// The bytes of a pool on a card that nobody has open.
+pub(crate) fn read_card(card: &str, pool: &str, location: &str) -> Result<Vec<u8>, Error> {
+    let (memory, _on_card) = find_on_card(card, pool, Caching::WriteBack, location)?;
+    // What a process that died has left in the caches is written back, or was overwritten by the card.
+    memory.invalidate(0, memory.bytes());
+    memory.fence()?;
+    let mut bytes = vec![0; memory.bytes() as usize];
+    memory.load(0, &mut bytes);
+    memory.alive()?;
+    Ok(bytes)
 }
 
 /// Removes a pool that is not open. A file that is not a pool is left alone.

@@ -2,7 +2,7 @@
 
 use nearpm::check::{Class, Image, Report};
 use nearpm::direct::{DirectOptions, DirectPool};
-use nearpm::memory::TestMemory;
+use nearpm::memory::{TestMemory, VolatileMemory};
 use nearpm::{PoolOptions, Survives};
 
 pub const BYTES: usize = 1 << 20;
@@ -58,7 +58,7 @@ pub fn undo() -> Vec<u8> {
 }
 
 pub fn image(bytes: &[u8]) -> Image {
-    Image::open_in(Box::new(TestMemory::from_image(bytes.to_vec())))
+    Image::open_in(&VolatileMemory::from_bytes(bytes.to_vec()))
 }
 
 pub fn check(bytes: &[u8]) -> Report {

@@ -190,14 +190,14 @@ extern "C" fn pmemobj_tx_xlock(kind: c_int, lock: *mut c_void, flags: u64) -> c_
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_set_user_data(data: *mut c_void) {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_set_user_data");
+    tx.begun("pmemobj_tx_set_user_data");
     tx.user_data.set(data);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_get_user_data() -> *mut c_void {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_get_user_data");
+    tx.begun("pmemobj_tx_get_user_data");
     tx.user_data.get()
 }
 

@@ -98,6 +98,13 @@ impl TxState {
         }
     }
 
+    /// Ends the process where there is no transaction, in whatever stage, as PMDK does.
+    pub fn begun(&self, function: &str) {
+        if self.stage.get() == stage::NONE {
+            fatal(format_args!("{function} called outside of transaction"));
+        }
+    }
+
     /// The pool of the transaction, if its stage is work.
     pub fn pool_in_work(&self) -> Option<&'static Pool> {
         if self.stage.get() == stage::WORK { self.pool.get() } else { None }

@@ -237,6 +237,37 @@ static void callbacks(void)
     CHECK(calls == 0);
 }
 
+static unsigned data_seen;
+
+/* As libpmemobj-cpp keeps its callbacks: in every stage but the last one, which is none, the data is there. */
+static void data_in_callback(PMEMobjpool *of, enum pobj_tx_stage stage, void *argument)
+{
+    if (stage == TX_STAGE_NONE)
+        return;
+    CHECK(of == pool && pmemobj_tx_get_user_data() == argument);
+    data_seen |= 1u << stage;
+    if (stage == TX_STAGE_FINALLY)
+        pmemobj_tx_set_user_data(NULL);
+}
+
+static void user_data_in_every_stage(void)
+{
+    static int value;
+    for (volatile int commit = 0; commit < 2; commit++) {
+        data_seen = 0;
+        CHECK(pmemobj_tx_begin(pool, NULL, TX_PARAM_CB, data_in_callback, &value, TX_PARAM_NONE) == 0);
+        pmemobj_tx_set_user_data(&value);
+        if (commit)
+            pmemobj_tx_commit();
+        else
+            pmemobj_tx_abort(EPERM);
+        CHECK(pmemobj_tx_get_user_data() == &value);
+        CHECK(pmemobj_tx_end() == (commit ? 0 : EPERM));
+        unsigned wanted = commit ? 1u << TX_STAGE_WORK | 1u << TX_STAGE_ONCOMMIT : 1u << TX_STAGE_ONABORT;
+        CHECK(data_seen == (wanted | 1u << TX_STAGE_FINALLY));
+    }
+}
+
 static void user_data(void)
 {
     int value;
@@ -293,6 +324,7 @@ int main(int count, char **arguments)
     aborting_calls();
     callbacks();
     user_data();
+    user_data_in_every_stage();
     other_pool(arguments[1]);
     pmemobj_close(pool);
     return 0;

@@ -89,8 +89,13 @@ struct nearpm_options {
     uint32_t prefault;
     // At creation: the identifier of the pool; 0: a random one.
     uint32_t id;
+    // At opening, 1: for reading, together with other processes that do, and without changing the file. A store ends the process.
+    uint32_t read_only;
+    // 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
+    // twice. It takes twice the memory of the pool, and time.
+    uint32_t lint;
     // Zeros, for what a later library may know.
-    uint32_t reserved[11];
+    uint32_t reserved[9];
 };
 
 // A range of bytes in a pool.
@@ -129,12 +134,26 @@ struct nearpm_statistics {
     uint64_t acknowledged;
     // Records in the log.
     uint64_t log_entries;
-    // Bytes that were copied into the log.
+    // Bytes of them: heads, data and what fills up lines.
     uint64_t log_bytes;
     // Fences and synchronisations.
     uint64_t fences;
     // Lines of 64 bytes whose write-back was asked for.
     uint64_t lines_written_back;
+};
+
+// The allocator of a direct pool. What open transactions have allocated counts as objects.
+struct nearpm_heap {
+    // Objects.
+    uint64_t objects;
+    // Bytes of all objects, as large as their places are.
+    uint64_t used_bytes;
+    // Free bytes: whole chunks, and places in chunks of small objects.
+    uint64_t free_bytes;
+    // The largest object that fits.
+    uint64_t largest_free_bytes;
+    // Bytes that the log has taken.
+    uint64_t log_bytes;
 };
 
 // What the recovery at open found and did.
@@ -184,8 +203,8 @@ int nearpm_create(const char *path,
 
 // Opens a direct pool, recovering it first.
 //
-// What transactions committed is there, what others did is not. A pool is open once at a time, in one process. `options` may be `NULL` and may
-// differ from those at creation. `*pool` is `NULL` after a failure.
+// What transactions committed is there, what others did is not. A pool is open once at a time, in one process, unless all open it for
+// reading. `options` may be `NULL` and may differ from those at creation. `*pool` is `NULL` after a failure.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -228,6 +247,7 @@ int nearpm_close(struct nearpm_pool *pool);
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, or a null pointer.
+// - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_EPOISONED`: an earlier failure.
 //
 // # Safety
@@ -419,6 +439,7 @@ uint64_t nearpm_offset(const struct nearpm_pool *pool, const void *address);
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, or a null pointer.
 // - `NEARPM_ERANGE`: the root has fewer bytes.
+// - `NEARPM_EACCES`: there is no root, and the pool was opened for reading.
 // - `NEARPM_ENOSPC`: the pool has no room.
 //
 // # Safety
@@ -446,6 +467,7 @@ int nearpm_root(struct nearpm_pool *pool,
 // - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
 // - `NEARPM_ERANGE`: `place` is not a multiple of 8.
 // - `NEARPM_ENOSPC`: the pool has no room.
+// - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 //
 // # Safety
@@ -474,6 +496,7 @@ int nearpm_alloc(struct nearpm_pool *pool,
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, a null pointer, or the object is the root.
 // - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or `place` is not a multiple of 8.
+// - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 //
 // # Safety
@@ -528,6 +551,7 @@ int nearpm_next(const struct nearpm_pool *pool, const void *after, void **object
 // - `NEARPM_EINVAL`: no open pool, or no bytes.
 // - `NEARPM_ERANGE`: the range leaves the part of the pool that objects lie in.
 // - `NEARPM_ENOSPC`: no room for the log.
+// - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 int nearpm_persist(struct nearpm_pool *pool,
                    const void *address,
@@ -545,6 +569,7 @@ int nearpm_persist(struct nearpm_pool *pool,
 // - `NEARPM_EINVAL`: no open pool, no ranges, or one without bytes.
 // - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made durable.
 // - `NEARPM_ENOSPC`: no room for the log.
+// - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 //
 // # Safety
@@ -599,6 +624,23 @@ int nearpm_get_info(const struct nearpm_pool *pool, struct nearpm_info *info, si
 int nearpm_get_statistics(const struct nearpm_pool *pool,
                           struct nearpm_statistics *statistics,
                           size_t size);
+
+// Says how full a direct pool is, and in which pieces.
+//
+// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the pool is looked through, which takes time
+// in large pools.
+//
+// # Returns
+// `NEARPM_OK`, or the code of the failure.
+//
+// # Errors
+// - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
+//
+// # Safety
+// `heap` is `NULL` or has `size` writable bytes.
+int nearpm_get_heap(const struct nearpm_pool *pool,
+                    struct nearpm_heap *heap,
+                    size_t size);
 
 // Says what the recovery found and did when a direct pool was opened.
 //

@@ -95,6 +95,7 @@ pub extern "C" fn nearpm_offset(pool: *const nearpm_pool, address: *const c_void
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, or a null pointer.
 /// - `NEARPM_ERANGE`: the root has fewer bytes.
+/// - `NEARPM_EACCES`: there is no root, and the pool was opened for reading.
 /// - `NEARPM_ENOSPC`: the pool has no room.
 ///
 /// # Safety
@@ -164,6 +165,7 @@ fn new_object(
 /// - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
 /// - `NEARPM_ERANGE`: `place` is not a multiple of 8.
 /// - `NEARPM_ENOSPC`: the pool has no room.
+/// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 ///
 /// # Safety
@@ -205,6 +207,7 @@ pub unsafe extern "C" fn nearpm_alloc(
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, a null pointer, or the object is the root.
 /// - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or `place` is not a multiple of 8.
+/// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 ///
 /// # Safety
@@ -301,6 +304,7 @@ pub unsafe extern "C" fn nearpm_next(
 /// - `NEARPM_EINVAL`: no open pool, or no bytes.
 /// - `NEARPM_ERANGE`: the range leaves the part of the pool that objects lie in.
 /// - `NEARPM_ENOSPC`: no room for the log.
+/// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 #[unsafe(no_mangle)]
 pub extern "C" fn nearpm_persist(pool: *mut nearpm_pool, address: *const c_void, bytes: u64) -> c_int {
@@ -323,6 +327,7 @@ pub extern "C" fn nearpm_persist(pool: *mut nearpm_pool, address: *const c_void,
 /// - `NEARPM_EINVAL`: no open pool, no ranges, or one without bytes.
 /// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made durable.
 /// - `NEARPM_ENOSPC`: no room for the log.
+/// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 ///
 /// # Safety

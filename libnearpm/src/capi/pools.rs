@@ -9,6 +9,7 @@ use super::error::{Failure, NearPM_code, invalid, status};
 use super::registry::{Registry, Taken};
 use crate::direct::{DirectOptions, DirectPool, Mode};
 use crate::error::Error;
+use crate::lint::Lint;
 use crate::memory::Survives;
 use crate::options::Durability;
 
@@ -65,13 +66,18 @@ pub struct nearpm_options {
     pub prefault: u32,
     /// At creation: the identifier of the pool; 0: a random one.
     pub id: u32,
+    /// At opening, 1: for reading, together with other processes that do, and without changing the file. A store ends the process.
+    pub read_only: u32,
+    /// 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
+    /// twice. It takes twice the memory of the pool, and time.
+    pub lint: u32,
     /// Zeros, for what a later library may know.
-    pub reserved: [u32; 11],
+    pub reserved: [u32; 9],
 }
 
 /// The value of an option.
-fn choice<T: Copy>(value: u32, what: &str, choices: &[T]) -> Result<T, Failure> {
-    let known = choices.get(value as usize).copied();
+fn choice<T: Clone>(value: u32, what: &str, choices: &[T]) -> Result<T, Failure> {
+    let known = choices.get(value as usize).cloned();
     known.ok_or_else(|| invalid(format!("{value} is no {what}: 0 to {} are", choices.len() - 1)))
 }
 
@@ -98,6 +104,8 @@ unsafe fn read_options(options: *const nearpm_options) -> Result<DirectOptions, 
             &[Survives::PowerCut, Survives::ProcessCrash, Survives::AsPersistentMemory],
         )?,
         prefault: choice(given.prefault, "value of prefault", &[false, true])?,
+        read_only: choice(given.read_only, "value of read_only", &[false, true])?,
+        lint: choice(given.lint, "value of lint", &[Lint::Off, Lint::Print])?,
         id: (given.id != 0).then_some(given.id),
         ..DirectOptions::default()
     })
@@ -175,8 +183,8 @@ pub unsafe extern "C" fn nearpm_create(
 
 /// Opens a direct pool, recovering it first.
 ///
-/// What transactions committed is there, what others did is not. A pool is open once at a time, in one process. `options` may be `NULL` and may
-/// differ from those at creation. `*pool` is `NULL` after a failure.
+/// What transactions committed is there, what others did is not. A pool is open once at a time, in one process, unless all open it for
+/// reading. `options` may be `NULL` and may differ from those at creation. `*pool` is `NULL` after a failure.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.

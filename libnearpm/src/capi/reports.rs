@@ -6,7 +6,7 @@ use super::error::{Failure, invalid, status};
 use super::pools::{nearpm_mode, nearpm_pool, pool};
 use crate::direct::{DirectPool, Mode};
 use crate::recovery::Recovery;
-use crate::statistics::Statistics;
+use crate::statistics::{HeapState, Statistics};
 
 /// What an open direct pool is.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +40,28 @@ pub struct nearpm_statistics {
     pub acknowledged: u64,
     /// Records in the log.
     pub log_entries: u64,
-    /// Bytes that were copied into the log.
+    /// Bytes of them: heads, data and what fills up lines.
     pub log_bytes: u64,
     /// Fences and synchronisations.
     pub fences: u64,
     /// Lines of 64 bytes whose write-back was asked for.
     pub lines_written_back: u64,
+}
+
+/// The allocator of a direct pool. What open transactions have allocated counts as objects.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct nearpm_heap {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of all objects, as large as their places are.
+    pub used_bytes: u64,
+    /// Free bytes: whole chunks, and places in chunks of small objects.
+    pub free_bytes: u64,
+    /// The largest object that fits.
+    pub largest_free_bytes: u64,
+    /// Bytes that the log has taken.
+    pub log_bytes: u64,
 }
 
 /// What the recovery at open found and did.
@@ -89,7 +105,7 @@ impl From<Statistics> for nearpm_statistics {
             aborts,
             acknowledged,
             log_entries,
-            bytes_by_cpu,
+            bytes_logged,
             fences,
             lines_written_back,
             ..
@@ -99,9 +115,21 @@ impl From<Statistics> for nearpm_statistics {
             aborts,
             acknowledged,
             log_entries,
-            log_bytes: bytes_by_cpu,
+            log_bytes: bytes_logged,
             fences,
             lines_written_back,
+        }
+    }
+}
+
+impl From<HeapState> for nearpm_heap {
+    fn from(state: HeapState) -> nearpm_heap {
+        nearpm_heap {
+            objects: state.objects,
+            used_bytes: state.used_bytes,
+            free_bytes: state.free_bytes,
+            largest_free_bytes: state.largest_free_bytes,
+            log_bytes: state.log_bytes,
         }
     }
 }
@@ -181,6 +209,25 @@ pub unsafe extern "C" fn nearpm_get_statistics(
 ) -> c_int {
     // SAFETY: as for this function.
     status(|| unsafe { give(pool, statistics, size, |pool| pool.statistics().into()) })
+}
+
+/// Says how full a direct pool is, and in which pieces.
+///
+/// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the pool is looked through, which takes time
+/// in large pools.
+///
+/// # Returns
+/// `NEARPM_OK`, or the code of the failure.
+///
+/// # Errors
+/// - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
+///
+/// # Safety
+/// `heap` is `NULL` or has `size` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nearpm_get_heap(pool: *const nearpm_pool, heap: *mut nearpm_heap, size: usize) -> c_int {
+    // SAFETY: as for this function.
+    status(|| unsafe { give(pool, heap, size, |pool| pool.heap_state().into()) })
 }
 
 /// Says what the recovery found and did when a direct pool was opened.

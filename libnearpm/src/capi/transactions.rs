@@ -163,6 +163,7 @@ fn take(tx: *const nearpm_tx) -> Result<Open, Failure> {
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, or a null pointer.
+/// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_EPOISONED`: an earlier failure.
 ///
 /// # Safety

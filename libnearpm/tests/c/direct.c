@@ -161,9 +161,40 @@ static void reports(void)
     CHECK(after.transactions == before.transactions + 1 && after.aborts == before.aborts + 1);
     CHECK(first[0] == after.transactions && after.log_bytes > before.log_bytes && after.fences > before.fences);
     CHECK(after.log_entries > before.log_entries && after.lines_written_back > before.lines_written_back);
+    struct nearpm_heap heap;
+    OK(nearpm_get_heap(pool, &heap, sizeof heap));
+    CHECK(heap.objects == 1 && heap.used_bytes >= sizeof *root && heap.log_bytes > 0);
+    CHECK(heap.largest_free_bytes > 0 && heap.largest_free_bytes <= heap.free_bytes);
     struct nearpm_recovery recovery;
     OK(nearpm_get_recovery(pool, &recovery, sizeof recovery));
     CHECK(recovery.undone == 0 && recovery.redone == 0 && recovery.bytes == 0 && recovery.torn == 0);
+}
+
+/* Twice at once for reading: what was committed is seen, and nothing can be changed. */
+static void read_only(void)
+{
+    struct nearpm_options reading;
+    struct nearpm_pool *readers[2];
+    struct nearpm_tx *tx;
+    uint64_t offset = 0;
+    memset(&reading, 0, sizeof reading);
+    reading.read_only = 1;
+    uint64_t first = root->words[0];
+    OK(nearpm_close(pool));
+    for (int i = 0; i < 2; i++) {
+        struct root *seen;
+        OK(nearpm_open(path, &reading, &readers[i]));
+        OK(nearpm_root(readers[i], sizeof *seen, (void **)&seen));
+        CHECK(seen->words[0] == first);
+        REFUSED(NEARPM_EACCES, nearpm_tx_begin(readers[i], &tx));
+        REFUSED(NEARPM_EACCES, nearpm_alloc(readers[i], 8, NULL, &offset));
+        REFUSED(NEARPM_EACCES, nearpm_persist(readers[i], seen, 8));
+    }
+    REFUSED(NEARPM_EBUSY, nearpm_open(path, &options, &pool));
+    OK(nearpm_close(readers[0]));
+    OK(nearpm_close(readers[1]));
+    OK(nearpm_open(path, &options, &pool));
+    OK(nearpm_root(pool, sizeof *root, (void **)&root));
 }
 
 /* Several pools, each with its transactions on one thread. */
@@ -207,6 +238,7 @@ int main(int count, char **arguments)
     atomic_objects();
     outside_of_transactions();
     reports();
+    read_only();
     several_pools();
     OK(nearpm_close(pool));
     return 0;

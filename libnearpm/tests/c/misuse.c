@@ -27,6 +27,7 @@ static void handles(void)
         struct nearpm_info info;
         struct nearpm_statistics statistics;
         struct nearpm_recovery recovery;
+        struct nearpm_heap heap;
         void *address = &here;
         uint64_t word = 0;
         REFUSED(NEARPM_EINVAL, nearpm_close(other));
@@ -41,6 +42,7 @@ static void handles(void)
         REFUSED(NEARPM_EINVAL, nearpm_get_info(other, &info, sizeof info));
         REFUSED(NEARPM_EINVAL, nearpm_get_statistics(other, &statistics, sizeof statistics));
         REFUSED(NEARPM_EINVAL, nearpm_get_recovery(other, &recovery, sizeof recovery));
+        REFUSED(NEARPM_EINVAL, nearpm_get_heap(other, &heap, sizeof heap));
         CHECK(!nearpm_direct(other, 64) && nearpm_errno() == NEARPM_EINVAL);
         CHECK(!nearpm_offset(other, root) && nearpm_errno() == NEARPM_EINVAL);
         REFUSED(NEARPM_EINVAL, nearpm_tx_begin(other, &begun));
@@ -75,13 +77,18 @@ static void creating_and_opening(void)
     REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1, &options, &other));
     REFUSED(NEARPM_ENOSPC, nearpm_create(missing, UINT64_C(1) << 60, &options, &other));
     CHECK(access(missing, F_OK) != 0);
-    for (unsigned field = 0; field < 5; field++) {
+    for (unsigned field = 0; field < 7; field++) {
         struct nearpm_options bad = options;
-        uint32_t *fields[] = {&bad.mode, &bad.durability, &bad.survives, &bad.prefault, &bad.reserved[10]};
+        uint32_t *fields[] = {&bad.mode,     &bad.durability, &bad.survives,   &bad.prefault,
+                              &bad.read_only, &bad.lint,       &bad.reserved[8]};
         *fields[field] = 77;
         REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &bad, &other));
         REFUSED(NEARPM_EINVAL, nearpm_open(path, &bad, &other));
     }
+    struct nearpm_options reading = options;
+    reading.read_only = 1;
+    REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &reading, &other));
+    REFUSED(NEARPM_EBUSY, nearpm_open(path, &reading, &other));
     CHECK(access(missing, F_OK) != 0 && other == NULL);
     FILE *file = fopen(foreign, "w");
     CHECK(file && fputs("This is a letter and not a pool.", file) >= 0 && fclose(file) == 0);

@@ -198,6 +198,16 @@ fn misuse_is_refused() {
     }
 }
 
+/// With `lint` a program hears of a store that it has not added.
+#[test]
+fn a_faulty_program_is_told() {
+    let program = installed::get().compile(&library().join("tests/c/faulty.c"), As::C);
+    let output = program.output(&["working-copy"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("byte 800 of the object") && text.contains("had not added it"), "{text}");
+}
+
 /// Everything that the interface has, used as it is meant.
 #[test]
 fn everything_works_as_documented() {

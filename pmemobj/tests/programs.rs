@@ -7,7 +7,12 @@ use support::{Library, Program};
 
 /// Runs a program of `tests/c` on PMDK and on this library.
 fn run(name: &str, variables: &[(&str, &str)]) {
-    let Some(program) = Program::compile(name) else { return };
+    if let Some(program) = Program::compile(name) {
+        run_everywhere(&program, variables);
+    }
+}
+
+fn run_everywhere(program: &Program, variables: &[(&str, &str)]) {
     for library in [Library::Pmdk, Library::WorkingCopy, Library::InPlace] {
         program.run(library, variables);
     }
@@ -57,6 +62,15 @@ programs! {
     threads,
     /// Pools without room: errors, and objects that are freed all the same.
     full,
+}
+
+/// The maps of the comparison with PMDK, in processes that are killed.
+#[test]
+fn killed_maps() {
+    let maps = ["btree.c", "rbtree.c", "skiplist.c", "hashmap.c", "common.c"];
+    if let Some(program) = Program::compile_with("maps_killed", &maps) {
+        run_everywhere(&program, &[]);
+    }
 }
 
 /// The environment configures: values of the process, of the pool, and an allocation class.

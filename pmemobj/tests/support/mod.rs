@@ -72,16 +72,27 @@ pub struct Program {
 impl Program {
     /// Compiles a program; `None`, and says so, without PMDK's headers.
     pub fn compile(name: &str) -> Option<Program> {
+        Program::compile_with(name, &[])
+    }
+
+    /// As [`Program::compile`], together with sources of the comparison with PMDK (`bench/programs`).
+    pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
         if !Path::new("/usr/include/libpmemobj.h").exists() {
             eprintln!("SKIPPED: libpmemobj.h is not installed (Debian: libpmemobj-dev)");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder for the program");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name).with_extension("c");
+        let comparison = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/programs");
         let binary = folder.path().join(name);
         let output = Command::new("gcc")
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            // The maps' arguments do not change after setjmp, which the compiler does not see.
+            .args(if others.is_empty() { &[][..] } else { &["-Wno-clobbered"] })
+            .arg("-I")
+            .arg(&comparison)
             .args([Path::new("-o"), &binary, &source, &library()])
+            .args(others.iter().map(|other| comparison.join(other)))
             .output()
             .expect("gcc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -238,7 +238,9 @@ impl TxState {
     /// Makes durable what the outermost transaction did.
     fn make_durable(&self) -> Result<(), Errno> {
         let pool = self.pool.get().expect("a transaction has a pool");
-        let done = match (self.store_words(pool), self.transaction.borrow_mut().take()) {
+        let stored = self.store_words(pool);
+        let transaction = self.transaction.borrow_mut().take();
+        let done = match (stored, transaction) {
             (stored, None) => stored,
             (Ok(()), Some(transaction)) => transaction.commit(&pool.direct).map_err(|error| fail_below(&error)),
             (Err(errno), Some(transaction)) => {

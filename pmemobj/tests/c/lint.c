@@ -33,7 +33,7 @@ static void in_transaction(uint64_t round)
         root->added[0] = round;
         if (is("unlogged") && round == 3)
             root->added[2] = round;
-        if (is("unused") && round == 3)
+        if (is("unused") && round == 4)
             pmemobj_tx_add_range_direct(&root->added[3], sizeof(uint64_t));
         PMEMoid object = pmemobj_tx_alloc(200, 1);
         memset(pmemobj_direct(object), (int)round, 200);

@@ -13,7 +13,7 @@ use nearpm::prelude::*;
 /// Miri runs a ten-thousandth as fast.
 const ROUNDS: u64 = if cfg!(miri) { 3 } else { 300 };
 const ACCOUNTS: usize = 6;
-const BYTES: usize = if cfg!(miri) { 1 << 17 } else { 1 << 20 };
+const BYTES: usize = if cfg!(miri) { 1 << 18 } else { 1 << 20 };
 
 /// Halves of one word, so that neighbours are stored to by different threads.
 #[derive(Clone, Copy, Persistent)]

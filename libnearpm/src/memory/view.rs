@@ -27,7 +27,7 @@ pub(crate) struct View {
 #[cfg(miri)]
 #[derive(Clone, Copy)]
 #[repr(align(4096))]
-struct Page([u8; 4096]);
+struct Page(#[allow(dead_code, reason = "only its size counts")] [u8; 4096]);
 
 // SAFETY: the memory belongs to no thread, and all access goes through raw copies.
 unsafe impl Send for View {}

@@ -129,7 +129,7 @@ fn large_changes_in_place() {
         return;
     }
     let Some(rig) = Rig::new("defects_cut", Library::InPlace) else { return };
-    large_changes_at_events(&rig, 5, 10);
+    large_changes_at_events(&rig, 5, 4);
 }
 
 fn large_changes_at_events(rig: &Rig, operations: u64, cuts: u64) {

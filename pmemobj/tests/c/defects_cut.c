@@ -67,13 +67,12 @@ static void step(enum kind kind)
             root->oids[i] = pmemobj_tx_zalloc(bytes_of(i), 1);
             break;
         case MODIFY:
-            pmemobj_tx_add_range(root->oids[i], 0, 8);
+            /* What is here must not be seen in the next zeroed object. */
+            pmemobj_tx_add_range(root->oids[i], 0, bytes_of(i));
+            memset(pmemobj_direct(root->oids[i]), 0xff, bytes_of(i));
             *(uint64_t *)pmemobj_direct(root->oids[i]) = i;
             break;
         case FREE:
-            /* What was here must not be seen in the next zeroed object. */
-            pmemobj_tx_xadd_range(root->oids[i], 0, bytes_of(i), POBJ_XADD_NO_SNAPSHOT);
-            memset(pmemobj_direct(root->oids[i]), 0xff, bytes_of(i));
             pmemobj_tx_free(root->oids[i]);
             root->oids[i] = OID_NULL;
             break;
@@ -111,7 +110,7 @@ static void check_contents(void)
     for (unsigned i = 0; i < OBJECTS; i++) {
         CHECK(OID_IS_NULL(root->oids[i]) == !there);
         for (unsigned word = 0; there && word < bytes_of(i) / 8; word++) {
-            uint64_t wanted = kind_of(done) == MODIFY && word == 0 ? i : 0;
+            uint64_t wanted = kind_of(done) == ALLOCATE ? 0 : word == 0 ? i : UINT64_MAX;
             CHECK(((uint64_t *)pmemobj_direct(root->oids[i]))[word] == wanted);
         }
     }

@@ -9,6 +9,7 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-interface", &[]),
     ("nearpm-verilate", &[]),
+    ("nearpm-ppo", &[]),
     ("nearpm-firmware", &["nearpm-interface"]),
     ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),

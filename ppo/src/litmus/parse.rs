@@ -1,0 +1,164 @@
+//! From the text of a file to a test.
+
+use super::lines::{Section, Text, sections};
+use super::tables::Tables;
+use super::{Moment, Options, Test, Value, outcome, program};
+use crate::rules::Rule;
+
+/// What is wrong with a litmus file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct ParseError {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Sections that give one value and may stand once.
+const SINGLE: &[&str] =
+    &["title", "family", "source", "needs", "at", "observe", "fifo", "link", "save", "image", "host order", "release"];
+/// Sections that have a body and may stand once.
+const BODIES: &[&str] = &["memory", "transactions", "allowed", "forbidden"];
+
+/// Reads a litmus test.
+///
+/// # Errors
+/// The first thing that is wrong with the text.
+pub fn parse(file: &str) -> Result<Test, ParseError> {
+    let sections = sections(file)?;
+    check_heads(&sections)?;
+    let mut tables = Tables::default();
+    if let Some(memory) = find(&sections, "memory") {
+        memory.body.iter().try_for_each(|line| tables.memory(*line))?;
+    }
+    if let Some(transactions) = find(&sections, "transactions") {
+        transactions.body.iter().try_for_each(|line| tables.transaction(*line))?;
+    }
+    let programs: Vec<&Section> = sections.iter().filter(|s| s.key.contains('@')).collect();
+    for section in programs.iter().filter(|s| !s.key.contains("@cpu")) {
+        program::procedure(&mut tables, section)?;
+    }
+    for section in programs.iter().filter(|s| s.key.contains("@cpu")) {
+        program::thread(&mut tables, section)?;
+    }
+    program::check(&tables, end(file))?;
+    let (observables, observed) = outcome::observables(&tables, required(&sections, "observe", file)?.value)?;
+    let mut test = Test {
+        title: required(&sections, "title", file)?.value.text.to_string(),
+        family: required(&sections, "family", file)?.value.text.to_string(),
+        source: required(&sections, "source", file)?.value.text.to_string(),
+        needs: needs(&sections)?,
+        moment: moment(&sections)?,
+        devices: tables.devices(),
+        options: options(&tables, &sections)?,
+        words: tables.words,
+        lines: tables.lines,
+        transactions: tables.transactions,
+        entries: tables.entries,
+        epochs: tables.epochs,
+        procedures: tables.procedures,
+        threads: tables.threads,
+        marks: tables.marks,
+        registers: tables.registers,
+        observables,
+        observed,
+        allowed: Vec::new(),
+        forbidden: Vec::new(),
+    };
+    for line in &required(&sections, "allowed", file)?.body {
+        test.allowed.push(outcome::allowed(&test.observed, *line)?);
+    }
+    for line in find(&sections, "forbidden").map(|s| s.body.as_slice()).unwrap_or_default() {
+        test.forbidden.push(outcome::forbidden(&test.observed, *line)?);
+    }
+    outcome::check(&test, end(file))?;
+    Ok(test)
+}
+
+fn end(file: &str) -> usize {
+    file.lines().count()
+}
+
+fn check_heads(sections: &[Section]) -> Result<(), ParseError> {
+    for (i, section) in sections.iter().enumerate() {
+        let (single, body) = (SINGLE.contains(&section.key), BODIES.contains(&section.key));
+        if !(single || body || section.key.contains('@')) {
+            return Err(section.value.error(format!("no section is called `{}`", section.key)));
+        }
+        if sections[..i].iter().any(|s| s.key == section.key) {
+            return Err(section.value.error(format!("a second section `{}`", section.key)));
+        }
+        if let Some(line) = section.body.first().filter(|_| single) {
+            return Err(line.error(format!("`{}` has one value and no body", section.key)));
+        }
+        if !single && !section.value.text.is_empty() {
+            return Err(section.value.error(format!("what belongs to `{}` stands indented below it", section.key)));
+        }
+    }
+    Ok(())
+}
+
+fn find<'a, 'b>(sections: &'b [Section<'a>], key: &str) -> Option<&'b Section<'a>> {
+    sections.iter().find(|s| s.key == key)
+}
+
+fn required<'a, 'b>(sections: &'b [Section<'a>], key: &str, file: &str) -> Result<&'b Section<'a>, ParseError> {
+    find(sections, key).ok_or_else(|| ParseError { line: end(file), message: format!("the section `{key}` is missing") })
+}
+
+fn needs(sections: &[Section]) -> Result<Vec<Rule>, ParseError> {
+    let Some(section) = find(sections, "needs") else { return Ok(Vec::new()) };
+    let rule = |name: &str| Rule::from_name(name).ok_or_else(|| section.value.error(format!("no rule is called `{name}`")));
+    section.value.words().into_iter().map(rule).collect()
+}
+
+fn moment(sections: &[Section]) -> Result<Moment, ParseError> {
+    match find(sections, "at").map(|s| s.value) {
+        None => Ok(Moment::Recovery),
+        Some(Text { text: "failure", .. }) => Ok(Moment::Failure),
+        Some(Text { text: "replay", .. }) => Ok(Moment::Replay),
+        Some(Text { text: "recovery", .. }) => Ok(Moment::Recovery),
+        Some(other) => Err(other.error(format!("`{}` is no moment: failure, replay or recovery", other.text))),
+    }
+}
+
+fn options(tables: &Tables, sections: &[Section]) -> Result<Options, ParseError> {
+    let number = |key| {
+        let value = find(sections, key).map(|s| s.value);
+        let parse = |v: Text| v.text.parse().ok().filter(|n| *n > 0).ok_or_else(|| v.error(format!("`{key}` is a number from 1")));
+        value.map(parse).transpose()
+    };
+    let flag = |key, word: &str| match find(sections, key).map(|s| s.value) {
+        None => Ok(false),
+        Some(value) if value.text == word => Ok(true),
+        Some(value) => Err(value.error(format!("`{key}` is `{word}` or absent"))),
+    };
+    let mut old_image = Vec::new();
+    if let Some(section) = find(sections, "image") {
+        for pair in section.value.words() {
+            let (name, value) = assignment(section.value, pair)?;
+            old_image.push((tables.word(section.value, name)?, value));
+        }
+    }
+    Ok(Options {
+        fifo: number("fifo")?,
+        link: number("link")?,
+        save_may_tear: flag("save", "may tear")?,
+        old_image,
+        host_unordered: flag("host order", "no")?,
+        early_release: flag("release", "after reading")?,
+    })
+}
+
+/// `name=value`.
+pub(super) fn assignment<'a>(line: Text, pair: &'a str) -> Result<(&'a str, Value), ParseError> {
+    let (name, text) = pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
+    Ok((name, value(line, text)?))
+}
+
+/// The value of a word.
+pub(super) fn value(line: Text, text: &str) -> Result<Value, ParseError> {
+    let value = text.parse().ok().filter(|v| *v <= 200);
+    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
+}

@@ -77,8 +77,6 @@ rules! {
         "A host store waits for every earlier host store to its line.";
     LoadWaits, "load-waits", Card, "paper 4.1 invariant 1, C1",
         "A load waits for everything earlier that writes its line.";
-    WriteWaitsForLoad, "write-waits-for-load", Card, "paper 4.1 invariant 1, C1",
-        "A store or command waits for every earlier load of a line that it writes.";
     CommitWaitsForThread, "commit-waits-for-thread", Card, "C1",
         "A commit or switch waits for every earlier command of its pool and thread.";
     ReleaseAfterAnswer, "release-after-answer", Card, "C2; paper 4.1 invariant 2 permits an earlier release of what is only read",

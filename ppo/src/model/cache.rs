@@ -3,7 +3,7 @@
 //! Any dirty line may be written back at any time, as a whole line with the words that were not stored to. A line that a card writes
 //! may also be fetched and dropped at any time; for other lines that makes no difference.
 
-use super::{Blocked, Buffered, Cached, Model, Packet, State, Work, bit, with};
+use super::{Blocked, Cached, Model, Packet, State, Work, bit, with};
 use crate::litmus::Value;
 use crate::rules::Rule;
 
@@ -23,7 +23,10 @@ impl Model<'_> {
             return;
         }
         if state.cache[line].is_none() && self.is_exposed(line) {
-            return self.ask(state, thread, self.device_of(line), Packet::Load(thread, line), Blocked::Load, next);
+            if !self.in_flight(state, line) {
+                self.ask(state, thread, self.device_of(line), Packet::Load(Some(thread), line), Blocked::Load, next);
+            }
+            return;
         }
         next.push(with(state, |s| {
             if access(self, s) {
@@ -102,16 +105,24 @@ impl Model<'_> {
     /// What the caches do without being asked and without any effect on memory: they fetch and drop lines.
     pub(super) fn prefetch_steps(&self, state: &State, next: &mut Vec<State>) {
         for (line, cached) in state.cache.iter().enumerate() {
-            if !self.is_exposed(line) || self.test.lines[line].managed || !self.touched(line) {
+            if !self.is_exposed(line) || !self.touched(line) {
                 continue;
             }
+            let device = self.device_of(line);
             match cached {
                 Some(cached) if cached.dirty => {}
                 Some(_) => next.push(with(state, |s| self.drop_line(s, line))),
-                None if self.may_fetch(state, line) => next.push(with(state, |s| self.fill(s, line))),
-                None => {}
+                None if self.in_flight(state, line) || !self.link_has_room(state, device) => {}
+                None => next.push(with(state, |s| s.links[device].push(Packet::Load(None, line)))),
             }
         }
+    }
+
+    /// Whether a line has been asked for and has not come.
+    pub(super) fn in_flight(&self, state: &State, line: usize) -> bool {
+        let device = self.device_of(line);
+        state.links[device].iter().any(|p| matches!(p, Packet::Load(_, l) if *l == line))
+            || state.cards[device].items.iter().any(|i| matches!(i.work, Work::Load(_, l) if l == line))
     }
 
     /// Whether some thread loads or stores a line through the caches: otherwise its copies concern nobody.
@@ -119,23 +130,6 @@ impl Model<'_> {
         use crate::litmus::Instruction::{Load, Store};
         let touches = |i: &crate::litmus::Instruction| matches!(i, Store(w, _) | Load(w, _) if self.line_of(*w) == line);
         self.test.threads.iter().any(|t| t.program.iter().any(touches))
-    }
-
-    /// A fetch may have been sent at any earlier time, so what the link holds of other lines is behind it. It cannot pass a write to
-    /// its line, on the link or begun in the card.
-    fn may_fetch(&self, state: &State, line: usize) -> bool {
-        let device = self.device_of(line);
-        let of_line = |writes: &[(usize, Value)]| writes.iter().any(|(w, _)| self.line_of(*w) == line);
-        let on_link = state.links[device].iter().any(|p| matches!(p, Packet::Store(writes) if of_line(writes)));
-        let begun = state.cards[device].items.iter().any(|item| match item.work {
-            Work::Store => item.unanswered.iter().any(|group| of_line(group)),
-            Work::Command(p) => item.started && self.test.procedures[p].writes.contains(&line),
-            Work::Load(..) => false,
-        });
-        let combining = state.threads.iter().any(|t| {
-            t.combining.iter().any(|b| matches!(b, Buffered::Word(word, _) if self.line_of(*word) == line))
-        });
-        !(on_link || begun || combining)
     }
 
     /// Puts a line as memory has it into the cache.

@@ -17,7 +17,7 @@ impl Model<'_> {
         state.cards[device].items.push(Item::new(Work::Store, groups));
     }
 
-    pub(super) fn accept_load(&self, state: &mut State, device: usize, thread: usize, line: usize) {
+    pub(super) fn accept_load(&self, state: &mut State, device: usize, thread: Option<usize>, line: usize) {
         state.cards[device].items.push(Item::new(Work::Load(thread, line), Vec::new()));
     }
 
@@ -80,16 +80,17 @@ impl Model<'_> {
     /// Whether an earlier item must retire before a later one may start.
     fn blocks(&self, earlier: &Item, later: &Item) -> bool {
         let rule = match (&earlier.work, &later.work) {
-            (Work::Command(_), Work::Store) => Rule::StoreWaitsForCommand,
-            (Work::Store, Work::Command(_)) => Rule::CommandWaitsForStore,
-            (Work::Command(_), Work::Command(_)) => Rule::CommandWaitsForCommand,
-            (Work::Store, Work::Store) => Rule::StoreWaitsForStore,
+            (Work::Command(_), Work::Store) => Some(Rule::StoreWaitsForCommand),
+            (Work::Store, Work::Command(_)) => Some(Rule::CommandWaitsForStore),
+            (Work::Command(_), Work::Command(_)) => Some(Rule::CommandWaitsForCommand),
+            (Work::Store, Work::Store) => Some(Rule::StoreWaitsForStore),
             (Work::Load(..), Work::Load(..)) => return false,
-            (_, Work::Load(..)) => Rule::LoadWaits,
-            (Work::Load(..), _) => Rule::WriteWaitsForLoad,
+            (_, Work::Load(..)) => Some(Rule::LoadWaits),
+            // Not to be dropped: a thread waits for its loads, so no program can tell.
+            (Work::Load(..), _) => None,
         };
         let host_and_command = matches!(earlier.work, Work::Command(_)) != matches!(later.work, Work::Command(_));
-        if !self.keep(rule) || self.test.options.host_unordered && host_and_command {
+        if rule.is_some_and(|rule| !self.keep(rule)) || self.test.options.host_unordered && host_and_command {
             return false;
         }
         let (reads, writes) = self.held_ranges(earlier);
@@ -123,25 +124,25 @@ impl Model<'_> {
     }
 
     /// Executes a load.
-    pub(super) fn answer_load(&self, state: &mut State, device: usize, index: usize, thread: usize, line: usize) {
+    pub(super) fn answer_load(&self, state: &mut State, device: usize, index: usize, thread: Option<usize>, line: usize) {
         state.cards[device].items.remove(index);
-        if state.cards[device].held & bit(line) != 0 {
-            // An error: the instruction ends without a value.
-            state.threads[thread].blocked = Blocked::No;
-            state.threads[thread].counter += 1;
-            return;
-        }
-        if state.cache[line].is_none() {
+        let error = state.cards[device].held & bit(line) != 0;
+        if state.cache[line].is_none() && !error {
             self.fill(state, line);
         }
+        let Some(thread) = thread else { return };
+        state.threads[thread].blocked = Blocked::No;
+        state.threads[thread].counter += 1;
+        if error {
+            // The instruction ends without a value.
+            return;
+        }
         // The instruction takes what has come before the line can go again.
-        self.unblock(state, thread);
-        match self.test.threads[thread].program[state.threads[thread].counter] {
+        match self.test.threads[thread].program[state.threads[thread].counter - 1] {
             Instruction::Load(word, register) => state.registers[register] = self.read_cached(state, word),
             Instruction::Store(word, value) => self.write_cached(state, word, value),
             _ => unreachable!("only loads and stores ask for a line"),
         }
-        state.threads[thread].counter += 1;
     }
 
     /// Whether a command has come to its synchronisation: then its card says so, again and again (messages are cumulative).

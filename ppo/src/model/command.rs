@@ -134,6 +134,12 @@ impl Model<'_> {
     fn latch(&self, state: &mut State, device: usize, index: usize) {
         let procedure = command(&state.cards[device].items[index]).expect("a log is a command");
         let thread = self.test.thread_of(procedure);
+        for step in &self.test.procedures[procedure].steps {
+            if let Step::Log(entry) = step {
+                // The memory has taken the head and not the data.
+                state.medium[self.test.entries[*entry].head] = WRITTEN;
+            }
+        }
         let card = &mut state.cards[device];
         card.held |= self.test.procedures[procedure].reads.iter().fold(0, |mask, line| mask | bit(*line));
         card.latched |= bit(thread);

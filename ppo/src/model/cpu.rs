@@ -32,7 +32,7 @@ impl Model<'_> {
                 s.threads[thread].counter += 1;
             })),
             Instruction::Invalidate(line) => next.push(with(state, |s| {
-                if s.cache[line].is_some() {
+                if s.cache[line].is_some() || self.in_flight(s, line) {
                     s.threads[thread].invalidations |= bit(line);
                 }
                 s.threads[thread].counter += 1;
@@ -92,19 +92,16 @@ impl Model<'_> {
         }
     }
 
-    /// Ends the instruction that a thread waits in. A load is tried again: its line may have gone in the meantime.
+    /// Ends the instruction that a thread waits in.
     pub(super) fn unblock(&self, state: &mut State, thread: usize) {
-        let me = &mut state.threads[thread];
-        if me.blocked != Blocked::Load {
-            me.counter += 1;
-        }
-        me.blocked = Blocked::No;
+        state.threads[thread].counter += 1;
+        state.threads[thread].blocked = Blocked::No;
     }
 
     /// A store around the caches drives the line out of them first.
     fn non_temporal(&self, state: &State, thread: usize, word: usize, value: u8, next: &mut Vec<State>) {
         let line = self.line_of(word);
-        if state.cache[line].as_ref().is_some_and(|c| c.dirty) {
+        if !self.may_bypass(state, line) {
             return;
         }
         next.push(with(state, |s| {
@@ -114,6 +111,11 @@ impl Model<'_> {
             buffers.push(Buffered::Word(word, value));
             s.threads[thread].counter += 1;
         }));
+    }
+
+    /// Whether the caches are rid of a line but for a clean copy, so that a store may go around them.
+    fn may_bypass(&self, state: &State, line: usize) -> bool {
+        !state.cache[line].as_ref().is_some_and(|c| c.dirty) && !self.in_flight(state, line)
     }
 
     /// Whether a thread has a word of a line in its write-combining buffers.
@@ -137,8 +139,15 @@ impl Model<'_> {
                     (self.test.procedures[procedure].device, Packet::Piece(procedure, half))
                 }
             };
-            if self.link_has_room(state, device) {
+            let bypassed = match *buffered {
+                Buffered::Word(word, _) => Some(self.line_of(word)),
+                _ => None,
+            };
+            if self.link_has_room(state, device) && bypassed.is_none_or(|line| self.may_bypass(state, line)) {
                 next.push(with(state, |s| {
+                    if let Some(line) = bypassed {
+                        self.drop_line(s, line);
+                    }
                     s.threads[thread].combining.remove(index);
                     s.links[device].push(packet);
                 }));

@@ -1,6 +1,6 @@
 //! The link to a card: first in, first out. What has not arrived at a power failure is lost.
 
-use super::{Model, Packet, State, with};
+use super::{GARBAGE, Model, Packet, State, with};
 use crate::rules::Rule;
 
 impl Model<'_> {
@@ -36,12 +36,15 @@ impl Model<'_> {
                 let shift = 2 * procedure;
                 let pieces = &mut state.cards[device].pieces;
                 *pieces |= 1 << (shift + half as usize);
-                let halves = *pieces >> shift & 3;
-                if halves == 3 || !self.keep(Rule::WholeCommands) {
-                    // With the rule dropped the second half finds the command accepted and ends there.
-                    let second = halves == 3 && !self.keep(Rule::WholeCommands);
-                    *pieces &= !(if halves == 3 { 3 << shift } else { 0 });
-                    return second || self.accept_command(state, device, procedure);
+                if *pieces >> shift & 3 == 3 {
+                    *pieces &= !(3 << shift);
+                    return self.accept_command(state, device, procedure);
+                }
+                if !self.keep(Rule::WholeCommands) {
+                    // Planted: it runs with what the slot held before in the place of the other half.
+                    let lines = self.test.procedures[procedure].writes.iter();
+                    let words = lines.flat_map(|line| &self.test.lines[*line].words);
+                    self.accept_store(state, device, words.map(|word| (*word, GARBAGE)).collect());
                 }
             }
         }

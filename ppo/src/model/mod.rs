@@ -18,6 +18,9 @@ pub use recovery::Repair;
 use crate::litmus::{EMPTY, Posting, Test, Value};
 use crate::rules::{Rule, Rules};
 
+/// What stands for data that nobody meant: of an entry that was never written, or of half a command that is executed.
+const GARBAGE: Value = 222;
+
 /// Where a computer is between power-up and the last recovery.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
@@ -51,8 +54,8 @@ pub enum Packet {
     Whole(usize),
     /// Half a command.
     Piece(usize, u8),
-    /// A load of a line by a thread.
-    Load(usize, usize),
+    /// A fetch of a line: for a thread that waits for it, or ahead of any need.
+    Load(Option<usize>, usize),
     /// A read of the status line by a thread.
     ReadBack(usize),
     /// A function-level reset by a thread.
@@ -99,8 +102,8 @@ pub enum Work {
     Store,
     /// A command.
     Command(usize),
-    /// A load of a line by a thread.
-    Load(usize, usize),
+    /// A fetch of a line, perhaps for a thread.
+    Load(Option<usize>, usize),
 }
 
 /// An accepted item until it retires.

@@ -4,12 +4,9 @@
 //! before the next (it is written, fenced and read back). A failure throws the plan away and everything starts over with the replay.
 
 use super::card::command;
-use super::{Model, Phase, State, with};
+use super::{GARBAGE, Model, Phase, State, with};
 use crate::litmus::{EMPTY, Entry, Value, WRITTEN};
 use crate::rules::Rule;
-
-/// What stands for the data of an entry that was never written.
-const GARBAGE: Value = 222;
 
 /// A repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -67,9 +67,9 @@ impl Model<'_> {
         !parked_blocks && !card.items[..index].iter().any(|earlier| !self.is_answered(card, item, earlier) && self.blocks(earlier, item))
     }
 
-    /// A load that waits for a held store is answered with an error instead (C10).
+    /// A load that would wait for a held store is answered with an error instead, and a command is refused (C10).
     fn is_answered(&self, card: &Card, item: &Item, earlier: &Item) -> bool {
-        matches!(item.work, Work::Load(..)) && earlier.work == Work::Store && self.is_held(card, earlier)
+        item.work != Work::Store && earlier.work == Work::Store && self.is_held(card, earlier)
     }
 
     /// Whether a failed log covers a store.

@@ -114,18 +114,16 @@ impl Model<'_> {
         touches_held && self.keep(Rule::LatchHoldsStores) || latched && made.commits() && self.keep(Rule::LatchRefusesCommit)
     }
 
-    /// Ends a command without effect. Its record says so, and what it was to read or write is held like what the failed log covers.
+    /// Ends a command without effect; its record says so. Unless it is a commit, it latches its thread, and what it was to read or
+    /// write is held like what the failed log covers.
     fn refuse(&self, state: &mut State, device: usize, index: usize) {
         let item = &state.cards[device].items[index];
         let procedure = command(item).expect("commands are refused");
-        let lines = match self.test.procedures[procedure].commits() {
-            true => 0,
-            false => {
-                let (reads, writes) = self.ranges(item);
-                reads | writes
-            }
-        };
-        state.cards[device].held |= lines;
+        let (reads, writes) = self.ranges(item);
+        if !self.test.procedures[procedure].commits() {
+            state.cards[device].held |= reads | writes;
+            state.cards[device].latched |= bit(self.test.thread_of(procedure));
+        }
         state.completed |= bit(procedure);
         self.retire(state, device, index);
     }

@@ -60,10 +60,11 @@ impl Model<'_> {
             false => reached(device),
         };
         let holds = |device: usize| {
-            let mut waiting = state.cards[device].parked.iter().filter_map(command);
-            waiting.any(|p| self.test.procedures[p].transaction == transaction && self.test.procedures[p].commits())
+            let card = &state.cards[device];
+            let mut accepted = card.parked.iter().chain(&card.items).filter_map(command);
+            accepted.any(|p| self.test.procedures[p].transaction == transaction && self.test.procedures[p].commits())
         };
-        any || self.keep(Rule::AllAcceptedCommits) && t.devices.iter().all(|d| holds(*d) || reached(*d))
+        any || self.keep(Rule::AllAcceptedCommits) && t.devices.iter().all(|d| holds(*d))
     }
 
     /// The entries of a card that count.

@@ -48,7 +48,11 @@ pub fn sections(file: &str) -> Result<Vec<Section<'_>>, ParseError> {
         let Some((key, value)) = text.split_once(':') else {
             return Err(line.error(format!("`{text}` is no section: a section is `key: value`")));
         };
-        found.push(Section { key: key.trim(), value: Text { number: line.number, text: value.trim() }, body: Vec::new() });
+        found.push(Section {
+            key: key.trim(),
+            value: Text { number: line.number, text: value.trim() },
+            body: Vec::new(),
+        });
     }
     Ok(found)
 }

@@ -37,7 +37,10 @@ fn observable(tables: &Tables, line: Text, name: &str) -> Result<Observable, Par
     if let Some(register) = tables.registers.iter().position(|r| r == name) {
         return Ok(Observable::Register(register));
     }
-    tables.word(line, name).map(Observable::Word).map_err(|_| line.error(format!("`{name}` cannot be observed: it is unknown")))
+    tables
+        .word(line, name)
+        .map(Observable::Word)
+        .map_err(|_| line.error(format!("`{name}` cannot be observed: it is unknown")))
 }
 
 /// `name: x=1 L=1,2|-`: every observable has its values.
@@ -68,7 +71,8 @@ fn named(observed: &[String], line: Text, text: &str) -> Result<Named, ParseErro
         return Err(line.error("a state says what is observed"));
     }
     for pair in pairs {
-        let (variable, values) = pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no `name=value`")))?;
+        let (variable, values) =
+            pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no `name=value`")))?;
         let place = observed.iter().position(|o| o == variable);
         let place = place.ok_or_else(|| line.error(format!("`{variable}` is not observed")))?;
         if states[0][place].is_some() {

@@ -104,12 +104,14 @@ fn find<'a, 'b>(sections: &'b [Section<'a>], key: &str) -> Option<&'b Section<'a
 }
 
 fn required<'a, 'b>(sections: &'b [Section<'a>], key: &str, file: &str) -> Result<&'b Section<'a>, ParseError> {
-    find(sections, key).ok_or_else(|| ParseError { line: end(file), message: format!("the section `{key}` is missing") })
+    find(sections, key)
+        .ok_or_else(|| ParseError { line: end(file), message: format!("the section `{key}` is missing") })
 }
 
 fn needs(sections: &[Section]) -> Result<Vec<Rule>, ParseError> {
     let Some(section) = find(sections, "needs") else { return Ok(Vec::new()) };
-    let rule = |name: &str| Rule::from_name(name).ok_or_else(|| section.value.error(format!("no rule is called `{name}`")));
+    let rule =
+        |name: &str| Rule::from_name(name).ok_or_else(|| section.value.error(format!("no rule is called `{name}`")));
     section.value.words().into_iter().map(rule).collect()
 }
 
@@ -126,7 +128,9 @@ fn moment(sections: &[Section]) -> Result<Moment, ParseError> {
 fn options(tables: &Tables, sections: &[Section]) -> Result<Options, ParseError> {
     let number = |key| {
         let value = find(sections, key).map(|s| s.value);
-        let parse = |v: Text| v.text.parse().ok().filter(|n| *n > 0).ok_or_else(|| v.error(format!("`{key}` is a number from 1")));
+        let parse = |v: Text| {
+            v.text.parse().ok().filter(|n| *n > 0).ok_or_else(|| v.error(format!("`{key}` is a number from 1")))
+        };
         value.map(parse).transpose()
     };
     let flag = |key, word: &str| match find(sections, key).map(|s| s.value) {
@@ -153,7 +157,8 @@ fn options(tables: &Tables, sections: &[Section]) -> Result<Options, ParseError>
 
 /// `name=value`.
 pub(super) fn assignment<'a>(line: Text, pair: &'a str) -> Result<(&'a str, Value), ParseError> {
-    let (name, text) = pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
+    let (name, text) =
+        pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
     Ok((name, value(line, text)?))
 }
 

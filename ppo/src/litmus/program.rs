@@ -61,7 +61,9 @@ fn check_procedure(made: &Procedure, head: Text) -> Result<(), ParseError> {
         return Err(head.error("`sync` is the first step: the card parks the whole command"));
     }
     if made.synchronises() && made.steps.last() != Some(&Step::Commit) {
-        return Err(head.error("a procedure that waits for its peers ends with `commit`: by the epoch it reports after a failure"));
+        return Err(head.error(
+            "a procedure that waits for its peers ends with `commit`: by the epoch it reports after a failure",
+        ));
     }
     if made.fails && !made.steps.iter().any(|s| matches!(s, Step::Log(_))) {
         return Err(head.error("only a log fails"));

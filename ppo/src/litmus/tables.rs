@@ -100,7 +100,8 @@ impl Tables {
 
     /// Refuses a name that is taken or could be read as something else.
     pub fn check_new(&self, line: Text, name: &str) -> Result<(), ParseError> {
-        let good = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !good || name == "loss" {
             return Err(line.error(format!("`{name}` is no name")));
         }

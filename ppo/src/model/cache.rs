@@ -128,7 +128,8 @@ impl Model<'_> {
     /// Whether some thread loads or stores a line through the caches: otherwise its copies concern nobody.
     fn touched(&self, line: usize) -> bool {
         use crate::litmus::Instruction::{Load, Store};
-        let touches = |i: &crate::litmus::Instruction| matches!(i, Store(w, _) | Load(w, _) if self.line_of(*w) == line);
+        let touches =
+            |i: &crate::litmus::Instruction| matches!(i, Store(w, _) | Load(w, _) if self.line_of(*w) == line);
         self.test.threads.iter().any(|t| t.program.iter().any(touches))
     }
 

@@ -40,7 +40,11 @@ impl Model<'_> {
             let earlier = card.items.iter().chain(&card.parked).filter_map(|i| command(i));
             item.after = earlier.filter(|p| self.test.thread_of(*p) == thread).map(bit).sum();
         }
-        if made.synchronises() { card.parked.push(item) } else { card.items.push(item) }
+        if made.synchronises() {
+            card.parked.push(item)
+        } else {
+            card.items.push(item)
+        }
         true
     }
 
@@ -63,8 +67,12 @@ impl Model<'_> {
         if item.after != 0 && self.keep(Rule::CommitWaitsForThread) {
             return false;
         }
-        let parked_blocks = !self.keep(Rule::ParkedHoldsNothing) && card.parked.iter().any(|earlier| self.blocks(earlier, item));
-        !parked_blocks && !card.items[..index].iter().any(|earlier| !self.is_answered(card, item, earlier) && self.blocks(earlier, item))
+        let parked_blocks =
+            !self.keep(Rule::ParkedHoldsNothing) && card.parked.iter().any(|earlier| self.blocks(earlier, item));
+        !parked_blocks
+            && !card.items[..index]
+                .iter()
+                .any(|earlier| !self.is_answered(card, item, earlier) && self.blocks(earlier, item))
     }
 
     /// A load that would wait for a held store is answered with an error instead, and a command is refused (C10).
@@ -74,7 +82,8 @@ impl Model<'_> {
 
     /// Whether a failed log covers a store.
     pub(super) fn is_held(&self, card: &Card, item: &Item) -> bool {
-        self.keep(Rule::LatchHoldsStores) && item.unanswered.iter().flatten().any(|(w, _)| card.held & bit(self.line_of(*w)) != 0)
+        self.keep(Rule::LatchHoldsStores)
+            && item.unanswered.iter().flatten().any(|(w, _)| card.held & bit(self.line_of(*w)) != 0)
     }
 
     /// Whether an earlier item must retire before a later one may start.
@@ -124,7 +133,14 @@ impl Model<'_> {
     }
 
     /// Executes a load.
-    pub(super) fn answer_load(&self, state: &mut State, device: usize, index: usize, thread: Option<usize>, line: usize) {
+    pub(super) fn answer_load(
+        &self,
+        state: &mut State,
+        device: usize,
+        index: usize,
+        thread: Option<usize>,
+        line: usize,
+    ) {
         state.cards[device].items.remove(index);
         let error = state.cards[device].held & bit(line) != 0;
         if state.cache[line].is_none() && !error {

@@ -10,7 +10,9 @@ impl Model<'_> {
     pub(super) fn advance(&self, state: &State, device: usize, index: usize, next: &mut Vec<State>) {
         let item = &state.cards[device].items[index];
         match item.work {
-            Work::Load(thread, line) => return next.push(with(state, |s| self.answer_load(s, device, index, thread, line))),
+            Work::Load(thread, line) => {
+                return next.push(with(state, |s| self.answer_load(s, device, index, thread, line)));
+            }
             Work::Store => {}
             Work::Command(procedure) => {
                 if !item.started && self.is_refused(state, device, procedure) {
@@ -111,7 +113,8 @@ impl Model<'_> {
         let made = &self.test.procedures[procedure];
         let touches_held = made.reads.iter().chain(&made.writes).any(|l| card.held & bit(*l) != 0);
         let latched = card.latched & bit(self.test.thread_of(procedure)) != 0;
-        touches_held && self.keep(Rule::LatchHoldsStores) || latched && made.commits() && self.keep(Rule::LatchRefusesCommit)
+        touches_held && self.keep(Rule::LatchHoldsStores)
+            || latched && made.commits() && self.keep(Rule::LatchRefusesCommit)
     }
 
     /// Ends a command without effect; its record says so. Unless it is a commit, it latches its thread, and what it was to read or

@@ -52,7 +52,9 @@ impl Model<'_> {
                 }
                 s.threads[thread].counter += 1;
             })),
-            Instruction::ReadBack(card) => self.ask(state, thread, card, Packet::ReadBack(thread), Blocked::ReadBack, next),
+            Instruction::ReadBack(card) => {
+                self.ask(state, thread, card, Packet::ReadBack(thread), Blocked::ReadBack, next)
+            }
             Instruction::Reset(card) => self.ask(state, thread, card, Packet::Reset(thread), Blocked::Reset, next),
             Instruction::Finish(procedure) => {
                 if state.completed & bit(procedure) != 0 {
@@ -120,7 +122,10 @@ impl Model<'_> {
 
     /// Whether a thread has a word of a line in its write-combining buffers.
     pub(super) fn combines(&self, state: &State, thread: usize, line: usize) -> bool {
-        state.threads[thread].combining.iter().any(|b| matches!(b, Buffered::Word(word, _) if self.line_of(*word) == line))
+        state.threads[thread]
+            .combining
+            .iter()
+            .any(|b| matches!(b, Buffered::Word(word, _) if self.line_of(*word) == line))
     }
 
     /// A buffer drains: any of them, at any time. Only uncached stores keep their order.

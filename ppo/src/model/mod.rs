@@ -78,7 +78,9 @@ pub enum Blocked {
 /// A thread of the processor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadState {
+    /// The next instruction.
     pub counter: usize,
+    /// What it waits for inside its instruction.
     pub blocked: Blocked,
     /// Lines whose write-back was begun, as a bit mask.
     pub write_backs: u32,
@@ -91,7 +93,9 @@ pub struct ThreadState {
 /// A line in the (coherent) caches of the processor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cached {
+    /// Values of its words.
     pub values: Vec<Value>,
+    /// Whether it was stored to and not written back.
     pub dirty: bool,
 }
 
@@ -109,7 +113,9 @@ pub enum Work {
 /// An accepted item until it retires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
+    /// What is to be done.
     pub work: Work,
+    /// Whether it was issued.
     pub started: bool,
     /// The next step of a command.
     pub step: usize,
@@ -143,24 +149,34 @@ pub struct Card {
 /// A state of the computer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
+    /// Where the computer is.
     pub phase: Phase,
+    /// The persistent memory of all cards, by words.
     pub medium: Vec<Value>,
+    /// Threads; none without power.
     pub threads: Vec<ThreadState>,
+    /// Lines in the caches.
     pub cache: Vec<Option<Cached>>,
+    /// What is under way to each card, oldest first.
     pub links: Vec<Vec<Packet>>,
+    /// The cards.
     pub cards: Vec<Card>,
     /// Commands with a completion record.
     pub completed: u32,
     /// Marks that were set.
     pub marks: u32,
+    /// What was loaded. It is observed after the failure as if somebody had written it down.
     pub registers: Vec<Value>,
+    /// Whether a loss was reported.
     pub loss: bool,
 }
 
 /// A test under a set of rules.
 #[derive(Debug)]
 pub struct Model<'t> {
+    /// The test.
     pub test: &'t Test,
+    /// The rules in force.
     pub rules: Rules,
 }
 

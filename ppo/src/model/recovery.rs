@@ -96,7 +96,8 @@ impl Model<'_> {
             entries.reverse();
         }
         let restore = |entry: &&Entry| {
-            let logged = entry.data.iter().filter(|(word, _)| entry.exact.contains(word) || !self.keep(Rule::ExactBytes));
+            let logged =
+                entry.data.iter().filter(|(word, _)| entry.exact.contains(word) || !self.keep(Rule::ExactBytes));
             let value = |slot: usize| if state.medium[slot] == EMPTY { GARBAGE } else { state.medium[slot] };
             logged.map(|(word, slot)| Repair::Restore(*word, value(*slot))).collect::<Vec<_>>()
         };

@@ -37,7 +37,7 @@ impl Model<'_> {
         let mut item = Item::new(Work::Command(procedure), Vec::new());
         if made.ordered {
             let thread = self.test.thread_of(procedure);
-            let earlier = card.items.iter().chain(&card.parked).filter_map(|i| command(i));
+            let earlier = card.items.iter().chain(&card.parked).filter_map(command);
             item.after = earlier.filter(|p| self.test.thread_of(*p) == thread).map(bit).sum();
         }
         if made.synchronises() {

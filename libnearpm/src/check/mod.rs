@@ -18,6 +18,7 @@ use nearpm_interface::media::PoolHead;
 
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, Medium, Memory, VolatileMemory};
+use crate::pool::on_card::{self, Name};
 use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover};
 use crate::statistics::HeapState;
@@ -145,7 +146,7 @@ impl Image {
                 Ok(Image::of(Medium::new(Backing::Private(memory)), location))
             }
             Location::Card { card, pool } => {
-                let bytes = crate::pool::read_card(&card, &pool, location)?;
+                let bytes = on_card::read(&Name { card: &card, pool: &pool, location })?;
                 Ok(Image::of(Medium::new(Backing::Other(Box::new(VolatileMemory::from_bytes(bytes)))), location))
             }
         }

@@ -1,10 +1,11 @@
 //! Open direct pools.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use nearpm_driver::pci::Caching;
 use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
@@ -20,6 +21,7 @@ use crate::error::{Error, Problem};
 use crate::lint::Linter;
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
 use crate::options::PoolOptions;
+use crate::pool::on_card::{Claimed, Name, OnCard, Reach};
 use crate::pool::{Location, NOT_SHARED, file, format};
 use crate::recovery::{Recovery, recover as recover_pool};
 use crate::statistics::{HeapState, Statistics};
@@ -58,6 +60,8 @@ pub struct DirectPool {
     pub(super) entrance: Entrance,
     closed: bool,
     pub(super) linter: Option<Box<Linter>>,
+    /// Dropped last: the pool must not be opened again before it is closed.
+    on_card: Option<OnCard>,
 }
 
 impl std::fmt::Debug for DirectPool {
@@ -66,15 +70,23 @@ impl std::fmt::Debug for DirectPool {
     }
 }
 
-/// The file of a location.
-fn path_of(location: &str) -> Result<PathBuf, Error> {
-    match Location::parse(location)? {
-        Location::File(path) => Ok(path),
-        Location::Card { .. } => {
-            let what = "a direct pool lies in a file so far";
-            Err(Problem::BadOption { what }.at(location))
+/// The processor does all the work on a direct pool, on a card as well.
+const REACH: Reach = Reach { caching: Caching::WriteBack, commands: false };
+
+/// Refuses what a pool on a card cannot have.
+fn check_card(options: &DirectOptions, location: &str) -> Result<(), Error> {
+    let what = match options {
+        DirectOptions { mode: Mode::InPlace, .. } => {
+            "a card's memory is reached by copies over the link, and Mode::InPlace needs memory that is mapped; use \
+             Mode::WorkingCopy"
         }
-    }
+        DirectOptions { power_cut: Some(_), .. } => {
+            "DirectOptions::power_cut is for pools in files; cut the power of the card itself"
+        }
+        DirectOptions { read_only: true, .. } => NOT_SHARED,
+        _ => return Ok(()),
+    };
+    Err(Problem::BadOption { what }.at(location))
 }
 
 /// The file itself, or a machine around it whose power fails.
@@ -109,10 +121,19 @@ fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
 }
 
 impl DirectPool {
-    /// Creates a pool of `bytes` bytes at a path and opens it. Nothing is left behind when that fails. 0 bytes: the pool fills a file
-    /// that exists, whose first page is blank.
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL` and opens it. Nothing is left behind when that fails. 0 bytes: the
+    /// pool fills a file that exists, whose first page is blank.
     pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
-        let path = path_of(location)?;
+        let path = match Location::parse(location)? {
+            Location::File(path) => path,
+            Location::Card { card, pool } => {
+                check_card(options, location)?;
+                let head = layout(options, bytes).map_err(|p| p.at(location))?;
+                let (name, chosen) = (Name { card: &card, pool: &pool, location }, options.id.is_some());
+                let start = |claimed| Self::claim(claimed, location, options);
+                return OnCard::create(&name, head, chosen, REACH, |_| Ok(()), start);
+            }
+        };
         if bytes == 0 {
             let memory = file::adopt(&path, PAGE_BYTES, options.survives)?;
             let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
@@ -125,11 +146,19 @@ impl DirectPool {
 
     /// Opens a pool, recovering it first.
     pub fn open(location: &str, options: &DirectOptions) -> Result<DirectPool, Error> {
-        let path = path_of(location)?;
-        if options.read_only {
-            return Self::open_backing(Backing::Private(file::open_shared(&path)?), location, options);
+        match Location::parse(location)? {
+            Location::File(path) if options.read_only => {
+                Self::open_backing(Backing::Private(file::open_shared(&path)?), location, options)
+            }
+            Location::File(path) => {
+                Self::open_backing(backing(file::open(&path, options.survives)?, options), location, options)
+            }
+            Location::Card { card, pool } => {
+                check_card(options, location)?;
+                let name = Name { card: &card, pool: &pool, location };
+                OnCard::open(&name, REACH, |claimed| Self::claim(claimed, location, options))
+            }
         }
-        Self::open_backing(backing(file::open(&path, options.survives)?, options), location, options)
     }
 
     /// Opens a pool, or creates it where nothing is at the path.
@@ -168,16 +197,31 @@ impl DirectPool {
         }
         let medium = Medium::new(backing);
         let head = format::write(&medium, head)?;
-        Self::start(medium, head, location, options)
+        Self::start(medium, head, location, options, None)
     }
 
     fn open_backing(backing: Backing, location: &str, options: &DirectOptions) -> Result<Self, Error> {
         let medium = Medium::new(backing);
         let head = format::read(&medium).map_err(|p| p.at(location))?;
-        Self::start(medium, head, location, options)
+        Self::start(medium, head, location, options, None)
     }
 
-    fn start(medium: Medium, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+    fn claim(
+        Claimed { medium, head, on_card }: Claimed,
+        location: &str,
+        options: &DirectOptions,
+    ) -> Result<Self, Error> {
+        on_card.drop_left_lines(&medium, &head)?;
+        Self::start(medium, head, location, options, Some(on_card))
+    }
+
+    fn start(
+        medium: Medium,
+        head: PoolHead,
+        location: &str,
+        options: &DirectOptions,
+        on_card: Option<OnCard>,
+    ) -> Result<Self, Error> {
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
@@ -227,6 +271,7 @@ impl DirectPool {
             entrance: Entrance::default(),
             closed: false,
             linter,
+            on_card,
         })
     }
 
@@ -463,7 +508,11 @@ impl DirectPool {
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);
-        self.medium.drain()
+        self.medium.drain()?;
+        if let Some(on_card) = &self.on_card {
+            on_card.note_closed(&self.medium);
+        }
+        Ok(())
     }
 }
 

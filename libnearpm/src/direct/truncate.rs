@@ -151,7 +151,7 @@ impl DirectPool {
                 Source::Bytes(record) => home.apply_record(record),
                 Source::Log(offset, bytes) => {
                     long.resize(bytes, 0);
-                    self.medium.load(offset, &mut long);
+                    self.medium.load_checked(offset, &mut long).map_err(|error| self.poison(error))?;
                     home.apply_record(&long);
                 }
             }

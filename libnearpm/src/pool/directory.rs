@@ -74,6 +74,8 @@ impl Directory {
                 Copy::Bad => blank = false,
             }
         }
+        // A card that has gone reads all ones: what was read counts if it is still there.
+        card.push(0)?;
         if directory.generation == 0 && !blank {
             let what = "both copies of the card's table of pools";
             return Err(Problem::Corrupt { what, offset: DIRECTORY_BASE }.at(location));

@@ -1,22 +1,18 @@
 //! Pools: files, card memory, or any [`Memory`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nearpm_driver::Card;
-use nearpm_driver::pci::Caching;
-use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
-use nearpm_interface::seal;
+use nearpm_interface::media::PoolHead;
 
 use crate::alloc::Allocator;
-use crate::cards;
 use crate::check::Put;
 use crate::error::{Error, Problem};
 use crate::lane::Lane;
 use crate::mechanism::{Acknowledged, Context, protocol};
-use crate::memory::{Backing, CardMemory, Medium, Memory};
+use crate::memory::{Backing, Medium, Memory};
 use crate::options::{Durability, Engine, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
 use crate::recovery::{LaneState, Recovery, recover};
@@ -26,10 +22,13 @@ use crate::transaction::{Inner, Tx};
 mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
+pub(crate) mod on_card;
 pub(crate) mod pages;
 
 pub use directory::CardPool;
-use directory::{Directory, check_name};
+use directory::check_name;
+pub use on_card::list;
+use on_card::{Claimed, Name, OnCard, Reach};
 use pages::Pages;
 
 /// Where a pool is.
@@ -65,58 +64,6 @@ impl std::fmt::Display for Location {
             Location::File(path) => write!(f, "{}", path.display()),
             Location::Card { card, pool } => write!(f, "card:{card}/{pool}"),
         }
-    }
-}
-
-/// Card pools that are open in this process: address of the card and identifier of the pool.
-static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
-
-/// Says that a card pool is open, as long as it lives.
-struct OpenOnCard {
-    key: (usize, u32),
-}
-
-impl OpenOnCard {
-    fn claim(card: &Arc<Card>, id: u32, location: &str) -> Result<OpenOnCard, Error> {
-        let key = (Arc::as_ptr(card) as usize, id);
-        let fresh = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-        if fresh {
-            Ok(OpenOnCard { key })
-        } else {
-            Err(Problem::InUse { process: Some(std::process::id()) }.at(location))
-        }
-    }
-}
-
-impl Drop for OpenOnCard {
-    fn drop(&mut self) {
-        OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-    }
-}
-
-/// A card that executes a pool's commands, and where the pool is on it.
-struct OnCard {
-    card: Arc<Card>,
-    base: u64,
-    _open: OpenOnCard,
-}
-
-impl OnCard {
-    /// Drops what a process that died on this boot of the host left in the processor's caches, and notes that the pool is open.
-    ///
-    /// Lines that commands wrote behind the caches may be there as they were before; lines that the process stored to may be dirty, and
-    /// would be evicted over what commands write later. Dropping a dirty line writes it back, which is right: no command has
-    /// written it since, because commands write only lines that were dropped before and not stored to until they were done.
-    fn drop_left_lines(&self, medium: &Medium, head: &PoolHead) -> Result<(), Error> {
-        let boot = self.card.function().host_boot().unwrap_or(0);
-        let word = medium.load_word(POOL_OPENED);
-        let elsewhere = seal::open_word(word).is_some_and(|then| then != 0 && boot != 0 && then != boot);
-        if word != 0 && !elsewhere {
-            medium.invalidate(head.ring(0), head.end() - head.ring(0));
-            medium.fence()?;
-        }
-        medium.put_word(POOL_OPENED, seal::seal_word(boot));
-        Ok(())
     }
 }
 
@@ -158,68 +105,33 @@ impl PoolOptions {
                     .and_then(|head| Pool::start(self.clone(), medium, head, location, None));
                 pool.inspect_err(|_| file::discard(&path))
             }
-            Location::Card { card, pool } => self.create_on_card(&card, &pool, head, location, |_| Ok(())),
+            Location::Card { card, pool } => {
+                let name = Name { card: &card, pool: &pool, location };
+                let start = |claimed| self.start_on_card(claimed, location);
+                OnCard::create(&name, head, self.id.is_some(), self.reach(), |_| Ok(()), start)
+            }
         }
     }
 
     /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
     pub(crate) fn create_filled(
         &self,
-        name: &str,
+        card: &str,
         pool: &str,
         head: PoolHead,
         location: &str,
         fill: impl FnOnce(&mut Put<'_>) -> Result<(), Error>,
     ) -> Result<Pool, Error> {
         let options = self.clone().id(head.pool);
-        options.create_on_card(name, pool, head, location, |medium| {
+        let fill = |medium: &Medium| {
             fill(&mut |offset, bytes| {
                 medium.put(offset, bytes);
                 Ok(())
             })?;
             medium.drain()
-        })
-    }
-
-    /// `fill` stores what the pool has from the start, before it has its name.
-    fn create_on_card(
-        &self,
-        name: &str,
-        pool: &str,
-        mut head: PoolHead,
-        location: &str,
-        fill: impl FnOnce(&Medium) -> Result<(), Error>,
-    ) -> Result<Pool, Error> {
-        let card = find_card(name, location)?;
-        let mut directory = Directory::load(&card, location)?;
-        if directory.find(pool).is_some() {
-            return Err(Problem::Exists.at(location));
-        }
-        // Identifiers are unique on a card, which tells its pools apart by them.
-        let taken: BTreeSet<u32> = directory.pools.iter().map(|p| p.id).collect();
-        if self.id.is_some() && taken.contains(&head.pool) {
-            let what = "another pool of the card has this identifier (PoolOptions::id)";
-            return Err(Problem::BadOption { what }.at(location));
-        }
-        while taken.contains(&head.pool) || head.pool == 0 {
-            head.pool = head.pool.wrapping_add(1);
-        }
-        let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
-        let open = OpenOnCard::claim(&card, head.pool, location)?;
-        let memory = CardMemory::map(card.clone(), Some(head.pool), base, head.bytes, self.caching)?;
-        // Lines of a pool that was there before, of a process that died.
-        memory.invalidate(0, head.bytes);
-        memory.fence()?;
-        let medium = Medium::new(Backing::Other(Box::new(memory)));
-        let head = format::write(&medium, head)?;
-        fill(&medium)?;
-        let entry = CardPool { name: pool.to_owned(), base, bytes: head.bytes, id: head.pool };
-        directory.add(entry)?;
-        let started = Pool::start(self.clone(), medium, head, location, Some(OnCard { card, base, _open: open }));
-        if started.is_err() {
-            directory.remove(pool)?;
-        }
-        started
+        };
+        let start = |claimed| options.start_on_card(claimed, location);
+        OnCard::create(&Name { card, pool, location }, head, true, self.reach(), fill, start)
     }
 
     /// Opens a pool, recovering it first.
@@ -236,14 +148,18 @@ impl PoolOptions {
             }
             Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
-                let (memory, on_card) = find_on_card(&card, &pool, self.caching, location)?;
-                memory.invalidate(0, PAGE_BYTES);
-                memory.fence()?;
-                let medium = Medium::new(Backing::Other(Box::new(memory)));
-                let head = format::read(&medium).map_err(|p| p.at(location))?;
-                Pool::start(self.clone(), medium, head, location, Some(on_card))
+                let name = Name { card: &card, pool: &pool, location };
+                OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
             }
         }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach { caching: self.caching, commands: true }
+    }
+
+    fn start_on_card(&self, Claimed { medium, head, on_card }: Claimed, location: &str) -> Result<Pool, Error> {
+        Pool::start(self.clone(), medium, head, location, Some(on_card))
     }
 
     /// Creates a pool that fills a memory.
@@ -282,51 +198,12 @@ const IN_MEMORY: &str = "in memory";
 /// Why other pools cannot be opened for reading alone.
 pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
 
-fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
-    cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
-}
-
-/// The memory of a pool on a card that nobody has open.
-fn find_on_card(card: &str, pool: &str, caching: Caching, location: &str) -> Result<(CardMemory, OnCard), Error> {
-    let card = find_card(card, location)?;
-    let directory = Directory::load(&card, location)?;
-    let entry = directory.find(pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
-    drop(directory);
-    let open = OpenOnCard::claim(&card, entry.id, location)?;
-    let memory = CardMemory::map(card.clone(), Some(entry.id), entry.base, entry.bytes, caching)?;
-    Ok((memory, OnCard { card, base: entry.base, _open: open }))
-}
-
-/// The bytes of a pool on a card that nobody has open.
-pub(crate) fn read_card(card: &str, pool: &str, location: &str) -> Result<Vec<u8>, Error> {
-    let (memory, _on_card) = find_on_card(card, pool, Caching::WriteBack, location)?;
-    // What a process that died has left in the caches is written back, or was overwritten by the card.
-    memory.invalidate(0, memory.bytes());
-    memory.fence()?;
-    let mut bytes = vec![0; memory.bytes() as usize];
-    memory.load(0, &mut bytes);
-    memory.alive()?;
-    Ok(bytes)
-}
-
 /// Removes a pool that is not open. A file that is not a pool is left alone.
 pub fn remove(location: &str) -> Result<(), Error> {
     match Location::parse(location)? {
         Location::File(path) => file::remove(Path::new(&path)),
-        Location::Card { card, pool } => {
-            let card = find_card(&card, location)?;
-            let mut directory = Directory::load(&card, location)?;
-            let id = directory.find(&pool).map(|p| p.id).ok_or_else(|| Problem::NotFound.at(location))?;
-            let _open = OpenOnCard::claim(&card, id, location)?;
-            directory.remove(&pool)
-        }
+        Location::Card { card, pool } => on_card::remove(&Name { card: &card, pool: &pool, location }),
     }
-}
-
-/// The pools of a card.
-pub fn list(card: &str) -> Result<Vec<CardPool>, Error> {
-    let location = format!("card:{card}");
-    Ok(Directory::load(&find_card(card, &location)?, &location)?.pools.clone())
 }
 
 /// A number that no other running thread has.
@@ -522,8 +399,8 @@ impl Pool {
         finished?;
         self.acknowledge(Acknowledged::All);
         closed?;
-        if self.on_card.is_some() && !inner.unflushed {
-            inner.cx.medium.put_word(POOL_OPENED, 0);
+        if let Some(on_card) = self.on_card.as_ref().filter(|_| !inner.unflushed) {
+            on_card.note_closed(&inner.cx.medium);
         }
         Ok(())
     }

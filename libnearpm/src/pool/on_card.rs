@@ -1,0 +1,215 @@
+//! Pools on a card: finding the card and the place, claiming it, and what a process that died may have left in the processor's cache.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nearpm_driver::Card;
+use nearpm_driver::pci::Caching;
+use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
+use nearpm_interface::seal;
+
+use super::directory::{CardPool, Directory};
+use super::format;
+use crate::cards;
+use crate::error::{Error, Problem};
+use crate::memory::{Backing, CardMemory, Medium, Memory};
+
+/// Card pools that are open in this process: address of the card and identifier of the pool.
+static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
+
+/// Says that a card pool is open, as long as it lives.
+struct OpenOnCard {
+    key: (usize, u32),
+}
+
+impl OpenOnCard {
+    fn claim(card: &Arc<Card>, id: u32, location: &str) -> Result<OpenOnCard, Error> {
+        let key = (Arc::as_ptr(card) as usize, id);
+        let fresh = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        if fresh {
+            Ok(OpenOnCard { key })
+        } else {
+            Err(Problem::InUse { process: Some(std::process::id()) }.at(location))
+        }
+    }
+}
+
+impl Drop for OpenOnCard {
+    fn drop(&mut self) {
+        OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// `card:NAME/POOL`, taken apart.
+pub(crate) struct Name<'a> {
+    /// Name of the card.
+    pub card: &'a str,
+    /// Name of the pool.
+    pub pool: &'a str,
+    /// All of it, for messages.
+    pub location: &'a str,
+}
+
+impl Name<'_> {
+    fn card(&self) -> Result<Arc<Card>, Error> {
+        find_card(self.card, self.location)
+    }
+}
+
+/// How the processor reaches a pool on a card.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach {
+    /// How its memory is cached.
+    pub caching: Caching,
+    /// Whether commands work on it.
+    pub commands: bool,
+}
+
+impl Reach {
+    fn map(self, card: &Arc<Card>, pool: u32, base: u64, bytes: u64) -> Result<CardMemory, Error> {
+        let memory = CardMemory::map(card.clone(), Some(pool), base, bytes, self.caching)?;
+        Ok(if self.commands { memory } else { memory.without_commands() })
+    }
+}
+
+/// The card of an open pool, and where the pool is on it.
+pub(crate) struct OnCard {
+    pub card: Arc<Card>,
+    /// Device address.
+    pub base: u64,
+    _open: OpenOnCard,
+}
+
+/// A pool on a card that nobody else in this process has open.
+pub(crate) struct Claimed {
+    pub medium: Medium,
+    pub head: PoolHead,
+    pub on_card: OnCard,
+}
+
+impl OnCard {
+    /// Finds a place for a new pool, writes it there, enters it into the card's table and starts it. Nothing is left behind when that
+    /// fails. `chosen` says that the program has chosen the identifier; `fill` stores what the pool has from the start, before it has its name.
+    pub fn create<P>(
+        name: &Name<'_>,
+        mut head: PoolHead,
+        chosen: bool,
+        reach: Reach,
+        fill: impl FnOnce(&Medium) -> Result<(), Error>,
+        start: impl FnOnce(Claimed) -> Result<P, Error>,
+    ) -> Result<P, Error> {
+        let (card, location) = (name.card()?, name.location);
+        let mut directory = Directory::load(&card, location)?;
+        if directory.find(name.pool).is_some() {
+            return Err(Problem::Exists.at(location));
+        }
+        // Identifiers are unique on a card, which tells its pools apart by them.
+        let taken: BTreeSet<u32> = directory.pools.iter().map(|p| p.id).collect();
+        if chosen && taken.contains(&head.pool) {
+            let what = "another pool of the card has this identifier; choose another";
+            return Err(Problem::BadOption { what }.at(location));
+        }
+        while taken.contains(&head.pool) || head.pool == 0 {
+            head.pool = head.pool.wrapping_add(1);
+        }
+        let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
+        let open = OpenOnCard::claim(&card, head.pool, location)?;
+        let memory = reach.map(&card, head.pool, base, head.bytes)?;
+        // Lines of a pool that was there before, of a process that died.
+        memory.invalidate(0, head.bytes);
+        memory.fence()?;
+        let medium = Medium::new(Backing::Other(Box::new(memory)));
+        let head = format::write(&medium, head)?;
+        fill(&medium)?;
+        directory.add(CardPool { name: name.pool.to_owned(), base, bytes: head.bytes, id: head.pool })?;
+        let started =
+            ask_first(&card.clone(), start(Claimed { medium, head, on_card: OnCard { card, base, _open: open } }));
+        if started.is_err() {
+            directory.remove(name.pool)?;
+        }
+        started
+    }
+
+    /// Finds a pool that nobody else in this process has open.
+    fn find(name: &Name<'_>, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
+        let (card, location) = (name.card()?, name.location);
+        let directory = Directory::load(&card, location)?;
+        let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
+        drop(directory);
+        let open = OpenOnCard::claim(&card, entry.id, location)?;
+        let memory = reach.map(&card, entry.id, entry.base, entry.bytes)?;
+        Ok((memory, OnCard { card, base: entry.base, _open: open }))
+    }
+
+    /// Finds a pool, reads its head and starts it.
+    pub fn open<P>(name: &Name<'_>, reach: Reach, start: impl FnOnce(Claimed) -> Result<P, Error>) -> Result<P, Error> {
+        let (memory, on_card) = Self::find(name, reach)?;
+        memory.invalidate(0, PAGE_BYTES);
+        memory.fence()?;
+        let medium = Medium::new(Backing::Other(Box::new(memory)));
+        let head = format::read(&medium).map_err(|p| p.at(name.location));
+        let card = on_card.card.clone();
+        ask_first(&card, head.and_then(|head| start(Claimed { medium, head, on_card })))
+    }
+
+    /// Drops what a process that died on this boot of the host left in the processor's caches, and notes that the pool is open.
+    ///
+    /// Lines that commands wrote behind the caches may be there as they were before; lines that the process stored to may be dirty, and
+    /// would be evicted over what commands write later. Dropping a dirty line writes it back, which is right: no command has
+    /// written it since, because commands write only lines that were dropped before and not stored to until they were done.
+    pub fn drop_left_lines(&self, medium: &Medium, head: &PoolHead) -> Result<(), Error> {
+        let boot = self.card.function().host_boot().unwrap_or(0);
+        let word = medium.load_word(POOL_OPENED);
+        let elsewhere = seal::open_word(word).is_some_and(|then| then != 0 && boot != 0 && then != boot);
+        if word != 0 && !elsewhere {
+            medium.invalidate(head.ring(0), head.end() - head.ring(0));
+            medium.fence()?;
+        }
+        medium.put_word(POOL_OPENED, seal::seal_word(boot));
+        Ok(())
+    }
+
+    /// The pool is closed, and no line of it is dirty: who opens it next need not drop any.
+    pub fn note_closed(&self, medium: &Medium) {
+        medium.put_word(POOL_OPENED, 0);
+    }
+}
+
+/// A card that has gone reads all ones, which looks like damage: before a pool is blamed the card is asked.
+fn ask_first<P>(card: &Card, opened: Result<P, Error>) -> Result<P, Error> {
+    opened.map_err(|error| match error {
+        Error::Pool { .. } => card.push(0).err().map_or(error, Error::from),
+        other => other,
+    })
+}
+
+fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
+    cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
+}
+
+/// The bytes of a pool that nobody has open.
+pub(crate) fn read(name: &Name<'_>) -> Result<Vec<u8>, Error> {
+    let (memory, _on_card) = OnCard::find(name, Reach { caching: Caching::WriteBack, commands: false })?;
+    // What a process that died has left in the caches is written back, or was overwritten by the card.
+    memory.invalidate(0, memory.bytes());
+    memory.fence()?;
+    let mut bytes = vec![0; memory.bytes() as usize];
+    memory.load(0, &mut bytes);
+    memory.alive()?;
+    Ok(bytes)
+}
+
+/// Removes a pool that is not open.
+pub(crate) fn remove(name: &Name<'_>) -> Result<(), Error> {
+    let (card, location) = (name.card()?, name.location);
+    let mut directory = Directory::load(&card, location)?;
+    let id = directory.find(name.pool).map(|p| p.id).ok_or_else(|| Problem::NotFound.at(location))?;
+    let _open = OpenOnCard::claim(&card, id, location)?;
+    directory.remove(name.pool)
+}
+
+/// The pools of a card.
+pub fn list(card: &str) -> Result<Vec<CardPool>, Error> {
+    let location = format!("card:{card}");
+    Ok(Directory::load(&find_card(card, &location)?, &location)?.pools.clone())
+}

@@ -1,0 +1,273 @@
+//! Direct pools on a card: what is refused, who may open them after whom, and what becomes of them when the card fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::{Engine, Error, Mechanism, PoolOptions, Problem, cards};
+use nearpm_driver::card::PoolMapping;
+use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::{Card, CardOptions};
+use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::media::PAGE_BYTES;
+
+const BYTES: u64 = 512 << 10;
+
+/// A card that is registered under a name of its own, for as long as it lives.
+struct Registered {
+    name: String,
+    card: Arc<Card>,
+    mock: MockCard,
+}
+
+impl Registered {
+    fn new(seed: u64) -> Registered {
+        Registered::of(MockCard::new(MockOptions { pm_bytes: 4 << 20, seed, ..MockOptions::default() }))
+    }
+
+    fn of(mock: MockCard) -> Registered {
+        static NAMES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("direct{}", NAMES.fetch_add(1, Ordering::Relaxed));
+        let card = Arc::new(Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap());
+        cards::register(&name, card.clone());
+        Registered { name, card, mock }
+    }
+
+    /// The next process on the same boot of the host.
+    fn next_process(&self) -> Registered {
+        Registered::of(self.mock.clone())
+    }
+
+    fn pool(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        nearpm::list(&self.name).unwrap().into_iter().map(|p| p.name).collect()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        cards::unregister(&self.name);
+    }
+}
+
+fn problem(result: Result<DirectPool, Error>) -> Problem {
+    match result {
+        Err(Error::Pool { problem, .. }) => problem,
+        other => panic!("not refused as a pool: {other:?}"),
+    }
+}
+
+fn create(card: &Registered, options: &DirectOptions) -> Result<DirectPool, Error> {
+    DirectPool::create(&card.pool("p"), BYTES, options)
+}
+
+fn open(card: &Registered) -> DirectPool {
+    DirectPool::open(&card.pool("p"), &DirectOptions::default()).unwrap()
+}
+
+/// Commits a new root of so many bytes, all of them `fill`, and frees the former one.
+fn put_root(pool: &DirectPool, bytes: usize, fill: u8) -> Result<(), Error> {
+    let mut tx = pool.begin()?;
+    let object = tx.alloc(pool, bytes as u64)?.offset;
+    poke(pool, object, &vec![fill; bytes]);
+    if pool.root() != 0 {
+        tx.free(pool, pool.root())?;
+    }
+    tx.set_root(object);
+    tx.commit(pool)
+}
+
+/// Changes the last byte of the root in a transaction.
+fn change_root(pool: &DirectPool, bytes: usize, fill: u8) -> Result<(), Error> {
+    let at = pool.root() + bytes as u64 - 1;
+    let mut tx = pool.begin()?;
+    tx.add(pool, at..at + 1)?;
+    poke(pool, at, &[fill]);
+    tx.commit(pool)
+}
+
+#[allow(unsafe_code)]
+fn poke(pool: &DirectPool, offset: u64, data: &[u8]) {
+    assert!(pool.heap().start <= offset && offset + data.len() as u64 <= pool.heap().end);
+    // SAFETY: the range lies in the heap of the pool, which is open, and this thread alone uses it.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pool.base().add(offset as usize), data.len()) }
+}
+
+#[allow(unsafe_code)]
+fn peek(pool: &DirectPool, bytes: usize) -> Vec<u8> {
+    assert!(pool.usable_bytes(pool.root()).unwrap() >= bytes as u64);
+    // SAFETY: the root is an object with as many bytes, and nobody stores to it meanwhile.
+    unsafe { std::slice::from_raw_parts(pool.base().add(pool.root() as usize), bytes).to_vec() }
+}
+
+fn expected(bytes: usize, fill: u8, last: u8) -> Vec<u8> {
+    let mut data = vec![fill; bytes];
+    data[bytes - 1] = last;
+    data
+}
+
+#[test]
+fn what_a_card_cannot_have_is_refused_before_anything_is_written() {
+    let card = Registered::new(1);
+    let in_place = DirectOptions { mode: Mode::InPlace, ..DirectOptions::default() };
+    let Problem::BadOption { what } = problem(create(&card, &in_place)) else { panic!("another problem") };
+    assert!(what.contains("use Mode::WorkingCopy"), "{what}");
+    let cut = DirectOptions { power_cut: Some("fence=3".parse().unwrap()), ..DirectOptions::default() };
+    assert!(matches!(problem(create(&card, &cut)), Problem::BadOption { .. }));
+    for bytes in [0, 8192] {
+        let created = DirectPool::create(&card.pool("p"), bytes, &DirectOptions::default());
+        assert!(matches!(problem(created), Problem::TooSmall { .. }));
+    }
+    let created = DirectPool::create(&card.pool("p"), 1 << 40, &DirectOptions::default());
+    assert!(matches!(problem(created), Problem::NoSpace { .. }));
+    let created = DirectPool::create("card:nobody/p", BYTES, &DirectOptions::default());
+    assert!(matches!(problem(created), Problem::UnknownCard { .. }));
+    assert_eq!(card.names(), [""; 0]);
+    assert!(matches!(problem(DirectPool::open(&card.pool("p"), &DirectOptions::default())), Problem::NotFound));
+
+    let pool = create(&card, &DirectOptions { id: Some(7), ..DirectOptions::default() }).unwrap();
+    assert_eq!(pool.id(), 7);
+    assert_eq!(problem(create(&card, &DirectOptions::default())), Problem::Exists);
+    let same = DirectPool::create(&card.pool("q"), BYTES, &DirectOptions { id: Some(7), ..DirectOptions::default() });
+    assert!(matches!(problem(same), Problem::BadOption { .. }));
+    let again = DirectPool::open(&card.pool("p"), &DirectOptions::default());
+    assert_eq!(problem(again), Problem::InUse { process: Some(std::process::id()) });
+    assert!(nearpm::remove(&card.pool("p")).is_err());
+    assert!(matches!(problem(DirectPool::open(&card.pool("p"), &in_place)), Problem::BadOption { .. }));
+    pool.close().unwrap();
+    nearpm::remove(&card.pool("p")).unwrap();
+    assert_eq!(card.names(), [""; 0]);
+}
+
+/// Processes of both kinds, one after the other on one boot of the host; some close the pool and some die.
+#[test]
+fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
+    for seed in 0..30u64 {
+        let mechanism = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint][seed as usize % 3];
+        let engine = if seed % 5 == 4 { Engine::Cpu } else { Engine::Card };
+        let what = format!("{mechanism:?}, {engine:?}, seed {seed}");
+        let mut card = Registered::new(seed);
+        create(&card, &DirectOptions::default()).unwrap().close().unwrap();
+        for round in 0..4u8 {
+            let bytes = [60, 700, 5000, 20_000][(seed as usize + usize::from(round)) % 4];
+            let pool = open(&card);
+            put_root(&pool, bytes, round).unwrap();
+            (0..seed % 40).for_each(|n| change_root(&pool, bytes, n as u8).unwrap());
+            change_root(&pool, bytes, 0xaa).unwrap();
+            if seed % 2 == 0 {
+                pool.close().unwrap();
+            } else {
+                std::mem::forget(pool);
+                card = card.next_process();
+            }
+            let options = PoolOptions::new().mechanism(mechanism).engine(engine).epoch_ops(1);
+            let pool = options.open(&card.pool("p")).unwrap_or_else(|e| panic!("{what}: {e}"));
+            pool.check().unwrap();
+            let root = pool.root().unwrap();
+            let found = pool.tx(|tx| tx.read_vec(root, bytes)).unwrap();
+            assert!(found == expected(bytes, round, 0xaa), "{what}, round {round}");
+            pool.tx(|tx| tx.write(root + bytes as u64 - 1, &[0xbb])).unwrap();
+            pool.persist().unwrap();
+            if seed % 3 == 0 {
+                pool.close().unwrap();
+            } else {
+                std::mem::forget(pool);
+                card = card.next_process();
+            }
+            assert!(peek(&open(&card), bytes) == expected(bytes, round, 0xbb), "{what}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn pages_that_shadow_paging_has_moved_are_refused() {
+    let card = Registered::new(2);
+    let pool = PoolOptions::new().mechanism(Mechanism::Shadow).create(&card.pool("p"), BYTES).unwrap();
+    pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
+    pool.close().unwrap();
+    let opened = DirectPool::open(&card.pool("p"), &DirectOptions::default());
+    assert!(matches!(problem(opened), Problem::BadOption { .. }));
+    PoolOptions::new().mechanism(Mechanism::Shadow).open(&card.pool("p")).unwrap().check().unwrap();
+}
+
+/// The card goes away at any access: no call claims anything afterwards, and none blames the pool.
+#[test]
+fn a_card_that_goes_away_is_an_error_and_ends_the_pool() {
+    const LONG: usize = 20_000;
+    let card = Registered::new(3);
+    let pool = create(&card, &DirectOptions::default()).unwrap();
+    put_root(&pool, LONG, 1).unwrap();
+    drop(pool);
+    let image = card.mock.power_cut();
+    let work = |pool: &DirectPool| (0..20).try_for_each(|n| put_root(pool, LONG + n, 2));
+    let powered = |seed, cut_after| {
+        let settings = MockOptions { pm_bytes: image.len(), cut_after, seed, ..MockOptions::default() };
+        Registered::of(MockCard::with_medium(settings, image.clone()))
+    };
+    let card = powered(3, None);
+    let before = card.mock.accesses();
+    let pool = open(&card);
+    let opened = card.mock.accesses();
+    work(&pool).unwrap();
+    let worked = card.mock.accesses();
+    for n in 0..60 {
+        // A third of the cuts fall into the opening.
+        let cut_after = match n % 3 {
+            0 => before + 1 + n * (opened - before - 1) / 60,
+            _ => opened + n * (worked - opened) / 90,
+        };
+        let card = powered(n, Some(cut_after));
+        let error = match DirectPool::open(&card.pool("p"), &DirectOptions::default()) {
+            Err(error) => error,
+            Ok(pool) => {
+                assert!(n % 3 > 0, "cut after {cut_after} of {opened} accesses in the opening");
+                let error = (0..10).find_map(|_| work(&pool).err()).expect("the card has gone away");
+                assert!(matches!(pool.begin(), Err(Error::Poisoned)));
+                assert!(matches!(pool.persist(&[pool.root()..pool.root() + 8]), Err(Error::Poisoned)));
+                pool.close().unwrap();
+                error
+            }
+        };
+        assert!(matches!(error, Error::Card(_)), "cut after {cut_after}: {error}");
+    }
+}
+
+/// Somebody else's log of this pool has failed on the card, which may have dropped what the pool stored: nothing is acknowledged.
+#[test]
+fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
+    type Call = fn(&DirectPool) -> Result<(), Error>;
+    let calls: [(&str, Call); 3] = [
+        ("commit", |pool| put_root(pool, 100, 2)),
+        ("persist", |pool| pool.persist(&[pool.root()..pool.root() + 8])),
+        ("long persist", |pool| pool.persist(&[pool.root()..pool.root() + 100_000])),
+    ];
+    for (what, call) in calls {
+        let card = Registered::new(4);
+        let pool = create(&card, &DirectOptions::default()).unwrap();
+        put_root(&pool, 100_000, 1).unwrap();
+        let base = nearpm::list(&card.name).unwrap()[0].base;
+        let (ring, ring_bytes) = (PAGE_BYTES, 16 << 10);
+        let mapping =
+            PoolMapping { pool: pool.id(), thread: 0, base, bytes: pool.bytes(), ring, ring_bytes, committed: 0 };
+        card.card.map_pool(mapping).unwrap();
+        card.mock.break_memory(base + pool.root()..base + pool.root() + 64);
+        let log = Command {
+            opcode: Opcode::UndoLog as u8,
+            pool: pool.id(),
+            txid: 1,
+            sequence: 1,
+            source: pool.root(),
+            destination: ring + 64,
+            length: 64,
+            ..Command::default()
+        };
+        card.card.post(1, log, true).unwrap();
+        card.mock.finish_commands();
+        let error = call(&pool).unwrap_err();
+        assert!(matches!(error, Error::LogFailed { .. }), "{what}: {error}");
+        assert!(matches!(pool.begin(), Err(Error::Poisoned)), "{what}");
+    }
+}

@@ -1,0 +1,315 @@
+//! A direct pool on a simulated card and on a mock card, both behind a hostile processor: power cuts at random accesses, also while the pool
+//! is opened, and processes that die. Over several lives of a pool nothing that was acknowledged is lost, and nothing is half done.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::{Error, PoolOptions, cards};
+use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::pci::PciFunction;
+use nearpm_driver::{Card, CardOptions};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::{Cut, Parameters};
+use nearpm_sim::machine::{Machine, until_power_cut};
+use nearpm_sim::model::{Config, ModelCard};
+use nearpm_sim::rng::Rng;
+
+const POOL_BYTES: u64 = 1 << 20;
+/// Words of the root, each the offset of an object or 0.
+const SLOTS: u64 = 8;
+
+/// The objects' bytes, and a word that is persisted outside of transactions.
+type Model = (Vec<Option<Vec<u8>>>, u64);
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Put { slot: u64, bytes: u64, fill: u8 },
+    Change { slot: u64, start: u64, bytes: u64, fill: u8, aborts: bool },
+    Remove { slot: u64 },
+    Persist { word: u64 },
+}
+
+/// The operation with a number, in the sequence of a seed.
+fn operation(seed: u64, number: u64) -> Operation {
+    let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(number));
+    let (slot, fill) = (rng.below(SLOTS), number as u8);
+    let bytes = 1 + match rng.below(12) {
+        0 => rng.below(50_000),
+        1..3 => rng.below(5_000),
+        _ => rng.below(300),
+    };
+    match rng.below(10) {
+        0..4 => Operation::Put { slot, bytes, fill },
+        4..7 => Operation::Change { slot, start: rng.below(1000), bytes, fill, aborts: rng.one_in(5) },
+        7 => Operation::Remove { slot },
+        _ => Operation::Persist { word: number },
+    }
+}
+
+/// The part of an object that a change is about.
+fn part(object: &[u8], start: u64, bytes: u64) -> std::ops::Range<usize> {
+    let start = start as usize % object.len();
+    start..(start + bytes as usize).min(object.len())
+}
+
+fn advance(model: &mut Model, operation: Operation) {
+    match operation {
+        Operation::Put { slot, bytes, fill } => model.0[slot as usize] = Some(vec![fill; bytes as usize]),
+        Operation::Change { slot, start, bytes, fill, aborts: false } => {
+            if let Some(object) = &mut model.0[slot as usize] {
+                let part = part(object, start, bytes);
+                object[part].fill(fill);
+            }
+        }
+        Operation::Change { .. } => {}
+        Operation::Remove { slot } => model.0[slot as usize] = None,
+        Operation::Persist { word } => model.1 = word,
+    }
+}
+
+fn poke(pool: &DirectPool, offset: u64, data: &[u8]) {
+    assert!(pool.heap().start <= offset && offset + data.len() as u64 <= pool.heap().end);
+    // SAFETY: the range lies in the heap of the pool, which is open, and this thread alone uses it.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pool.base().add(offset as usize), data.len()) }
+}
+
+fn peek(pool: &DirectPool, offset: u64, bytes: u64) -> Vec<u8> {
+    assert!(pool.heap().start <= offset && offset + bytes <= pool.heap().end);
+    // SAFETY: the range lies in the heap of the pool, which is open, and nobody stores there meanwhile.
+    unsafe { std::slice::from_raw_parts(pool.base().add(offset as usize), bytes as usize).to_vec() }
+}
+
+fn word(pool: &DirectPool, offset: u64) -> u64 {
+    u64::from_le_bytes(peek(pool, offset, 8).try_into().expect("eight bytes"))
+}
+
+fn create(location: &str) -> Result<DirectPool, Error> {
+    let pool = DirectPool::create(location, POOL_BYTES, &DirectOptions::default())?;
+    let mut tx = pool.begin()?;
+    let root = tx.alloc(&pool, (SLOTS + 1) * 8)?.offset;
+    poke(&pool, root, &[0; (SLOTS as usize + 1) * 8]);
+    tx.set_root(root);
+    tx.commit(&pool)?;
+    Ok(pool)
+}
+
+fn open(location: &str) -> Result<DirectPool, Error> {
+    DirectPool::open(location, &DirectOptions::default())
+}
+
+/// Carries an operation out.
+fn apply(pool: &DirectPool, operation: Operation) -> Result<(), Error> {
+    let place = |slot: u64| pool.root() + slot * 8;
+    let mut tx = pool.begin()?;
+    match operation {
+        Operation::Put { slot, bytes, fill } => {
+            let object = tx.alloc(pool, 8 + bytes)?.offset;
+            poke(pool, object, &bytes.to_le_bytes());
+            poke(pool, object + 8, &vec![fill; bytes as usize]);
+            let (place, old) = (place(slot), word(pool, place(slot)));
+            tx.add(pool, place..place + 8)?;
+            poke(pool, place, &object.to_le_bytes());
+            if old != 0 {
+                tx.free(pool, old)?;
+            }
+        }
+        Operation::Change { slot, start, bytes, fill, aborts } => {
+            let object = word(pool, place(slot));
+            if object != 0 {
+                let part = part(&peek(pool, object + 8, word(pool, object)), start, bytes);
+                let at = object + 8 + part.start as u64;
+                tx.add(pool, at..at + part.len() as u64)?;
+                poke(pool, at, &vec![fill; part.len()]);
+            }
+            if aborts {
+                return tx.abort(pool);
+            }
+        }
+        Operation::Remove { slot } => {
+            let (place, old) = (place(slot), word(pool, place(slot)));
+            if old != 0 {
+                tx.add(pool, place..place + 8)?;
+                poke(pool, place, &[0; 8]);
+                tx.free(pool, old)?;
+            }
+        }
+        Operation::Persist { word } => {
+            let place = place(SLOTS);
+            poke(pool, place, &word.to_le_bytes());
+            let range = place..place + 8;
+            pool.persist(std::slice::from_ref(&range))?;
+        }
+    }
+    tx.commit(pool)
+}
+
+/// What the pool holds; its objects are those that the root names.
+fn contents(pool: &DirectPool) -> Model {
+    let mut named = vec![pool.root()];
+    let object = |slot| {
+        let object = word(pool, pool.root() + slot * 8);
+        (object != 0).then(|| {
+            named.push(object);
+            assert!(pool.usable_bytes(object).expect("an object") >= 8 + word(pool, object));
+            peek(pool, object + 8, word(pool, object))
+        })
+    };
+    let objects = (0..SLOTS).map(object).collect();
+    named.sort_unstable();
+    let found = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object));
+    assert_eq!(found.collect::<Vec<_>>(), named, "an object is lost or was never there");
+    (objects, word(pool, pool.root() + SLOTS * 8))
+}
+
+/// A pool over several lives: the sequence of operations, how many of them count, and what the pool then holds.
+struct Story {
+    seed: u64,
+    done: Cell<u64>,
+    model: Model,
+}
+
+impl Story {
+    fn new(seed: u64) -> Story {
+        Story { seed, done: Cell::new(0), model: (vec![None; SLOTS as usize], 0) }
+    }
+
+    /// Goes on by some operations, to the first that fails.
+    fn run(&self, pool: &DirectPool, operations: u64) -> Result<(), Error> {
+        (0..operations).try_for_each(|_| {
+            apply(pool, operation(self.seed, self.done.get()))?;
+            self.done.set(self.done.get() + 1);
+            Ok(())
+        })
+    }
+
+    /// Compares the pool with the operations that have returned, and with one more if the last may have been `interrupted`.
+    fn verify(&mut self, pool: &DirectPool, before: u64, interrupted: bool) {
+        (before..self.done.get()).for_each(|number| advance(&mut self.model, operation(self.seed, number)));
+        let found = contents(pool);
+        if found != self.model && interrupted {
+            advance(&mut self.model, operation(self.seed, self.done.get()));
+            self.done.set(self.done.get() + 1);
+        }
+        assert!(found == self.model, "seed {}: not the state after {} operations", self.seed, self.done.get());
+    }
+}
+
+fn power(medium: Medium) -> Box<dyn CardCore> {
+    Box::new(ModelCard::new(Config::default(), medium))
+}
+
+/// Opens a card and makes it known.
+fn plug(name: &str, function: Arc<dyn PciFunction>) -> Result<(), nearpm_driver::CardError> {
+    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+    cards::register(name, Arc::new(Card::open(function, CardOptions { firmware, ..CardOptions::default() })?));
+    Ok(())
+}
+
+/// Five lives on a simulated card. Gives how many were ended by a power cut in the work, and how many in the opening.
+fn lives_on_the_model(seed: u64) -> (u64, u64) {
+    let name = format!("direct-model-{seed}");
+    let location = format!("card:{name}/p");
+    let bytes = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
+    let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(bytes));
+    plug(&name, Arc::new(machine.function())).unwrap();
+    let (mut story, mut rng) = (Story::new(seed), Rng::new(seed));
+    let mut pool = create(&location).unwrap();
+    let mut cuts = (0, 0);
+    for life in 0..5 {
+        let before = story.done.get();
+        // A process that dies leaves its lines in the cache, a power cut takes them away.
+        let dies = rng.one_in(4);
+        if dies {
+            story.run(&pool, 1 + rng.below(60)).unwrap();
+            std::mem::forget(pool);
+        } else {
+            machine.arm_cut(Cut::AtAccess(rng.below(700)), rng.bits());
+            let end = until_power_cut(|| story.run(&pool, 60).and_then(|()| pool.close()));
+            machine.disarm_cut();
+            if machine.is_powered() {
+                end.expect("nothing unwinds while the power is on").unwrap();
+            } else {
+                cuts.0 += 1;
+            }
+        }
+        let mut interrupted = !machine.is_powered();
+        let mut recovery_cut = rng.one_in(2);
+        pool = loop {
+            cards::unregister(&name);
+            if !machine.is_powered() {
+                machine.power_up(&power);
+            }
+            if std::mem::take(&mut recovery_cut) {
+                machine.arm_cut(Cut::AtAccess(rng.below(150)), rng.bits());
+            }
+            let opened = until_power_cut(|| {
+                plug(&name, Arc::new(machine.function())).expect("the card opens");
+                open(&location).expect("the pool opens")
+            });
+            machine.disarm_cut();
+            match opened {
+                Ok(pool) if machine.is_powered() => break pool,
+                // The pool is not closed: its machine has no power.
+                Ok(pool) => drop(until_power_cut(|| drop(pool))),
+                Err(_) => {}
+            }
+            (cuts.1, interrupted) = (cuts.1 + 1, true);
+        };
+        story.verify(&pool, before, interrupted);
+        if life == 4 {
+            story.run(&pool, 40).unwrap();
+        }
+    }
+    pool.close().unwrap();
+    let pool = PoolOptions::new().open(&location).unwrap();
+    assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "a closed pool needs no recovery");
+    pool.check().unwrap();
+    pool.close().unwrap();
+    cards::unregister(&name);
+    cuts
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_on_a_simulated_card() {
+    let seeds = if std::env::var_os("NEARPM_THOROUGH").is_some() { 1500 } else { 30 };
+    let (mut work, mut opening) = (0, 0);
+    for seed in 0..seeds {
+        let cuts = lives_on_the_model(seed);
+        (work, opening) = (work + cuts.0, opening + cuts.1);
+    }
+    println!("{work} power cuts in the work, {opening} in the opening");
+    assert!(work > seeds && opening > seeds / 2, "only {work} and {opening} cuts");
+}
+
+/// Four lives on a mock card, each ended by a power cut.
+fn lives_on_the_mock(seed: u64) -> u64 {
+    let name = format!("direct-mock-{seed}");
+    let location = format!("card:{name}/p");
+    let options = |cut_after| MockOptions { pm_bytes: 2 << 20, seed, cut_after, ..MockOptions::default() };
+    let mut mock = MockCard::new(options(None));
+    plug(&name, Arc::new(mock.clone())).unwrap();
+    create(&location).unwrap().close().unwrap();
+    let (mut story, mut rng, mut cuts) = (Story::new(seed), Rng::new(seed), 0);
+    for _ in 0..4 {
+        let before = story.done.get();
+        let cut_after = 30 + rng.below(700);
+        mock = MockCard::with_medium(options(Some(cut_after)), mock.power_cut());
+        let opened = plug(&name, Arc::new(mock.clone())).is_ok().then(|| open(&location).ok()).flatten();
+        if let Some(pool) = opened {
+            cuts += u64::from(story.run(&pool, 60).is_err());
+        }
+        mock = MockCard::with_medium(options(None), mock.power_cut());
+        plug(&name, Arc::new(mock.clone())).unwrap();
+        story.verify(&open(&location).unwrap(), before, true);
+    }
+    cards::unregister(&name);
+    cuts
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_on_a_card_that_travels_in_any_order() {
+    let cuts: u64 = (0..20).map(lives_on_the_mock).sum();
+    assert!(cuts > 20, "only {cuts} cuts");
+}

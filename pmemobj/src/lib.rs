@@ -8,6 +8,7 @@
 //! | `environment.rs` | what environment variables ask for |
 //! | `head.rs` | layout and root of a pool, on the medium |
 //! | `registry.rs` | open pools by address and by identifier |
+//! | `place.rs` | where pools are: files, or the card of `NEARPM_CARD` |
 //! | `pool.rs` | create, open, close, check, root |
 //! | `object.rs` | headers of objects, and space for new ones |
 //! | `alloc.rs` | allocation outside of transactions |
@@ -44,6 +45,7 @@ mod list;
 mod lock;
 mod memory;
 mod object;
+pub mod place;
 mod pool;
 mod registry;
 mod thread;

@@ -1,8 +1,6 @@
 //! Create, open, close, check; the root object; pools by object and address.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -12,9 +10,10 @@ use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERS
 use crate::alloc::{Change, construct};
 use crate::ctl::{self, PoolControl};
 use crate::environment;
-use crate::error::{Errno, fail, fail_below, fail_system, fatal};
+use crate::error::{Errno, fail, fail_below, fatal};
 use crate::head::Head;
 use crate::object;
+use crate::place::Place;
 use crate::registry::{self, Pool, pool_of, pool_of_address, pool_of_oid};
 
 /// Bytes of a C string.
@@ -62,7 +61,7 @@ fn uuid(id: u32) -> u64 {
 }
 
 /// The one place where pools come into being for programs.
-fn enter(direct: DirectPool, head: Head) -> Result<&'static Pool, Errno> {
+fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, Errno> {
     let pool = Box::new(Pool {
         base: direct.base() as usize,
         uuid: uuid(direct.id()),
@@ -73,6 +72,7 @@ fn enter(direct: DirectPool, head: Head) -> Result<&'static Pool, Errno> {
         user_data: AtomicPtr::new(null_mut()),
         control: PoolControl::default(),
         direct,
+        _card: place.into_session(),
     });
     let pool = registry::enter(pool).map_err(|(_, reason)| fail(libc::EEXIST, format_args!("{reason}")))?;
     if let Err(errno) = ctl::apply_configuration(Some(pool)) {
@@ -82,39 +82,36 @@ fn enter(direct: DirectPool, head: Head) -> Result<&'static Pool, Errno> {
     Ok(pool)
 }
 
-fn create(location: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
+fn create(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
     if bytes != 0 && bytes < MIN_POOL {
         return Err(fail(libc::EINVAL, format_args!("size {bytes} smaller than {MIN_POOL}")));
     }
     let options = environment::options(ctl::prefault_at_create())?;
-    let direct = DirectPool::create(location, bytes, &options).map_err(|error| fail_below(&error))?;
-    let made = Head::create(&direct, layout).map_err(|error| fail_below(&error)).and_then(|head| {
-        let permissions = std::fs::Permissions::from_mode(mode & 0o7777);
-        std::fs::set_permissions(OsStr::from_bytes(location.as_bytes()), permissions)
-            .map_err(|error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), "chmod"))?;
-        Ok(head)
-    });
-    match made {
-        Ok(head) => enter(direct, head),
+    let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
+    let direct = DirectPool::create(&place.location, bytes, &options).map_err(|error| fail_below(&error))?;
+    let made = Head::create(&direct, layout).map_err(|error| fail_below(&error));
+    match made.and_then(|head| place.announce(mode).map(|()| head)) {
+        Ok(head) => enter(direct, place, head),
         Err(errno) => {
             drop(direct);
             // The error that led here is the one to report.
-            let _ = nearpm::remove(location);
+            let _ = nearpm::remove(&place.location);
             Err(errno)
         }
     }
 }
 
-fn open(location: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
+fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
     if ctl::copy_on_write() {
         let text = "copy_on_write.at_open is not supported: copy the pool, and open the copy";
         return Err(fail(libc::ENOTSUP, format_args!("{text}")));
     }
     let options = environment::options(ctl::prefault_at_open())?;
-    let direct = DirectPool::open(location, &options).map_err(|error| fail_below(&error))?;
-    let head = Head::open(&direct, location).map_err(|error| fail_below(&error))?;
+    let place = Place::of(path)?;
+    let direct = DirectPool::open(&place.location, &options).map_err(|error| fail_below(&error))?;
+    let head = Head::open(&direct, &place.location).map_err(|error| fail_below(&error))?;
     if let Some(wanted) = layout {
         let (wanted, found) = (String::from_utf8_lossy(wanted), head.layout());
         if wanted != found {
@@ -122,7 +119,7 @@ fn open(location: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
             return Err(fail(libc::EINVAL, text));
         }
     }
-    enter(direct, head)
+    enter(direct, place, head)
 }
 
 fn handle_of(pool: Result<&'static Pool, Errno>) -> Handle {

@@ -13,6 +13,7 @@ use crate::abi::{_pobj_cache_invalidate, Handle, Oid};
 use crate::ctl::PoolControl;
 use crate::error::fatal;
 use crate::head::Head;
+use crate::place::Session;
 use crate::thread::{Thread, thread};
 
 /// Most pools that are open at the same time.
@@ -22,6 +23,8 @@ pub const MAX_POOLS: usize = 1024;
 pub struct Pool {
     /// The pool below.
     pub direct: DirectPool,
+    /// The card that it lies on, which stays in until the pool is closed: fields are dropped in this order.
+    pub _card: Option<Session>,
     /// Address of its first byte, which programs know as `PMEMobjpool *`.
     pub base: usize,
     /// `pool_uuid_lo` of its objects.

@@ -20,6 +20,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
     ("nearpm-cdoc", &[]),
+    // The library for programs with a simulated card in it, so that the ordinary one has none.
+    (
+        "nearpm-pmemobj-card",
+        &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-interface", "nearpm-pmemobj", "nearpm-sim"],
+    ),
     ("nearpm-bench", &[]),
     (
         "nearpm-cli",

@@ -234,7 +234,7 @@ impl DirectPool {
         }
         let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
         let view = match options.mode {
-            Mode::WorkingCopy => medium.backing().working_copy()?,
+            Mode::WorkingCopy => medium.backing().working_copy(&heap.ranges_in_use())?,
             Mode::InPlace => View::in_place(in_place_address(medium.backing(), location)?, medium.bytes()),
         };
         if options.prefault {

@@ -1,5 +1,6 @@
 //! The memory of an open pool, with its counters.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
@@ -113,8 +114,8 @@ impl Backing {
         }
     }
 
-    /// A volatile copy of everything: pages of a file that are not stored to are shared with it.
-    pub fn working_copy(&self) -> Result<View, Error> {
+    /// A volatile copy: of a mapped file all of it, its pages being shared until they are stored to; of other memory the ranges alone.
+    pub fn working_copy(&self, ranges: &[Range<u64>]) -> Result<View, Error> {
         match self {
             Backing::Mapped(memory) => memory.private_view(),
             Backing::Private(memory) => Ok(View::in_place(memory.base(), memory.bytes())),
@@ -122,12 +123,12 @@ impl Backing {
                 const PIECE: u64 = 1 << 16;
                 let view = View::anonymous(memory.bytes())?;
                 let mut piece = vec![0; PIECE as usize];
-                let mut at = 0;
-                while at < memory.bytes() {
-                    let length = PIECE.min(memory.bytes() - at) as usize;
-                    memory.load(at, &mut piece[..length]);
-                    view.store(at, &piece[..length]);
-                    at += PIECE;
+                for range in ranges {
+                    for at in range.clone().step_by(PIECE as usize) {
+                        let piece = &mut piece[..PIECE.min(range.end - at) as usize];
+                        memory.load(at, piece);
+                        view.store(at, piece);
+                    }
                 }
                 Ok(view)
             }

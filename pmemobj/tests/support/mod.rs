@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod rig;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -19,7 +21,14 @@ pub enum Library {
     InPlace,
     /// This library on an ordinary file, which each fence synchronises.
     OrdinaryFile,
+    /// This library with new pools on a simulated card, if it has one.
+    SimulatedCard,
 }
+
+/// Name of the card's memory in the folder of the pools.
+pub const CARD: &str = "card";
+/// Bytes of it.
+const CARD_BYTES: &str = "100663296";
 
 /// The folder of this test's own files: `target/.../deps`, where the static library is as well.
 fn dependencies() -> PathBuf {
@@ -29,9 +38,11 @@ fn dependencies() -> PathBuf {
 
 /// The newest static library: cargo has built it with this test.
 fn static_library() -> PathBuf {
+    let start = format!("lib{}", env!("CARGO_PKG_NAME").replace('-', "_"));
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("libnearpm_pmemobj") && name.ends_with(".a")
+        let rest = name.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".a"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     let written = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).expect("a file has a time");
     let found = std::fs::read_dir(dependencies()).expect("the folder can be read");
@@ -39,13 +50,22 @@ fn static_library() -> PathBuf {
     found.max_by_key(written).expect("cargo has built the static library")
 }
 
+/// Where the sources of `nearpm-pmemobj` are, of which this file is one.
+fn folder_of_pmemobj() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate lies in the workspace").join("pmemobj")
+}
+
 /// Path of the shared library, which is linked by the first call.
 pub fn library() -> PathBuf {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder for the library");
-        let link = Path::new(env!("CARGO_MANIFEST_DIR")).join("link");
-        let output = Command::new(link).arg(static_library()).arg(folder.path()).output().expect("the linker runs");
+        let mut link = Command::new(folder_of_pmemobj().join("link"));
+        link.arg(static_library()).arg(folder.path());
+        if env!("CARGO_PKG_NAME") == "nearpm-pmemobj-card" {
+            link.arg("nearpm_pmemobj_card");
+        }
+        let output = link.output().expect("the linker runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         folder
     });
@@ -82,8 +102,8 @@ impl Program {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder for the program");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name).with_extension("c");
-        let comparison = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/programs");
+        let source = folder_of_pmemobj().join("tests/c").join(name).with_extension("c");
+        let comparison = folder_of_pmemobj().join("../bench/programs");
         let binary = folder.path().join(name);
         let output = Command::new("gcc")
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
@@ -136,6 +156,13 @@ impl Program {
             "PMEMOBJ_CONF_FILE",
         ] {
             command.env_remove(name);
+        }
+        for name in ["NEARPM_CARD", "NEARPM_CARD_BYTES", "NEARPM_CARD_CUT"] {
+            command.env_remove(name);
+        }
+        if library == Library::SimulatedCard {
+            let card = pool.parent().expect("a pool lies in a folder").join(CARD);
+            command.env("NEARPM_CARD", card).env("NEARPM_CARD_BYTES", CARD_BYTES);
         }
         command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")
     }

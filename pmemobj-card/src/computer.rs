@@ -1,0 +1,129 @@
+//! The simulated computer with the card.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nearpm::cards;
+use nearpm::memory::CUT_STATUS;
+use nearpm_driver::{Card, CardOptions};
+use nearpm_sim::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
+use nearpm_sim::host::{Cut, Parameters};
+use nearpm_sim::machine::Machine;
+use nearpm_sim::model::{Config, ModelCard};
+
+use crate::cut::CardCut;
+use crate::image::Image;
+
+/// A card that writes what arrives to its file.
+struct KeptCard {
+    card: Box<ModelCard>,
+    image: Arc<Image>,
+}
+
+impl CardCore for KeptCard {
+    fn cycle(&self) -> u64 {
+        self.card.cycle()
+    }
+
+    fn period_ps(&self) -> u64 {
+        self.card.period_ps()
+    }
+
+    fn advance_to(&mut self, cycle: u64) {
+        self.card.advance_to(cycle);
+    }
+
+    fn submit(&mut self, access: Access) -> Ticket {
+        match &access {
+            Access::PmWrite { address, data, strobes } => self.image.store(*address, data, *strobes),
+            Access::CommandWrite { .. } => {
+                eprintln!("libpmemobj: a command for the card, whose copies would not reach its file");
+                std::process::abort();
+            }
+            _ => {}
+        }
+        self.card.submit(access)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Answer> {
+        self.card.take(ticket)
+    }
+
+    fn take_dma(&mut self) -> Option<DmaWrite> {
+        self.card.take_dma()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.card.is_idle()
+    }
+
+    /// The power fails for the computer as well: the process ends here.
+    fn power_fail(self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
+        let KeptCard { card, image } = *self;
+        if let Err(error) = image.replace(&card.power_fail(save_cycles, seed)) {
+            eprintln!("libpmemobj: {error}");
+            std::process::abort();
+        }
+        // SAFETY: ends the process without a handler or destructor, as a power cut does.
+        unsafe { libc::_exit(CUT_STATUS) }
+    }
+}
+
+/// The computer, with its power on. Dropping it takes the card out.
+pub struct Computer {
+    machine: Machine,
+    image: Arc<Image>,
+    name: String,
+    cut: Option<CardCut>,
+}
+
+fn open_card(machine: &Machine, file: &Path) -> Result<Card, String> {
+    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+    let options = CardOptions { firmware, ..CardOptions::default() };
+    Card::open(Arc::new(machine.function()), options)
+        .map_err(|error| format!("the card in {}: {error}", file.display()))
+}
+
+/// Boots a card, which replays what a power cut left, and shuts it down.
+fn at_rest(file: &Path, medium: Medium) -> Result<Medium, String> {
+    let power = |medium| Box::new(ModelCard::new(Config::default(), medium)) as Box<dyn CardCore>;
+    let machine = Machine::new(Parameters::default(), &power, medium);
+    let card = open_card(&machine, file)?;
+    card.shut_down().map_err(|error| format!("the card in {}: {error}", file.display()))?;
+    machine.cut_now(0);
+    Ok(machine.medium().expect("the power is off"))
+}
+
+impl Computer {
+    /// Puts the card in and makes it known under a name.
+    pub fn start(file: &Path, name: &str, cut: Option<CardCut>) -> Result<Computer, String> {
+        let (image, medium) = Image::open(file, |medium| at_rest(file, medium))?;
+        let image = Arc::new(image);
+        let hostile = cut.filter(|cut| cut.hostile);
+        let parameters = hostile.map_or(Parameters::default(), |cut| Parameters::default().adversarial(cut.seed));
+        let kept = image.clone();
+        let power = move |medium| {
+            let card = Box::new(ModelCard::new(Config::default(), medium));
+            Box::new(KeptCard { card, image: kept.clone() }) as Box<dyn CardCore>
+        };
+        let machine = Machine::new(parameters, &power, medium);
+        if let Some(cut) = cut {
+            machine.arm_cut(Cut::AtCycle(cut.cycle), cut.seed);
+        }
+        cards::register(name, Arc::new(open_card(&machine, file)?));
+        Ok(Computer { machine, image, name: name.to_owned(), cut })
+    }
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        cards::unregister(&self.name);
+        self.machine.settle();
+        if self.cut.is_some() {
+            eprintln!("libpmemobj: the card's power was not cut in {} cycles", self.machine.cycle());
+        }
+        if let Err(error) = self.image.sync() {
+            eprintln!("libpmemobj: {error}");
+        }
+    }
+}

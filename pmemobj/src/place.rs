@@ -1,0 +1,230 @@
+//! Where a pool is: in a file, or on the card that `NEARPM_CARD` names.
+//!
+//! A program knows its pools by paths, looks whether they exist, and removes them. So a pool on the card has a file at its path, too: one line that
+//! says where the pool is. A path is a pool on the card if such a file is there; a new pool goes to the card while `NEARPM_CARD` is set.
+//! Who removes the file leaves the pool on the card, where it can still be opened by its location, `card:sim/NAME`.
+//!
+//! The card itself comes with a library of its own (`pmemobj-card`), which provides it when it is loaded.
+
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use nearpm::Problem;
+
+use crate::error::{Errno, fail, fail_below, fail_system};
+
+/// Name under which the card of `NEARPM_CARD` is known.
+pub const CARD: &str = "sim";
+
+/// What the file of a pool on a card begins with.
+const POINTER: &str = "nearpm-pool ";
+/// Longest file of that kind.
+const POINTER_BYTES: u64 = 100;
+
+/// A card in the computer. Dropping it takes the card out.
+pub type Plugged = Box<dyn Send>;
+
+type Plug = fn(&Path) -> Result<Plugged, String>;
+
+static PLUG: OnceLock<Plug> = OnceLock::new();
+
+/// Says how the card of a file is put in and made known as [`CARD`].
+pub fn provide(plug: Plug) {
+    // Whoever was first stays.
+    let _ = PLUG.set(plug);
+}
+
+/// The card that is in.
+struct Socket {
+    _plugged: Plugged,
+    /// Sessions that there are.
+    users: usize,
+    process: u32,
+}
+
+/// Locked also while the card is put in or taken out.
+static SOCKET: Mutex<Option<Socket>> = Mutex::new(None);
+
+/// Keeps the card in.
+pub struct Session(());
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(card) = socket.as_mut() else { return };
+        card.users -= 1;
+        // In a child of `fork` the card is its parent's, and stays.
+        if card.users == 0 && card.process == std::process::id() {
+            *socket = None;
+        }
+    }
+}
+
+fn card_file() -> Option<PathBuf> {
+    std::env::var_os("NEARPM_CARD").filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+/// Puts the card in, unless it is; `None` where none is asked for.
+fn session() -> Result<Option<Session>, Errno> {
+    let Some(file) = card_file() else { return Ok(None) };
+    let Some(plug) = PLUG.get() else {
+        let text = "NEARPM_CARD is set, and this library has no simulated card: use the one that `./x pmemobj --simulated-card` builds";
+        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
+    };
+    let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
+    match socket.as_mut() {
+        Some(card) if card.process == std::process::id() => card.users += 1,
+        Some(_) => {
+            let text =
+                "this process was forked while its parent had a pool on the card open: open pools in one of the two";
+            return Err(fail(libc::EBUSY, format_args!("{text}")));
+        }
+        None => {
+            let plugged = plug(&file).map_err(|text| fail(libc::EIO, format_args!("NEARPM_CARD: {text}")))?;
+            *socket = Some(Socket { _plugged: plugged, users: 1, process: std::process::id() });
+        }
+    }
+    Ok(Some(Session(())))
+}
+
+/// Where a pool is, and what keeps it reachable.
+pub struct Place {
+    /// As the library below names it.
+    pub location: String,
+    session: Option<Session>,
+    /// The file that is to say so, of a new pool on the card.
+    pointer: Option<Pointer>,
+}
+
+struct Pointer {
+    path: PathBuf,
+    /// A blank file is there, whose place it takes.
+    replaces: bool,
+}
+
+fn is_location(path: &str) -> bool {
+    path.starts_with("card:")
+}
+
+/// The location that a file says, if it is one that does.
+fn pointed(path: &str) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(POINTER_BYTES).read_to_string(&mut text).ok()?;
+    text.strip_prefix(POINTER)?.strip_suffix('\n').filter(|location| is_location(location)).map(str::to_owned)
+}
+
+/// A name on the card for a path: the start of the file's name, and a number that no other pool has.
+fn name_for(path: &str, number: u64) -> String {
+    let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    let sound = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+    let start: String = file.chars().map(|c| if sound(c) { c } else { '_' }).take(15).collect();
+    format!("{start}-{number:016x}")
+}
+
+impl Place {
+    /// Of a pool that exists.
+    pub fn of(path: &str) -> Result<Place, Errno> {
+        let location = if is_location(path) { Some(path.to_owned()) } else { pointed(path) };
+        let session = if location.is_some() { session()? } else { None };
+        Ok(Place { location: location.unwrap_or_else(|| path.to_owned()), session, pointer: None })
+    }
+
+    /// Of a new one, and its bytes: 0 asks for those of a blank file that exists. `number` is a random one.
+    pub fn of_new(path: &str, bytes: u64, number: u64) -> Result<(Place, u64), Errno> {
+        if is_location(path) || card_file().is_none() {
+            let session = if is_location(path) { session()? } else { None };
+            return Ok((Place { location: path.to_owned(), session, pointer: None }, bytes));
+        }
+        let found = match std::fs::metadata(path) {
+            Ok(metadata) => Some(metadata.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(fail_system(error.raw_os_error().unwrap_or(libc::EIO), path)),
+        };
+        let refuse = |problem| Err(fail_below(&nearpm::Error::Pool { location: path.to_owned(), problem }));
+        let bytes = match (found, bytes) {
+            (None, 0) => return refuse(Problem::NotFound),
+            (Some(bytes), 0) if is_blank(path) => bytes,
+            (None, bytes) => bytes,
+            (Some(_), _) => return refuse(Problem::Exists),
+        };
+        let location = format!("card:{CARD}/{}", name_for(path, number));
+        let pointer = Some(Pointer { path: PathBuf::from(path), replaces: found.is_some() });
+        Ok((Place { location, session: session()?, pointer }, bytes))
+    }
+
+    /// The pool has been made: from now on it is known by its path, whose permissions it gets.
+    pub fn announce(&mut self, mode: libc::mode_t) -> Result<(), Errno> {
+        let failed = |what: &'static str| {
+            move |error: std::io::Error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), what)
+        };
+        let permissions = Permissions::from_mode(mode & 0o7777);
+        if let Some(Pointer { path, replaces }) = self.pointer.take() {
+            let mut beside = path.clone().into_os_string();
+            beside.push(format!(".{}", std::process::id()));
+            let made = write_pointer(Path::new(&beside), &self.location, permissions).and_then(|()| {
+                if replaces { std::fs::rename(&beside, &path) } else { std::fs::hard_link(&beside, &path) }
+            });
+            if !replaces || made.is_err() {
+                // Where it could not be made it is not there.
+                let _ = std::fs::remove_file(&beside);
+            }
+            made.map_err(failed("create the file of a pool on the card"))
+        } else if is_location(&self.location) {
+            Ok(())
+        } else {
+            std::fs::set_permissions(&self.location, permissions).map_err(failed("chmod"))
+        }
+    }
+
+    /// What has to live as long as the pool is open.
+    pub fn into_session(self) -> Option<Session> {
+        self.session
+    }
+}
+
+fn write_pointer(path: &Path, location: &str, permissions: Permissions) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(format!("{POINTER}{location}\n").as_bytes())?;
+    file.set_permissions(permissions)?;
+    file.sync_all()
+}
+
+/// Whether a pool may be made of a file: its first page is blank, as for pools in files.
+fn is_blank(path: &str) -> bool {
+    let mut page = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut page));
+    read.is_ok() && page.iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_such_as_cards_take() {
+        for path in ["/a/pool", "pool", "/a/very long name: with (odd) characters, é", "/", ""] {
+            let name = name_for(path, u64::MAX);
+            let location = format!("card:{CARD}/{name}");
+            assert!(nearpm::Location::parse(&location).is_ok(), "{location}");
+            assert!((POINTER.len() + location.len() + 1) as u64 <= POINTER_BYTES);
+        }
+        assert_eq!(name_for("/a/my pool.obj", 10), "my_pool.obj-000000000000000a");
+    }
+
+    #[test]
+    fn only_files_that_say_so_point_to_a_card() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let text = path.to_str().unwrap();
+        assert_eq!(pointed(text), None);
+        write_pointer(&path, "card:sim/p", Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(pointed(text).as_deref(), Some("card:sim/p"));
+        for other in ["nearpm-pool card:sim/p", "nearpm-pool /etc/x\n", "card:sim/p\n", "\0\0", ""] {
+            std::fs::write(&path, other).unwrap();
+            assert_eq!(pointed(text), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A program that is cut and verified.
+
+use std::path::{Path, PathBuf};
+
+use nearpm::memory::CUT_STATUS;
+use tempfile::TempDir;
+
+use super::{CARD, Library, Program};
+
+/// A program with a pool that is ready for work.
+pub struct Rig {
+    program: Program,
+    library: Library,
+    folder: TempDir,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Cut,
+    /// After so many events or cycles.
+    Whole(u64),
+}
+
+impl Rig {
+    /// Prepares a pool; `None`, and says so, where programs cannot be compiled.
+    pub fn new(name: &str, library: Library) -> Option<Rig> {
+        let program = Program::compile(name)?;
+        let folder = program.folder_for_pools(library);
+        let rig = Rig { program, library, folder };
+        let output = rig.start(&["prepare"], "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::copy(rig.memory(), rig.path("prepared")).expect("the memory can be copied");
+        Some(rig)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The file that holds what survives a cut: the pool's, or the card's.
+    fn memory(&self) -> PathBuf {
+        self.path(if self.library == Library::SimulatedCard { CARD } else { "pool" })
+    }
+
+    fn start(&self, arguments: &[&str], cut: &str) -> std::process::Output {
+        let name = if self.library == Library::SimulatedCard { "NEARPM_CARD_CUT" } else { "NEARPM_POWER_CUT" };
+        let variables = [(name, cut), ("NEARPM_CARD_BYTES", "16777216")];
+        self.program.start(self.library, &self.path("pool"), arguments, &variables)
+    }
+
+    /// Works on a copy of the prepared pool until the cut, and verifies what is left.
+    pub fn cut(&self, seed: u64, operations: u64, cut: &str) -> End {
+        std::fs::copy(self.path("prepared"), self.memory()).expect("the memory can be copied");
+        let (seed, operations) = (seed.to_string(), operations.to_string());
+        let output = self.start(&["work", &seed, &operations], cut);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let end = match output.status.code() {
+            Some(CUT_STATUS) => End::Cut,
+            Some(0) => End::Whole(events(&text)),
+            _ => panic!("{:?}, {seed}, {cut}: {} {text}", self.library, output.status),
+        };
+        self.verify(&seed, output.stdout.len(), cut);
+        end
+    }
+
+    fn verify(&self, seed: &str, acknowledged: usize, cut: &str) {
+        let output = self.start(&["verify", seed, &acknowledged.to_string()], "");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}, seed {seed}, cut {cut}: {text}", self.library);
+    }
+
+    /// Where the pool is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The number of events or cycles that a whole run reports when the pool is closed.
+fn events(text: &str) -> u64 {
+    let number = text.split("power was not cut in ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no number of events in {text:?}"))
+}
+
+/// A random number of a seed.
+pub fn draw(seed: u64) -> u64 {
+    let mixed = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29).wrapping_mul(6_364_136_223_846_793_005) >> 33
+}

@@ -99,6 +99,12 @@ fn a_file_that_is_no_card_is_left_alone() {
     let former = fs::read(&card).unwrap();
     let output = prepare(&[]);
     assert!(!output.status.success(), "the pool exists");
+    let elsewhere = fs::File::open(&card).unwrap();
+    elsewhere.lock().unwrap();
+    let other = folder.path().join("other");
+    let output = program.start(Library::SimulatedCard, &other, &["prepare"], &[]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("is in another process") && !other.exists(), "{text}");
     assert!(fs::read(&card).unwrap() == former, "a refusal changes nothing on the card");
 }
 

@@ -90,6 +90,15 @@ fn wrong_values_are_refused() {
     }
 }
 
+/// This library has no simulated card, and says so instead of making a pool in a file.
+#[test]
+fn a_card_is_refused() {
+    let Some(program) = Program::compile("pool") else { return };
+    let output = program.output(Library::WorkingCopy, &[("NEARPM_CARD", "/dev/shm/no-card")]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("has no simulated card"), "{text}");
+}
+
 /// With `NEARPM_STATISTICS=1` closing a pool prints its counters.
 #[test]
 fn statistics_are_printed() {

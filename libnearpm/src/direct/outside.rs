@@ -127,7 +127,14 @@ impl DirectPool {
 
     /// Waits until what asynchronous commits have done is durable.
     pub fn wait_durable(&self) -> Result<(), Error> {
-        let seen = self.unacknowledged.load(Ordering::Acquire);
+        if self.unacknowledged.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        // With all shards locked: no record with a lower number is still on its way into the log.
+        let seen = {
+            let _shards = self.lock_all();
+            self.unacknowledged.load(Ordering::Acquire)
+        };
         if seen != 0 {
             self.drain_counted()?;
             // Only if no later commit joined meanwhile.

@@ -502,9 +502,9 @@ impl DirectPool {
         if self.options.mode == Mode::WorkingCopy {
             self.write_differences_home();
         }
-        for segment in shards.iter_mut().flat_map(|s| &mut s.lanes).flat_map(|lane| lane.segments.drain(..)) {
-            self.drop_segment(&segment);
-        }
+        let lanes = shards.iter_mut().flat_map(|s| &mut s.lanes);
+        let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();
+        self.drop_segments(&segments)?;
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);

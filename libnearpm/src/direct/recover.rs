@@ -53,7 +53,9 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     records.sort_by_key(|r| r.head.sequence);
     let newest = records.last().map_or(applied, |r| r.head.sequence);
     let records = connected(records, applied, report);
-    replay(medium, head, &records, report)?;
+    // A segment is made when no record names its chunk; one that does is older, and its transaction was home then.
+    let words: BTreeSet<u64> = segments.iter().map(|&chunk| layout.word(chunk)).collect();
+    replay(medium, head, &records, &words, report)?;
     medium.drain()?;
     medium.put_word(POOL_APPLIED, seal::seal_word(newest));
     medium.drain()?;
@@ -164,7 +166,14 @@ fn connected(records: Vec<Found>, applied: u64, report: &mut Recovery) -> Vec<Fo
     kept
 }
 
-fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Recovery) -> Result<(), Error> {
+/// Carries records out, but for what they say of the chunks of segments: a cut in here must find every segment again.
+fn replay(
+    medium: &Medium,
+    pool: &PoolHead,
+    records: &[Found],
+    segments: &BTreeSet<u64>,
+    report: &mut Recovery,
+) -> Result<(), Error> {
     let mut home = Home::new(medium);
     let mut parts: BTreeMap<u64, u32> = BTreeMap::new();
     for record in records.iter().filter(|r| r.kind == Kind::Part) {
@@ -176,7 +185,7 @@ fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Reco
     for record in records {
         match record.kind {
             Kind::Part | Kind::Commit if committed.contains(&record.head.first) => {
-                store(&mut home, pool, record, report)?;
+                store(&mut home, pool, record, segments, report)?;
                 report.redone += 1;
             }
             Kind::Part | Kind::Commit => report.torn += 1,
@@ -185,7 +194,7 @@ fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Reco
     }
     for record in records.iter().rev() {
         if record.kind == Kind::Undo && !committed.contains(&record.head.first) {
-            store(&mut home, pool, record, report)?;
+            store(&mut home, pool, record, segments, report)?;
             report.undone += 1;
         }
     }
@@ -193,7 +202,13 @@ fn replay(medium: &Medium, pool: &PoolHead, records: &[Found], report: &mut Reco
     Ok(())
 }
 
-fn store(home: &mut Home<'_>, head: &PoolHead, record: &Found, report: &mut Recovery) -> Result<(), Error> {
+fn store(
+    home: &mut Home<'_>,
+    head: &PoolHead,
+    record: &Found,
+    segments: &BTreeSet<u64>,
+    report: &mut Recovery,
+) -> Result<(), Error> {
     let mut body = &record.body[..];
     while !body.is_empty() {
         let (operation, rest) = Operation::decode(body).ok_or_else(|| Class::RecordOperation.at(record.offset))?;
@@ -204,7 +219,9 @@ fn store(home: &mut Home<'_>, head: &PoolHead, record: &Found, report: &mut Reco
         if offset < head.heap() || offset + bytes > head.heap_end() {
             return Err(Class::RecordRange.at(record.offset));
         }
-        home.apply(operation);
+        if !segments.contains(&offset) {
+            home.apply(operation);
+        }
         report.bytes += bytes;
         body = rest;
     }

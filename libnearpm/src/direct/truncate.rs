@@ -113,10 +113,11 @@ impl DirectPool {
             self.settle(shards, cut);
         }
         let applied = self.applied.load(Ordering::Relaxed);
+        let mut dropped = Vec::new();
         for lane in shards.iter_mut().flat_map(|shard| &mut shard.lanes) {
-            lane.shrink(KEPT_SEGMENTS, applied, |segment| self.drop_segment(&segment));
+            lane.shrink(KEPT_SEGMENTS, applied, |segment| dropped.push(segment));
         }
-        Ok(())
+        self.drop_segments(&dropped)
     }
 
     /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
@@ -205,10 +206,18 @@ impl DirectPool {
         Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
     }
 
-    /// Gives a segment back in which nothing counts. Only right after a truncation with all shards locked.
-    pub(super) fn drop_segment(&self, segment: &Segment) {
-        let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
-        self.medium.put_word(place, ChunkWord::Free.encode());
-        self.heap.release(segment.offset);
+    /// Gives segments back in which nothing counts. Only right after a truncation with all shards locked.
+    pub(super) fn drop_segments(&self, segments: &[Segment]) -> Result<(), Error> {
+        if segments.is_empty() {
+            return Ok(());
+        }
+        for segment in segments {
+            let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
+            self.medium.put_word(place, ChunkWord::Free.encode());
+        }
+        // Unseen: another processor would have to make an object there, durable before this word is.
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        segments.iter().for_each(|segment| self.heap.release(segment.offset));
+        Ok(())
     }
 }

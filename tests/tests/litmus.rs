@@ -194,6 +194,10 @@ fn program(test: &Test, machine: &Machine, views: &Views, rng: &mut Rng, seen: &
             machine.compute(rng.below(300));
         }
     }
+    // Further accesses, during which lines may be evicted.
+    for i in 1..=rng.below(16) {
+        views.cached.load(POOLS_BASE + RINGS - i * PAGE, &mut [0; 8]);
+    }
     machine.compute(rng.below(3000));
 }
 

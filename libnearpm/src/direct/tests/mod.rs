@@ -1,6 +1,7 @@
 //! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the recovery.
 
 mod fragmentation;
+mod reused_chunks;
 mod sites;
 mod store;
 mod threads;

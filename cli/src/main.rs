@@ -39,7 +39,16 @@ enum Command {
     Bench(bench::BenchCommand),
 }
 
+/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
+#[cfg(unix)]
+fn end_with_the_pipe() {
+    // SAFETY: no thread runs yet, and the default action calls nothing of this program.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    end_with_the_pipe();
     let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse().command {
         Command::Run(arguments) => job::command(&arguments).map(done),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use nearpm::direct::{DirectOptions, DirectPool};
 use serde_json::Value;
@@ -25,6 +25,20 @@ fn expect(status: i32, arguments: &[&str]) -> String {
 fn json(arguments: &[&str]) -> Value {
     let text = expect(0, &[arguments, &["--json"]].concat());
     serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_without_a_word() {
+    let folder = Folder::new();
+    let path = folder.path("a.pool");
+    expect(0, &["create", &path, "--size", "1M", "--direct"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm"));
+    command.args(["pool", "info", &path]).stdout(writer).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    assert!(!output.status.success(), "it prints more than nothing");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
 struct Folder(tempfile::TempDir);

@@ -23,7 +23,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`memory`] | the trait through which persistent memory is reached, and its implementations |
-//! | [`capi`] | the C interface, which `include/nearpm.h` documents |
+//! | [`capi`] | the C interface: header and manual pages are made from it, and `docs/c.md` is where to begin |
 //! | [`cards`] | cards by name, for `card:NAME/POOL` |
 //! | [`check`] | looking into pools that nobody has open: damage, repair, contents, copies |
 //! | [`direct`] | pools that programs reach by pointer, and by typed objects: start at `docs/rust.md` |

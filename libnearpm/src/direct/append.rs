@@ -11,12 +11,10 @@ use super::log::{Lane, Stamp};
 use super::outside::lines_of;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
+use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::options::Durability;
-
-/// So many bytes in long ranges are worth a truncation, if they can go home then without being read from the log.
-const WORTH_A_TRUNCATION: u64 = 64 << 10;
 
 /// Who appends.
 #[derive(Clone, Copy)]

@@ -8,15 +8,13 @@ use nearpm_interface::media::PAGE_BYTES;
 
 use super::append::Writer;
 use super::pool::COMMIT_LANE;
+use super::records::PIECE;
 use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
 const LONG_PERSIST: u64 = 64 * 1024;
-
-/// Bytes that are on their way home at once: they stay in the nearest cache.
-const PIECE: u64 = 16 << 10;
 
 /// Lines that a range touches.
 pub(super) fn lines_of(range: &Range<u64>) -> u64 {
@@ -63,13 +61,13 @@ impl DirectPool {
     #[cfg_attr(test, track_caller)]
     pub(super) fn copy_home(&self, range: &Range<u64>) {
         let backing = self.medium.backing();
-        let mut piece = Vec::with_capacity(PIECE.min(range.end - range.start) as usize);
+        let mut piece = Vec::with_capacity(PIECE.min((range.end - range.start) as usize));
         let mut at = range.start;
         while at < range.end {
             // Up to the next line, then lines, then what is left of one.
             let lines = (range.end - at) / LINE_U64 * LINE_U64;
             let length = match at % LINE_U64 {
-                0 if lines > 0 => PIECE.min(lines),
+                0 if lines > 0 => lines.min(PIECE as u64),
                 0 => range.end - at,
                 beside => (LINE_U64 - beside).min(range.end - at),
             };

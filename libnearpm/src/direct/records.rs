@@ -12,8 +12,8 @@ use crate::memory::{Backing, View};
 /// that small pools have some.
 pub(crate) const LONG_RANGE: u64 = if cfg!(test) { 600 } else { 16 << 10 };
 
-/// Bytes of such a piece: they stay in the nearest cache.
-const PIECE: usize = 16 << 10;
+/// Bytes that are on their way from the view at once: they stay in the nearest cache.
+pub(super) const PIECE: usize = 16 << 10;
 
 /// Bytes of an operation that stores as much as one can.
 const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;

@@ -7,6 +7,7 @@ use nearpm_interface::media::HEAP_ROOT;
 use super::append::Writer;
 use super::heap::Change;
 use super::records::{LONG_RANGE, Records};
+use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode, Reservation};
 use crate::error::Error;
 use crate::interval::IntervalSet;
@@ -14,9 +15,6 @@ use crate::lint::Claims;
 
 /// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
 const HOME_AT_ONCE: u64 = 512;
-
-/// Objects of at least so many bytes go home at once even if the log must be truncated first.
-const WORTH_A_TRUNCATION: u64 = 64 * 1024;
 
 /// Most space of a transaction's buffers that is kept for the next one.
 const KEPT_BYTES: usize = 32 << 20;

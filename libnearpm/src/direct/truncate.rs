@@ -18,6 +18,9 @@ use super::shard::{Shard, ShardState};
 use crate::error::Error;
 use crate::pool::format;
 
+/// So many bytes are worth a truncation, if they go home at once then: new objects, and long ranges.
+pub(super) const WORTH_A_TRUNCATION: u64 = 64 << 10;
+
 /// Segments that a lane keeps when it needs no more: it goes on in one while the other is truncated.
 const KEPT_SEGMENTS: usize = 2;
 

@@ -56,4 +56,19 @@ static inline unsigned count_objects(PMEMobjpool *pool)
     return count;
 }
 
+/*
+ * Opens the pool of `POOL LIBRARY prepare|work|verify SEED NUMBER`, which "prepare" makes: the arguments of programs under power
+ * cuts. Returns the root object of so many bytes.
+ */
+static inline void *open_for_cuts(int count, char **arguments, size_t bytes, PMEMobjpool **pool)
+{
+    CHECK(count >= 4);
+    check_begin(3, arguments);
+    int prepares = strcmp(arguments[3], "prepare") == 0;
+    CHECK(prepares || count == 6);
+    *pool = prepares ? new_pool(arguments[1], 8) : pmemobj_open(arguments[1], LAYOUT);
+    CHECK(*pool != NULL);
+    return pmemobj_direct(pmemobj_root(*pool, bytes));
+}
+
 #endif

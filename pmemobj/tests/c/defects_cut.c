@@ -1,5 +1,5 @@
 /*
- * What has gone wrong in PMDK when power failed in large transactions and publications: after a commit of more than 2052 snapshots or
+ * What has gone wrong in PMDK (numbers are those of github.com/pmem/pmdk) when power failed in large transactions and publications: after a commit of more than 2052 snapshots or
  * allocations, whose log the recovery left half cleaned for the next large transaction (#5461); in pmemobj_tx_zalloc, whose zeros were not made
  * durable (#4945); in publications between 640 and 1024 bytes or entries (#5583); with objects freed by the transaction that allocated
  * them. Three processes, as in power_cut.c:
@@ -124,14 +124,8 @@ static void check_contents(void)
 
 int main(int count, char **arguments)
 {
-    CHECK(count >= 4);
-    check_begin(3, arguments);
-    int prepares = strcmp(arguments[3], "prepare") == 0;
-    pool = prepares ? new_pool(arguments[1], 8) : pmemobj_open(arguments[1], LAYOUT);
-    CHECK(pool != NULL);
-    root = pmemobj_direct(pmemobj_root(pool, sizeof(struct root)));
-    if (!prepares) {
-        CHECK(count == 6);
+    root = open_for_cuts(count, arguments, sizeof(struct root), &pool);
+    if (count == 6) {
         uint64_t operations = strtoull(arguments[5], NULL, 10);
         if (strcmp(arguments[3], "work") == 0) {
             for (uint64_t i = 0; i < operations; i++) {

@@ -358,14 +358,8 @@ static void verify(uint64_t acknowledged)
 
 int main(int count, char **arguments)
 {
-    CHECK(count >= 4);
-    check_begin(3, arguments);
-    int prepares = strcmp(arguments[3], "prepare") == 0;
-    pool = prepares ? new_pool(arguments[1], 8) : pmemobj_open(arguments[1], LAYOUT);
-    CHECK(pool != NULL);
-    root = pmemobj_direct(pmemobj_root(pool, sizeof(struct root)));
-    if (!prepares) {
-        CHECK(count == 6);
+    root = open_for_cuts(count, arguments, sizeof(struct root), &pool);
+    if (count == 6) {
         seed = strtoull(arguments[4], NULL, 10);
         uint64_t operations = strtoull(arguments[5], NULL, 10);
         if (strcmp(arguments[3], "work") == 0)

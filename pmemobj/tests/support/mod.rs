@@ -72,12 +72,21 @@ pub fn library() -> PathBuf {
     folder.path().join("libpmemobj.so.1")
 }
 
+/// Says that a test is not tried because something is not installed.
+///
+/// # Panics
+/// Where everything is, by the word of whoever runs the tests (`NEARPM_TOOLS_INSTALLED`, set by `./x test`).
+pub fn skip(what: &str) {
+    assert!(std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "{what}, and was to be installed");
+    eprintln!("SKIPPED: {what}");
+}
+
 /// PMDK's library; says that it is not there.
 pub fn pmdk() -> Option<PathBuf> {
     let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib64", "/usr/local/lib"];
     let found = folders.iter().map(|folder| Path::new(folder).join("libpmemobj.so.1")).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("SKIPPED: PMDK is not installed (Debian: libpmemobj1), so that nothing is compared with it");
+        skip("PMDK is not installed (Debian: libpmemobj1)");
     }
     found
 }
@@ -98,7 +107,7 @@ impl Program {
     /// As [`Program::compile`], together with sources of the comparison with PMDK (`bench/programs`).
     pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
         if !Path::new("/usr/include/libpmemobj.h").exists() {
-            eprintln!("SKIPPED: libpmemobj.h is not installed (Debian: libpmemobj-dev)");
+            skip("libpmemobj.h is not installed (Debian: libpmemobj-dev)");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder for the program");

@@ -90,8 +90,11 @@ layout! {
 }
 
 /// Whole lines that `length` bytes at `offset` touch.
-pub fn lines_of(offset: u64, length: u32) -> u64 {
-    (offset % LINE_U64 + length as u64).div_ceil(LINE_U64)
+pub fn lines_of(offset: u64, length: impl Into<u64>) -> u64 {
+    match length.into() {
+        0 => 0,
+        length => (offset % LINE_U64 + length).div_ceil(LINE_U64),
+    }
 }
 
 /// Bytes of the log slot for `length` bytes at `offset`: the head and the touched lines.

@@ -90,11 +90,7 @@ impl std::fmt::Debug for Pool {
 impl PoolOptions {
     /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
     pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(
-                Problem::BadOption { what: "a pool that is created is written (PoolOptions::read_only)" }.at(location)
-            );
-        }
+        self.refuse_read_only(location, WRITTEN)?;
         let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
         match Location::parse(location)? {
             Location::File(path) => {
@@ -146,8 +142,8 @@ impl PoolOptions {
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
                 Pool::start(self.clone(), medium, head, location, None)
             }
-            Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
+                self.refuse_read_only(location, NOT_SHARED)?;
                 let name = Name { card: &card, pool: &pool, location };
                 OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
             }
@@ -164,6 +160,7 @@ impl PoolOptions {
 
     /// Creates a pool that fills a memory.
     pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
+        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
         self.refuse_card(IN_MEMORY)?;
         let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
         let medium = Medium::new(Backing::Other(memory));
@@ -173,13 +170,15 @@ impl PoolOptions {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
-        }
+        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
         self.refuse_card(IN_MEMORY)?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
         Pool::start(self.clone(), medium, head, IN_MEMORY, None)
+    }
+
+    fn refuse_read_only(&self, location: &str, what: &'static str) -> Result<(), Error> {
+        if self.read_only { Err(Problem::BadOption { what }.at(location)) } else { Ok(()) }
     }
 
     /// The card can work only on what is on it.
@@ -195,6 +194,8 @@ impl PoolOptions {
 }
 
 const IN_MEMORY: &str = "in memory";
+/// Why no pool is created for reading alone.
+pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only)";
 /// Why other pools cannot be opened for reading alone.
 pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
 

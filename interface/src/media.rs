@@ -137,7 +137,8 @@ impl EntryHead {
     pub fn decode(slot: &[u8]) -> Option<EntryHead> {
         let bytes: &[u8; LINE] = slot.get(..LINE)?.try_into().ok()?;
         let head = EntryHead::from_bytes(bytes);
-        if head.magic != ENTRY_MAGIC || head.version != ENTRY_VERSION || head.length == 0 {
+        let plausible = head.length > 0 && seal::is_identifier(head.txid);
+        if head.magic != ENTRY_MAGIC || head.version != ENTRY_VERSION || !plausible {
             return None;
         }
         let body = slot.get(LINE..entry_bytes(head.offset, head.length) as usize)?;

@@ -122,6 +122,8 @@ impl Lane {
     /// the ring must be scanned.
     pub fn format(&mut self, medium: &Medium) -> Result<(), Error> {
         if !self.formatted {
+            // Entries of a pool that was here before must not count in this one.
+            medium.put_zeros(self.ring + RING_HEAD_BYTES, self.extent - RING_HEAD_BYTES);
             medium.put_word(self.ring + RING_EXTENT, seal::seal_word(self.extent));
             medium.put_word(self.committed_word(), seal::seal_word(0));
             medium.put_word(self.applied_word(), seal::seal_word(0));
@@ -129,7 +131,7 @@ impl Lane {
             medium.put_word(self.epoch_word(), seal::seal_word(0));
             medium.drain()?;
             // From now on the card may write these lines: no copy of them may stay in the cache.
-            medium.invalidate(self.ring, RING_HEAD_BYTES);
+            medium.invalidate(self.ring, self.extent);
             medium.fence()?;
             self.formatted = true;
         }
@@ -207,8 +209,13 @@ impl Lane {
         if end <= self.extent {
             return Ok(());
         }
-        self.extent = end.max(2 * self.extent).min(self.capacity + RING_HEAD_BYTES);
+        let former = self.extent;
+        self.extent = end.max(2 * former).min(self.capacity + RING_HEAD_BYTES);
+        // As in `format`.
+        medium.put_zeros(self.ring + former, self.extent - former);
+        medium.fence()?;
         medium.put_word(self.ring + RING_EXTENT, seal::seal_word(self.extent));
+        medium.invalidate(self.ring + former, self.extent - former);
         medium.fence()
     }
 

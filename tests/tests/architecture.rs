@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-interface", "nearpm-pmemobj", "nearpm-sim"],
     ),
     ("nearpm-bench", &[]),
+    ("nearpm-mutants", &[]),
     (
         "nearpm-cli",
         &[

@@ -116,9 +116,9 @@ pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec
                 found.push(chunk);
                 chunks
             }
-            Some(ChunkWord::Large { chunks }) => chunks,
+            Some(ChunkWord::Large { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => chunks,
             Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
-            Some(ChunkWord::Log { .. }) | None => {
+            Some(ChunkWord::Log { .. } | ChunkWord::Large { .. }) | None => {
                 return Err(Class::ChunkWord.at(layout.word(chunk)));
             }
         };

@@ -143,6 +143,10 @@ pub trait CardCore: Send {
     fn take_activity(&mut self) -> Option<(Activity, u64)> {
         None
     }
+    /// What is durable in memory at this moment, where the card can show it; what the persistence domain holds is not in it.
+    fn durable(&self) -> Option<&Medium> {
+        None
+    }
     /// Whether nothing is in flight: time may then be skipped without simulating it.
     fn is_idle(&self) -> bool;
     /// Cuts the power now. The card has `save_cycles` of energy for its power-fail save; then memory drops

@@ -40,6 +40,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-bench",
         ],
     ),
+    // The simulated card as a process: it makes its cards as the command line does.
+    ("nearpm-simcard", &["nearpm-cli", "nearpm-interface", "nearpm-sim"]),
     (
         "nearpm-tests",
         &[

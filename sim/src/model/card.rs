@@ -383,6 +383,10 @@ impl CardCore for ModelCard {
         self.activities.as_mut()?.pop_front()
     }
 
+    fn durable(&self) -> Option<&Medium> {
+        Some(self.medium())
+    }
+
     fn is_idle(&self) -> bool {
         self.next_event().is_none() && self.now >= self.last_output
     }

@@ -152,6 +152,10 @@ impl CardCore for RtlCard {
         self.activities.as_mut()?.pop_front()
     }
 
+    fn durable(&self) -> Option<&Medium> {
+        self.memory.medium()
+    }
+
     /// True when no port has had traffic for a while. The caller may not skip time on it, only stop waiting.
     fn is_idle(&self) -> bool {
         self.cycle - self.busy >= QUIET_CYCLES

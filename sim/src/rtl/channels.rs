@@ -37,6 +37,14 @@ impl Channels {
         self.memories.iter().all(|memory| memory.ddr4.is_quiet())
     }
 
+    /// What is durable, where one channel holds all of it.
+    pub fn medium(&self) -> Option<&Medium> {
+        match &self.memories[..] {
+            [only] => Some(only.ddr4.medium()),
+            _ => None,
+        }
+    }
+
     /// Makes a line of the device's memory answer with an error from now on.
     pub fn plant_error(&mut self, address: u64) {
         match &mut self.memories[..] {

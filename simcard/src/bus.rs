@@ -1,0 +1,166 @@
+//! What the card does to the host: writes of completion records and interrupts.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+use nearpm_interface::completion::Completion;
+use nearpm_interface::geometry::COMMAND_PAGES;
+use nearpm_sim::core::DmaWrite;
+
+/// MSI-X vectors: one a command page, which fires when a record of the page was written.
+pub const VECTORS: usize = COMMAND_PAGES;
+
+/// Host memory that the host lets the card write.
+struct Map {
+    address: u64,
+    bytes: u64,
+    file: File,
+    offset: u64,
+}
+
+/// The host as the card sees it.
+#[derive(Default)]
+pub struct Bus {
+    maps: Vec<Map>,
+    vectors: [Option<File>; VECTORS],
+    /// The function may write host memory.
+    pub master: bool,
+    /// Interrupts that are lost from now on, as a test wants it.
+    pub lose_interrupts: u64,
+    /// Records that were written.
+    pub records: u64,
+    /// Records that had no memory to go to.
+    pub faults: u64,
+    /// Interrupts that were signalled.
+    pub interrupts: u64,
+}
+
+impl Bus {
+    /// Lets the card write a part of a file as the memory at a bus address.
+    pub fn map(&mut self, address: u64, bytes: u64, file: File, offset: u64) -> std::io::Result<()> {
+        let end = address.checked_add(bytes).filter(|_| offset.checked_add(bytes).is_some());
+        let clash = |end| self.maps.iter().any(|map| map.address < end && address < map.address + map.bytes);
+        match end {
+            Some(end) if bytes > 0 && !clash(end) => {
+                self.maps.push(Map { address, bytes, file, offset });
+                Ok(())
+            }
+            _ => Err(std::io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Takes the memory at a bus address away.
+    pub fn unmap(&mut self, address: u64, bytes: u64) {
+        self.maps.retain(|map| map.address < address || map.address + map.bytes > address.saturating_add(bytes));
+    }
+
+    /// Takes all memory away.
+    pub fn revoke(&mut self) {
+        self.maps.clear();
+    }
+
+    /// Says where a vector is signalled.
+    pub fn set_vector(&mut self, vector: usize, event: Option<File>) {
+        if let Some(place) = self.vectors.get_mut(vector) {
+            *place = event;
+        }
+    }
+
+    /// Forgets a host that has gone.
+    pub fn forget_host(&mut self) {
+        let Bus { records, faults, interrupts, .. } = *self;
+        *self = Bus { records, faults, interrupts, ..Bus::default() };
+    }
+
+    /// Carries a write of the card out, and signals what waits for it.
+    pub fn deliver(&mut self, write: &DmaWrite) {
+        let found = self.maps.iter().find(|map| {
+            map.address <= write.bus_address && write.bus_address + write.data.len() as u64 <= map.address + map.bytes
+        });
+        let written = found.is_some_and(|map| {
+            self.master && put(map, write.bus_address, write).is_ok()
+        });
+        if !written {
+            self.faults += 1;
+            return;
+        }
+        self.records += 1;
+        for page in pages(write) {
+            self.signal(page);
+        }
+    }
+
+    fn signal(&mut self, vector: usize) {
+        let Some(Some(event)) = self.vectors.get_mut(vector) else { return };
+        if self.lose_interrupts > 0 {
+            self.lose_interrupts -= 1;
+            return;
+        }
+        // A counter that is full has been signalled.
+        if event.write_all(&1u64.to_ne_bytes()).is_ok() {
+            self.interrupts += 1;
+        }
+    }
+}
+
+/// Writes the selected words from the last to the first, so that the word with a record's lap comes behind the rest of the record.
+fn put(map: &Map, address: u64, write: &DmaWrite) -> std::io::Result<()> {
+    let at = map.offset + (address - map.address);
+    for (number, word) in write.data.chunks_exact(8).enumerate().rev() {
+        let chosen = (write.strobes >> (8 * number)) as u8;
+        let start = at + 8 * number as u64;
+        match chosen {
+            0xff => map.file.write_all_at(word, start)?,
+            chosen => {
+                for byte in (0..8).filter(|byte| chosen >> byte & 1 == 1) {
+                    map.file.write_all_at(&word[byte..=byte], start + byte as u64)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Pages whose records a write holds.
+fn pages(write: &DmaWrite) -> impl Iterator<Item = usize> {
+    let whole = (1u64 << Completion::SIZE) - 1;
+    write.data.chunks_exact(Completion::SIZE).enumerate().filter_map(move |(number, bytes)| {
+        let chosen = write.strobes >> (Completion::SIZE * number) & whole == whole;
+        let record: &[u8; Completion::SIZE] = bytes.try_into().expect("a record");
+        chosen.then(|| Completion::from_bytes(record).page as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(address: u64, page: u8) -> DmaWrite {
+        let mut data = [0; 64];
+        let record = Completion { tag: 5, page, lap: 1, order: 3, ..Completion::default() };
+        data[16..32].copy_from_slice(&record.to_bytes());
+        DmaWrite { bus_address: address, data, strobes: 0xffff_0000, cycle: 0 }
+    }
+
+    #[test]
+    fn records_go_to_mapped_memory_of_a_bus_master_and_nowhere_else() {
+        let file = tempfile::tempfile().unwrap();
+        let mut bus = Bus::default();
+        bus.map(0x1000, 128, file.try_clone().unwrap(), 4096).unwrap();
+        assert!(bus.map(0x1040, 64, file.try_clone().unwrap(), 0).is_err(), "in use");
+        assert!(bus.map(u64::MAX, 64, file.try_clone().unwrap(), 0).is_err());
+        bus.deliver(&record(0x1040, 2));
+        assert_eq!((bus.records, bus.faults), (0, 1), "no bus master");
+        bus.master = true;
+        bus.deliver(&record(0x1040, 2));
+        bus.deliver(&record(0x1080, 2));
+        assert_eq!((bus.records, bus.faults), (1, 2));
+        let mut bytes = [0; Completion::SIZE];
+        file.read_exact_at(&mut bytes, 4096 + 64 + 16).unwrap();
+        assert_eq!(Completion::from_bytes(&bytes).tag, 5);
+        bus.unmap(0x1000, 128);
+        bus.deliver(&record(0x1040, 2));
+        assert_eq!(bus.faults, 3);
+    }
+}

@@ -1,0 +1,31 @@
+//! A simulated NearPM card as a process of its own, served over vfio-user.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`server`] | the socket: one client at a time |
+//! | [`function`] | the PCI function that a client sees |
+//! | [`config_space`] | its configuration space |
+//! | [`engine`] | the card, its power, its file |
+//! | `access`, `mapped` | accesses to the BARs in the two modes of the PM window |
+//! | [`bus`] | host memory that the card writes, and interrupts |
+//! | [`ledger`] | what the card was told that its memory does not hold |
+//! | [`store`], [`record`] | the file, and its journal |
+//! | [`control`] | power cuts, statistics, faults |
+//!
+//! **Kill at any moment.** What a host writes is journalled in the file before its write is answered, so that a card that is started
+//! again on the file has done what anybody was told of.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+mod access;
+pub mod bus;
+pub mod config_space;
+pub mod control;
+pub mod engine;
+pub mod function;
+pub mod ledger;
+mod mapped;
+pub mod record;
+pub mod server;
+pub mod store;

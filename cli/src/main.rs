@@ -9,6 +9,9 @@ use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Arguments {
+    /// Open a card and call it NAME, for pools at card:NAME/POOL. CARD is as in `nearpm card info --card`
+    #[arg(long, global = true, value_name = "NAME=CARD")]
+    attach: Vec<card::Attachment>,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,8 +52,20 @@ fn end_with_the_pipe() {
 fn main() -> ExitCode {
     #[cfg(unix)]
     end_with_the_pipe();
+    match run(Arguments::parse()) {
+        Ok(status) => status,
+        Err(error) => {
+            // One line with every cause: what, where, why.
+            eprintln!("nearpm: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
-    let result = match Arguments::parse().command {
+    let _attached = attach.iter().map(card::Attachment::open).collect::<anyhow::Result<Vec<_>>>()?;
+    match command {
         Command::Run(arguments) => job::command(&arguments).map(done),
         Command::Demo(arguments) => demo::command(&arguments).map(done),
         Command::Cuts(arguments) => cuts::command(&arguments).map(done),
@@ -60,14 +75,6 @@ fn main() -> ExitCode {
         Command::Card(command) => card::command(&command).map(done),
         Command::Pool(command) => pool::command(&command),
         Command::Bench(command) => bench::command(&command).map(done),
-    };
-    match result {
-        Ok(status) => status,
-        Err(error) => {
-            // One line with every cause: what, where, why.
-            eprintln!("nearpm: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -7,9 +7,10 @@
 //! | [`page`] | a command page: posting, credits, completions |
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
 //! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
+//! | `vfio_user` | a card in another process, such as a simulated one, over a socket (feature `vfio`, too) |
 //! | [`error`] | what can go wrong, and whether it had side effects |
 //!
-//! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process.
+//! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process or another.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -23,6 +24,8 @@ pub mod pci;
 pub mod registers;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
 pub mod vfio;
+#[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
+pub mod vfio_user;
 
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};

@@ -4,7 +4,7 @@
 //! queue that nobody looks at.
 
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR, REGISTER_BAR};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use vfio_bindings::bindings::vfio::{
     VFIO_IRQ_INFO_EVENTFD, VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS,
     VFIO_PCI_NUM_REGIONS, VFIO_REGION_INFO_FLAG_MMAP, VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE,
@@ -32,6 +34,8 @@ const BUSY: u32 = 16;
 const HEADER_BYTES: usize = 16;
 /// A reply, and one that tells of an error.
 const REPLY_WITH_ERROR: u32 = 0x21;
+/// Milliseconds after which a door looks whether it is closed.
+const LOOK_MS: u8 = 20;
 /// How long one who is refused may take to say what for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -42,7 +46,7 @@ pub fn serve(shared: &Arc<Shared>, path: &Path) -> Result<()> {
     }
     let mut listener = listen(path)?;
     loop {
-        wait_for_client(&listener)?;
+        wait_for_client(&listener, PollTimeout::NONE)?;
         let door = Door::new(path)?;
         let regions = regions(&shared.engine());
         let server = Server::from_owned_fd(OwnedFd::from(listener), true, interrupts(), regions);
@@ -69,13 +73,13 @@ fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Waits until somebody is in a listener's queue, and leaves them there.
-fn wait_for_client(listener: &UnixListener) -> Result<()> {
-    let mut poll = [nix::poll::PollFd::new(std::os::fd::AsFd::as_fd(listener), nix::poll::PollFlags::POLLIN)];
+/// Waits until somebody is in a listener's queue, and leaves them there; false where nobody has come in time.
+fn wait_for_client(listener: &UnixListener, timeout: PollTimeout) -> Result<bool> {
+    let mut poll = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     loop {
-        match nix::poll::poll(&mut poll, nix::poll::PollTimeout::NONE) {
-            Ok(_) => return Ok(()),
-            Err(nix::errno::Errno::EINTR) => {}
+        match nix::poll::poll(&mut poll, timeout) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for a client"),
         }
     }
@@ -83,35 +87,32 @@ fn wait_for_client(listener: &UnixListener) -> Result<()> {
 
 /// Refuses clients while there is one.
 struct Door {
-    listener: Arc<UnixListener>,
     closed: Arc<AtomicBool>,
 }
 
 impl Door {
     fn new(path: &Path) -> Result<Door> {
-        let listener = Arc::new(listen(path)?);
+        let listener = listen(path)?;
         let closed = Arc::new(AtomicBool::new(false));
-        let (at_door, ends) = (listener.clone(), closed.clone());
+        let ends = closed.clone();
         std::thread::spawn(move || {
-            for stream in at_door.incoming() {
-                if ends.load(Ordering::Acquire) {
-                    return;
-                }
-                if let Ok(stream) = stream {
+            // Those who had come before the door closed are answered, too.
+            while let Ok(ready) = wait_for_client(&listener, PollTimeout::from(LOOK_MS)) {
+                match ready {
                     // Who does not wait for an answer needs none.
-                    let _ = refuse(stream);
+                    true => drop(listener.accept().map(|(stream, _)| refuse(stream))),
+                    false if ends.load(Ordering::Acquire) => return,
+                    false => {}
                 }
             }
         });
-        Ok(Door { listener, closed })
+        Ok(Door { closed })
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Release);
-        // Ends the wait for the next one.
-        let _ = nix::sys::socket::shutdown(self.listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
     }
 }
 

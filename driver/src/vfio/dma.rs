@@ -16,7 +16,7 @@ use volatile_register::RO;
 use crate::pci::DmaBuffer;
 
 /// Bus addresses that the IOMMU lets the card use, and those that are taken.
-pub(super) struct BusSpace {
+pub(crate) struct BusSpace {
     valid: Vec<Range<u64>>,
     /// What addresses and sizes must be multiples of, in bytes.
     alignment: u64,
@@ -25,7 +25,7 @@ pub(super) struct BusSpace {
 }
 
 impl BusSpace {
-    pub(super) fn new(valid: &[Range<u64>], alignment: u64) -> BusSpace {
+    pub(crate) fn new(valid: &[Range<u64>], alignment: u64) -> BusSpace {
         BusSpace { valid: valid.to_vec(), alignment, taken: BTreeMap::new() }
     }
 
@@ -54,22 +54,43 @@ impl BusSpace {
     }
 }
 
-/// Anonymous memory, zeroed and page aligned, that somebody else may write at any moment.
+/// How memory is made that a card reaches, and taken away from it.
+pub(crate) trait Reach: Send + Sync {
+    /// Makes memory of zeros, page aligned, and lets the card, and only the card, write it at a bus address.
+    fn allocate(&self, address: u64, bytes: usize) -> std::io::Result<MmapRaw>;
+    /// Takes the memory away from the card; false where the card may still write it.
+    fn release(&self, address: u64, bytes: usize) -> bool;
+}
+
+impl Reach for VfioPciDevice {
+    fn allocate(&self, address: u64, bytes: usize) -> std::io::Result<MmapRaw> {
+        let memory = anonymous(bytes)?;
+        // SAFETY: the memory is this process's own, is read only through volatile cells, and is
+        // freed only after the mapping is gone (see `Buffer::drop`).
+        unsafe { self.iommu().map(address, bytes, memory.as_ptr(), Permissions::ReadWrite) }.map(|()| memory)
+    }
+
+    fn release(&self, address: u64, bytes: usize) -> bool {
+        self.iommu().unmap(address, bytes).is_ok()
+    }
+}
+
+fn anonymous(bytes: usize) -> std::io::Result<MmapRaw> {
+    let map = MmapMut::map_anon(bytes)?;
+    // A fork would leave the card writing to pages that only the child sees.
+    // Miri knows neither the call nor a fork.
+    if !cfg!(miri) {
+        map.advise(Advice::DontFork)?;
+    }
+    Ok(MmapRaw::from(map))
+}
+
+/// Memory, page aligned, that somebody else may write at any moment.
 struct HostMemory {
     map: MmapRaw,
 }
 
 impl HostMemory {
-    fn new(bytes: usize) -> std::io::Result<HostMemory> {
-        let map = MmapMut::map_anon(bytes)?;
-        // A fork would leave the card writing to pages that only the child sees.
-        // Miri knows neither the call nor a fork.
-        if !cfg!(miri) {
-            map.advise(Advice::DontFork)?;
-        }
-        Ok(HostMemory { map: MmapRaw::from(map) })
-    }
-
     /// The memory in words that this side only reads.
     fn words(&self) -> &[RO<u64>] {
         // SAFETY: the mapping is page aligned, valid for its length and lives as long as `self`. A cell makes no claim
@@ -91,35 +112,25 @@ impl HostMemory {
 }
 
 /// A buffer that the card reaches.
-pub(super) struct Buffer {
-    device: Arc<VfioPciDevice>,
+pub(crate) struct Buffer<R: Reach> {
+    reach: Arc<R>,
     space: Arc<Mutex<BusSpace>>,
     memory: ManuallyDrop<HostMemory>,
     address: u64,
     bytes: usize,
 }
 
-impl Buffer {
+impl<R: Reach> Buffer<R> {
     /// Allocates memory and lets the card, and only the card, write it.
-    pub(super) fn new(
-        device: Arc<VfioPciDevice>,
-        space: Arc<Mutex<BusSpace>>,
-        bytes: usize,
-    ) -> std::io::Result<Buffer> {
+    pub(crate) fn new(reach: Arc<R>, space: Arc<Mutex<BusSpace>>, bytes: usize) -> std::io::Result<Buffer<R>> {
         let full = || std::io::Error::new(std::io::ErrorKind::OutOfMemory, "no bus addresses are left");
         let (mapped, address) = {
             let mut space = space.lock().unwrap_or_else(PoisonError::into_inner);
             let mapped = space.rounded(bytes).ok_or_else(full)?;
             (mapped, space.take(mapped).ok_or_else(full)?)
         };
-        let made = HostMemory::new(mapped as usize).and_then(|memory| {
-            let start = memory.map.as_ptr();
-            // SAFETY: the memory is this process's own, is read only through volatile cells, and is
-            // freed only after the mapping is gone (see `drop`).
-            unsafe { device.iommu().map(address, mapped as usize, start, Permissions::ReadWrite) }.map(|()| memory)
-        });
-        match made {
-            Ok(memory) => Ok(Buffer { device, space, memory: ManuallyDrop::new(memory), address, bytes }),
+        match reach.allocate(address, mapped as usize) {
+            Ok(map) => Ok(Buffer { reach, space, memory: ManuallyDrop::new(HostMemory { map }), address, bytes }),
             Err(error) => {
                 space.lock().unwrap_or_else(PoisonError::into_inner).give_back(address);
                 Err(error)
@@ -128,7 +139,7 @@ impl Buffer {
     }
 }
 
-impl DmaBuffer for Buffer {
+impl<R: Reach> DmaBuffer for Buffer<R> {
     fn bus_address(&self) -> u64 {
         self.address
     }
@@ -144,11 +155,11 @@ impl DmaBuffer for Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl<R: Reach> Drop for Buffer<R> {
     fn drop(&mut self) {
         // Memory that the card can still reach must never be used for something else: where the
         // mapping cannot be taken away, memory and address are left as they are.
-        if self.device.iommu().unmap(self.address, self.memory.map.len()).is_ok() {
+        if self.reach.release(self.address, self.memory.map.len()) {
             self.space.lock().unwrap_or_else(PoisonError::into_inner).give_back(self.address);
             // SAFETY: the field is not used again.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
@@ -180,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_another_writes_to_the_memory_is_loaded_at_every_alignment() {
-        let memory = HostMemory::new(4096).unwrap();
+        let memory = HostMemory { map: anonymous(4096).unwrap() };
         let mut zeroed = [1; 4096];
         memory.load(0, &mut zeroed);
         assert_eq!(zeroed, [0; 4096]);

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// One event descriptor per vector.
-pub(super) struct Vectors {
+pub(crate) struct Vectors {
     events: Vec<File>,
 }
 
 impl Vectors {
-    pub(super) fn new(count: usize) -> std::io::Result<Vectors> {
+    pub(crate) fn new(count: usize) -> std::io::Result<Vectors> {
         let event = |_| {
             // SAFETY: the call touches no memory; a descriptor that it returns is this process's own.
             match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) } {
@@ -26,17 +26,17 @@ impl Vectors {
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.events.len()
     }
 
     /// What the kernel signals, by vector.
-    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.events.iter().map(|event| event.as_raw_fd()).collect()
     }
 
     /// Waits for a vector, which must exist, and takes what it has signalled; false on timeout.
-    pub(super) fn wait(&self, vector: usize, timeout: Duration) -> std::io::Result<bool> {
+    pub(crate) fn wait(&self, vector: usize, timeout: Duration) -> std::io::Result<bool> {
         let mut event = &self.events[vector];
         let start = Instant::now();
         loop {

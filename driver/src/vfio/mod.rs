@@ -11,11 +11,11 @@
 //! **This transport has not met a board.** What does not need one is tested (addresses, refusals, accesses, bus addresses, event
 //! descriptors); the rest follows the kernel's documentation of VFIO and is compiled and linted.
 
-mod dma;
+pub(crate) mod dma;
 mod error;
-mod interrupts;
+pub(crate) mod interrupts;
 mod place;
-mod window;
+pub(crate) mod window;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -99,6 +99,11 @@ impl VfioFunction {
 /// Where Linux tells the identifier of this boot, a random UUID (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
+/// The number of this boot, as [`PciFunction::host_boot`] has it.
+pub(crate) fn this_boot() -> Option<u64> {
+    boot_number(&std::fs::read_to_string(BOOT_ID).ok()?)
+}
+
 /// The first 48 bits of a UUID.
 fn boot_number(uuid: &str) -> Option<u64> {
     let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).take(12).collect();
@@ -165,7 +170,7 @@ impl PciFunction for VfioFunction {
     }
 
     fn host_boot(&self) -> Option<u64> {
-        boot_number(&std::fs::read_to_string(BOOT_ID).ok()?)
+        this_boot()
     }
 
     fn now_ns(&self) -> u64 {

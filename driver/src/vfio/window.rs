@@ -24,7 +24,7 @@ static WHOLE_LINES: LazyLock<bool> = LazyLock::new(|| !cfg!(miri) && __cpuid_cou
 ///
 /// The kernel maps the BARs of a VFIO device uncached on x86. That is stronger than each [`crate::pci::Caching`]
 /// asks for: accesses go to the link in program order, so nothing has to be written back or dropped.
-pub(super) struct Window<Keep> {
+pub(crate) struct Window<Keep> {
     base: *mut u8,
     bytes: u64,
     /// What keeps the memory mapped.
@@ -52,7 +52,7 @@ impl<Keep> Window<Keep> {
     ///
     /// # Safety
     /// The range is mapped for reading and writing for as long as `keep` lives, and no reference of Rust's to the range is used meanwhile.
-    pub(super) unsafe fn new(base: *mut u8, bytes: u64, keep: Keep) -> Window<Keep> {
+    pub(crate) unsafe fn new(base: *mut u8, bytes: u64, keep: Keep) -> Window<Keep> {
         Window { base, bytes, _keep: keep }
     }
 

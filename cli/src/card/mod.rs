@@ -1,0 +1,122 @@
+//! `nearpm card`: what cards there are, what they have counted, and whether they work, whatever they are reached by.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use nearpm_driver::Card;
+use nearpm_driver::registers::Capabilities;
+use nearpm_interface::registers::{self as reg, Access};
+
+use crate::table::{Table, size};
+
+mod bench;
+mod selftest;
+mod transport;
+
+pub use transport::{Attachment, Opened, Transport};
+
+/// The card of a command.
+#[derive(Args, Clone, Debug)]
+pub struct CardArgument {
+    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS (in this machine)
+    #[arg(long, default_value = "model")]
+    pub card: Transport,
+}
+
+/// What to do with a card.
+#[derive(Subcommand, Clone, Debug)]
+pub enum CardCommand {
+    /// Print what can be reached: the cards that can be simulated here, those in this machine, and those that are named
+    List {
+        /// Look at this one, too (may be given several times)
+        #[arg(long)]
+        card: Vec<Transport>,
+    },
+    /// Open a card and print its identity, capabilities, pools and registers
+    Info(CardArgument),
+    /// Open a card and print each register with its meaning
+    Registers(CardArgument),
+    /// Open a card and try what it has to do, in a pool that is made for it and removed afterwards
+    Selftest(CardArgument),
+    /// Measure how long a register, the status line and a command take
+    Bench {
+        /// The card
+        #[command(flatten)]
+        card: CardArgument,
+        /// Accesses of each kind
+        #[arg(long, default_value_t = 1000)]
+        count: u32,
+    },
+}
+
+/// Runs the command.
+pub fn command(command: &CardCommand) -> Result<()> {
+    print!("{}", report(command)?);
+    Ok(())
+}
+
+/// What the command prints.
+///
+/// # Errors
+/// If the card does not open, or fails what is asked of it.
+pub fn report(command: &CardCommand) -> Result<String> {
+    match command {
+        CardCommand::List { card } => Ok(list(card)),
+        CardCommand::Info(argument) => info(&argument.card.open("card")?),
+        CardCommand::Registers(argument) => Ok(registers(&argument.card.open("card")?.card).to_string()),
+        CardCommand::Selftest(argument) => selftest::run(&argument.card.open("card")?),
+        CardCommand::Bench { card, count } => bench::run(&card.card.open("card")?, *count),
+    }
+}
+
+fn list(asked: &[Transport]) -> String {
+    let mut table = Table::new(&["card", "is", "memory", "pools"]);
+    let simulated = Transport::simulated().into_iter().map(|card| (card.to_string(), "can be simulated".into()));
+    for (name, is) in simulated.chain(transport::in_this_machine()) {
+        table.row([name, is, "-".into(), "-".into()]);
+    }
+    for (number, card) in asked.iter().enumerate() {
+        let opened = card.open(&format!("list{number}"));
+        table.row(match opened.and_then(|opened| Ok((size(opened.card.pm_bytes()), opened.pools()?.len()))) {
+            Ok((memory, pools)) => [card.to_string(), "open".into(), memory, pools.to_string()],
+            Err(error) => [card.to_string(), format!("{error:#}"), "-".into(), "-".into()],
+        });
+    }
+    table.to_string()
+}
+
+fn info(opened: &Opened) -> Result<String> {
+    let card = &opened.card;
+    let capabilities: Vec<&str> = [
+        (Capabilities::HOST_ORDERED, "orders host accesses and commands together"),
+        (Capabilities::COMPLETION_RECORDS, "writes completion records"),
+        (Capabilities::POWER_FAIL_SAFE, "keeps what it acknowledged through a power cut"),
+    ]
+    .into_iter()
+    .filter(|&(bit, _)| card.capabilities().contains(bit))
+    .map(|(_, meaning)| meaning)
+    .collect();
+    let mut text = String::new();
+    writeln!(text, "{}, {} of persistent memory", opened.what, size(card.pm_bytes()))?;
+    writeln!(text, "it {}\n", capabilities.join(", "))?;
+    let pools = opened.pools().context("its pools cannot be read")?;
+    if !pools.is_empty() {
+        let mut table = Table::new(&["pool", "size", "base"]);
+        for pool in pools {
+            table.row([pool.name, size(pool.bytes), format!("{:#x}", pool.base)]);
+        }
+        writeln!(text, "{table}")?;
+    }
+    write!(text, "{}", registers(card))?;
+    Ok(text)
+}
+
+fn registers(card: &Card) -> Table {
+    let mut table = Table::new(&["register", "offset", "value"]);
+    for register in reg::ALL.iter().filter(|r| r.access != Access::WriteOnly) {
+        let value = card.registers().read(register.offset);
+        table.row([register.name.to_string(), format!("{:#05x}", register.offset), format!("{value:#010x}")]);
+    }
+    table
+}

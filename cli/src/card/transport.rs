@@ -1,0 +1,196 @@
+//! By what a card is reached, and how it is opened there.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use nearpm::{CardPool, cards};
+use nearpm_driver::pci::PciFunction;
+use nearpm_driver::{Card, CardOptions, Posting, vfio, vfio_user};
+use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
+use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_sim::host::Parameters;
+
+use crate::rig::{CardKind, Rig};
+
+/// Persistent memory of a card that is simulated in this process.
+const POOL_BYTES: u64 = 16 << 20;
+/// How long a card of another process may take for what its driver waits for: processes wait for each other on a busy machine.
+const TIMEOUT_NS: u64 = 20_000_000_000;
+
+/// A way to a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Simulated in this process.
+    Simulated(CardKind),
+    /// In another process.
+    VfioUser(PathBuf),
+    /// In this machine.
+    Vfio(String),
+}
+
+impl FromStr for Transport {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Transport, String> {
+        match text.split_once(':') {
+            Some(("vfio-user", path)) if !path.is_empty() => Ok(Transport::VfioUser(path.into())),
+            Some(("vfio", address)) if !address.is_empty() => Ok(Transport::Vfio(address.into())),
+            _ => CardKind::from_str(text, false)
+                .map(Transport::Simulated)
+                .map_err(|_| "use model, rtl, vfio-user:SOCKET or vfio:ADDRESS".into()),
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Transport::Simulated(CardKind::Model) => f.write_str("model"),
+            Transport::Simulated(CardKind::Rtl) => f.write_str("rtl"),
+            Transport::VfioUser(path) => write!(f, "vfio-user:{}", path.display()),
+            Transport::Vfio(address) => write!(f, "vfio:{address}"),
+        }
+    }
+}
+
+/// An open card, which the library knows by a name for as long as this lives.
+pub struct Opened {
+    /// The card.
+    pub card: Arc<Card>,
+    /// What it is, for people.
+    pub what: String,
+    /// What its times are, for people.
+    pub clock: &'static str,
+    name: String,
+    _rig: Option<Rig>,
+}
+
+impl Opened {
+    /// Pools that lie on it.
+    pub fn pools(&self) -> Result<Vec<CardPool>> {
+        Ok(nearpm::list(&self.name)?)
+    }
+
+    /// Where a pool lies.
+    pub fn location(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.name)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        cards::unregister(&self.name);
+    }
+}
+
+impl Transport {
+    /// Cards that can be simulated in this process.
+    pub fn simulated() -> Vec<Transport> {
+        CardKind::value_variants().iter().copied().map(Transport::Simulated).collect()
+    }
+
+    /// Opens the card and makes it known to the library.
+    ///
+    /// # Errors
+    /// If it is not there, or does not open.
+    pub fn open(&self, name: &str) -> Result<Opened> {
+        let function: Arc<dyn PciFunction> = match self {
+            Transport::Simulated(kind) => return simulate(*kind, name),
+            Transport::VfioUser(path) => Arc::new(vfio_user::open(path, vfio_user::TIMEOUT)?),
+            Transport::Vfio(address) => Arc::new(vfio::open(address)?),
+        };
+        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+        let options = CardOptions { firmware, timeout_ns: TIMEOUT_NS, ..CardOptions::default() };
+        let card = Card::open(function, options).with_context(|| format!("the card {self} does not open"))?;
+        let card = Arc::new(card);
+        cards::register(name, card.clone());
+        let (what, clock) = match self {
+            Transport::Vfio(address) => (format!("card at {address}"), "measured on this machine"),
+            _ => (
+                format!("card of another process on {}", &self.to_string()["vfio-user:".len()..]),
+                "wall clock of an emulation: says how fast two processes talk, and nothing about a card",
+            ),
+        };
+        Ok(Opened { card, what, clock, name: name.to_owned(), _rig: None })
+    }
+}
+
+fn simulate(kind: CardKind, name: &str) -> Result<Opened> {
+    let rig = Rig::new(kind.cards(MemoryPorts::One)?, name, Parameters::default(), Posting::default(), POOL_BYTES);
+    let card = rig.open_card().context("the simulated card does not open")?;
+    Ok(Opened { card, what: kind.name().into(), clock: "simulated time", name: name.to_owned(), _rig: Some(rig) })
+}
+
+/// Cards in this machine, with the driver that they are bound to.
+pub fn in_this_machine() -> Vec<(String, String)> {
+    let number = |path: PathBuf| {
+        let text = std::fs::read_to_string(path).ok()?;
+        u16::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+    };
+    let devices = std::fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
+    let cards = devices.filter(|device| {
+        let path = device.path();
+        number(path.join("vendor")) == Some(PCI_VENDOR) && number(path.join("device")) == Some(PCI_DEVICE)
+    });
+    let driver = |path: &Path| {
+        let link = std::fs::read_link(path.join("driver")).ok();
+        let name = link.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        name.map_or_else(|| "bound to no driver".to_owned(), |name| format!("bound to {name}"))
+    };
+    let mut found: Vec<_> =
+        cards.map(|d| (format!("vfio:{}", d.file_name().to_string_lossy()), driver(&d.path()))).collect();
+    found.sort();
+    found
+}
+
+/// `NAME=CARD`: a card that pools are named on, as in `card:NAME/POOL`.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    name: String,
+    card: Transport,
+}
+
+impl FromStr for Attachment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Attachment, String> {
+        let (name, card) = text.split_once('=').ok_or("use NAME=CARD, as in sim=vfio-user:/tmp/card.socket")?;
+        if name.is_empty() || name.contains('/') {
+            return Err(format!("{name:?} is no name of a card"));
+        }
+        Ok(Attachment { name: name.into(), card: card.parse()? })
+    }
+}
+
+impl Attachment {
+    /// Opens the card under its name.
+    ///
+    /// # Errors
+    /// See [`Transport::open`].
+    pub fn open(&self) -> Result<Opened> {
+        self.card.open(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transport_is_printed_as_it_is_written() {
+        for text in ["model", "rtl", "vfio-user:/tmp/a:b", "vfio:0000:01:00.0"] {
+            assert_eq!(text.parse::<Transport>().unwrap().to_string(), text);
+        }
+        for text in ["", "modell", "vfio-user:", "vfio:", "pci:1"] {
+            assert!(text.parse::<Transport>().unwrap_err().contains("vfio-user:SOCKET"), "{text}");
+        }
+        assert_eq!("a=rtl".parse::<Attachment>().unwrap().name, "a");
+        for text in ["model", "=model", "a/b=model", "a=cardboard"] {
+            assert!(text.parse::<Attachment>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `nearpm card` on a card of another process.
+
+mod common;
+
+use common::Simulator;
+use nearpm_cli::card::{CardArgument, CardCommand, Transport, report};
+
+fn argument(simulator: &Simulator) -> CardArgument {
+    CardArgument { card: Transport::VfioUser(simulator.socket()) }
+}
+
+#[test]
+fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
+    let simulator = Simulator::new("trapping");
+    let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
+    assert!(text.contains("orders host accesses") && text.contains("4 MiB"), "{text}");
+    let text = report(&CardCommand::Registers(argument(&simulator))).unwrap();
+    assert!(text.contains("0x314d504e"), "the identity: {text}");
+    let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();
+    assert!(text.contains("model") && text.contains("open") && text.contains("4 MiB"), "{text}");
+    let text = report(&CardCommand::Bench { card: argument(&simulator), count: 20 }).unwrap();
+    assert!(text.contains("register read") && text.contains("nothing about a card"), "{text}");
+}
+
+#[test]
+fn the_selftest_passes_in_both_modes_of_the_window_and_leaves_nothing_behind() {
+    for window in ["trapping", "mapped"] {
+        let simulator = Simulator::new(window);
+        let text = report(&CardCommand::Selftest(argument(&simulator))).unwrap();
+        assert_eq!(text.matches("pass").count(), 6, "{window}: {text}");
+        let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
+        assert!(!text.contains("selftest-"), "{window}: {text}");
+        assert_eq!(text.contains("orders host accesses"), window == "trapping", "{text}");
+    }
+}
+
+#[test]
+fn a_socket_that_nobody_serves_is_refused_with_what_to_do() {
+    let simulator = Simulator::prepared("trapping");
+    let error = report(&CardCommand::Info(argument(&simulator))).unwrap_err();
+    assert!(format!("{error:#}").contains("start the simulator"), "{error:#}");
+}

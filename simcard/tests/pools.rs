@@ -1,0 +1,129 @@
+//! Pools on the card of another process: power cuts by the control socket, and SIGKILL, under load, in both modes of the window.
+
+mod common;
+
+use std::time::Duration;
+
+use common::workload::{Known, create, options, reopen_and_verify, verify, work};
+use common::{Registered, Simulator};
+use nearpm::Mechanism;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Numbers that are the same in each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// More transactions than come to an end before a cut.
+const MANY: u64 = 1_000_000;
+
+fn cuts(window: &'static str, mechanism: Mechanism, rounds: u64) {
+    let simulator = Simulator::new(window);
+    let registered = simulator.open();
+    let mut known = Known::default();
+    create(&registered, mechanism).close().unwrap();
+    drop(registered);
+    let mut draw = Draw(7);
+    for round in 0..rounds {
+        let registered = simulator.open();
+        let pool = options(mechanism).open(&registered.location("bank")).unwrap();
+        verify(&pool, &mut known);
+        let cycle = simulator.statistic("cycle") + 2000 + draw.below(30_000);
+        simulator.tell(&format!("cut-at cycle={cycle} seed={round}"));
+        let error = work(&pool, &mut known, MANY).unwrap_err();
+        assert!(error.to_string().contains("gone") || error.to_string().contains("card"), "{error}");
+        assert_eq!(simulator.statistic("powered"), 0);
+        drop(pool);
+        drop(registered);
+        simulator.tell("power-up");
+    }
+    assert_eq!(simulator.statistic("cuts"), rounds);
+    assert!(known.transactions > rounds, "the cuts came before any work");
+    reopen_and_verify(&simulator.open(), mechanism, &mut known);
+}
+
+#[test]
+fn power_cuts_lose_nothing_under_undo_with_a_trapping_window() {
+    cuts("trapping", Mechanism::Undo, 8);
+}
+
+#[test]
+fn power_cuts_lose_nothing_under_redo_with_a_trapping_window() {
+    cuts("trapping", Mechanism::Redo, 8);
+}
+
+#[test]
+fn power_cuts_lose_nothing_under_undo_with_a_mapped_window() {
+    cuts("mapped", Mechanism::Undo, 8);
+}
+
+#[test]
+fn power_cuts_lose_nothing_under_redo_with_a_mapped_window() {
+    cuts("mapped", Mechanism::Redo, 8);
+}
+
+fn kills(window: &'static str, mechanism: Mechanism, rounds: u64) {
+    let mut simulator = Simulator::new(window);
+    let mut known = Known::default();
+    create(&simulator.open(), mechanism).close().unwrap();
+    let mut draw = Draw(3);
+    let mut replayed = 0;
+    for _ in 0..rounds {
+        let registered = simulator.open();
+        let pool = options(mechanism).open(&registered.location("bank")).unwrap();
+        verify(&pool, &mut known);
+        let (process, wait) = (Pid::from_raw(simulator.id() as i32), Duration::from_micros(2000 + draw.below(150_000)));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(wait);
+            kill(process, Signal::SIGKILL).unwrap();
+        });
+        let error = work(&pool, &mut known, MANY).unwrap_err();
+        killer.join().unwrap();
+        assert!(registered.function.failure().is_some(), "{error}");
+        drop(pool);
+        drop(registered);
+        simulator.kill();
+        simulator.start();
+        replayed += simulator.statistic("replayed");
+    }
+    assert!(known.transactions > rounds, "the kills came before any work");
+    assert_eq!(replayed > 0, window == "trapping", "what the last process had taken is done by the next one");
+    reopen_and_verify(&simulator.open(), mechanism, &mut known);
+}
+
+#[test]
+fn a_simulator_that_is_killed_under_load_has_lost_nothing_with_a_trapping_window() {
+    kills("trapping", Mechanism::Undo, 6);
+    kills("trapping", Mechanism::Redo, 6);
+}
+
+#[test]
+fn a_simulator_that_is_killed_under_load_has_lost_nothing_with_a_mapped_window() {
+    kills("mapped", Mechanism::Undo, 6);
+    kills("mapped", Mechanism::Redo, 6);
+}
+
+#[test]
+fn a_memory_that_is_put_in_force_while_the_card_runs_is_followed_by_what_the_journal_needs() {
+    let mut simulator = Simulator::new("trapping");
+    let mut known = Known::default();
+    let registered: Registered = simulator.open();
+    let pool = create(&registered, Mechanism::Undo);
+    while simulator.statistic("compactions") == 0 {
+        let until = known.transactions + 500;
+        work(&pool, &mut known, until).unwrap();
+    }
+    work(&pool, &mut known, 20).unwrap();
+    simulator.kill();
+    assert!(work(&pool, &mut known, MANY).is_err());
+    drop(pool);
+    drop(registered);
+    simulator.start();
+    reopen_and_verify(&simulator.open(), Mechanism::Undo, &mut known);
+}

@@ -78,9 +78,7 @@ impl Bus {
         let found = self.maps.iter().find(|map| {
             map.address <= write.bus_address && write.bus_address + write.data.len() as u64 <= map.address + map.bytes
         });
-        let written = found.is_some_and(|map| {
-            self.master && put(map, write.bus_address, write).is_ok()
-        });
+        let written = found.is_some_and(|map| self.master && put(map, write.bus_address, write).is_ok());
         if !written {
             self.faults += 1;
             return;

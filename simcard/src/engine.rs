@@ -148,7 +148,9 @@ impl Engine {
         self.settle();
         let card = self.card.take().context("the card has no power")?;
         let medium = card.power_fail(AMPLE_CYCLES, 0);
-        self.store.put(&medium.bytes, None).context("cannot keep what the card had accepted; its journal still holds it")
+        self.store
+            .put(&medium.bytes, None)
+            .context("cannot keep what the card had accepted; its journal still holds it")
     }
 
     fn boot(&mut self) -> Result<()> {
@@ -193,9 +195,7 @@ impl Engine {
         let medium = card.power_fail(save_cycles, seed);
         let kept = match self.mode {
             WindowMode::Trapping => self.store.put(&medium.bytes, None),
-            WindowMode::Mapped => {
-                self.window_after(&medium.bytes).and_then(|window| self.store.put(&window, None))
-            }
+            WindowMode::Mapped => self.window_after(&medium.bytes).and_then(|window| self.store.put(&window, None)),
         };
         if let Err(error) = kept {
             self.fail("keep the card's memory", &error);

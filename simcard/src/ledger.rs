@@ -126,7 +126,14 @@ mod tests {
 
     fn map(pool: u32) -> Command {
         let base = u64::from(pool) << 20;
-        Command { opcode: Opcode::Map as u8, pool, source: base, destination: 1 << 20, sequence: 4, ..Command::default() }
+        Command {
+            opcode: Opcode::Map as u8,
+            pool,
+            source: base,
+            destination: 1 << 20,
+            sequence: 4,
+            ..Command::default()
+        }
     }
 
     #[test]

@@ -37,7 +37,9 @@ impl Record {
     pub fn encode(&self, generation: u64) -> [u8; RECORD_BYTES] {
         let none = [0; LINE];
         let (kind, address, value, data) = match self {
-            Record::Access(Access::RegisterWrite { offset, value }) => (1, u64::from(*offset), u64::from(*value), &none),
+            Record::Access(Access::RegisterWrite { offset, value }) => {
+                (1, u64::from(*offset), u64::from(*value), &none)
+            }
             Record::Access(Access::CommandWrite { offset, data, strobes }) => (2, *offset, *strobes, data),
             Record::Access(Access::PmWrite { address, data, strobes }) => (3, *address, *strobes, data),
             Record::Line { address, data } => (4, *address, 0, data),

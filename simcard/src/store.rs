@@ -94,7 +94,10 @@ impl Store {
         let length = file.metadata().with_context(|| named("look at"))?.len();
         let mut store = Store { path: path.to_owned(), file, bytes: new_bytes, image: 0, generation: 0, tail: 0 };
         if length == 0 {
-            ensure!(is_size(new_bytes), "a card has no {new_bytes} bytes of memory: use a multiple of 4096 from 2 MiB on");
+            ensure!(
+                is_size(new_bytes),
+                "a card has no {new_bytes} bytes of memory: use a multiple of 4096 from 2 MiB on"
+            );
             store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
             store.put_head(0).with_context(|| named("write"))?;
             return Ok(store);
@@ -109,7 +112,11 @@ impl Store {
         };
         (store.bytes, store.image, store.generation) = (bytes, image, generation);
         if length < store.journal_start() {
-            bail!("{} is cut short: {length} bytes where a card of {bytes} bytes needs {}; nothing was changed", path.display(), store.journal_start());
+            bail!(
+                "{} is cut short: {length} bytes where a card of {bytes} bytes needs {}; nothing was changed",
+                path.display(),
+                store.journal_start()
+            );
         }
         Ok(store)
     }
@@ -316,6 +323,8 @@ mod tests {
         drop(Store::open(&path, BYTES).unwrap());
         File::options().write(true).open(&path).unwrap().set_len(BYTES).unwrap();
         assert!(Store::open(&path, BYTES).err().unwrap().to_string().contains("cut short"));
-        assert!(Store::open(&folder.path().join("other"), 4097).err().unwrap().to_string().contains("multiple of 4096"));
+        assert!(
+            Store::open(&folder.path().join("other"), 4097).err().unwrap().to_string().contains("multiple of 4096")
+        );
     }
 }

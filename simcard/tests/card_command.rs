@@ -13,11 +13,11 @@ fn argument(simulator: &Simulator) -> CardArgument {
 fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     let simulator = Simulator::new("trapping");
     let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
-    assert!(text.contains("orders host accesses") && text.contains("4 MiB"), "{text}");
+    assert!(text.contains("orders host accesses") && text.contains("4096.0 KiB"), "{text}");
     let text = report(&CardCommand::Registers(argument(&simulator))).unwrap();
     assert!(text.contains("0x314d504e"), "the identity: {text}");
     let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();
-    assert!(text.contains("model") && text.contains("open") && text.contains("4 MiB"), "{text}");
+    assert!(text.contains("model") && text.contains("open") && text.contains("4096.0 KiB"), "{text}");
     let text = report(&CardCommand::Bench { card: argument(&simulator), count: 20 }).unwrap();
     assert!(text.contains("register read") && text.contains("nothing about a card"), "{text}");
 }

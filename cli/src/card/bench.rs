@@ -53,8 +53,20 @@ pub fn run(opened: &Opened, count: u32) -> Result<String> {
     let mut row = |name: &str, (median, high): (u64, u64)| {
         table.row([name.to_owned(), median.to_string(), high.to_string()]);
     };
-    row("register read", measure(&mut || { card.registers().read(reg::ID); Ok(()) })?);
-    row("register write", measure(&mut || { card.registers().write(reg::DEVICE_NUMBER, number); Ok(()) })?);
+    row(
+        "register read",
+        measure(&mut || {
+            card.registers().read(reg::ID);
+            Ok(())
+        })?,
+    );
+    row(
+        "register write",
+        measure(&mut || {
+            card.registers().write(reg::DEVICE_NUMBER, number);
+            Ok(())
+        })?,
+    );
     row("doorbell: a command posted, with its fence", measure(&mut || Ok(card.post(PAGE, fence, false).map(drop)?))?);
     row("status line", measure(&mut || Ok(card.push(PAGE).map(drop)?))?);
     let mut accepted = || {

@@ -113,7 +113,8 @@ fn open_once(path: &Path, timeout: Duration) -> Result<VfioUserFunction, VfioUse
     let regions = (0..=wire::CONFIG_REGION).map(|index| {
         let reply = connection.call(Command::RegionInfo, &wire::region_info(index), &[]);
         let reply = reply.map_err(failed("ask for its regions"))?;
-        let info = wire::parse_region(&reply.payload).ok_or_else(|| foreign("what it says of a region makes no sense"))?;
+        let info =
+            wire::parse_region(&reply.payload).ok_or_else(|| foreign("what it says of a region makes no sense"))?;
         Ok(Region { info, file: reply.descriptors.into_iter().next().map(File::from) })
     });
     let regions = regions.collect::<Result<_, _>>()?;
@@ -197,7 +198,8 @@ impl PciFunction for VfioUserFunction {
         if range.start > range.end || range.end > bytes {
             return Err(PciError::OutOfBar { bar, range, bytes });
         }
-        let mapped = if range.is_empty() { None } else { map_file(region, &range).map_err(self.system("map a BAR"))? };
+        let mapped =
+            if range.is_empty() { None } else { map_file(region, &range).map_err(self.system("map a BAR"))? };
         Ok(match mapped {
             Some(window) => window,
             None => Box::new(Trap { connection: self.connection.clone(), region: bar as u32, range }),

@@ -38,7 +38,8 @@ fn carry(from: &UnixStream, to: &UnixStream, budget: usize) {
         };
         let rights = [ControlMessage::ScmRights(&descriptors)];
         let control = if descriptors.is_empty() { &[][..] } else { &rights };
-        let sent = sendmsg::<()>(to.as_raw_fd(), &[IoSlice::new(&buffer[..bytes])], control, MsgFlags::MSG_NOSIGNAL, None);
+        let sent =
+            sendmsg::<()>(to.as_raw_fd(), &[IoSlice::new(&buffer[..bytes])], control, MsgFlags::MSG_NOSIGNAL, None);
         for descriptor in &descriptors {
             nix::unistd::close(*descriptor).unwrap();
         }
@@ -49,24 +50,30 @@ fn carry(from: &UnixStream, to: &UnixStream, budget: usize) {
     }
 }
 
-/// Serves one client on a socket beside `server`; lets `budget` bytes of answers pass.
+/// Serves clients on a socket beside `server`; lets `budget` bytes of answers pass for each.
 pub fn start(server: &Path, budget: usize, end: End) -> PathBuf {
-    let path = server.with_extension("proxy");
-    let _ = std::fs::remove_file(&path);
+    let path = server.with_extension(format!("proxy{budget}{end:?}"));
     let listener = UnixListener::bind(&path).unwrap();
-    let server = UnixStream::connect(server).unwrap();
+    let server = server.to_owned();
     std::thread::spawn(move || {
-        let (client, _) = listener.accept().unwrap();
-        let (client_there, server_there) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        std::thread::spawn(move || {
-            carry(&client_there, &server_there, usize::MAX);
-            let _ = server_there.shutdown(Shutdown::Both);
-        });
-        carry(&server, &client, budget);
-        if end == End::Closed {
-            let _ = client.shutdown(Shutdown::Both);
-            let _ = server.shutdown(Shutdown::Both);
+        for client in listener.incoming().flatten() {
+            let Ok(server) = UnixStream::connect(&server) else { return };
+            std::thread::spawn(move || join(&client, &server, budget, end));
         }
     });
     path
+}
+
+fn join(client: &UnixStream, server: &UnixStream, budget: usize, end: End) {
+    let (client_there, server_there) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let requests = std::thread::spawn(move || {
+        carry(&client_there, &server_there, usize::MAX);
+        let _ = server_there.shutdown(Shutdown::Both);
+    });
+    carry(server, client, budget);
+    if end == End::Closed {
+        let _ = client.shutdown(Shutdown::Both);
+        let _ = server.shutdown(Shutdown::Both);
+    }
+    requests.join().unwrap();
 }

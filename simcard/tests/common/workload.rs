@@ -22,7 +22,8 @@ pub struct Known {
 
 /// Makes a pool with its objects.
 pub fn create(registered: &Registered, mechanism: Mechanism) -> Pool {
-    let pool = options(mechanism).durability(Durability::Durable).create(&registered.location("bank"), POOL_BYTES).unwrap();
+    let pool =
+        options(mechanism).durability(Durability::Durable).create(&registered.location("bank"), POOL_BYTES).unwrap();
     pool.tx(|tx| {
         let root = tx.alloc_zeroed(24)?;
         for word in 0..3 {

@@ -96,7 +96,7 @@ impl Engine {
             store,
             mode,
             card: None,
-            ledger: Ledger::new(),
+            ledger: Ledger::default(),
             bus: Bus::default(),
             posted: VecDeque::new(),
             held: Vec::new(),
@@ -156,7 +156,7 @@ impl Engine {
     fn boot(&mut self) -> Result<()> {
         let medium = self.store.medium()?;
         self.card = Some(self.cards.power_up(medium));
-        self.ledger = Ledger::new();
+        self.ledger = Ledger::default();
         self.posted.clear();
         self.held.clear();
         self.holds_records = false;

@@ -32,12 +32,14 @@ fn same(a: &Command, b: &Command) -> bool {
     (a.pool, a.thread) == (b.pool, b.thread)
 }
 
-impl Ledger {
+impl Default for Ledger {
     /// Of a card that has just powered up.
-    pub fn new() -> Ledger {
+    fn default() -> Ledger {
         Ledger { partial: vec![EMPTY; COMMAND_PAGES * SLOTS_PER_PAGE], mappings: Vec::new(), device_number: None }
     }
+}
 
+impl Ledger {
     /// Takes note of what the card is sent; says whether it fills a command slot.
     pub fn note(&mut self, access: &Access) -> bool {
         match access {
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_preamble_makes_the_mappings_in_force_with_their_last_commits() {
-        let mut ledger = Ledger::new();
+        let mut ledger = Ledger::default();
         assert!(post(&mut ledger, 0, map(2)) && !ledger.has_parts());
         post(&mut ledger, 0, map(1));
         post(&mut ledger, 1, map(7));

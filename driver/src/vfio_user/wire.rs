@@ -226,7 +226,8 @@ mod tests {
         assert_eq!(found.areas, [0..0x1000, 0x8000..0xa000]);
         assert_eq!((found.bytes, found.file_offset), (0x10_0000, 0x8000));
         // Another capability first.
-        assert_eq!(region(0xf, 32, &[9 | 40 << 32, sparse(0), 1, 0, 0x1000]).unwrap().areas, [0..0x1000]);
+        let behind = region(0xf, 32, &[9 | 40 << 32, sparse(0), 2, 0, 0x1000, 0x1000, 0x1000]).unwrap();
+        assert_eq!(behind.areas, [0..0x1000, 0x1000..0x2000]);
         assert_eq!(region(3, 0, &[]).unwrap().areas, []);
         assert_eq!(region(0xf, 32, &[sparse(32), 0]), None, "in a circle");
         assert_eq!(region(0xf, 32, &[sparse(0), 900, 0, 1]), None, "more areas than there is room");

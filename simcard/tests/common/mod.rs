@@ -21,24 +21,36 @@ pub const BYTES: u64 = 4 << 20;
 /// How long an answer of the simulator may take on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long the RTL may take to be generated and built.
+const RTL_BUILD: Duration = Duration::from_secs(600);
+
 /// The process, its file and its sockets.
 pub struct Simulator {
     folder: tempfile::TempDir,
     window: &'static str,
+    card: &'static str,
     process: Option<Child>,
 }
 
 impl Simulator {
     /// Starts one on a blank card.
     pub fn new(window: &'static str) -> Simulator {
-        let mut simulator = Simulator { folder: tempfile::tempdir().unwrap(), window, process: None };
+        let mut simulator = Simulator::prepared(window);
+        simulator.start();
+        simulator
+    }
+
+    /// Starts one of the Verilated RTL on a blank card.
+    pub fn of_rtl(window: &'static str) -> Simulator {
+        let mut simulator = Simulator::prepared(window);
+        simulator.card = "rtl";
         simulator.start();
         simulator
     }
 
     /// One that was not started.
     pub fn prepared(window: &'static str) -> Simulator {
-        Simulator { folder: tempfile::tempdir().unwrap(), window, process: None }
+        Simulator { folder: tempfile::tempdir().unwrap(), window, card: "model", process: None }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -57,7 +69,7 @@ impl Simulator {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm-sim"));
         command.arg("--socket").arg(self.socket()).arg("--pm").arg(self.pm()).arg("--control").arg(self.control());
-        command.args(["--bytes", &BYTES.to_string(), "--window", self.window]);
+        command.args(["--bytes", &BYTES.to_string(), "--window", self.window, "--card", self.card]);
         command.stdin(Stdio::null());
         command
     }
@@ -69,7 +81,7 @@ impl Simulator {
 
     pub fn start_as(&mut self, mut command: Command) {
         let mut process = command.spawn().unwrap();
-        let end = Instant::now() + TIMEOUT;
+        let end = Instant::now() + if self.card == "rtl" { RTL_BUILD } else { TIMEOUT };
         while !(self.socket().exists() && control::request(&self.control(), "statistics").is_ok()) {
             if let Some(status) = process.try_wait().unwrap() {
                 panic!("the simulator ended: {status}");

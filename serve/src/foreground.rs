@@ -11,8 +11,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::options::Options;
 use crate::server::Server;
 use crate::service::Service;
-use crate::start_redis;
 use crate::worker::system;
+use crate::{start_memcached, start_redis};
 
 /// Time between two looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
@@ -22,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub enum ServeCommand {
     /// Redis's protocol (RESP2 and RESP3)
     Redis(Options),
+    /// memcached's protocol (text and meta)
+    Memcached(Options),
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -31,6 +33,7 @@ pub enum ServeCommand {
 pub fn serve(command: ServeCommand) -> Result<(), Error> {
     match command {
         ServeCommand::Redis(options) => until_a_signal(|| start_redis(options)),
+        ServeCommand::Memcached(options) => until_a_signal(|| start_memcached(options)),
     }
 }
 

@@ -10,7 +10,7 @@
 //! | [`foreground`] | serving until a signal |
 //! | [`service`] | what a protocol is to the server |
 //! | `store` | keys and values in a pool |
-//! | [`redis`] | one protocol |
+//! | [`redis`], [`memcached`] | the protocols |
 //! | [`tally`] | what is counted |
 
 #![deny(unsafe_code)]
@@ -19,6 +19,7 @@
 mod batch;
 mod connection;
 pub mod foreground;
+pub mod memcached;
 pub mod options;
 pub mod redis;
 pub mod server;
@@ -47,5 +48,15 @@ fn open(options: &Options) -> Result<DirectPool, Error> {
 pub fn start_redis(options: Options) -> Result<Server<redis::Redis>, Error> {
     let (pool, totals) = (open(&options)?, Arc::default());
     let service = redis::Redis::new(&pool, &options, Arc::clone(&totals))?;
+    Server::start(service, pool, options, totals)
+}
+
+/// Starts a server that speaks memcached's protocol.
+///
+/// # Errors
+/// As [`start_redis`].
+pub fn start_memcached(options: Options) -> Result<Server<memcached::Memcached>, Error> {
+    let (pool, totals) = (open(&options)?, Arc::default());
+    let service = memcached::Memcached::new(&pool, &options, Arc::clone(&totals))?;
     Server::start(service, pool, options, totals)
 }

@@ -83,7 +83,10 @@ mod tests {
 
     #[test]
     fn hashes_stay_what_they_are() {
-        // Pools that exist find nothing any more if these change.
-        assert_eq!([hash(b""), hash(b"key"), hash(b"a longer key")], [0, 0, 0]);
+        // Pools that exist find nothing any more if these change. The numbers are of another implementation.
+        assert_eq!(
+            [hash(b""), hash(b"key"), hash(b"a longer key")],
+            [0xf52a_15e9_a9b5_e89b, 0x487e_b6f7_e0ea_7e7c, 0x8942_8a87_a739_1841]
+        );
     }
 }

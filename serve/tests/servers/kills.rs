@@ -1,0 +1,165 @@
+//! What was acknowledged is there, whenever the server is killed or the power of its memory is cut.
+//!
+//! Each client writes rising numbers to keys of its own, and notes what was sent and what was answered. Afterwards each key must
+//! hold a number from the last that was answered to the last that was sent.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nearpm::memory::CUT_STATUS;
+
+use crate::client::{Client, Value};
+use crate::process::{Folder, Process, draw, thorough};
+
+/// The last number that was sent, and the last that was answered, by key.
+type Record = BTreeMap<String, (u64, u64)>;
+
+const CLIENTS: u64 = 4;
+const KEYS: u64 = 12;
+
+/// A value of a length that changes, the number in front.
+fn value(number: u64) -> String {
+    let long = if number.is_multiple_of(17) { 600 } else { 0 };
+    format!("{number}:{}", "x".repeat((draw(number) % 300) as usize + long))
+}
+
+/// Writes until the connection ends, or it is told to stop.
+fn write(address: SocketAddr, client: u64, from: u64, stop: &AtomicBool) -> Record {
+    let mut record = Record::new();
+    let Ok(mut connection) = Client::try_connect(address) else { return record };
+    let mut number = from;
+    while !stop.load(Ordering::Relaxed) {
+        // Several at once, so that one transaction holds several of one client as well.
+        let burst: Vec<u64> = (number..=number + draw(number) % 3).collect();
+        let key = |number: u64| format!("{client}:{}", draw(number) % KEYS);
+        for &number in &burst {
+            record.entry(key(number)).or_default().0 = number;
+            if connection.command(&["set".to_owned(), key(number), value(number)]).is_err() {
+                return record;
+            }
+        }
+        for &number in &burst {
+            match connection.value() {
+                Ok(Value::Simple(_)) => record.entry(key(number)).or_default().1 = number,
+                Ok(other) => panic!("{other:?}"),
+                Err(_) => return record,
+            }
+        }
+        number += burst.len() as u64;
+    }
+    record
+}
+
+/// Loads a server until it ends or `wait` has passed, and then kills it; gives what clients know.
+fn load(process: &mut Process, from: u64, wait: Duration) -> Record {
+    let (stop, address, begin) = (AtomicBool::new(false), process.address, Instant::now());
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let writers: Vec<_> = (0..CLIENTS).map(|c| scope.spawn(move || write(address, c, from, stop))).collect();
+        while begin.elapsed() < wait && process.ended().is_none() {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        process.kill();
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().flat_map(|writer| writer.join().expect("a client does not fail")).collect()
+    })
+}
+
+/// Adds what a run knows to what was known before.
+fn merge(known: &mut Record, run: Record) {
+    for (key, (sent, answered)) in run {
+        let entry = known.entry(key).or_default();
+        *entry = (entry.0.max(sent), entry.1.max(answered));
+    }
+}
+
+/// Checks what a server holds, and takes it for known from here on.
+fn check(address: SocketAddr, known: &mut Record, what: &str) {
+    let mut client = Client::connect(address);
+    for (key, (sent, answered)) in known {
+        let number = match client.ask(&["get".to_owned(), key.clone()]).expect("the server answers") {
+            Value::Null => 0,
+            Value::Bulk(bytes) => {
+                let text = String::from_utf8(bytes).expect("text");
+                let number = text.split(':').next().and_then(|n| n.parse().ok()).expect("a number");
+                assert_eq!(text, value(number), "{what}: {key} is torn");
+                number
+            }
+            other => panic!("{what}: {key} is {other:?}"),
+        };
+        assert!((*answered..=*sent).contains(&number), "{what}: {key} is {number}, not {answered} to {sent}");
+        (*sent, *answered) = (number, number);
+    }
+}
+
+fn kills(count: u64, level: &str) {
+    let folder = Folder::new();
+    let pool = folder.path("pool");
+    let start = || Process::start("redis", &pool, &["--bytes", "4M", "--durability", level]);
+    let (mut known, mut answered) = (Record::new(), 0);
+    for seed in 0..count {
+        let mut process = start();
+        check(process.address, &mut known, &format!("{level}, before kill {seed}"));
+        let wait = Duration::from_micros(2000 + draw(seed) % 60_000);
+        let run = load(&mut process, 1 + seed * 1_000_000, wait);
+        answered += run.values().filter(|(_, answered)| *answered > 0).count();
+        merge(&mut known, run);
+        assert!(!process.wait().success());
+    }
+    assert!(answered as u64 > count, "{count} runs answered {answered} keys");
+    let process = start();
+    check(process.address, &mut known, "at the end");
+    process.stop();
+    let process = start();
+    check(process.address, &mut known, "after an orderly end");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    let count = if thorough() { 250 } else { 8 };
+    kills(count, "group");
+    kills(count, "durable");
+}
+
+/// A kill takes nothing back at this level either: the system still has all pages.
+#[test]
+fn nor_with_asynchronous_commits() {
+    kills(if thorough() { 100 } else { 4 }, "async");
+}
+
+/// Cuts the power at an event of a loaded server; whether it fell into the run.
+fn cut(prepared: &Path, pool: &Path, seed: u64, level: &str, known: &Record) -> bool {
+    std::fs::copy(prepared, pool).expect("the pool can be copied");
+    let plan = format!("event={},seed={seed},evict={}", 200 + draw(seed) % 40_000, 1 + seed % 20);
+    let mut process = Process::start("redis", pool, &["--durability", level, "--power-cut", &plan]);
+    let run = load(&mut process, 2_000_000, Duration::from_secs(4));
+    if process.wait().code() != Some(CUT_STATUS) {
+        return false;
+    }
+    let mut known = known.clone();
+    merge(&mut known, run);
+    let process = Process::start("redis", pool, &[]);
+    check(process.address, &mut known, &format!("{level}, {plan}"));
+    process.stop();
+    true
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
+    let cuts = if thorough() { 400 } else { 15 };
+    let folder = Folder::new();
+    let (prepared, pool) = (folder.path("prepared"), folder.path("pool"));
+    let mut process = Process::start("redis", &prepared, &["--bytes", "2M"]);
+    let mut known = load(&mut process, 1, Duration::from_millis(200));
+    process.wait();
+    let process = Process::start("redis", &prepared, &[]);
+    check(process.address, &mut known, "prepared");
+    process.stop();
+    for level in ["group", "durable"] {
+        let fell = (0..cuts).filter(|&seed| cut(&prepared, &pool, seed, level, &known)).count() as u64;
+        assert!(fell >= cuts / 2, "{fell} of {cuts} cuts fell into a run");
+    }
+}

@@ -1,0 +1,7 @@
+//! The servers as clients see them: our own minimal ones always, the real ones where they are installed.
+
+mod client;
+mod kills;
+mod memcached;
+mod process;
+mod redis;

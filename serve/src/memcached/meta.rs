@@ -92,7 +92,7 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
     let Some((place, mut head)) = cache.asked(tx, &name)? else {
         let Some(time) = meta.number(b'N') else {
             if !meta.has(b'q') {
-                line(out, "EN");
+                answer(meta, "EN", None, out);
             }
             return Ok(());
         };
@@ -105,28 +105,28 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
         head.expires = moment(cache.now_ms(), time);
         tx.set(place.expires(), head.expires)?;
     }
-    let mut marks = String::new();
     let stale = head.marks & STALE != 0;
     let soon = meta.number::<i64>(b'R').is_some_and(|least| (0..least).contains(&ttl(cache.now_ms(), &head)));
-    if head.marks & WON != 0 {
-        marks += " Z";
-    } else if stale || soon {
-        marks += " W";
+    let marks = match (head.marks & WON != 0, stale) {
+        (true, true) => " Z X",
+        (true, false) => " Z",
+        (false, true) => " X W",
+        (false, false) if soon => " W",
+        (false, false) => "",
+    };
+    if marks.ends_with('W') {
         tx.set(place.marks(), head.marks | WON)?;
-    }
-    if stale {
-        marks = if marks == " Z" { " X Z".to_owned() } else { " W X".to_owned() };
     }
     // What the request itself has touched would be no news.
     cache.keys.recency.touch(name.hash, cache.now_ms() - u64::from(idle_ms).min(cache.now_ms()));
-    give(cache, tx, meta, ((place, head), &name), &marks, out)?;
+    give(cache, tx, meta, ((place, head), &name), marks, out)?;
     cache.keys.recency.touch(name.hash, cache.now_ms());
     Ok(())
 }
 
-/// Whether the reply is left out: what a client that asks for quiet expects.
+/// Whether the reply is left out: a client that asks for quiet expects this one.
 fn is_expected(meta: &Meta, code: &str) -> bool {
-    meta.has(b'q') && (code == "HD" || code == "NF")
+    meta.has(b'q') && code == "HD"
 }
 
 /// ms
@@ -138,7 +138,7 @@ pub fn set(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, value: &[u8], ou
         Some(b"P") => How::Prepend,
         Some(b"R") => How::Replace,
         Some(_) => {
-            line(out, "CLIENT_ERROR invalid mode for ms");
+            line(out, "CLIENT_ERROR invalid mode for ms M token");
             return Ok(());
         }
     };
@@ -156,7 +156,7 @@ pub fn set(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, value: &[u8], ou
         Done::Changed => ("EX", None),
         Done::NotFound => ("NF", None),
     };
-    if code == "HD" && meta.has(b'q') {
+    if is_expected(meta, code) {
         return Ok(());
     }
     answer(meta, code, number, out);
@@ -195,7 +195,7 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
         None | Some(b"I" | b"i" | b"+") => true,
         Some(b"D" | b"d" | b"-") => false,
         Some(_) => {
-            line(out, "CLIENT_ERROR invalid mode for ma");
+            line(out, "CLIENT_ERROR invalid mode for ma M token");
             return Ok(());
         }
     };

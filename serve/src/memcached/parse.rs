@@ -89,7 +89,7 @@ pub fn parse(input: &[u8], max_value: usize) -> Parsed {
 pub fn block(input: (&[u8], usize), length: &[u8], max_value: usize) -> Result<(Vec<u8>, usize), Parsed> {
     let (input, begin) = input;
     let length = number::<u32>(length).filter(|&length| length <= i32::MAX as u32 - 2);
-    let length = length.ok_or(Parsed::Refused(CHUNK, begin))? as usize;
+    let length = length.ok_or(Parsed::Refused(FORMAT, begin))? as usize;
     let end = begin + length + 2;
     if length > max_value {
         return Err(Parsed::Refused(TOO_LARGE, end));
@@ -98,9 +98,8 @@ pub fn block(input: (&[u8], usize), length: &[u8], max_value: usize) -> Result<(
         return Err(Parsed::Incomplete);
     }
     if &input[end - 2..end] != b"\r\n" {
-        // What was sent as the value is passed over, up to the next line.
-        let more = input[end - 2..].iter().position(|&byte| byte == b'\n').map_or(2, |at| at + 1);
-        return Err(Parsed::Refused(CHUNK, end - 2 + more));
+        // As much as the value should have had is passed over, as memcached does it.
+        return Err(Parsed::Refused(CHUNK, end));
     }
     Ok((input[begin..end - 2].to_vec(), end))
 }
@@ -147,7 +146,10 @@ fn plain(name: &[u8], rest: &[&[u8]]) -> Result<Command, &'static str> {
         (b"get" | b"gets", _) => Command::Get(Read { cas: name == b"gets", touch: None }, keys(rest)?),
         (b"gat" | b"gats", [expires, rest @ ..]) => {
             let touch = Some(number(expires).ok_or(EXPTIME)?);
-            Command::Get(Read { cas: name == b"gats", touch }, keys(rest)?)
+            Command::Get(
+                Read { cas: name == b"gats", touch },
+                rest.iter().map(|word| key(word)).collect::<Result<_, _>>()?,
+            )
         }
         (b"delete", [word] | [word, b"0"]) => Command::Delete(key(word)?),
         (b"delete", [_, _]) => return Err("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]"),
@@ -157,11 +159,12 @@ fn plain(name: &[u8], rest: &[&[u8]]) -> Result<Command, &'static str> {
         }
         (b"touch", [word, expires]) => Command::Touch(key(word)?, number(expires).ok_or(EXPTIME)?),
         (b"flush_all", []) => Command::Flush(0),
-        (b"flush_all", [delay]) => Command::Flush(number(delay).ok_or(FORMAT)?),
+        (b"flush_all", [delay]) => Command::Flush(number(delay).ok_or(EXPTIME)?),
         (b"stats", _) => Command::Stats(rest.first().map(|word| word.to_vec()).unwrap_or_default()),
         (b"version", []) => Command::Say(format!("VERSION {}\r\n", super::VERSION).into_bytes()),
         (b"verbosity", [_, ..]) => Command::Say(b"OK\r\n".to_vec()),
         (b"mn", _) => Command::Say(b"MN\r\n".to_vec()),
+        (b"mg" | b"md" | b"ma", []) => return Err("ERROR"),
         (b"mg", _) => Command::MetaGet(parse_meta::words(rest, parse_meta::GET)?),
         (b"md", _) => Command::MetaDelete(parse_meta::words(rest, parse_meta::DELETE)?),
         (b"ma", _) => Command::MetaArithmetic(parse_meta::words(rest, parse_meta::ARITHMETIC)?),
@@ -212,9 +215,9 @@ mod tests {
             (b"get\r\n", "ERROR", 5),
             (&long, FORMAT, long.len()),
             (b"set k x 0 1\r\n", FORMAT, 13),
-            (b"set k 0 0 -1\r\n", CHUNK, 14),
+            (b"set k 0 0 -1\r\n", FORMAT, 14),
             (b"set k 0 0 17\r\n", TOO_LARGE, 33),
-            (b"set k 0 0 1\r\nabc\r\nget", CHUNK, 18),
+            (b"set k 0 0 1\r\nabc\r\nget", CHUNK, 16),
             (b"cas k 0 0 1\r\n", "ERROR", 13),
             (b"incr k x\r\n", "CLIENT_ERROR invalid numeric delta argument", 10),
             (b"touch k x\r\n", EXPTIME, 11),

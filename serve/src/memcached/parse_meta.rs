@@ -24,7 +24,6 @@ fn is_token(flag: u8, token: &[u8]) -> bool {
         b'N' | b'R' | b'T' => number::<i64>(token).is_some(),
         b'C' | b'D' | b'J' => number::<u64>(token).is_some(),
         b'F' => number::<u32>(token).is_some(),
-        b'M' => token.len() == 1,
         b'O' => token.len() <= OPAQUE_BYTES,
         _ => true,
     }
@@ -42,12 +41,19 @@ pub fn words(words: &[&[u8]], allowed: &[u8]) -> Result<Meta, &'static str> {
         if meta.has(flag) {
             return Err("CLIENT_ERROR duplicate flag");
         }
+        if flag == b'M' && token.len() != 1 {
+            return Err("CLIENT_ERROR incorrect length for M token");
+        }
         if !is_token(flag, token) {
             return Err("CLIENT_ERROR bad token in command line format");
         }
         meta.flags.push((flag, token.to_vec()));
     }
-    meta.key = if meta.has(b'b') { BASE64_STANDARD.decode(sent).map_err(|_| FORMAT)? } else { sent.to_vec() };
+    meta.key = if meta.has(b'b') {
+        BASE64_STANDARD.decode(sent).map_err(|_| "CLIENT_ERROR error decoding key")?
+    } else {
+        sent.to_vec()
+    };
     // A key in base64 may have any bytes.
     let fits = if meta.has(b'b') { (1..=super::parse::KEY_BYTES).contains(&meta.key.len()) } else { is_key(sent) };
     if fits { Ok(meta) } else { Err(FORMAT) }
@@ -55,7 +61,9 @@ pub fn words(words: &[&[u8]], allowed: &[u8]) -> Result<Meta, &'static str> {
 
 /// `ms`: key, length, flags, and the value behind the line.
 pub fn set(rest: &[&[u8]], input: (&[u8], usize), max_value: usize) -> Parsed {
-    let [key, length, flags @ ..] = rest else { return Parsed::Refused(FORMAT, input.1) };
+    let [key, length, flags @ ..] = rest else {
+        return Parsed::Refused(if rest.is_empty() { "ERROR" } else { FORMAT }, input.1);
+    };
     let value = match block(input, length, max_value) {
         Ok(value) => value,
         Err(other) => return other,

@@ -12,6 +12,16 @@ use crate::tally::of;
 /// The version of Redis whose commands these are.
 pub const VERSION: &str = "7.0.15";
 
+/// PING [text]
+pub fn ping(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    match words {
+        [_] => reply.simple("PONG"),
+        [_, text] => reply.bulk(text),
+        _ => return refuse("ERR wrong number of arguments for 'ping' command"),
+    }
+    Ok(())
+}
+
 /// INFO [section ...]
 pub fn info(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let totals = &redis.totals;

@@ -37,6 +37,15 @@ pub fn kind(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<
     Ok(())
 }
 
+/// SELECT database
+pub fn select(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    match integer(&words[1])? {
+        0 => reply.simple("OK"),
+        _ => return refuse("ERR DB index is out of range"),
+    }
+    Ok(())
+}
+
 /// DBSIZE
 pub fn dbsize(db: &Db<'_>, from: &impl Load, reply: &mut Reply<'_>) -> Outcome {
     reply.integer(db.keys.len(from)? as i64);

@@ -104,20 +104,11 @@ impl Redis {
             "llen" => lists::llen(db, from, words, reply),
             "lrange" => lists::lrange(db, from, words, reply),
             "mget" => strings::mget(db, from, words, reply),
-            "ping" => match words.len() {
-                1 => {
-                    reply.simple("PONG");
-                    Ok(())
-                }
-                2 => {
-                    reply.bulk(&words[1]);
-                    Ok(())
-                }
-                _ => refuse("ERR wrong number of arguments for 'ping' command"),
-            },
+            "ping" => about::ping(words, reply),
             "pttl" | "ttl" => expiry::ttl(db, from, words, reply),
             "scan" => generic::scan(db, from, words, reply),
             "scard" => sets::scard(db, from, words, reply),
+            "select" => generic::select(words, reply),
             "sismember" => sets::sismember(db, from, words, reply),
             "smembers" => sets::smembers(db, from, words, reply),
             "strlen" => strings::strlen(db, from, words, reply),

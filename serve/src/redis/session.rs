@@ -134,14 +134,13 @@ impl Session {
                 *self = Session::new(self.number);
                 self.say(|reply| reply.simple("RESET"))
             }
-            ("auth" | "hello" | "select" | "client", true) => {
+            ("auth" | "hello" | "client", true) => {
                 self.refuse(&format!("ERR {} is not supported inside of MULTI", spec.name.to_uppercase()))
             }
             ("auth", _) => self.refuse(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
             ),
             ("hello", _) => self.hello(&words),
-            ("select", _) => self.select(&words[1]),
             ("client", _) => self.client(&words),
             (_, true) => self.queue(Command { spec, words }),
             (_, false) => Request::Run { resp3: self.resp3, command: Command { spec, words } },
@@ -208,14 +207,6 @@ impl Session {
             }
             reply.bulk(b"modules");
             reply.array(0);
-        })
-    }
-
-    fn select(&mut self, database: &[u8]) -> Request {
-        self.say(|reply| match resp::number(database) {
-            Some(0) => reply.simple("OK"),
-            Some(_) => reply.error("ERR DB index is out of range"),
-            None => reply.error("ERR value is not an integer or out of range"),
         })
     }
 

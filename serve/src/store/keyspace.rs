@@ -187,14 +187,18 @@ impl Keys<'_> {
         Ok(Some(name))
     }
 
-    /// Keys among some drawn ones that have expired by `dead`.
+    /// Keys among some drawn ones that are `dead`.
     pub fn find_expired(
         &self,
         from: &impl Load,
         samples: usize,
         dead: impl Fn(&Item) -> bool,
     ) -> Result<Vec<Name>, Error> {
-        let (_, found) = self.scan(from, rand::random(), samples)?;
+        let (next, mut found) = self.scan(from, rand::random(), samples)?;
+        if next == 0 {
+            // Behind the end comes the beginning, so that each key is as likely to be looked at.
+            found.extend(self.scan(from, 0, samples)?.1);
+        }
         Ok(found.into_iter().filter(|(_, head)| dead(head)).map(|(name, _)| name).collect())
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nearpm::memory::CUT_STATUS;
@@ -27,7 +27,7 @@ fn value(number: u64) -> String {
 }
 
 /// Writes until the connection ends, or it is told to stop.
-fn write(address: SocketAddr, client: u64, from: u64, stop: &AtomicBool) -> Record {
+fn write(address: SocketAddr, client: u64, from: u64, stop: &AtomicBool, answers: &AtomicU64) -> Record {
     let mut record = Record::new();
     let Ok(mut connection) = Client::try_connect(address) else { return record };
     let mut number = from;
@@ -43,7 +43,10 @@ fn write(address: SocketAddr, client: u64, from: u64, stop: &AtomicBool) -> Reco
         }
         for &number in &burst {
             match connection.value() {
-                Ok(Value::Simple(_)) => record.entry(key(number)).or_default().1 = number,
+                Ok(Value::Simple(_)) => {
+                    record.entry(key(number)).or_default().1 = number;
+                    answers.fetch_add(1, Ordering::Relaxed);
+                }
                 Ok(other) => panic!("{other:?}"),
                 Err(_) => return record,
             }
@@ -53,15 +56,18 @@ fn write(address: SocketAddr, client: u64, from: u64, stop: &AtomicBool) -> Reco
     record
 }
 
-/// Loads a server until it ends or `wait` has passed, and then kills it; gives what clients know.
-fn load(process: &mut Process, from: u64, wait: Duration) -> Record {
-    let (stop, address, begin) = (AtomicBool::new(false), process.address, Instant::now());
+/// Loads a server until it ends or has answered so many times, and a moment longer, and then kills it; gives what clients know.
+fn load(process: &mut Process, from: u64, enough: u64) -> Record {
+    let (stop, answers, address, begin) = (AtomicBool::new(false), AtomicU64::new(0), process.address, Instant::now());
     std::thread::scope(|scope| {
-        let stop = &stop;
-        let writers: Vec<_> = (0..CLIENTS).map(|c| scope.spawn(move || write(address, c, from, stop))).collect();
-        while begin.elapsed() < wait && process.ended().is_none() {
-            std::thread::sleep(Duration::from_micros(300));
+        let (stop, seen) = (&stop, &answers);
+        let writers: Vec<_> =
+            (0..CLIENTS).map(|client| scope.spawn(move || write(address, client, from, stop, seen))).collect();
+        while answers.load(Ordering::Relaxed) < enough && process.ended().is_none() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_micros(100));
         }
+        std::thread::sleep(Duration::from_micros(draw(from ^ enough) % 5000));
         process.kill();
         stop.store(true, Ordering::Relaxed);
         writers.into_iter().flat_map(|writer| writer.join().expect("a client does not fail")).collect()
@@ -103,13 +109,12 @@ fn kills(count: u64, level: &str) {
     for seed in 0..count {
         let mut process = start();
         check(process.address, &mut known, &format!("{level}, before kill {seed}"));
-        let wait = Duration::from_micros(2000 + draw(seed) % 60_000);
-        let run = load(&mut process, 1 + seed * 1_000_000, wait);
+        let run = load(&mut process, 1 + seed * 1_000_000, 5 + draw(seed) % 100);
         answered += run.values().filter(|(_, answered)| *answered > 0).count();
         merge(&mut known, run);
         assert!(!process.wait().success());
     }
-    assert!(answered as u64 > count, "{count} runs answered {answered} keys");
+    assert!(answered as u64 > 2 * count, "{count} runs answered {answered} keys");
     let process = start();
     check(process.address, &mut known, "at the end");
     process.stop();
@@ -135,7 +140,7 @@ fn cut(prepared: &Path, pool: &Path, seed: u64, level: &str, known: &Record) -> 
     std::fs::copy(prepared, pool).expect("the pool can be copied");
     let plan = format!("event={},seed={seed},evict={}", 200 + draw(seed) % 40_000, 1 + seed % 20);
     let mut process = Process::start("redis", pool, &["--durability", level, "--power-cut", &plan]);
-    let run = load(&mut process, 2_000_000, Duration::from_secs(4));
+    let run = load(&mut process, 2_000_000, 3000);
     if process.wait().code() != Some(CUT_STATUS) {
         return false;
     }
@@ -153,7 +158,7 @@ fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
     let folder = Folder::new();
     let (prepared, pool) = (folder.path("prepared"), folder.path("pool"));
     let mut process = Process::start("redis", &prepared, &["--bytes", "2M"]);
-    let mut known = load(&mut process, 1, Duration::from_millis(200));
+    let mut known = load(&mut process, 1, 100);
     process.wait();
     let process = Process::start("redis", &prepared, &[]);
     check(process.address, &mut known, "prepared");

@@ -9,7 +9,7 @@ use crate::batch::ENOUGH_REPLY;
 use crate::service::{Admission, Service};
 
 /// Bytes that are read from a client in one turn.
-const READ_BYTES: usize = 64 << 10;
+pub const READ_BYTES: usize = 64 << 10;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
 
@@ -88,19 +88,16 @@ impl<S: Service> Connection<S> {
         self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
     }
 
-    /// Reads what has come, some of it, and takes the requests from it.
-    pub fn receive(&mut self, service: &S) {
+    /// Reads what has come, as much as the buffer takes, and takes the requests from it.
+    pub fn receive(&mut self, service: &S, buffer: &mut [u8]) {
         self.admit(service);
         if !self.readable || self.ending || self.is_slow() || self.waiting.len() >= MOST_WAITING {
             return;
         }
-        let start = self.input.len();
-        self.input.resize(start + READ_BYTES, 0);
-        let read = self.socket.read(&mut self.input[start..]);
-        self.input.truncate(start + *read.as_ref().unwrap_or(&0));
+        let read = self.socket.read(buffer);
         match read {
             Ok(0) => self.ending = true,
-            Ok(_) => {}
+            Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.broken = true,

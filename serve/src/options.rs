@@ -71,8 +71,8 @@ pub struct Options {
     /// Clients at a time; more are turned away with an error
     #[arg(long, default_value_t = 1024)]
     pub max_clients: usize,
-    /// Bytes of the largest value
-    #[arg(long, value_parser = bytes, default_value = "1M")]
+    /// Bytes of the largest value, at most 64M
+    #[arg(long, value_parser = value_bytes, default_value = "1M")]
     pub max_value: u64,
     /// For tests: cut the power of the pool's memory (fence=N,event=N,seed=N,evict=N)
     #[arg(long, hide = true)]
@@ -94,6 +94,11 @@ fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is no number of bytes"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))
+}
+
+/// Bytes of a value.
+fn value_bytes(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|bytes| if bytes <= 64 << 20 { Ok(bytes) } else { Err("a value has 64M at most".to_owned()) })
 }
 
 impl Options {

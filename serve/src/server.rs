@@ -88,9 +88,7 @@ impl<S: Service> Server<S> {
             inboxes.push(inbox.clone());
             server.wakers.push(Box::new(move || inbox.wake()));
             server.spawn(format!("serve-{number}"), move || {
-                if let Err(error) = worker.run() {
-                    let _ = tell.send(error);
-                }
+                watched(&tell, || worker.run());
             })?;
         }
         server.listen(listener, inboxes, tell.clone())?;
@@ -115,9 +113,9 @@ impl<S: Service> Server<S> {
         self.wakers.push(Box::new(move || waker.wake()));
         let shared = self.shared().clone();
         self.spawn("listen".to_owned(), move || {
-            if let Err(error) = accept(&shared, poll, listener, &inboxes) {
-                let _ = tell.send(system("accept clients", error));
-            }
+            watched(&tell, || {
+                accept(&shared, poll, listener, &inboxes).map_err(|error| system("accept clients", error))
+            });
         })
     }
 
@@ -126,9 +124,7 @@ impl<S: Service> Server<S> {
         let shared = self.shared().clone();
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new().name("house".to_owned()).spawn(move || {
-            if let Err(error) = house(&shared, &stopped) {
-                let _ = tell.send(error);
-            }
+            watched(&tell, || house(&shared, &stopped));
         });
         self.house = Some((stop, thread.map_err(|error| system("start a thread", error))?));
         Ok(())
@@ -180,6 +176,15 @@ impl<S: Service> Drop for Server<S> {
         if self.shared.is_some() {
             self.end_threads();
         }
+    }
+}
+
+/// Runs a thread's body, and tells how it failed: by an error, or by a panic, after which its clients would wait for ever.
+fn watched(tell: &Sender<Error>, body: impl FnOnce() -> Result<(), Error>) {
+    let panicked = |_| Err(system("serve clients", io::Error::other("a thread has panicked")));
+    // What the body has held is not used any more: a transaction was taken back, and the server ends.
+    if let Err(error) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(panicked) {
+        let _ = tell.send(error);
     }
 }
 

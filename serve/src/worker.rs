@@ -14,7 +14,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nearpm::Error;
 
 use crate::batch::{self, Lane};
-use crate::connection::Connection;
+use crate::connection::{Connection, READ_BYTES};
 use crate::server::{Shared, now_ms};
 use crate::service::Service;
 
@@ -48,6 +48,8 @@ pub struct Worker<S: Service> {
     shared: Arc<Shared<S>>,
     clients: HashMap<usize, Connection<S>>,
     next_token: usize,
+    /// What is read goes through it.
+    buffer: Box<[u8]>,
 }
 
 impl<S: Service> Worker<S> {
@@ -56,7 +58,8 @@ impl<S: Service> Worker<S> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
         let inbox = Arc::new(Inbox { arrived: Mutex::default(), waker });
-        Ok(Worker { poll, inbox, shared, clients: HashMap::new(), next_token: 1 })
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
+        Ok(Worker { poll, inbox, shared, clients: HashMap::new(), next_token: 1, buffer })
     }
 
     /// Where its clients arrive.
@@ -114,7 +117,7 @@ impl<S: Service> Worker<S> {
         let mut ready = Vec::with_capacity(busy.len());
         for token in busy.drain(..) {
             if let Some((token, mut client)) = self.clients.remove_entry(&token) {
-                client.receive(&self.shared.service);
+                client.receive(&self.shared.service, &mut self.buffer);
                 ready.push((token, client));
             }
         }

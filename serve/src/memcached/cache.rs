@@ -34,6 +34,9 @@ impl Content for Plain {
     }
 }
 
+/// Bytes of a value that are looked at for a number: all digits of one, and a space.
+const NUMBER_BYTES: u32 = 32;
+
 /// Times in seconds up to this many are from now on, others since 1970.
 const RELATIVE_MAX: i64 = 60 * 60 * 24 * 30;
 
@@ -183,7 +186,7 @@ impl Cache<'_> {
     }
 
     /// Adds to a decimal number, or takes away from it, and gives the new one; `None` if the value is none. As memcached does it, a sum that is
-    /// too large begins again at 0, a difference stays at 0, and a shorter number is filled up with spaces.
+    /// too large begins again at 0, a difference stays at 0, and a shorter value is filled up with spaces.
     pub fn add(
         &self,
         tx: &mut impl Store,
@@ -194,14 +197,13 @@ impl Cache<'_> {
     ) -> Result<Option<(u64, u64)>, Error> {
         let (place, head) = found;
         let mut value = Vec::new();
-        if head.length <= 20 {
-            item::append_value(tx, place, head.length, &mut value)?;
-        }
-        let digits = value.trim_ascii();
+        item::append_value(tx, place, head.length.min(NUMBER_BYTES), &mut value)?;
+        // What follows a space does not count.
+        let digits = value.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
         let number = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(number) = number.filter(|_| !digits.starts_with(b"+")) else { return Ok(None) };
         let sum = if up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
-        let text = format!("{sum:<width$}", width = if up { 0 } else { head.length as usize });
+        let text = format!("{sum:<width$}", width = head.length as usize);
         let extra = self.next_serial(tx)?;
         let head = Item { extra, stored: self.now_ms(), ..head };
         self.keys.put::<Plain>(tx, name, head, [text.as_bytes(), b""])?;

@@ -45,19 +45,21 @@ fn answer(meta: &Meta, code: &str, cas: Option<u64>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Replies with an item.
+/// Replies with an item; with a number instead of its value, which may have spaces behind it.
 fn give(
     cache: &Cache<'_>,
     from: &impl Load,
     meta: &Meta,
     found: (Found, &Name),
-    marks: &str,
+    (marks, number): (&str, Option<u64>),
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let ((place, head), name) = found;
     let now_ms = cache.now_ms();
+    let number = number.map(|number| number.to_string());
+    let length = number.as_ref().map_or(head.length as usize, String::len);
     if meta.has(b'v') {
-        out.extend_from_slice(format!("VA {}", head.length).as_bytes());
+        out.extend_from_slice(format!("VA {length}").as_bytes());
     } else {
         out.extend_from_slice(b"HD");
     }
@@ -78,7 +80,10 @@ fn give(
     out.extend_from_slice(marks.as_bytes());
     out.extend_from_slice(b"\r\n");
     if meta.has(b'v') {
-        item::append_value(from, place, head.length, out)?;
+        match number {
+            Some(number) => out.extend_from_slice(number.as_bytes()),
+            None => item::append_value(from, place, head.length, out)?,
+        }
         out.extend_from_slice(b"\r\n");
     }
     Ok(())
@@ -99,7 +104,7 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
         let new = New { flags: 0, expires: moment(cache.now_ms(), time), value: b"", marks: WON };
         cache.put(tx, &name, How::Add, None, new)?;
         let made = cache.find(tx, &name)?;
-        return made.map_or(Ok(()), |found| give(cache, tx, meta, (found, &name), " W", out));
+        return made.map_or(Ok(()), |found| give(cache, tx, meta, (found, &name), (" W", None), out));
     };
     if let Some(time) = meta.number(b'T') {
         head.expires = moment(cache.now_ms(), time);
@@ -119,7 +124,7 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
     }
     // What the request itself has touched would be no news.
     cache.keys.recency.touch(name.hash, cache.now_ms() - u64::from(idle_ms).min(cache.now_ms()));
-    give(cache, tx, meta, ((place, head), &name), marks, out)?;
+    give(cache, tx, meta, ((place, head), &name), (marks, None), out)?;
     cache.keys.recency.touch(name.hash, cache.now_ms());
     Ok(())
 }
@@ -199,7 +204,7 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
             return Ok(());
         }
     };
-    let name = Name::of(&meta.key);
+    let (name, mut number) = (Name::of(&meta.key), None);
     let code = match cache.asked(tx, &name)? {
         None => match meta.number(b'N') {
             None => "NF",
@@ -217,7 +222,8 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
                 line(out, "CLIENT_ERROR cannot increment or decrement non-numeric value");
                 return Ok(());
             }
-            Some(_) => {
+            Some((sum, _)) => {
+                number = Some(sum);
                 if let (Some(time), Some((place, _))) = (meta.number(b'T'), cache.find(tx, &name)?) {
                     tx.set(place.expires(), moment(cache.now_ms(), time))?;
                 }
@@ -229,7 +235,7 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
         return Ok(());
     }
     match cache.find(tx, &name)?.filter(|_| code == "HD") {
-        Some(found) => give(cache, tx, meta, (found, &name), "", out),
+        Some(found) => give(cache, tx, meta, (found, &name), ("", number), out),
         None => {
             answer(meta, code, None, out);
             Ok(())

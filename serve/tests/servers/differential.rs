@@ -254,6 +254,7 @@ fn memcached_gives_the_same_replies() {
         start_memcached(options(&folder.path("pool"), &["--survives", "process-crash"])).expect("the server starts");
     let mut both = [Client::connect(stock.address), Client::connect(ours.address())];
     let mut dice = Dice(11);
+    let mut last = std::collections::VecDeque::new();
     for number in 0..if thorough() { 200_000 } else { 12_000 } {
         let (template, seed) = (dice.of(MEMCACHED), dice.0);
         let mut asked = String::new();
@@ -269,6 +270,10 @@ fn memcached_gives_the_same_replies() {
             reply.into_iter().map(cas_of).collect::<Vec<_>>()
         });
         dice.below(1);
-        assert_eq!(theirs, mine, "request {number}: {asked:?}");
+        last.push_back(asked);
+        assert_eq!(theirs, mine, "request {number}, the last of {last:#?}");
+        if last.len() > 30 {
+            last.pop_front();
+        }
     }
 }

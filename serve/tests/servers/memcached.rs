@@ -96,7 +96,7 @@ fn meta_commands() {
     talk(
         c,
         "ma n\r\nma n N0 J13 v\r\nma n v D2\r\nma n MD D20 v\r\n",
-        &["NF", "VA 2", "13", "VA 2", "15", "VA 2", "0 "],
+        &["NF", "VA 2", "13", "VA 2", "15", "VA 1", "0"],
     );
     // A value that is made anew by one client, while others get the old one.
     talk(c, "mg vivid N30 v t\r\nmg vivid N30 v\r\n", &["VA 0 t30 W", "", "VA 0 Z", ""]);

@@ -174,7 +174,7 @@ impl Cache<'_> {
         let mut had = Vec::new();
         item::append_value(tx, old.0, old.1.length, &mut had)?;
         let parts = if how == How::Append { [&had, new.value] } else { [new.value, &had] };
-        self.keys.put::<Plain>(tx, name, head(old.1.tag, old.1.expires, old.1.marks), parts)?;
+        self.keys.put::<Plain>(tx, name, head(old.1.tag, old.1.expires, 0), parts)?;
         Ok(Done::Stored(extra))
     }
 
@@ -205,7 +205,9 @@ impl Cache<'_> {
         let sum = if up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
         let text = format!("{sum:<width$}", width = head.length as usize);
         let extra = self.next_serial(tx)?;
-        let head = Item { extra, stored: self.now_ms(), ..head };
+        // As in memcached, one that needs more room is a new value, and no stale one any more.
+        let marks = if text.len() > head.length as usize { 0 } else { head.marks };
+        let head = Item { extra, stored: self.now_ms(), marks, ..head };
         self.keys.put::<Plain>(tx, name, head, [text.as_bytes(), b""])?;
         Ok(Some((sum, extra)))
     }

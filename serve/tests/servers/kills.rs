@@ -174,9 +174,9 @@ fn nor_with_asynchronous_commits() {
 /// Cuts the power at an event of a loaded server; whether it fell into the run.
 fn cut(protocol: &str, prepared: &Path, pool: &Path, seed: u64, level: &str, known: &Record) -> bool {
     std::fs::copy(prepared, pool).expect("the pool can be copied");
-    let plan = format!("event={},seed={seed},evict={}", 200 + draw(seed) % 40_000, 1 + seed % 20);
+    let plan = format!("event={},seed={seed},evict={}", 200 + draw(seed) % 12_000, 1 + seed % 20);
     let mut process = Process::start(protocol, pool, &["--durability", level, "--power-cut", &plan]);
-    let run = load(protocol, &mut process, 2_000_000, 3000);
+    let run = load(protocol, &mut process, 2_000_000, 20_000);
     if process.wait().code() != Some(CUT_STATUS) {
         return false;
     }

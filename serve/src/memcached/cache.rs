@@ -203,11 +203,10 @@ impl Cache<'_> {
         let number = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(number) = number.filter(|_| !digits.starts_with(b"+")) else { return Ok(None) };
         let sum = if up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
-        // As in memcached, a stale value is not written over: the number is a new one, with no mark and no spaces.
-        let width = if head.marks & STALE == 0 { head.length as usize } else { 0 };
-        let text = format!("{sum:<width$}");
+        let text = format!("{sum:<width$}", width = head.length as usize);
         let extra = self.next_serial(tx)?;
-        let marks = if text.len() > width { 0 } else { head.marks };
+        // As in memcached, one that needs more room is a new value, and no stale one any more.
+        let marks = if text.len() > head.length as usize { 0 } else { head.marks };
         let head = Item { extra, stored: self.now_ms(), marks, ..head };
         self.keys.put::<Plain>(tx, name, head, [text.as_bytes(), b""])?;
         Ok(Some((sum, extra)))

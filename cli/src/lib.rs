@@ -16,4 +16,5 @@ pub mod job;
 pub mod pool;
 pub mod rig;
 pub mod saved;
+pub mod serve;
 pub mod table;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool, serve};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -40,6 +40,9 @@ enum Command {
     /// Measure other libraries against what is to replace them, on this machine
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Serve a pool to clients of Redis or memcached, durable before they are answered
+    #[command(subcommand)]
+    Serve(nearpm_serve::ServeCommand),
 }
 
 /// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
@@ -75,6 +78,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Card(command) => card::command(&command).map(done),
         Command::Pool(command) => pool::command(&command),
         Command::Bench(command) => bench::command(&command).map(done),
+        Command::Serve(command) => serve::command(command).map(done),
     }
 }
 

@@ -27,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("nearpm-bench", &[]),
     ("nearpm-mutants", &[]),
+    ("nearpm-serve", &["nearpm"]),
     (
         "nearpm-cli",
         &[
@@ -38,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
             "nearpm-workloads",
             "nearpm-bench",
+            "nearpm-serve",
         ],
     ),
     // The simulated card as a process: it makes its cards as the command line does.

@@ -1,0 +1,160 @@
+//! One client: its socket, what it has sent, what it is to be told.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+
+use mio::net::TcpStream;
+
+use crate::batch::ENOUGH_REPLY;
+use crate::service::{Admission, Service};
+
+/// Bytes that are read from a client in one turn.
+pub const READ_BYTES: usize = 64 << 10;
+/// Requests of a client that may wait.
+const MOST_WAITING: usize = 512;
+
+/// A client.
+pub struct Connection<S: Service> {
+    socket: TcpStream,
+    session: S::Session,
+    input: Vec<u8>,
+    /// Bytes at the start of the input that were taken.
+    taken: usize,
+    /// Requests that wait to be run.
+    pub waiting: VecDeque<S::Request>,
+    output: Vec<u8>,
+    /// Bytes of the output that were written.
+    written: usize,
+    /// The socket may have more to read.
+    readable: bool,
+    /// It may take more.
+    writable: bool,
+    /// Nothing more is read: the last request is waiting, or the client has closed its side.
+    ending: bool,
+    /// There may be whole requests in the input that had to wait.
+    stalled: bool,
+    /// The socket failed.
+    broken: bool,
+}
+
+impl<S: Service> Connection<S> {
+    /// A client that has just come.
+    pub fn new(socket: TcpStream, session: S::Session) -> Connection<S> {
+        Connection {
+            socket,
+            session,
+            input: Vec::new(),
+            taken: 0,
+            waiting: VecDeque::new(),
+            output: Vec::new(),
+            written: 0,
+            readable: true,
+            writable: true,
+            ending: false,
+            stalled: false,
+            broken: false,
+        }
+    }
+
+    /// The socket.
+    pub fn socket(&mut self) -> &mut TcpStream {
+        &mut self.socket
+    }
+
+    /// The system says that the socket can go on.
+    pub fn wake(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    /// A client that does not read its replies is not listened to.
+    fn is_slow(&self) -> bool {
+        self.output.len() - self.written >= ENOUGH_REPLY
+    }
+
+    /// Whether there is something to do without waiting for the system.
+    pub fn is_busy(&self) -> bool {
+        let reads = self.stalled || (self.readable && !self.ending && self.waiting.len() < MOST_WAITING);
+        !self.broken && !self.is_slow() && (reads || !self.waiting.is_empty())
+    }
+
+    /// Whether its requests may be run now.
+    pub fn may_run(&self) -> bool {
+        !self.broken && !self.waiting.is_empty() && !self.is_slow()
+    }
+
+    /// Whether nothing is left to do for it.
+    pub fn is_over(&self) -> bool {
+        self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+    }
+
+    /// Reads what has come, as much as the buffer takes, and takes the requests from it.
+    pub fn receive(&mut self, service: &S, buffer: &mut [u8]) {
+        self.admit(service);
+        if !self.readable || self.ending || self.is_slow() || self.waiting.len() >= MOST_WAITING {
+            return;
+        }
+        let read = self.socket.read(buffer);
+        match read {
+            Ok(0) => self.ending = true,
+            Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => self.broken = true,
+        }
+        self.admit(service);
+    }
+
+    fn admit(&mut self, service: &S) {
+        while self.taken < self.input.len() && self.waiting.len() < MOST_WAITING {
+            match service.admit(&mut self.session, &self.input[self.taken..]) {
+                Admission::Incomplete => break,
+                Admission::Request(request, bytes) => {
+                    self.taken += bytes;
+                    self.waiting.push_back(request);
+                }
+                Admission::Last(request) => {
+                    self.taken = self.input.len();
+                    self.waiting.push_back(request);
+                    self.ending = true;
+                }
+            }
+        }
+        self.stalled = self.taken < self.input.len() && self.waiting.len() >= MOST_WAITING;
+        if self.taken == self.input.len() {
+            self.input.clear();
+            self.input.shrink_to(READ_BYTES);
+            self.taken = 0;
+        } else if self.taken >= READ_BYTES {
+            self.input.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+
+    /// So many requests were run, with these replies.
+    pub fn answer(&mut self, done: usize, reply: &[u8]) {
+        self.waiting.drain(..done);
+        self.output.extend_from_slice(reply);
+    }
+
+    /// Writes what the socket takes.
+    pub fn send(&mut self) {
+        while self.writable && !self.broken && self.written < self.output.len() {
+            match self.socket.write(&self.output[self.written..]) {
+                Ok(0) => self.broken = true,
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.broken = true,
+            }
+        }
+        if self.written == self.output.len() {
+            self.output.clear();
+            self.output.shrink_to(READ_BYTES);
+            self.written = 0;
+        } else if self.written >= ENOUGH_REPLY {
+            self.output.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a server is told when it is started.
+
+use nearpm::direct::DirectOptions;
+use nearpm::memory::PowerCut;
+use nearpm::{Durability, Survives};
+
+/// What a reply waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// Each command is a transaction of its own, and is durable before its reply leaves: nothing that was answered is lost
+    Durable,
+    /// As durable, but what clients ask for meanwhile shares a transaction and a synchronisation: nothing that was answered is lost
+    #[default]
+    Group,
+    /// The reply waits for nothing, and the pool is synchronised every so often: a power cut takes back the last changes, in their order;
+    /// the end of the process alone takes back nothing
+    Async,
+}
+
+/// What a pool in a file survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Survival {
+    /// Power cuts: on an ordinary file by synchronising it, on a DAX file system by write-backs
+    #[default]
+    PowerCut,
+    /// The end of the process, and no more
+    ProcessCrash,
+    /// Power cuts, if the file lies in persistent memory although the system does not say so (tmpfs, for measurements)
+    AsPersistentMemory,
+}
+
+/// What happens when memory is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Eviction {
+    /// Of a few keys drawn at random the one that was used longest ago goes
+    Lru,
+    /// Commands that need memory are refused
+    None,
+}
+
+/// What a server is told when it is started.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Pool to serve: a file, or card:NAME/POOL. It is created if it does not exist
+    #[arg(long)]
+    pub pool: String,
+    /// Bytes of the pool if it is created (K, M and G are understood)
+    #[arg(long, value_parser = bytes, default_value = "1G")]
+    pub bytes: u64,
+    /// Address and port to listen at; port 0 takes a free one. There are no passwords: whoever can connect can do everything
+    #[arg(long)]
+    pub listen: String,
+    /// Threads that serve clients
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub threads: u64,
+    /// Bytes that keys and values may take; the pool's own size bounds them anyway
+    #[arg(long, value_parser = bytes)]
+    pub memory_limit: Option<u64>,
+    /// What happens when memory is used up [default: lru for memcached, none for redis]
+    #[arg(long, value_enum)]
+    pub eviction: Option<Eviction>,
+    /// What a reply waits for
+    #[arg(long, value_enum, default_value_t)]
+    pub durability: Level,
+    /// With --durability async: milliseconds between synchronisations
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub sync_ms: u64,
+    /// What a pool in a file survives
+    #[arg(long, value_enum, default_value_t)]
+    pub survives: Survival,
+    /// Clients at a time; more are turned away with an error
+    #[arg(long, default_value_t = 1024)]
+    pub max_clients: usize,
+    /// Bytes of the largest value, at most 64M
+    #[arg(long, value_parser = value_bytes, default_value = "1M")]
+    pub max_value: u64,
+    /// For tests: cut the power of the pool's memory (fence=N,event=N,seed=N,evict=N)
+    #[arg(long, hide = true)]
+    pub power_cut: Option<PowerCut>,
+}
+
+/// A number of bytes, with K, M or G behind it.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.to_ascii_uppercase().strip_suffix(['K', 'M', 'G']) {
+        Some(number) => (
+            number.to_owned(),
+            match text.as_bytes()[text.len() - 1].to_ascii_uppercase() {
+                b'K' => 10,
+                b'M' => 20,
+                _ => 30,
+            },
+        ),
+        None => (text.to_owned(), 0),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no number of bytes"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))
+}
+
+/// Bytes of a value.
+fn value_bytes(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|bytes| if bytes <= 64 << 20 { Ok(bytes) } else { Err("a value has 64M at most".to_owned()) })
+}
+
+impl Options {
+    /// How the pool is opened.
+    pub(crate) fn direct(&self) -> DirectOptions {
+        DirectOptions {
+            survives: match self.survives {
+                Survival::PowerCut => Survives::PowerCut,
+                Survival::ProcessCrash => Survives::ProcessCrash,
+                Survival::AsPersistentMemory => Survives::AsPersistentMemory,
+            },
+            durability: match self.durability {
+                Level::Durable => Durability::Durable,
+                // Waiting is a step of its own, which threads share.
+                Level::Group | Level::Async => Durability::Asynchronous,
+            },
+            power_cut: self.power_cut,
+            ..DirectOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn numbers_of_bytes_are_read() {
+        assert_eq!(bytes("17"), Ok(17));
+        assert_eq!(bytes("64m"), Ok(64 << 20));
+        for bad in ["", "M", "-1", "1T", "99999999999G", "1 G", "é"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Values of several kinds under keys, and what commands share.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use nearpm::prelude::*;
+
+use super::resp::number;
+use crate::store::{Blob, Content, Item, Keys, Label, Name, expired};
+use crate::tally::{Tally, count};
+
+/// Why a command does nothing.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The pool refuses.
+    Pool(Error),
+    /// The client is told this.
+    Say(Cow<'static, str>),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Pool(error)
+    }
+}
+
+/// A refusal with a fixed text.
+pub fn refuse<T>(text: &'static str) -> Result<T, Refusal> {
+    Err(Refusal::Say(Cow::Borrowed(text)))
+}
+
+/// What a command gives.
+pub type Outcome<T = ()> = Result<T, Refusal>;
+
+/// Some text of the protocol that several commands use.
+pub const SYNTAX: &str = "ERR syntax error";
+/// As above.
+pub const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
+/// As above.
+pub const OVERFLOW: &str = "ERR increment or decrement would overflow";
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// What an item is: its `tag`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Bytes behind the item's head.
+    String = 0,
+    /// [`List`].
+    List = 1,
+    /// [`Set`].
+    Set = 2,
+    /// [`Hash`].
+    Hash = 3,
+    /// [`ZSet`].
+    ZSet = 4,
+}
+
+impl Kind {
+    /// Of an item.
+    pub fn of(item: &Item) -> Result<Kind, Error> {
+        [Kind::String, Kind::List, Kind::Set, Kind::Hash, Kind::ZSet]
+            .into_iter()
+            .find(|kind| *kind as u32 == item.tag)
+            .ok_or(Error::Corrupt { what: "an item is of no kind", offset: item.extra })
+    }
+
+    /// As `TYPE` says it.
+    pub fn name(self) -> &'static str {
+        ["string", "list", "set", "hash", "zset"][self as usize]
+    }
+}
+
+/// Elements by place; places fall at the front and rise at the end.
+pub type List = PBTreeMap<i64, Blob>;
+/// Members.
+pub type Set = PBTreeMap<Label, u64>;
+/// Values by field.
+pub type Hash = PBTreeMap<Label, Blob>;
+
+/// Members by score.
+#[derive(Clone, Copy, Debug, Persistent)]
+#[repr(C)]
+pub struct ZSet {
+    /// Bits of the score of each member.
+    pub scores: PBTreeMap<Label, u64>,
+    /// Members in the order of their scores.
+    pub order: PBTreeMap<super::rank::Rank, u64>,
+}
+
+/// Bytes that an element counts for, besides its own.
+pub const ELEMENT: u64 = 48;
+
+/// What items own: `extra` is the offset of a collection, and `stored` the number of its bytes.
+pub struct Owned;
+
+impl Content for Owned {
+    fn release(tx: &mut impl Store, item: Item) -> Result<u64, Error> {
+        fn destroy<T: Persistent>(tx: &mut impl Store, offset: u64) -> Result<(), Error> {
+            tx.destroy(Ptr::<T>::from_offset(offset).ok_or(Error::NotAllocated { offset })?)
+        }
+        match Kind::of(&item)? {
+            Kind::String => return Ok(0),
+            Kind::List => destroy::<List>(tx, item.extra)?,
+            Kind::Set => destroy::<Set>(tx, item.extra)?,
+            Kind::Hash => destroy::<Hash>(tx, item.extra)?,
+            Kind::ZSet => destroy::<ZSet>(tx, item.extra)?,
+        }
+        Ok(item.stored)
+    }
+}
+
+/// The head of an item.
+pub fn head(kind: Kind, expires: u64, collection: u64) -> Item {
+    Item { expires, extra: collection, stored: 0, tag: kind as u32, marks: 0, length: 0, room: 0 }
+}
+
+/// A collection with the item that leads to it.
+pub struct Found<T: Persistent> {
+    /// The item.
+    pub item: Ptr<Item>,
+    /// The collection.
+    pub body: Ptr<T>,
+}
+
+/// The data, for one command.
+pub struct Db<'a> {
+    /// Keys.
+    pub keys: Keys<'a>,
+    /// What is counted.
+    pub tally: &'a Tally,
+    /// Bytes of the largest value.
+    pub max_value: u64,
+}
+
+impl Db<'_> {
+    /// The item of a key that has not expired.
+    pub fn item(&self, from: &impl Load, name: &Name) -> Result<Option<(Ptr<Item>, Item)>, Error> {
+        self.keys.live(from, name)
+    }
+
+    /// The item of a key, counted as a hit or a miss.
+    pub fn asked(&self, from: &impl Load, name: &Name) -> Result<Option<(Ptr<Item>, Item)>, Error> {
+        let found = self.item(from, name)?;
+        count(&self.tally.gets);
+        self.tally.hits.set(self.tally.hits.get() + u64::from(found.is_some()));
+        Ok(found)
+    }
+
+    /// As [`Db::item`], of a string.
+    pub fn string(&self, from: &impl Load, name: &Name) -> Outcome<Option<(Ptr<Item>, Item)>> {
+        match self.item(from, name)? {
+            Some((_, item)) if item.tag != Kind::String as u32 => refuse(WRONG_TYPE),
+            found => Ok(found),
+        }
+    }
+
+    /// The collection of a key.
+    pub fn collection<T: Persistent>(&self, from: &impl Load, name: &Name, kind: Kind) -> Outcome<Option<Found<T>>> {
+        let Some((item, head)) = self.asked(from, name)? else { return Ok(None) };
+        if head.tag != kind as u32 {
+            return refuse(WRONG_TYPE);
+        }
+        let body = Ptr::from_offset(head.extra).ok_or(Error::NotAllocated { offset: head.extra })?;
+        Ok(Some(Found { item, body }))
+    }
+
+    /// The collection of a key, made if there is none.
+    pub fn collection_or_new<T: Persistent>(&self, tx: &mut impl Store, name: &Name, kind: Kind) -> Outcome<Found<T>> {
+        if let Some(found) = self.collection(tx, name, kind)? {
+            return Ok(found);
+        }
+        self.drop_expired(tx, name)?;
+        let body = tx.alloc_zeroed::<T>(1)?;
+        let item = self.keys.put::<Owned>(tx, name, head(kind, 0, Ptr::offset(body)), [b"", b""])?;
+        Ok(Found { item, body })
+    }
+
+    /// A collection has other bytes now; it goes with its last element.
+    pub fn resize(
+        &self,
+        tx: &mut impl Store,
+        name: &Name,
+        item: Ptr<Item>,
+        bytes: (u64, u64),
+        left: u64,
+    ) -> Result<(), Error> {
+        let (more, less) = bytes;
+        if more != less {
+            tx.update(item.stored(), |stored| stored.saturating_add(more).saturating_sub(less))?;
+            self.keys.count(tx, more, less)?;
+        }
+        if left == 0 {
+            self.keys.remove::<Owned>(tx, name)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a key if it has expired.
+    pub fn drop_expired(&self, tx: &mut impl Store, name: &Name) -> Result<(), Error> {
+        if self.keys.find(tx, name)?.is_some_and(|(_, item)| expired(item.expires, self.keys.now_ms)) {
+            self.keys.remove::<Owned>(tx, name)?;
+            count(&self.tally.expired);
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that is too long.
+    pub fn check_length(&self, bytes: u64) -> Outcome {
+        if bytes <= self.max_value {
+            return Ok(());
+        }
+        refuse("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    }
+}
+
+/// A number of a command.
+pub fn integer(word: &[u8]) -> Outcome<i64> {
+    number(word).map_or_else(|| refuse(NOT_INTEGER), Ok)
+}
+
+/// Whether a word is this option, in any case.
+pub fn is(word: &[u8], option: &str) -> bool {
+    word.eq_ignore_ascii_case(option.as_bytes())
+}
+
+/// The part of a row of `length` that `start` and `stop` name, where numbers below 0 count from the end.
+pub fn part(start: i64, stop: i64, length: u64) -> Range<u64> {
+    let length = length as i64;
+    let from_front = |at: i64| if at < 0 { at.saturating_add(length).max(0) } else { at };
+    let stop = if stop < 0 { stop.saturating_add(length) } else { stop.min(length - 1) };
+    let start = from_front(start);
+    if start > stop || start >= length { 0..0 } else { start as u64..stop as u64 + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn parts_of_rows() {
+        assert_eq!(part(0, -1, 3), 0..3);
+        assert_eq!(part(-2, 99, 3), 1..3);
+        assert_eq!(part(-99, 0, 3), 0..1);
+        for (start, stop, length) in [(3, 9, 3), (2, 1, 3), (0, -4, 3), (0, -1, 0), (i64::MIN, i64::MIN, 3)] {
+            assert!(part(start, stop, length).is_empty(), "{start} {stop} {length}");
+        }
+    }
+}

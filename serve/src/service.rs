@@ -1,0 +1,78 @@
+//! What a protocol is to the server.
+
+use nearpm::direct::Tx;
+use nearpm::prelude::*;
+
+use crate::store::Recency;
+use crate::tally::Tally;
+
+/// Requests taken from what a client sent.
+pub enum Admission<R> {
+    /// The bytes are not a whole request yet.
+    Incomplete,
+    /// A request, and how many bytes it had.
+    Request(R, usize),
+    /// The last request of this client: it is answered, and the connection closed.
+    Last(R),
+}
+
+/// The circumstances of one run through requests. What it counts becomes known only if the run counts.
+pub struct Turn<'a> {
+    /// Milliseconds since 1970.
+    pub now_ms: u64,
+    /// What was used last.
+    pub recency: &'a Recency,
+    /// What happened in it.
+    pub tally: Tally,
+}
+
+/// A protocol with its data. Requests are taken from bytes once, and then may be run several times: a transaction that does not commit leaves
+/// nothing behind, in the pool or elsewhere.
+pub trait Service: Send + Sync + Sized + 'static {
+    /// What is known of a client.
+    type Session: Send;
+    /// A request.
+    type Request: Send;
+
+    /// A client comes.
+    fn session(&self, number: u64) -> Self::Session;
+
+    /// Takes one request from the start of what a client has sent. Broken ones become requests whose reply says so.
+    fn admit(&self, session: &mut Self::Session, input: &[u8]) -> Admission<Self::Request>;
+
+    /// Whether a request may change the pool.
+    fn changes(request: &Self::Request) -> bool;
+
+    /// Bytes of a request, about.
+    fn weight(request: &Self::Request) -> usize;
+
+    /// Runs a request that changes nothing.
+    fn look(
+        &self,
+        from: &impl Load,
+        turn: &Turn<'_>,
+        request: &Self::Request,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), Error>;
+
+    /// Runs any request.
+    fn change(
+        &self,
+        tx: &mut Tx<'_>,
+        turn: &Turn<'_>,
+        request: &Self::Request,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), Error>;
+
+    /// Answers a request that the pool refused.
+    fn refuse(&self, request: &Self::Request, error: &Error, reply: &mut Vec<u8>);
+
+    /// Evicts a key, if that is allowed; false if there was none.
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error>;
+
+    /// Removes some keys that have expired. True: there may be many more.
+    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error>;
+
+    /// What a client is told that is one too many.
+    const TOO_MANY: &'static [u8];
+}

@@ -1,0 +1,286 @@
+//! The same random commands to a stock server and to ours give the same replies.
+
+use nearpm_serve::{start_memcached, start_redis};
+
+use crate::client::{Client, Value};
+use crate::process::{Folder, draw, options, thorough};
+use crate::stock::Stock;
+
+/// Numbers that are drawn one after the other.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 += 1;
+        draw(self.0.wrapping_mul(0x5851_f42d_4c95_7f2d)) % limit
+    }
+
+    fn of<'t>(&mut self, choice: &[&'t str]) -> &'t str {
+        choice[self.below(choice.len() as u64) as usize]
+    }
+}
+
+/// `%k` is a key, `%m` a member or field, `%v` a value, `%n` a number, `%t` a time.
+const REDIS: &[&str] = &[
+    "get %k",
+    "set %k %v",
+    "set %k %n",
+    "set %k %v nx",
+    "set %k %v xx get",
+    "set %k %v ex %t",
+    "set %k %v px %t000 keepttl",
+    "set %k %v keepttl",
+    "setnx %k %v",
+    "getset %k %v",
+    "getdel %k",
+    "append %k %v",
+    "strlen %k",
+    "incr %k",
+    "decr %k",
+    "incrby %k %n",
+    "decrby %k %n",
+    "mget %k %k %k",
+    "mset %k %v %k %v",
+    "mset %k",
+    "setex %k %t %v",
+    "psetex %k 0 %v",
+    "del %k %k",
+    "unlink %k",
+    "exists %k %k",
+    "type %k",
+    "expire %k %t",
+    "expire %k -1",
+    "pexpire %k %t000 gt",
+    "expire %k %t nx",
+    "persist %k",
+    "ttl %k",
+    "lpush %k %v %v",
+    "rpush %k %v",
+    "lpop %k",
+    "rpop %k 2",
+    "lpop %k -1",
+    "lrange %k %n %n",
+    "lrange %k 0 -1",
+    "llen %k",
+    "lindex %k %n",
+    "sadd %k %m %m",
+    "srem %k %m %m",
+    "smembers %k",
+    "sismember %k %m",
+    "scard %k",
+    "spop %k 99",
+    "hset %k %m %v %m %v",
+    "hset %k %m",
+    "hsetnx %k %m %v",
+    "hget %k %m",
+    "hmget %k %m %m",
+    "hgetall %k",
+    "hkeys %k",
+    "hvals %k",
+    "hdel %k %m",
+    "hlen %k",
+    "hexists %k %m",
+    "hincrby %k %m %n",
+    "zadd %k %n %m %n.5 %m",
+    "zadd %k nx ch %n %m",
+    "zadd %k xx %n %m",
+    "zincrby %k %n %m",
+    "zrem %k %m",
+    "zscore %k %m",
+    "zcard %k",
+    "zrange %k 0 -1 withscores",
+    "zrange %k %n %n",
+    "zpopmin %k",
+    "zpopmin %k 2",
+    "dbsize",
+    "keys *",
+    "keys k[1-3]",
+    "echo %v",
+    "ping",
+    "nonsense %k",
+    "get",
+    "select 0",
+    "select 99",
+    "multi",
+    "exec",
+    "discard",
+    "expire %k x",
+    "set %k %v ex 0",
+];
+
+fn command(template: &str, dice: &mut Dice) -> Vec<String> {
+    let mut words = Vec::new();
+    for word in template.split(' ') {
+        let mut word = word.replace("%k", dice.of(&["k1", "k2", "k3", "k4", "k5", "k6"]));
+        word = word.replace("%m", dice.of(&["a", "b", "c", "d", "e"]));
+        word = word.replace("%v", dice.of(&["v", "a longer value", "7", "", "x\r\ny", "12"]));
+        word = word.replace("%n", dice.of(&["0", "1", "-1", "3", "7", "-2", "9223372036854775807"]));
+        words.push(word.replace("%t", dice.of(&["100", "1000", "100000"])));
+    }
+    words
+}
+
+/// What has no order gets one, and a time becomes a class of times.
+fn normal(words: &[String], value: Value) -> Value {
+    let key = |value: &Value| format!("{value:?}");
+    match (words[0].as_str(), value) {
+        ("smembers" | "keys" | "hkeys" | "hvals" | "spop", Value::Array(mut values)) => {
+            values.sort_by_key(key);
+            Value::Array(values)
+        }
+        ("hgetall", Value::Array(values)) => {
+            let mut pairs: Vec<_> = values.chunks(2).map(|pair| Value::Array(pair.to_vec())).collect();
+            pairs.sort_by_key(key);
+            Value::Array(pairs)
+        }
+        // The runs are not at the same time.
+        ("ttl", Value::Integer(seconds)) if seconds > 0 => Value::Integer((seconds + 20) / 100),
+        (_, other) => other,
+    }
+}
+
+#[test]
+fn redis_gives_the_same_replies() {
+    let Some(stock) = Stock::redis() else { return };
+    let folder = Folder::new();
+    let ours = start_redis(options(&folder.path("pool"), &["--survives", "process-crash"])).expect("the server starts");
+    let mut both = [Client::connect(stock.address), Client::connect(ours.address())];
+    let mut dice = Dice(7);
+    let (mut queued, count) = (Vec::<Vec<String>>::new(), if thorough() { 200_000 } else { 12_000 });
+    for number in 0..count {
+        let words = command(dice.of(REDIS), &mut dice);
+        let [theirs, mine] = both.each_mut().map(|client| client.ask(&words).expect("the server answers"));
+        // The replies of EXEC are those of the commands in it.
+        let settle = |value: Value| match value {
+            Value::Array(values) if words[0] == "exec" => {
+                Value::Array(values.into_iter().zip(&queued).map(|(value, words)| normal(words, value)).collect())
+            }
+            value => normal(&words, value),
+        };
+        let [theirs, mine] = [theirs, mine].map(settle);
+        assert_eq!(theirs, mine, "command {number}: {words:?}, queued {queued:?}");
+        match words[0].as_str() {
+            "exec" | "discard" => queued.clear(),
+            _ if theirs == Value::Simple("QUEUED".to_owned()) => queued.push(words),
+            _ => {}
+        }
+    }
+}
+
+/// `%c` is the number of the key for `cas`.
+const MEMCACHED: &[&str] = &[
+    "get %k %k",
+    "gets %k",
+    "set %k %f 0 %d",
+    "set %k %f %t %d noreply",
+    "add %k %f 0 %d",
+    "replace %k %f 0 %d",
+    "append %k 0 0 %d",
+    "prepend %k 0 0 %d",
+    "set %k 0 -1 %d",
+    "cas %k %f 0 %d %c",
+    "cas %k %f 0 %d 999999",
+    "delete %k",
+    "incr %k %n",
+    "decr %k %n",
+    "incr %k x",
+    "touch %k %t",
+    "gat %t %k",
+    "gats %t %k %k",
+    "get",
+    "nonsense",
+    "set %k",
+    "set %k 0 0 x",
+    "flush_all",
+    "verbosity 1",
+    "touch %k",
+    "mg %k v f s k t O77",
+    "mg %k",
+    "mg %k q v",
+    "mg none%k N30 v t",
+    "ms %k S",
+    "mn",
+    "md %k",
+    "md %k q",
+    "md %k C999999",
+    "ma %k",
+    "ma %k v D5",
+    "ma %k MD v D7",
+    "ma %k N0 J5 v t",
+    "mg %k v s t f",
+    "md %k I T60",
+    "mg",
+    "mg %k ?",
+    "me none",
+];
+
+/// A request with its value, if it has one.
+fn request(template: &str, dice: &mut Dice, cas: &str) -> String {
+    let value = dice.of(&["v", "12", "7", "a longer value", "99999", ""]);
+    let mut text = template.replace("%f", dice.of(&["0", "5", "4294967295"])).replace("%t", dice.of(&["100", "1000"]));
+    while text.contains("%k") {
+        text = text.replacen("%k", dice.of(&["k1", "k2", "k3", "k4"]), 1);
+    }
+    text = text.replace("%n", dice.of(&["0", "1", "7", "18446744073709551615"])).replace("%c", cas);
+    let with_value = text.contains("%d");
+    text = text.replace("%d", &value.len().to_string());
+    let key = text.split(' ').nth(1).unwrap_or_default().to_owned();
+    if text.starts_with("ms ") {
+        return format!("ms {key} {} T0 F3\r\n{value}\r\n", value.len());
+    }
+    if with_value { format!("{text}\r\n{value}\r\n") } else { format!("{text}\r\n") }
+}
+
+/// The lines of a reply.
+fn lines(client: &mut Client, request: &str) -> Vec<String> {
+    client.send(request.as_bytes()).expect("the server listens");
+    client.send(b"get the-end\r\nmn\r\n").expect("the server listens");
+    let mut lines = Vec::new();
+    loop {
+        let line = client.line().expect("the server answers");
+        if line == "MN" && lines.last().is_some_and(|last| last == "END") {
+            lines.pop();
+            return lines;
+        }
+        lines.push(line);
+    }
+}
+
+#[test]
+fn memcached_gives_the_same_replies() {
+    let Some(stock) = Stock::memcached() else { return };
+    let folder = Folder::new();
+    let ours =
+        start_memcached(options(&folder.path("pool"), &["--survives", "process-crash"])).expect("the server starts");
+    let mut both = [Client::connect(stock.address), Client::connect(ours.address())];
+    let mut dice = Dice(11);
+    let mut last = std::collections::VecDeque::new();
+    for number in 0..if thorough() { 200_000 } else { 12_000 } {
+        let (template, seed) = (dice.of(MEMCACHED), dice.0);
+        let mut asked = String::new();
+        let [theirs, mine] = both.each_mut().map(|client| {
+            // Each server has numbers of its own.
+            let cas = lines(client, "gets k1\r\n").first().and_then(|line| line.split(' ').nth(4).map(str::to_owned));
+            asked = request(template, &mut Dice(seed), cas.as_deref().unwrap_or("1"));
+            let reply = lines(client, &asked);
+            let cas_of = |line: String| match line.rsplit_once(' ') {
+                Some((rest, _)) if line.starts_with("VALUE ") && line.split(' ').count() == 5 => rest.to_owned(),
+                _ => line,
+            };
+            // Seconds that are left: the servers do not count from the same moment.
+            let time_of = |line: String| match line.split_once(" t") {
+                Some((front, behind)) if line.starts_with("VA ") => {
+                    format!("{front} t{}", behind.trim_start_matches(|c: char| c.is_ascii_digit()))
+                }
+                _ => line,
+            };
+            reply.into_iter().map(cas_of).map(time_of).collect::<Vec<_>>()
+        });
+        dice.below(1);
+        last.push_back(asked);
+        assert_eq!(theirs, mine, "request {number}, the last of {last:#?}");
+        if last.len() > 30 {
+            last.pop_front();
+        }
+    }
+}

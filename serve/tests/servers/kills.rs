@@ -1,0 +1,211 @@
+//! What was acknowledged is there, whenever the server is killed or the power of its memory is cut.
+//!
+//! Each client writes rising numbers to keys of its own, and notes what was sent and what was answered. Afterwards each key must
+//! hold a number from the last that was answered to the last that was sent.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nearpm::memory::CUT_STATUS;
+
+use crate::client::{Client, Value};
+use crate::process::{Folder, Process, draw, thorough};
+
+/// The last number that was sent, and the last that was answered, by key.
+type Record = BTreeMap<String, (u64, u64)>;
+
+const CLIENTS: u64 = 4;
+const KEYS: u64 = 12;
+
+/// A value of a length that changes, the number in front.
+fn value(number: u64) -> String {
+    let long = if number.is_multiple_of(17) { 600 } else { 0 };
+    format!("{number}:{}", "x".repeat((draw(number) % 300) as usize + long))
+}
+
+/// Sends a value in a protocol.
+fn send(client: &mut Client, protocol: &str, key: &str, value: &str) -> io::Result<()> {
+    if protocol == "redis" {
+        return client.command(&["set", key, value]);
+    }
+    client.send(format!("set {key} 0 0 {}\r\n{value}\r\n", value.len()).as_bytes())
+}
+
+/// Waits until a value is acknowledged.
+fn acknowledged(client: &mut Client, protocol: &str) -> io::Result<()> {
+    let line = client.line()?;
+    assert_eq!(line, if protocol == "redis" { "+OK" } else { "STORED" });
+    Ok(())
+}
+
+/// Asks for a value.
+fn get(client: &mut Client, protocol: &str, key: &str) -> Option<Vec<u8>> {
+    if protocol == "redis" {
+        return match client.ask(&["get", key]).expect("the server answers") {
+            Value::Null => None,
+            Value::Bulk(bytes) => Some(bytes),
+            other => panic!("{key} is {other:?}"),
+        };
+    }
+    client.send(format!("get {key}\r\n").as_bytes()).expect("the server listens");
+    let head = client.line().expect("the server answers");
+    let length = head.strip_prefix("VALUE ")?.rsplit(' ').next()?.parse().expect("a length");
+    let value = client.block(length).expect("the value follows");
+    assert_eq!(client.line().expect("the server answers"), "END");
+    Some(value)
+}
+
+/// Writes until the connection ends, or it is told to stop.
+fn write(
+    protocol: &str,
+    address: SocketAddr,
+    client: u64,
+    from: u64,
+    stop: &AtomicBool,
+    answers: &AtomicU64,
+) -> Record {
+    let mut record = Record::new();
+    let Ok(mut connection) = Client::try_connect(address) else { return record };
+    let mut number = from;
+    while !stop.load(Ordering::Relaxed) {
+        // Several at once, so that one transaction holds several of one client as well.
+        let burst: Vec<u64> = (number..=number + draw(number) % 3).collect();
+        let key = |number: u64| format!("{client}:{}", draw(number) % KEYS);
+        for &number in &burst {
+            record.entry(key(number)).or_default().0 = number;
+            if send(&mut connection, protocol, &key(number), &value(number)).is_err() {
+                return record;
+            }
+        }
+        for &number in &burst {
+            if acknowledged(&mut connection, protocol).is_err() {
+                return record;
+            }
+            record.entry(key(number)).or_default().1 = number;
+            answers.fetch_add(1, Ordering::Relaxed);
+        }
+        number += burst.len() as u64;
+    }
+    record
+}
+
+/// Loads a server until it ends or has answered so many times, and a moment longer, and then kills it; gives what clients know.
+fn load(protocol: &str, process: &mut Process, from: u64, enough: u64) -> Record {
+    let (stop, answers, address, begin) = (AtomicBool::new(false), AtomicU64::new(0), process.address, Instant::now());
+    std::thread::scope(|scope| {
+        let (stop, seen) = (&stop, &answers);
+        let writers: Vec<_> = (0..CLIENTS)
+            .map(|client| scope.spawn(move || write(protocol, address, client, from, stop, seen)))
+            .collect();
+        while answers.load(Ordering::Relaxed) < enough && process.ended().is_none() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_micros(draw(from ^ enough) % 5000));
+        process.kill();
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().flat_map(|writer| writer.join().expect("a client does not fail")).collect()
+    })
+}
+
+/// Adds what a run knows to what was known before.
+fn merge(known: &mut Record, run: Record) {
+    for (key, (sent, answered)) in run {
+        let entry = known.entry(key).or_default();
+        *entry = (entry.0.max(sent), entry.1.max(answered));
+    }
+}
+
+/// Checks what a server holds, and takes it for known from here on.
+fn check(protocol: &str, address: SocketAddr, known: &mut Record, what: &str) {
+    let mut client = Client::connect(address);
+    for (key, (sent, answered)) in known {
+        let number = get(&mut client, protocol, key).map_or(0, |bytes| {
+            let text = String::from_utf8(bytes).expect("text");
+            let number = text.split(':').next().and_then(|n| n.parse().ok()).expect("a number");
+            assert_eq!(text, value(number), "{what}: {key} is torn");
+            number
+        });
+        assert!((*answered..=*sent).contains(&number), "{what}: {key} is {number}, not {answered} to {sent}");
+        (*sent, *answered) = (number, number);
+    }
+}
+
+fn kills(protocol: &str, count: u64, level: &str) {
+    let folder = Folder::new();
+    let pool = folder.path("pool");
+    let start = || Process::start(protocol, &pool, &["--bytes", "4M", "--durability", level]);
+    let (mut known, mut answered) = (Record::new(), 0);
+    for seed in 0..count {
+        let mut process = start();
+        check(protocol, process.address, &mut known, &format!("{level}, before kill {seed}"));
+        let run = load(protocol, &mut process, 1 + seed * 1_000_000, 5 + draw(seed) % 100);
+        answered += run.values().filter(|(_, answered)| *answered > 0).count();
+        merge(&mut known, run);
+        assert!(!process.wait().success());
+    }
+    assert!(answered as u64 > 2 * count, "{count} runs answered {answered} keys");
+    let process = start();
+    check(protocol, process.address, &mut known, "at the end");
+    process.stop();
+    let process = start();
+    check(protocol, process.address, &mut known, "after an orderly end");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    let count = if thorough() { 150 } else { 5 };
+    for protocol in ["redis", "memcached"] {
+        kills(protocol, count, "group");
+        kills(protocol, count, "durable");
+    }
+}
+
+/// A kill takes nothing back at this level either: the system still has all pages.
+#[test]
+fn nor_with_asynchronous_commits() {
+    kills("redis", if thorough() { 100 } else { 4 }, "async");
+}
+
+/// Cuts the power at an event of a loaded server; whether it fell into the run.
+fn cut(protocol: &str, prepared: &Path, pool: &Path, seed: u64, level: &str, known: &Record) -> bool {
+    std::fs::copy(prepared, pool).expect("the pool can be copied");
+    let plan = format!("event={},seed={seed},evict={}", 200 + draw(seed) % 12_000, 1 + seed % 20);
+    let mut process = Process::start(protocol, pool, &["--durability", level, "--power-cut", &plan]);
+    let run = load(protocol, &mut process, 2_000_000, 20_000);
+    if process.wait().code() != Some(CUT_STATUS) {
+        return false;
+    }
+    let mut known = known.clone();
+    merge(&mut known, run);
+    let process = Process::start(protocol, pool, &[]);
+    check(protocol, process.address, &mut known, &format!("{level}, {plan}"));
+    process.stop();
+    true
+}
+
+fn cuts(protocol: &str, cuts: u64) {
+    let folder = Folder::new();
+    let (prepared, pool) = (folder.path("prepared"), folder.path("pool"));
+    let mut process = Process::start(protocol, &prepared, &["--bytes", "2M"]);
+    let mut known = load(protocol, &mut process, 1, 100);
+    process.wait();
+    let process = Process::start(protocol, &prepared, &[]);
+    check(protocol, process.address, &mut known, "prepared");
+    process.stop();
+    for level in ["group", "durable"] {
+        let fell = (0..cuts).filter(|&seed| cut(protocol, &prepared, &pool, seed, level, &known)).count() as u64;
+        assert!(fell >= cuts / 2, "{fell} of {cuts} cuts fell into a run");
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
+    let count = if thorough() { 300 } else { 8 };
+    cuts("redis", count);
+    cuts("memcached", count);
+}

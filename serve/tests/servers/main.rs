@@ -1,0 +1,11 @@
+//! The servers as clients see them: our own minimal ones always, the real ones where they are installed.
+
+mod client;
+mod clients;
+mod differential;
+mod kills;
+mod memcached;
+mod process;
+mod redis;
+mod stock;
+mod torn;

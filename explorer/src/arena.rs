@@ -61,15 +61,19 @@ impl Arena {
 
     /// Copies bytes out.
     pub fn load(&self, offset: u64, data: &mut [u8]) {
-        let mut at = offset as usize;
-        let mut rest = data;
-        while !rest.is_empty() {
-            let (skip, bytes) = (at % 8, self.word(at / 8).to_le_bytes());
-            let length = (8 - skip).min(rest.len());
-            let (head, tail) = rest.split_at_mut(length);
-            head.copy_from_slice(&bytes[skip..skip + length]);
-            at += length;
-            rest = tail;
+        let words = self.words();
+        let (at, skip) = (offset as usize / 8, offset as usize % 8);
+        let (head, rest) = data.split_at_mut(if skip == 0 { 0 } else { data.len().min(8 - skip) });
+        if !head.is_empty() {
+            head.copy_from_slice(&self.word(at).to_le_bytes()[skip..skip + head.len()]);
+        }
+        let at = at + usize::from(skip > 0);
+        let (whole, tail) = rest.as_chunks_mut::<8>();
+        for (bytes, word) in whole.iter_mut().zip(&words[at.min(words.len())..]) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        if !tail.is_empty() {
+            tail.copy_from_slice(&self.word(at + whole.len()).to_le_bytes()[..tail.len()]);
         }
     }
 

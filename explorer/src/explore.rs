@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use crate::arena::Arena;
 use crate::choices::Choices;
 use crate::crash::{CrashMemory, Kept, Run, Start};
-use crate::image::{Image, hash, mix};
+use crate::image::{Image, mix};
 use crate::lines::Medium;
 use crate::program::{Checker, Program};
 use crate::quiet::quietly;
-use crate::trace::{Bounds, Step};
+use crate::trace::{Bounds, LINE_WORDS, Step};
 
 /// How much is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +39,15 @@ pub struct Limits {
     pub runs_per_cut: u64,
     /// Of so many images that the program's own crashes leave one is followed into crashes of its recovery; 0: none.
     pub again_one_in: u64,
+    /// Most crashes in a row.
+    pub in_a_row: usize,
 }
 
 impl Limits {
     /// Everything.
-    pub const EXHAUSTIVE: Limits = Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1 };
+    pub const EXHAUSTIVE: Limits = Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4 };
     /// Words are decided when they are loaded; a crash tears one line.
-    pub const LAZY: Limits = Limits { eager: false, tears: 1, runs_per_cut: 4096, again_one_in: 8 };
+    pub const LAZY: Limits = Limits { eager: false, tears: 1, runs_per_cut: 1024, again_one_in: 64, in_a_row: 3 };
 }
 
 /// What was explored.
@@ -63,6 +65,8 @@ pub struct Report {
     pub recoveries: u64,
     /// Most crashes in a row.
     pub deepest: u64,
+    /// States behind the longest allowed row of crashes, whose recovery was not cut any more: where there are none, a fixed point was reached.
+    pub not_followed: u64,
     /// Cuts, of programs and of recoveries, whose states were not all explored.
     pub cut_short: u64,
     /// Cuts that were explored anew because a second recovery loaded what the first did not.
@@ -77,6 +81,7 @@ impl AddAssign for Report {
         self.again += more.again;
         self.recoveries += more.recoveries;
         self.deepest = self.deepest.max(more.deepest);
+        self.not_followed += more.not_followed;
         self.cut_short += more.cut_short;
         self.refined += more.refined;
     }
@@ -86,11 +91,12 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} crash states ({} of crashes in recovery, at most {} in a row), {} recoveries, {} cuts of {} executions; {} cuts not to the \
-             end, {} explored anew",
+            "{} crash states ({} of crashes in recovery, at most {} in a row, {} not followed), {} recoveries, {} cuts of {} executions; {} \
+             cuts not to the end, {} explored anew",
             self.states,
             self.again,
             self.deepest,
+            self.not_followed,
             self.recoveries,
             self.cuts,
             self.executions,
@@ -211,7 +217,9 @@ impl Explorer<'_> {
                 Ok(()) => return Ok(()),
                 Err(Stop::Failed(failure)) => return Err(failure),
                 Err(Stop::Met(words)) => {
-                    self.first.extend(words);
+                    // With their neighbours, which belong to the same record.
+                    let line = |word: usize| word / LINE_WORDS * LINE_WORDS;
+                    self.first.extend(words.into_iter().flat_map(|word| line(word)..line(word) + LINE_WORDS));
                     self.report.refined += 1;
                     for (key, again) in self.new.drain(..) {
                         self.seen.remove(&key);
@@ -247,8 +255,8 @@ impl Explorer<'_> {
         crashes: &[Crash],
         unknown: &Arc<BTreeSet<usize>>,
     ) -> Result<(), Stop> {
-        let durable = Image::new(medium.durable().to_vec());
-        let durable_hash = hash(medium.durable()) ^ hash_of(bounds);
+        let mut durable: Option<Image> = None;
+        let durable_hash = medium.hash() ^ hash_of(bounds);
         let open = medium.possible();
         let mut choices = Choices::default();
         for runs in 0.. {
@@ -268,7 +276,10 @@ impl Explorer<'_> {
             let skipped = self.limits.eager && self.seen.contains(&memory.hash(medium.durable(), durable_hash));
             let outcome = if skipped { Ok(()) } else { self.check(&memory, bounds) };
             let is_new = !skipped && self.enter(memory.hash(medium.durable(), durable_hash), crashes);
-            let (image, left) = if is_new { memory.image(&durable) } else { Default::default() };
+            let followed = is_new && self.is_followed(crashes);
+            let left = followed.then(|| {
+                memory.image(durable.get_or_insert_with(|| Image::new(medium.durable().to_vec())))
+            });
             let (run, arena) = memory.end();
             self.arena = Some(arena);
             let crash = |kept: &[Kept]| crashes.iter().cloned().chain([Crash { step, kept: kept.to_vec() }]).collect();
@@ -279,7 +290,7 @@ impl Explorer<'_> {
             if !met.is_empty() {
                 return Err(Stop::Met(met));
             }
-            if is_new && self.is_followed(crashes) {
+            if let Some((image, left)) = left {
                 self.jobs.push(Job { image, unknown: Arc::new(left), steps, crashes: crash(&kept) });
             }
             choices = made;
@@ -301,9 +312,13 @@ impl Explorer<'_> {
     }
 
     /// Whether the recovery from a new state is cut, too.
-    fn is_followed(&self, crashes: &[Crash]) -> bool {
+    fn is_followed(&mut self, crashes: &[Crash]) -> bool {
         let number = self.new.len() as u64;
-        self.limits.again_one_in > 0 && (!crashes.is_empty() || number.is_multiple_of(self.limits.again_one_in))
+        let is_chosen =
+            self.limits.again_one_in > 0 && (!crashes.is_empty() || number.is_multiple_of(self.limits.again_one_in));
+        let is_last = crashes.len() + 1 >= self.limits.in_a_row;
+        self.report.not_followed += u64::from(is_chosen && is_last);
+        is_chosen && !is_last
     }
 
     fn check(&mut self, memory: &CrashMemory, bounds: &Bounds) -> Result<(), String> {

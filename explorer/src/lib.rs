@@ -12,6 +12,7 @@ pub mod arena;
 mod choices;
 pub mod crash;
 pub mod explore;
+pub mod failure;
 mod image;
 pub mod lines;
 pub mod pools;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::arena::Part;
+use crate::image::{hash, mix};
 use crate::trace::{Event, LINE_WORDS, Step};
 
 /// A store, as far as it goes to one line.
@@ -34,6 +35,8 @@ struct OpenLine {
 #[derive(Clone)]
 pub struct Medium {
     durable: Vec<u64>,
+    /// Of what is durable.
+    hash: u64,
     lines: BTreeMap<u64, OpenLine>,
     one_domain: bool,
 }
@@ -71,12 +74,17 @@ pub struct Line {
 impl Medium {
     /// A medium that holds an image, with nothing in the caches.
     pub fn new(durable: Vec<u64>, one_domain: bool) -> Medium {
-        Medium { durable, lines: BTreeMap::new(), one_domain }
+        Medium { hash: hash(&durable), durable, lines: BTreeMap::new(), one_domain }
     }
 
     /// What is certain.
     pub fn durable(&self) -> &[u64] {
         &self.durable
+    }
+
+    /// Hash of that.
+    pub fn hash(&self) -> u64 {
+        self.hash
     }
 
     fn fenced(&self, step: &Step, processor: u32) -> bool {
@@ -112,12 +120,14 @@ impl Medium {
 
     fn fence(&mut self, step: &Step) {
         let one_domain = self.one_domain;
-        let durable = &mut self.durable;
+        let (durable, hash) = (&mut self.durable, &mut self.hash);
         self.lines.retain(|_, line| {
             let fenced = |p: &&(u32, usize)| one_domain || p.0 == step.processor;
             let certain = line.pending.iter().filter(fenced).map(|p| p.1).max().unwrap_or(0);
             for part in line.patches.drain(..certain).flat_map(|patch| patch.parts) {
-                durable[part.word] = durable[part.word] & !part.mask | part.value;
+                let old = durable[part.word];
+                durable[part.word] = old & !part.mask | part.value;
+                *hash ^= mix(part.word, old) ^ mix(part.word, durable[part.word]);
             }
             line.pending = line.pending.iter().map(|&(by, n)| (by, n.saturating_sub(certain))).collect();
             line.pending.retain(|p| p.1 > 0);

@@ -11,7 +11,7 @@
 //! **Crashes in the recovery.** The stores of a recovery are taken as those of the program were. An image that was seen is not recovered
 //! from again; when no new one is left, any number of crashes in a row was explored.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +27,9 @@ use crate::lines::Medium;
 use crate::program::{Checker, Program};
 use crate::quiet::quietly;
 use crate::trace::{Bounds, LINE_WORDS, Step};
+
+/// After one in so many recoveries a transaction tries the pool: it takes longer than the recovery.
+const PROBE_ONE_IN: u64 = 16;
 
 /// How much is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +209,36 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
     Ok((explorer.report, failure))
 }
 
+/// Explores a program of two threads by every schedule with at most so many switches where a thread could have gone on, and at most so many
+/// schedules. Gives the number of schedules, too, and the program as it failed.
+///
+/// # Errors
+/// The program itself failed.
+pub fn explore_schedules(
+    program: &Program,
+    limits: Limits,
+    switches: usize,
+    schedules: u64,
+) -> Result<(Report, u64, Option<(Program, Failure)>), String> {
+    let (mut total, mut done) = (Report::default(), 0);
+    let mut waiting = VecDeque::from([program.schedule.clone()]);
+    while let Some(schedule) = waiting.pop_front().filter(|_| done < schedules) {
+        let next = schedule.last().map_or(0, |last| last + 1);
+        let program = Program { schedule, ..program.clone() };
+        if program.schedule.len() < switches {
+            let more = |at: usize| program.schedule.iter().copied().chain([at]).collect();
+            waiting.extend((next..program.record()?.turns).map(more));
+        }
+        let (report, failure) = explore(&program, limits)?;
+        total += report;
+        done += 1;
+        if let Some(failure) = failure {
+            return Ok((total, done, Some((program, failure))));
+        }
+    }
+    Ok((total, done, None))
+}
+
 impl Explorer<'_> {
     /// Explores what a crash of the program at this moment leaves.
     fn cut(&mut self, medium: &Medium, index: usize, bounds: &Bounds) -> Result<(), Failure> {
@@ -322,14 +355,15 @@ impl Explorer<'_> {
     }
 
     fn check(&mut self, memory: &CrashMemory, bounds: &Bounds) -> Result<(), String> {
+        let probe = self.report.recoveries.is_multiple_of(PROBE_ONE_IN);
         self.report.recoveries += 1;
-        checked(self.checker, memory, bounds)
+        checked(self.checker, memory, bounds, probe)
     }
 }
 
 /// Recovers and checks; a panic is a failure like any other.
-pub fn checked(checker: &dyn Checker, memory: &CrashMemory, bounds: &Bounds) -> Result<(), String> {
-    quietly(|| catch_unwind(AssertUnwindSafe(|| checker.check(memory, bounds)))).unwrap_or_else(|panic| {
+pub fn checked(checker: &dyn Checker, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String> {
+    quietly(|| catch_unwind(AssertUnwindSafe(|| checker.check(memory, bounds, probe)))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(format!("a panic: {text}"))

@@ -70,7 +70,7 @@ impl Case {
             let memory = CrashMemory::new(Arena::new(recorded.words), start);
             memory.put(&crash.kept).map_err(anyhow::Error::msg)?;
             let (image, _) = memory.image(&Image::new(medium.durable().to_vec()));
-            outcome = checked(&*recorded.checker, &memory, bounds);
+            outcome = checked(&*recorded.checker, &memory, bounds, true);
             medium = Medium::new(image.words(), false);
             steps = memory.end().0.steps;
         }

@@ -106,11 +106,11 @@ pub struct Recorded {
 
 /// Knows every state that the program was in.
 pub trait Checker {
-    /// Recovers the pool that a crash has left, and makes sure that it holds what it may.
+    /// Recovers the pool that a crash has left, and makes sure that it holds what it may; with a `probe`, also that a transaction can use it.
     ///
     /// # Errors
     /// What is wrong.
-    fn check(&self, memory: &CrashMemory, bounds: &Bounds) -> Result<(), String>;
+    fn check(&self, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String>;
 }
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, and the same on every machine.

@@ -131,7 +131,7 @@ struct Check<S: Subject> {
 }
 
 impl<S: Subject> Checker for Check<S> {
-    fn check(&self, memory: &CrashMemory, bounds: &Bounds) -> Result<(), String> {
+    fn check(&self, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String> {
         let pool = self.kind.open(Box::new(memory.clone())).map_err(say)?;
         memory.recovered();
         let objects = pool.objects().map_err(say)?;
@@ -146,6 +146,9 @@ impl<S: Subject> Checker for Check<S> {
                 let count = objects.len();
                 return Err(format!("none of the states {low} to {high}: {found:?}, {count} objects allocated"));
             }
+        }
+        if !probe {
+            return Ok(());
         }
         match pool.tx(&mut Probe(&objects)) {
             Err(Error::Aborted(_) | Error::Full { .. }) => Ok(()),
@@ -217,8 +220,9 @@ where
             scope.spawn(move || {
                 run_on(thread as u32 + 1);
                 scheduler.enter();
-                let empty = if thread == 0 { first.clone() } else { (S::Model::default(), first.1) };
-                let states = running.thread(&program.transactions, thread, empty);
+                let states = contents::<S>(running.pool, thread).and_then(|model| {
+                    running.thread(&program.transactions, thread, (model, first.1))
+                });
                 scheduler.leave();
                 states
             })

@@ -1,7 +1,8 @@
 //! Two threads that take turns at the events of memory, as a schedule says.
 //!
 //! One of them runs at a time, up to its next store, write-back or fence. There it goes on, unless the schedule switches. A
-//! thread that waits for a lock of the library cannot go on: that is seen in what Linux says of it, and its turn passes.
+//! thread that waits for a lock of the library cannot go on: that is seen in what Linux says of it, and its turn passes. When it gets the lock
+//! it runs beside the other one up to its next event: what they do meanwhile has no order that a schedule could repeat.
 
 use std::fs;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -48,19 +48,19 @@ fn two_threads_in_place_survive_every_schedule() {
     by_every_schedule(Kind::InPlace);
 }
 
-/// The same program takes the same turns, and a switch changes what happens when.
+/// A switch changes what happens when, and without a wait for a lock of the library a schedule repeats to the event.
 #[test]
-fn a_schedule_repeats() {
+fn schedules_decide_the_order() {
     let record = |schedule: Vec<usize>| {
         let recorded = Program { schedule, ..program(Kind::InPlace, None) }.record().unwrap();
         let order: Vec<u32> = recorded.trace.steps.iter().map(|step| step.processor).collect();
         (recorded.turns, order)
     };
-    let first = record(vec![4]);
+    let first = record(Vec::new());
     for _ in 0..5 {
-        assert_eq!(record(vec![4]), first);
+        assert_eq!(record(Vec::new()), first);
     }
-    assert_ne!(record(Vec::new()).1, first.1);
+    assert_ne!(record(vec![4]).1, first.1);
 }
 
 /// A fence that one thread forgets is found with two threads, too.

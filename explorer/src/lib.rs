@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod arena;
+mod c;
 mod choices;
 pub mod crash;
 pub mod explore;

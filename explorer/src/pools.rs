@@ -1,11 +1,15 @@
 //! The kinds of pools, behind one face.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use clap::ValueEnum;
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
 use nearpm::memory::Memory;
 use nearpm::prelude::*;
 use nearpm::{Mechanism, Pool, PoolOptions};
 use serde::{Deserialize, Serialize};
+
+use crate::c::CPool;
 
 /// A kind of pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
@@ -29,6 +33,10 @@ pub enum Kind {
     WorkingCopyAsynchronous,
     /// A direct pool in place.
     InPlace,
+    /// A direct pool with a working copy, through the C interface.
+    CWorkingCopy,
+    /// A direct pool in place, through the C interface.
+    CInPlace,
 }
 
 /// What is done in a transaction.
@@ -57,11 +65,17 @@ pub enum Open {
     Mechanism(Pool),
     /// Reached by pointer.
     Direct(DirectPool),
+    /// Reached by pointer, through the C interface. One thread uses it.
+    C(Mutex<CPool>),
+}
+
+fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -71,6 +85,8 @@ impl Kind {
         Kind::WorkingCopy,
         Kind::WorkingCopyAsynchronous,
         Kind::InPlace,
+        Kind::CWorkingCopy,
+        Kind::CInPlace,
     ];
 
     /// Bytes of a pool: few, because each recovery begins with a copy of them.
@@ -80,7 +96,12 @@ impl Kind {
 
     /// Whether programs reach it by pointer.
     pub fn is_direct(self) -> bool {
-        matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace)
+        matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace) || self.is_c()
+    }
+
+    /// Whether it is used through the C interface.
+    pub fn is_c(self) -> bool {
+        matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
     }
 
     /// Whether its memory has to make a fence that of all processors.
@@ -107,8 +128,12 @@ impl Kind {
     }
 
     fn direct(self) -> DirectOptions {
-        let mode = if self == Kind::InPlace { Mode::InPlace } else { Mode::WorkingCopy };
+        let mode = if matches!(self, Kind::InPlace | Kind::CInPlace) { Mode::InPlace } else { Mode::WorkingCopy };
         DirectOptions { mode, durability: self.durability(), id: Some(7), ..DirectOptions::default() }
+    }
+
+    fn enter(self, pool: DirectPool) -> Open {
+        if self.is_c() { Open::C(CPool::new(pool).into()) } else { Open::Direct(pool) }
     }
 
     /// Creates a pool in a memory.
@@ -117,7 +142,7 @@ impl Kind {
     /// As the library's.
     pub fn create(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
         Ok(match self.is_direct() {
-            true => Open::Direct(DirectPool::create_in(memory, &self.direct())?),
+            true => self.enter(DirectPool::create_in(memory, &self.direct())?),
             false => Open::Mechanism(self.mechanism().create_in(memory)?),
         })
     }
@@ -128,7 +153,7 @@ impl Kind {
     /// As the library's.
     pub fn open(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
         Ok(match self.is_direct() {
-            true => Open::Direct(DirectPool::open_in(memory, &self.direct())?),
+            true => self.enter(DirectPool::open_in(memory, &self.direct())?),
             false => Open::Mechanism(self.mechanism().open_in(memory)?),
         })
     }
@@ -143,6 +168,7 @@ impl Open {
         match self {
             Open::Mechanism(pool) => pool.tx(|tx| body.run(&mut tx.typed())),
             Open::Direct(pool) => pool.tx(|tx| body.run(tx)),
+            Open::C(pool) => lock(pool).tx(body),
         }
     }
 
@@ -152,7 +178,7 @@ impl Open {
     /// As the body's and the commit's.
     pub fn locked(&self, lock: Ptr<PLock>, body: &mut impl Body) -> Result<(), Error> {
         match self {
-            Open::Mechanism(_) => self.tx(body),
+            Open::Mechanism(_) | Open::C(_) => self.tx(body),
             Open::Direct(pool) => pool.locked(&[lock]).tx(|tx| body.run(tx)),
         }
     }
@@ -165,6 +191,7 @@ impl Open {
         match self {
             Open::Mechanism(pool) => pool.tx(|tx| look.look(&tx.typed())),
             Open::Direct(pool) => pool.read(|from| look.look(from)),
+            Open::C(pool) => lock(pool).look(look),
         }
     }
 
@@ -182,6 +209,7 @@ impl Open {
                 let offsets = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object));
                 offsets.map(|offset| Ok((offset, pool.usable_bytes(offset)?))).collect()
             }
+            Open::C(pool) => lock(pool).objects(),
         }
     }
 
@@ -195,6 +223,7 @@ impl Open {
             Open::Direct(pool) => {
                 pool.options().durability == Durability::Durable || pool.options().mode == Mode::InPlace
             }
+            Open::C(_) => true,
         }
     }
 
@@ -206,6 +235,19 @@ impl Open {
         match self {
             Open::Mechanism(pool) => pool.persist(),
             Open::Direct(pool) => pool.wait_durable(),
+            Open::C(pool) => lock(pool).wait_durable(),
+        }
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn close(self) -> Result<(), Error> {
+        match self {
+            Open::Mechanism(pool) => pool.close(),
+            Open::Direct(pool) => pool.close(),
+            Open::C(pool) => pool.into_inner().unwrap_or_else(PoisonError::into_inner).close(),
         }
     }
 }

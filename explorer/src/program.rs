@@ -168,7 +168,7 @@ impl Program {
     /// # Errors
     /// It did not do what its model did.
     pub fn record(&self) -> Result<Recorded, String> {
-        if self.threads() > 2 || (self.threads() == 2 && !self.pool.is_direct()) {
+        if self.threads() > 2 || (self.threads() == 2 && (self.pool.is_c() || !self.pool.is_direct())) {
             return Err("two threads at most, and those on a direct pool alone".into());
         }
         structures::record(self)

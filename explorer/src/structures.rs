@@ -260,11 +260,7 @@ where
         }
     }
     // Closing is cut, too.
-    match pool {
-        Open::Mechanism(pool) => pool.close(),
-        Open::Direct(pool) => pool.close(),
-    }
-    .map_err(say)?;
+    pool.close().map_err(say)?;
     memory.allow(states.iter().map(|states| (states.len() - 1, states.len() - 1)).collect());
     let mut trace = memory.trace();
     program.leave_out.into_iter().try_for_each(|number| leave_out(&mut trace, number))?;

@@ -53,7 +53,7 @@ fn exhaustively(pool: Kind) {
     let mut total = Report::default();
     for program in smallest(pool) {
         // The logs of these are long: all states of a crash, and crashes of some recoveries.
-        let many = matches!(pool, Kind::Shadow | Kind::WorkingCopy | Kind::WorkingCopyAsynchronous);
+        let many = matches!(pool, Kind::Shadow | Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::CWorkingCopy);
         let limits = match (many, thorough()) {
             (false, _) => Limits::EXHAUSTIVE,
             (true, thorough) => Limits { again_one_in: if thorough { 16 } else { 256 }, in_a_row: 3, ..Limits::EXHAUSTIVE },
@@ -105,4 +105,6 @@ each! {
     working_copy: WorkingCopy,
     working_copy_asynchronous: WorkingCopyAsynchronous,
     in_place: InPlace,
+    c_working_copy: CWorkingCopy,
+    c_in_place: CInPlace,
 }

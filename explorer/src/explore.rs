@@ -48,9 +48,10 @@ pub struct Limits {
 
 impl Limits {
     /// Everything.
-    pub const EXHAUSTIVE: Limits = Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4 };
-    /// Words are decided when they are loaded; a crash tears one line.
-    pub const LAZY: Limits = Limits { eager: false, tears: 1, runs_per_cut: 1024, again_one_in: 64, in_a_row: 3 };
+    pub const EXHAUSTIVE: Limits =
+        Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4 };
+    /// Words are decided when they are loaded; a crash tears one line, and some recoveries are cut once.
+    pub const LAZY: Limits = Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2 };
 }
 
 /// What was explored.
@@ -310,9 +311,8 @@ impl Explorer<'_> {
             let outcome = if skipped { Ok(()) } else { self.check(&memory, bounds) };
             let is_new = !skipped && self.enter(memory.hash(medium.durable(), durable_hash), crashes);
             let followed = is_new && self.is_followed(crashes);
-            let left = followed.then(|| {
-                memory.image(durable.get_or_insert_with(|| Image::new(medium.durable().to_vec())))
-            });
+            let left =
+                followed.then(|| memory.image(durable.get_or_insert_with(|| Image::new(medium.durable().to_vec()))));
             let (run, arena) = memory.end();
             self.arena = Some(arena);
             let crash = |kept: &[Kept]| crashes.iter().cloned().chain([Crash { step, kept: kept.to_vec() }]).collect();
@@ -346,7 +346,7 @@ impl Explorer<'_> {
 
     /// Whether the recovery from a new state is cut, too.
     fn is_followed(&mut self, crashes: &[Crash]) -> bool {
-        let number = self.new.len() as u64;
+        let number = self.seen.len() as u64;
         let is_chosen =
             self.limits.again_one_in > 0 && (!crashes.is_empty() || number.is_multiple_of(self.limits.again_one_in));
         let is_last = crashes.len() + 1 >= self.limits.in_a_row;

@@ -68,7 +68,9 @@ impl Case {
         let mut steps = recorded.trace.steps;
         let mut outcome = Ok(());
         for crash in &self.failure.crashes {
-            let Some(done) = steps.get(..crash.step) else { bail!("there are no {} steps before the crash", crash.step) };
+            let Some(done) = steps.get(..crash.step) else {
+                bail!("there are no {} steps before the crash", crash.step)
+            };
             done.iter().for_each(|step| medium.take(step));
             let start = Start {
                 durable: medium.durable(),

@@ -220,9 +220,8 @@ where
             scope.spawn(move || {
                 run_on(thread as u32 + 1);
                 scheduler.enter();
-                let states = contents::<S>(running.pool, thread).and_then(|model| {
-                    running.thread(&program.transactions, thread, (model, first.1))
-                });
+                let states = contents::<S>(running.pool, thread)
+                    .and_then(|model| running.thread(&program.transactions, thread, (model, first.1)));
                 scheduler.leave();
                 states
             })

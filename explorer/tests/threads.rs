@@ -66,7 +66,8 @@ fn schedules_decide_the_order() {
 /// A fence that one thread forgets is found with two threads, too.
 #[test]
 fn a_forgotten_step_of_one_thread_is_found() {
-    let fails = |leave_out| explore_schedules(&program(Kind::InPlace, Some(leave_out)), LIMITS, 0, 1).unwrap().2.is_some();
+    let fails =
+        |leave_out| explore_schedules(&program(Kind::InPlace, Some(leave_out)), LIMITS, 0, 1).unwrap().2.is_some();
     let found = (0..12).filter(|&leave_out| fails(leave_out)).count();
     println!("{found} of 12 steps are found");
     assert!(found > 2);

@@ -60,7 +60,13 @@ fn options(mechanism: Mechanism) -> PoolOptions {
 }
 
 fn mock(seed: u64) -> MockOptions {
-    MockOptions { pm_bytes: 2 << 20, seed, host_ordered: seed % 4 != 3, evict_one_in: [5, 2, 9][seed as usize % 3], ..MockOptions::default() }
+    MockOptions {
+        pm_bytes: 2 << 20,
+        seed,
+        host_ordered: seed % 4 != 3,
+        evict_one_in: [5, 2, 9][seed as usize % 3],
+        ..MockOptions::default()
+    }
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
@@ -211,6 +217,10 @@ fn primitives(seed: u64) -> Result<(), String> {
     let found = pool.tx(|tx| Ok((tx.alloc_zeroed(4096)?, tx.alloc_zeroed(64)?)));
     let (object, reference) = found.map_err(say)?;
     let work = || -> Result<(u64, Vec<u8>), Error> {
+        // A page that will be the copy's has lines in the cache.
+        let used = pool.tx(|tx| tx.alloc_zeroed(4096))?;
+        pool.store(used + seed % 5 * 700, &[9; 700])?;
+        pool.tx(|tx| tx.free(used))?;
         pool.tx(|tx| tx.write_u64(reference, object))?;
         // Lines that are dirty, or clean and soon stale, when the card reads or writes them.
         pool.store(object + 64, &[7; 64])?;

@@ -210,8 +210,11 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
     Ok((explorer.report, failure))
 }
 
+/// What was explored, the number of schedules, and the program that failed with its schedule.
+pub type Scheduled = (Report, u64, Option<(Program, Failure)>);
+
 /// Explores a program of two threads by every schedule with at most so many switches where a thread could have gone on, and at most so many
-/// schedules. Gives the number of schedules, too, and the program as it failed.
+/// schedules.
 ///
 /// # Errors
 /// The program itself failed.
@@ -220,7 +223,7 @@ pub fn explore_schedules(
     limits: Limits,
     switches: usize,
     schedules: u64,
-) -> Result<(Report, u64, Option<(Program, Failure)>), String> {
+) -> Result<Scheduled, String> {
     let (mut total, mut done) = (Report::default(), 0);
     let mut waiting = VecDeque::from([program.schedule.clone()]);
     while let Some(schedule) = waiting.pop_front().filter(|_| done < schedules) {

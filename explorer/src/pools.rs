@@ -64,7 +64,7 @@ pub enum Open {
     /// With a mechanism.
     Mechanism(Pool),
     /// Reached by pointer.
-    Direct(DirectPool),
+    Direct(Box<DirectPool>),
     /// Reached by pointer, through the C interface. One thread uses it.
     C(Mutex<CPool>),
 }
@@ -133,7 +133,7 @@ impl Kind {
     }
 
     fn enter(self, pool: DirectPool) -> Open {
-        if self.is_c() { Open::C(CPool::new(pool).into()) } else { Open::Direct(pool) }
+        if self.is_c() { Open::C(CPool::new(pool).into()) } else { Open::Direct(pool.into()) }
     }
 
     /// Creates a pool in a memory.

@@ -118,7 +118,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -128,15 +128,15 @@ impl Random {
 
     /// A number below another one.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.draw() % end
     }
 
     fn transaction(&mut self, thread: usize, operations: u64) -> Transaction {
         let operation = |random: &mut Random| Operation {
             // Mostly such as make the structure larger.
-            kind: if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 },
-            key: random.next() as u8,
-            value: random.next() as u32,
+            kind: if random.below(3) == 0 { random.draw() as u8 } else { random.below(4) as u8 },
+            key: random.draw() as u8,
+            value: random.draw() as u32,
         };
         let operations = (0..1 + self.below(operations)).map(|_| operation(self)).collect();
         Transaction { thread, operations, aborts: self.below(6) == 0 }

@@ -62,7 +62,7 @@ pub trait Look {
 /// An open pool.
 pub enum Open {
     /// With a mechanism.
-    Mechanism(Pool),
+    Mechanism(Box<Pool>),
     /// Reached by pointer.
     Direct(Box<DirectPool>),
     /// Reached by pointer, through the C interface. One thread uses it.
@@ -143,7 +143,7 @@ impl Kind {
     pub fn create(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
         Ok(match self.is_direct() {
             true => self.enter(DirectPool::create_in(memory, &self.direct())?),
-            false => Open::Mechanism(self.mechanism().create_in(memory)?),
+            false => Open::Mechanism(self.mechanism().create_in(memory)?.into()),
         })
     }
 
@@ -154,7 +154,7 @@ impl Kind {
     pub fn open(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
         Ok(match self.is_direct() {
             true => self.enter(DirectPool::open_in(memory, &self.direct())?),
-            false => Open::Mechanism(self.mechanism().open_in(memory)?),
+            false => Open::Mechanism(self.mechanism().open_in(memory)?.into()),
         })
     }
 }

@@ -62,8 +62,12 @@ impl CPool {
         let mut tx = null_mut();
         // SAFETY: the place is writable.
         checked(unsafe { nearpm_tx_begin(self.pool, &raw mut tx) })?;
-        let mut store = CTx { pool: self, tx, root: self.root };
+        let mut store = CTx { pool: self, tx, root: self.root, changes: 0, doomed: false };
         match body.run(&mut store) {
+            Ok(()) if store.doomed => {
+                checked(nearpm_tx_abort(tx))?;
+                Err(Error::abort("a change of a collection was left half done"))
+            }
             Ok(()) => {
                 let root = store.root;
                 checked(nearpm_tx_commit(tx))?;
@@ -76,7 +80,7 @@ impl CPool {
 
     /// Reads.
     pub fn look<T: Look>(&self, look: &mut T) -> Result<T::Found, Error> {
-        look.look(&CTx { pool: self, tx: null_mut(), root: self.root })
+        look.look(&CTx { pool: self, tx: null_mut(), root: self.root, changes: 0, doomed: false })
     }
 
     /// Every allocated object: offset and usable bytes.
@@ -121,6 +125,10 @@ struct CTx<'p> {
     pool: &'p CPool,
     tx: *mut nearpm_tx,
     root: u64,
+    /// Stores, allocations and frees.
+    changes: u64,
+    /// It can only be aborted.
+    doomed: bool,
 }
 
 impl Load for CTx<'_> {
@@ -152,6 +160,7 @@ impl Store for CTx<'_> {
         if data.is_empty() {
             return Ok(());
         }
+        self.changes += 1;
         let address = self.pool.address(offset);
         checked(nearpm_tx_add(self.tx, address, data.len() as u64))?;
         // SAFETY: the library took the range for one of the pool, and no other thread uses it.
@@ -164,6 +173,7 @@ impl Store for CTx<'_> {
     }
 
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
+        self.changes += 1;
         let mut object = null_mut();
         // SAFETY: the place is writable.
         checked(unsafe { nearpm_tx_alloc(self.tx, bytes, &raw mut object) })?;
@@ -171,12 +181,22 @@ impl Store for CTx<'_> {
     }
 
     fn free_object(&mut self, object: u64) -> Result<(), Error> {
+        self.changes += 1;
         checked(nearpm_tx_free(self.tx, self.pool.address(object)))
     }
 
     fn set_root_object(&mut self, object: u64) -> Result<(), Error> {
+        self.changes += 1;
         checked(nearpm_tx_set_root(self.tx, self.pool.address(object)))?;
         self.root = object;
         Ok(())
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn doom(&mut self) {
+        self.doomed = true;
     }
 }

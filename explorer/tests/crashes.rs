@@ -76,7 +76,7 @@ fn lazily(pool: Kind) {
     let begin = Instant::now();
     let mut total = Report::default();
     for structure in Structure::ALL {
-        for seed in 0..if thorough() { 3 } else { 1 } {
+        for seed in 0..if thorough() { 5 } else { 1 } {
             let transactions = if thorough() { 3 } else { 2 };
             let limits =
                 if thorough() { Limits::LAZY } else { Limits { runs_per_cut: 64, again_one_in: 512, ..Limits::LAZY } };

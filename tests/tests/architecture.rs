@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     ("nearpm-workloads", &["nearpm"]),
+    ("nearpm-explorer", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
     ("nearpm-cdoc", &[]),

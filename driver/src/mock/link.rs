@@ -14,6 +14,18 @@ impl State {
         }
     }
 
+    /// Drops one of the lines that are to be dropped, writing it back where it is dirty.
+    pub(super) fn drop_one(&mut self) -> bool {
+        if self.dropping.is_empty() {
+            return false;
+        }
+        let at = self.next() as usize % self.dropping.len();
+        let line = self.dropping.swap_remove(at);
+        self.evict(line);
+        self.touch(line);
+        true
+    }
+
     /// Notes a line that speculation may come back to.
     pub(super) fn touch(&mut self, line: u64) {
         if self.recent.len() == RECENT_LINES {

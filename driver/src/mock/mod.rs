@@ -6,6 +6,7 @@
 //! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any moment, and never learns what the
 //!   card writes;
 //! - what is written back, or stored to a write-combining window, travels at any moment until the fence;
+//! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any moment until the fence;
 //! - at a power cut everything accepted is carried out, and what has not travelled is lost.
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
@@ -122,6 +123,8 @@ struct State {
     cache: BTreeMap<u64, ([u8; LINE], bool)>,
     /// What is on its way to the card.
     travelling: Vec<Store>,
+    /// Lines that will be dropped from the cache, at the fence at the latest.
+    dropping: Vec<u64>,
     /// Lines that were touched or dropped lately.
     recent: Vec<u64>,
     dma: HashMap<u64, Arc<Mutex<Vec<u8>>>>,
@@ -174,6 +177,9 @@ impl State {
         if self.chance(4) {
             self.travel_one();
         }
+        if self.chance(4) {
+            self.drop_one();
+        }
         // Some cards are prompt and some are as late as they may be.
         if self.chance(if self.options.seed.is_multiple_of(2) { 3 } else { 60 }) {
             self.execute_one();
@@ -222,6 +228,7 @@ impl MockCard {
             order: 0,
             cache: BTreeMap::new(),
             travelling: Vec::new(),
+            dropping: Vec::new(),
             recent: Vec::new(),
             dma: HashMap::new(),
             config,

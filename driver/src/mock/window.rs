@@ -125,16 +125,14 @@ impl Mapping for Window {
         let address = self.address(offset, bytes as usize);
         let mut state = self.card.lock();
         if !state.gone {
-            for line in lines(address..address + bytes).step_by(LINE) {
-                state.cache.remove(&line);
-                state.touch(line);
-            }
+            state.dropping.extend(lines(address..address + bytes).step_by(LINE));
         }
     }
 
     fn fence(&self) {
         let mut state = self.card.lock();
         if state.tick() {
+            while state.drop_one() {}
             while state.travel_one() {}
         }
     }

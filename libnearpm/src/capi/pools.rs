@@ -123,22 +123,27 @@ pub(super) fn pool(pool: *const nearpm_pool) -> Result<Arc<DirectPool>, Failure>
     number(POOL_HANDLE, pool).and_then(|n| POOLS.get(&n)).ok_or_else(unknown)
 }
 
+/// Hands a pool that Rust opened over to C, which closes it. Rust alone opens pools in other memory than files.
+pub fn open_pool(pool: DirectPool) -> *mut nearpm_pool {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    if POOLS.insert(number, pool).is_err() {
+        unreachable!("numbers are given out once");
+    }
+    handle(POOL_HANDLE, number)
+}
+
 /// Enters a pool and gives its handle.
 ///
 /// # Safety
 /// `to` is null, or may be written.
 unsafe fn enter(to: *mut *mut nearpm_pool, start: impl FnOnce() -> Result<DirectPool, Failure>) -> Result<(), Failure> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     not_null(to, "the place for the pool")?;
     // SAFETY: it is not null, and the caller says that it may be written.
     unsafe { to.write_unaligned(std::ptr::null_mut()) };
-    let pool = start()?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    if POOLS.insert(number, pool).is_err() {
-        unreachable!("numbers are given out once");
-    }
+    let pool = open_pool(start()?);
     // SAFETY: as above.
-    unsafe { to.write_unaligned(handle(POOL_HANDLE, number)) };
+    unsafe { to.write_unaligned(pool) };
     Ok(())
 }
 

@@ -11,6 +11,8 @@ use crate::error::Error;
 
 mod cache;
 mod card;
+#[cfg(test)]
+mod card_tests;
 #[cfg(target_os = "linux")]
 mod dax;
 mod durable_image;

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::Location;
 
-/// What makes bytes durable.
+/// What makes bytes durable, or lets others see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     /// The write-back that a streaming store begins.
@@ -14,6 +14,7 @@ pub(crate) enum Step {
     WriteBack,
     Fence,
     Drain,
+    Invalidate,
 }
 
 /// A step and the place that asks for it.

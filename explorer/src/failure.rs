@@ -1,0 +1,163 @@
+//! A failure as a file: written, made small, and repeated.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::arena::Arena;
+use crate::choices::Choices;
+use crate::crash::{CrashMemory, Start};
+use crate::explore::{Failure, Limits, checked, explore};
+use crate::image::Image;
+use crate::lines::Medium;
+use crate::program::{Operation, Program};
+
+/// A program, and the crashes after which its pool holds what it may not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// What ran.
+    pub program: Program,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+/// Numbers of a write-back or fence that a smaller program is tried with, below the one that was left out.
+const SHIFTS: usize = 12;
+
+/// Runs of a program of two threads that a replay makes before it says that nothing is wrong.
+const THREADED_ATTEMPTS: u32 = 16;
+
+impl Case {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It is not there, or is no case.
+    pub fn read(path: &Path) -> anyhow::Result<Case> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no case of the explorer", path.display()))
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Repeats it: what is wrong, or nothing if nothing is wrong any more.
+    ///
+    /// # Errors
+    /// The program does something else than when it failed, so that its crashes mean nothing.
+    pub fn replay(&self) -> anyhow::Result<Option<String>> {
+        // After a wait for a lock of the library two threads may go on in either order.
+        let attempts = if self.program.threads() == 1 { 1 } else { THREADED_ATTEMPTS };
+        let mut outcomes = (0..attempts).map(|_| self.replay_once());
+        outcomes.find(|outcome| matches!(outcome, Ok(Some(_)))).unwrap_or_else(|| self.replay_once())
+    }
+
+    fn replay_once(&self) -> anyhow::Result<Option<String>> {
+        let recorded = self.program.record().map_err(anyhow::Error::msg)?;
+        let Some(first) = self.failure.crashes.first() else { bail!("the case has no crash") };
+        let bounds = recorded.trace.bounds.iter().rev().find(|change| change.0 < first.step);
+        let Some((_, bounds)) = bounds else { bail!("the first crash is before crashes begin") };
+        let mut medium = Medium::new(vec![0; recorded.words], recorded.trace.one_domain);
+        let mut steps = recorded.trace.steps;
+        let mut outcome = Ok(());
+        for crash in &self.failure.crashes {
+            let Some(done) = steps.get(..crash.step) else {
+                bail!("there are no {} steps before the crash", crash.step)
+            };
+            done.iter().for_each(|step| medium.take(step));
+            let start = Start {
+                durable: medium.durable(),
+                open: medium.possible(),
+                choices: Choices::default(),
+                tears: u32::MAX,
+                unknown: Arc::default(),
+            };
+            let memory = CrashMemory::new(Arena::new(recorded.words), start);
+            memory.put(&crash.kept).map_err(anyhow::Error::msg)?;
+            let (image, _) = memory.image(&Image::new(medium.durable().to_vec()));
+            outcome = checked(&*recorded.checker, &memory, bounds, true);
+            medium = Medium::new(image.words(), false);
+            steps = memory.end().0.steps;
+        }
+        Ok(outcome.err())
+    }
+
+    /// Makes it small: fewer transactions, operations, switches and words that survive, as long as something fails.
+    pub fn minimise(mut self, limits: Limits) -> Case {
+        while let Some(smaller) = self.smaller_programs().into_iter().find_map(|program| fails(program, limits)) {
+            self = smaller;
+        }
+        self.drop_words();
+        self
+    }
+
+    fn smaller_programs(&self) -> Vec<Program> {
+        let mut smaller = Vec::new();
+        let mut add = |change: &dyn Fn(&mut Program)| {
+            let mut program = self.program.clone();
+            change(&mut program);
+            if program != self.program {
+                smaller.push(program);
+            }
+        };
+        for at in 0..self.program.before.len() {
+            add(&|p| _ = p.before.remove(at));
+        }
+        for at in (0..self.program.transactions.len()).rev() {
+            add(&|p| _ = p.transactions.remove(at));
+        }
+        for at in 0..self.program.schedule.len() {
+            add(&|p| _ = p.schedule.remove(at));
+        }
+        for (at, transaction) in self.program.transactions.iter().enumerate() {
+            for operation in 0..transaction.operations.len() {
+                add(&|p| _ = p.transactions[at].operations.remove(operation));
+                add(&|p| plain(&mut p.transactions[at].operations[operation]));
+            }
+        }
+        smaller
+    }
+
+    /// Takes words away that need not have survived.
+    fn drop_words(&mut self) {
+        for crash in 0..self.failure.crashes.len() {
+            for at in (0..self.failure.crashes[crash].kept.len()).rev() {
+                let mut fewer = self.clone();
+                fewer.failure.crashes[crash].kept.remove(at);
+                if let Ok(Some(message)) = fewer.replay() {
+                    fewer.failure.message = message;
+                    *self = fewer;
+                }
+            }
+        }
+    }
+}
+
+/// The same operation with the smallest numbers.
+fn plain(operation: &mut Operation) {
+    (operation.key, operation.value) = (0, 256);
+}
+
+/// A smaller program that still fails. The step that is left out may have another number in it.
+fn fails(program: Program, limits: Limits) -> Option<Case> {
+    let numbers: Vec<Option<usize>> = match program.leave_out {
+        None => vec![None],
+        Some(number) => (number.saturating_sub(SHIFTS)..=number).rev().map(Some).collect(),
+    };
+    let with = |leave_out| Program { leave_out, ..program.clone() };
+    numbers.into_iter().map(with).find_map(|program| find(program, limits))
+}
+
+/// Explores a program for a failure that can be repeated.
+pub fn find(program: Program, limits: Limits) -> Option<Case> {
+    let failure = explore(&program, limits).ok()?.1?;
+    let case = Case { program, failure };
+    matches!(case.replay(), Ok(Some(_))).then_some(case)
+}

@@ -1,0 +1,253 @@
+//! The kinds of pools, behind one face.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clap::ValueEnum;
+use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::memory::Memory;
+use nearpm::prelude::*;
+use nearpm::{Mechanism, Pool, PoolOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::c::CPool;
+
+/// A kind of pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Undo logging.
+    Undo,
+    /// Undo logging, commits not waited for.
+    UndoAsynchronous,
+    /// Redo logging.
+    Redo,
+    /// Redo logging, commits not waited for.
+    RedoAsynchronous,
+    /// Checkpointing, epochs of three transactions.
+    Checkpoint,
+    /// Shadow paging, epochs of three transactions.
+    Shadow,
+    /// A direct pool with a working copy.
+    WorkingCopy,
+    /// A direct pool with a working copy, commits not waited for.
+    WorkingCopyAsynchronous,
+    /// A direct pool in place.
+    InPlace,
+    /// A direct pool with a working copy, through the C interface.
+    CWorkingCopy,
+    /// A direct pool in place, through the C interface.
+    CInPlace,
+}
+
+/// What is done in a transaction.
+pub trait Body {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Any takes the transaction back.
+    fn run<S: Store>(&mut self, tx: &mut S) -> Result<(), Error>;
+}
+
+/// What is read.
+pub trait Look {
+    /// What it gives.
+    type Found;
+    /// Reads.
+    ///
+    /// # Errors
+    /// Those of the loads.
+    fn look<L: Load>(&mut self, from: &L) -> Result<Self::Found, Error>;
+}
+
+/// An open pool.
+pub enum Open {
+    /// With a mechanism.
+    Mechanism(Box<Pool>),
+    /// Reached by pointer.
+    Direct(Box<DirectPool>),
+    /// Reached by pointer, through the C interface. One thread uses it.
+    C(Mutex<CPool>),
+}
+
+fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 11] = [
+        Kind::Undo,
+        Kind::UndoAsynchronous,
+        Kind::Redo,
+        Kind::RedoAsynchronous,
+        Kind::Checkpoint,
+        Kind::Shadow,
+        Kind::WorkingCopy,
+        Kind::WorkingCopyAsynchronous,
+        Kind::InPlace,
+        Kind::CWorkingCopy,
+        Kind::CInPlace,
+    ];
+
+    /// Bytes of a pool: few, because each recovery begins with a copy of them.
+    pub fn bytes(self) -> u64 {
+        if self.is_direct() { 160 << 10 } else { 200 << 10 }
+    }
+
+    /// Whether programs reach it by pointer.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace) || self.is_c()
+    }
+
+    /// Whether it is used through the C interface.
+    pub fn is_c(self) -> bool {
+        matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
+    }
+
+    /// Whether its memory has to make a fence that of all processors.
+    pub fn is_one_domain(self) -> bool {
+        self == Kind::WorkingCopyAsynchronous
+    }
+
+    fn durability(self) -> Durability {
+        match self {
+            Kind::UndoAsynchronous | Kind::RedoAsynchronous | Kind::WorkingCopyAsynchronous => Durability::Asynchronous,
+            _ => Durability::Durable,
+        }
+    }
+
+    fn mechanism(self) -> PoolOptions {
+        let mechanism = match self {
+            Kind::Redo | Kind::RedoAsynchronous => Mechanism::Redo,
+            Kind::Checkpoint => Mechanism::Checkpoint,
+            Kind::Shadow => Mechanism::Shadow,
+            _ => Mechanism::Undo,
+        };
+        let options = PoolOptions::new().mechanism(mechanism).durability(self.durability()).id(7).epoch_ops(3);
+        options.lanes(1).ring_bytes(32 << 10).spare_pages(12)
+    }
+
+    fn direct(self) -> DirectOptions {
+        let mode = if matches!(self, Kind::InPlace | Kind::CInPlace) { Mode::InPlace } else { Mode::WorkingCopy };
+        DirectOptions { mode, durability: self.durability(), id: Some(7), ..DirectOptions::default() }
+    }
+
+    fn enter(self, pool: DirectPool) -> Open {
+        if self.is_c() { Open::C(CPool::new(pool).into()) } else { Open::Direct(pool.into()) }
+    }
+
+    /// Creates a pool in a memory.
+    ///
+    /// # Errors
+    /// As the library's.
+    pub fn create(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
+        Ok(match self.is_direct() {
+            true => self.enter(DirectPool::create_in(memory, &self.direct())?),
+            false => Open::Mechanism(self.mechanism().create_in(memory)?.into()),
+        })
+    }
+
+    /// Opens the pool that a memory holds, recovering it.
+    ///
+    /// # Errors
+    /// As the library's.
+    pub fn open(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
+        Ok(match self.is_direct() {
+            true => self.enter(DirectPool::open_in(memory, &self.direct())?),
+            false => Open::Mechanism(self.mechanism().open_in(memory)?.into()),
+        })
+    }
+}
+
+impl Open {
+    /// Runs a transaction.
+    ///
+    /// # Errors
+    /// As the body's and the commit's.
+    pub fn tx(&self, body: &mut impl Body) -> Result<(), Error> {
+        match self {
+            Open::Mechanism(pool) => pool.tx(|tx| body.run(&mut tx.typed())),
+            Open::Direct(pool) => pool.tx(|tx| body.run(tx)),
+            Open::C(pool) => lock(pool).tx(body),
+        }
+    }
+
+    /// Runs a transaction that holds a lock, beside others where the pool has such.
+    ///
+    /// # Errors
+    /// As the body's and the commit's.
+    pub fn locked(&self, lock: Ptr<PLock>, body: &mut impl Body) -> Result<(), Error> {
+        match self {
+            Open::Mechanism(_) | Open::C(_) => self.tx(body),
+            Open::Direct(pool) => pool.locked(&[lock]).tx(|tx| body.run(tx)),
+        }
+    }
+
+    /// Reads.
+    ///
+    /// # Errors
+    /// As the body's.
+    pub fn read<T: Look>(&self, look: &mut T) -> Result<T::Found, Error> {
+        match self {
+            Open::Mechanism(pool) => pool.tx(|tx| look.look(&tx.typed())),
+            Open::Direct(pool) => pool.read(|from| look.look(from)),
+            Open::C(pool) => lock(pool).look(look),
+        }
+    }
+
+    /// Every allocated object, by offset: offset and usable bytes.
+    ///
+    /// # Errors
+    /// The tables do not hold together.
+    pub fn objects(&self) -> Result<Vec<(u64, u64)>, Error> {
+        match self {
+            Open::Mechanism(pool) => {
+                pool.check()?;
+                pool.objects()
+            }
+            Open::Direct(pool) => {
+                let offsets = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object));
+                offsets.map(|offset| Ok((offset, pool.usable_bytes(offset)?))).collect()
+            }
+            Open::C(pool) => lock(pool).objects(),
+        }
+    }
+
+    /// Whether every transaction that was committed survives a crash now.
+    pub fn is_acknowledged(&self) -> bool {
+        match self {
+            Open::Mechanism(pool) => {
+                let statistics = pool.statistics();
+                statistics.acknowledged == statistics.transactions
+            }
+            Open::Direct(pool) => {
+                pool.options().durability == Durability::Durable || pool.options().mode == Mode::InPlace
+            }
+            Open::C(_) => true,
+        }
+    }
+
+    /// Makes every transaction that was committed durable.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn wait_durable(&self) -> Result<(), Error> {
+        match self {
+            Open::Mechanism(pool) => pool.persist(),
+            Open::Direct(pool) => pool.wait_durable(),
+            Open::C(pool) => lock(pool).wait_durable(),
+        }
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn close(self) -> Result<(), Error> {
+        match self {
+            Open::Mechanism(pool) => pool.close(),
+            Open::Direct(pool) => pool.close(),
+            Open::C(pool) => pool.into_inner().unwrap_or_else(PoisonError::into_inner).close(),
+        }
+    }
+}

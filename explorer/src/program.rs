@@ -1,0 +1,176 @@
+//! Programs that are explored: transactions on a structure in a pool, and what a crash may leave of them.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::crash::CrashMemory;
+use crate::pools::Kind;
+use crate::schedule::Schedule;
+use crate::structures;
+use crate::trace::{Bounds, Trace};
+
+/// What is in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Structure {
+    /// Objects that are allocated, resized, overwritten and freed.
+    Slots,
+    /// A vector of numbers.
+    Vector,
+    /// A vector of texts.
+    Texts,
+    /// A text.
+    Text,
+    /// A hash map of numbers.
+    HashMap,
+    /// A hash map of texts to vectors.
+    HashMapOfTexts,
+    /// An ordered map of numbers.
+    OrderedMap,
+    /// An ordered map of texts.
+    OrderedMapOfTexts,
+    /// A queue of long values.
+    Queue,
+}
+
+impl Structure {
+    /// Every structure.
+    pub const ALL: [Structure; 9] = [
+        Structure::Slots,
+        Structure::Vector,
+        Structure::Texts,
+        Structure::Text,
+        Structure::HashMap,
+        Structure::HashMapOfTexts,
+        Structure::OrderedMap,
+        Structure::OrderedMapOfTexts,
+        Structure::Queue,
+    ];
+}
+
+/// An operation: each structure reads these numbers as it likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// What is done.
+    pub kind: u8,
+    /// Where.
+    pub key: u8,
+    /// With what.
+    pub value: u32,
+}
+
+/// A transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// The thread that runs it, 0 or 1.
+    #[serde(default)]
+    pub thread: usize,
+    /// Its operations.
+    pub operations: Vec<Operation>,
+    /// It is taken back at its end.
+    #[serde(default)]
+    pub aborts: bool,
+}
+
+/// A program, from nothing to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The kind of pool.
+    pub pool: Kind,
+    /// What is in it.
+    pub structure: Structure,
+    /// Transactions before crashes begin.
+    #[serde(default)]
+    pub before: Vec<Transaction>,
+    /// Those that crash.
+    pub transactions: Vec<Transaction>,
+    /// Of the write-backs and fences since crashes began the one of this number, from 0, is left out: a planted fault.
+    #[serde(default)]
+    pub leave_out: Option<usize>,
+    /// Where it has two threads: who goes on at each event.
+    #[serde(default)]
+    pub schedule: Schedule,
+}
+
+/// A program that has run.
+pub struct Recorded {
+    /// What it did.
+    pub trace: Trace,
+    /// Words of its memory.
+    pub words: usize,
+    /// Recovers and compares.
+    pub checker: Box<dyn Checker>,
+    /// Events at which either of its threads could go on.
+    pub turns: usize,
+}
+
+/// Knows every state that the program was in.
+pub trait Checker {
+    /// Recovers the pool that a crash has left, and makes sure that it holds what it may; with a `probe`, also that a transaction can use it.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&self, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String>;
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, and the same on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below another one.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.draw() % end
+    }
+
+    fn transaction(&mut self, thread: usize, operations: u64) -> Transaction {
+        let operation = |random: &mut Random| Operation {
+            // Mostly such as make the structure larger.
+            kind: if random.below(3) == 0 { random.draw() as u8 } else { random.below(4) as u8 },
+            key: random.draw() as u8,
+            value: random.draw() as u32,
+        };
+        let operations = (0..1 + self.below(operations)).map(|_| operation(self)).collect();
+        Transaction { thread, operations, aborts: self.below(6) == 0 }
+    }
+}
+
+impl Program {
+    /// Random transactions, the same for the same seed.
+    pub fn random(pool: Kind, structure: Structure, seed: u64, transactions: usize, operations: u64) -> Program {
+        let mut random = Random(seed);
+        let mut draw = |number| (0..number).map(|_| random.transaction(0, operations)).collect();
+        Program {
+            pool,
+            structure,
+            before: draw(seed as usize % 4),
+            transactions: draw(transactions),
+            leave_out: None,
+            schedule: Schedule::default(),
+        }
+    }
+
+    /// Threads.
+    pub fn threads(&self) -> usize {
+        self.transactions.iter().map(|tx| tx.thread + 1).max().unwrap_or(1)
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It did not do what its model did.
+    pub fn record(&self) -> Result<Recorded, String> {
+        if self.threads() > 2 || (self.threads() == 2 && (self.pool.is_c() || !self.pool.is_direct())) {
+            return Err("two threads at most, and those on a direct pool alone".into());
+        }
+        structures::record(self)
+    }
+}

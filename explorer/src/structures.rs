@@ -1,0 +1,279 @@
+//! Runs programs on the structures, and checks what a recovery gives against every state that the model was in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nearpm::prelude::*;
+
+use crate::crash::CrashMemory;
+use crate::pools::{Body, Kind, Look, Open};
+use crate::program::{Checker, Program, Recorded, Structure, Transaction};
+use crate::schedule::Scheduler;
+use crate::slots::Slots;
+use crate::subjects::{
+    Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text as OneText, TextTable, Texts as ManyTexts,
+};
+use crate::trace::{Bounds, Event, Recorder, Trace, run_on};
+
+/// What a thread works on.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+pub struct Side<C: Persistent> {
+    lock: PLock,
+    subject: C,
+}
+
+/// The root of a pool: a structure for each of two threads.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+pub struct Root<C: Persistent> {
+    /// Something in front, so that nothing is there by accident.
+    guard: u64,
+    first: Side<C>,
+    second: Side<C>,
+}
+
+const GUARD: u64 = 0x6775_6172_6421;
+
+/// Runs a program on its structure.
+pub fn record(program: &Program) -> Result<Recorded, String> {
+    match program.structure {
+        Structure::Slots => run::<Slots>(program),
+        Structure::Vector => run::<Numbers>(program),
+        Structure::Texts => run::<ManyTexts>(program),
+        Structure::Text => run::<OneText>(program),
+        Structure::HashMap => run::<Table>(program),
+        Structure::HashMapOfTexts => run::<TextTable>(program),
+        Structure::OrderedMap => run::<Ordered>(program),
+        Structure::OrderedMapOfTexts => run::<OrderedTexts>(program),
+        Structure::Queue => run::<Queue>(program),
+    }
+}
+
+type SideOf<S> = Ptr<Side<<S as Subject>::Stored>>;
+
+fn side<S: Subject>(root: Ptr<Root<S::Stored>>, thread: usize) -> SideOf<S> {
+    if thread == 0 { root.first() } else { root.second() }
+}
+
+/// Makes the root; gives it.
+struct Setup<S: Subject>(Option<Ptr<Root<S::Stored>>>);
+
+impl<S: Subject> Body for Setup<S> {
+    fn run<T: Store>(&mut self, tx: &mut T) -> Result<(), Error> {
+        let root = tx.root_or_zeroed::<Root<S::Stored>>()?;
+        tx.set(root.guard(), GUARD)?;
+        self.0 = Some(root);
+        Ok(())
+    }
+}
+
+/// A transaction on a side, and the model.
+struct Change<'a, S: Subject> {
+    at: SideOf<S>,
+    model: &'a mut S::Model,
+    transaction: &'a Transaction,
+}
+
+impl<S: Subject> Body for Change<'_, S> {
+    fn run<T: Store>(&mut self, tx: &mut T) -> Result<(), Error> {
+        for operation in &self.transaction.operations {
+            let op = Op { kind: operation.kind, key: operation.key, value: operation.value };
+            S::apply(tx, self.at.subject(), self.model, &op)?;
+        }
+        if self.transaction.aborts { Err(Error::abort("taken back")) } else { Ok(()) }
+    }
+}
+
+/// Everything in a side.
+struct Contents<S: Subject>(usize, std::marker::PhantomData<S>);
+
+impl<S: Subject> Look for Contents<S> {
+    type Found = Option<S::Model>;
+    fn look<L: Load>(&mut self, from: &L) -> Result<Option<S::Model>, Error> {
+        let Some(root) = from.root::<Root<S::Stored>>()? else { return Ok(None) };
+        if from.get(root.guard())? != GUARD {
+            return Ok(None);
+        }
+        S::contents(from, side::<S>(root, self.0).subject()).map(Some)
+    }
+}
+
+fn contents<S: Subject>(pool: &Open, thread: usize) -> Result<S::Model, String> {
+    let found = pool.read(&mut Contents::<S>(thread, std::marker::PhantomData)).map_err(say)?;
+    found.ok_or_else(|| "the root is not there".into())
+}
+
+fn say(error: Error) -> String {
+    error.to_string()
+}
+
+/// Allocates, to see that nothing is given out twice.
+struct Probe<'a>(&'a [(u64, u64)]);
+
+impl Body for Probe<'_> {
+    fn run<T: Store>(&mut self, tx: &mut T) -> Result<(), Error> {
+        for bytes in [48, 200] {
+            let object = tx.alloc_bytes(bytes)?;
+            let overlaps = |&(other, usable): &(u64, u64)| object < other + usable && other < object + bytes;
+            assert!(!self.0.iter().any(overlaps), "{object:#x} is given out twice");
+        }
+        Err(Error::abort("it was but a question"))
+    }
+}
+
+/// A state: the model, and how many objects were allocated in the pool.
+type State<S> = (<S as Subject>::Model, usize);
+
+struct Check<S: Subject> {
+    kind: Kind,
+    /// For each thread, in order.
+    states: Vec<Vec<State<S>>>,
+}
+
+impl<S: Subject> Checker for Check<S> {
+    fn check(&self, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String> {
+        let pool = self.kind.open(Box::new(memory.clone())).map_err(say)?;
+        memory.recovered();
+        let objects = pool.objects().map_err(say)?;
+        if let Some(pair) = objects.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            return Err(format!("the objects at {:#x} and {:#x} overlap", pair[0].0, pair[1].0));
+        }
+        for (thread, (states, &(low, high))) in self.states.iter().zip(bounds).enumerate() {
+            let found = contents::<S>(&pool, thread)?;
+            // Objects of another thread are in other numbers.
+            let same = |s: &State<S>| s.0 == found && (self.states.len() > 1 || s.1 == objects.len());
+            if !states[low..=high].iter().any(same) {
+                let count = objects.len();
+                return Err(format!("none of the states {low} to {high}: {found:?}, {count} objects allocated"));
+            }
+        }
+        if !probe {
+            return Ok(());
+        }
+        match pool.tx(&mut Probe(&objects)) {
+            Err(Error::Aborted(_) | Error::Full { .. }) => Ok(()),
+            other => Err(format!("a transaction after the recovery: {other:?}")),
+        }
+    }
+}
+
+/// A program while it runs.
+struct Running<'a, S: Subject> {
+    pool: &'a Open,
+    memory: &'a Recorder,
+    root: Ptr<Root<S::Stored>>,
+    bounds: &'a Mutex<Bounds>,
+}
+
+impl<S: Subject> Running<'_, S> {
+    fn allow(&self, thread: usize, change: impl FnOnce(&mut (usize, usize))) {
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut bounds[thread]);
+        self.memory.allow(bounds.clone());
+    }
+
+    /// Runs a transaction; gives the model after it.
+    fn transaction(&self, transaction: &Transaction, thread: usize, model: &S::Model) -> Result<S::Model, String> {
+        let at = side::<S>(self.root, thread);
+        let mut after = model.clone();
+        let mut body = Change::<S> { at, model: &mut after, transaction };
+        let locked = self.bounds.lock().unwrap_or_else(PoisonError::into_inner).len() > 1;
+        let done = if locked { self.pool.locked(at.lock(), &mut body) } else { self.pool.tx(&mut body) };
+        match done {
+            Ok(()) => Ok(after),
+            // What does not fit is taken back.
+            Err(Error::Aborted(_) | Error::Full { .. } | Error::TooLarge { .. }) => Ok(model.clone()),
+            Err(error) => Err(say(error)),
+        }
+    }
+
+    /// Runs the transactions of a thread; gives its states.
+    fn thread(&self, transactions: &[Transaction], thread: usize, first: State<S>) -> Result<Vec<State<S>>, String> {
+        let mut states = vec![first];
+        for transaction in transactions.iter().filter(|tx| tx.thread == thread) {
+            self.allow(thread, |bounds| bounds.1 += 1);
+            let after = self.transaction(transaction, thread, &states[states.len() - 1].0)?;
+            states.push((after, self.pool.objects().map_err(say)?.len()));
+            if self.pool.is_acknowledged() {
+                self.allow(thread, |bounds| bounds.0 = bounds.1);
+            }
+        }
+        Ok(states)
+    }
+}
+
+/// Runs the threads of a program by a schedule.
+fn threads<S: Subject + Send + Sync>(
+    running: &Running<'_, S>,
+    program: &Program,
+    scheduler: &Scheduler,
+    first: &State<S>,
+) -> Result<Vec<Vec<State<S>>>, String>
+where
+    S::Model: Send + Sync,
+{
+    if program.threads() == 1 {
+        return Ok(vec![running.thread(&program.transactions, 0, first.clone())?]);
+    }
+    std::thread::scope(|scope| {
+        let start = |thread: usize| {
+            scope.spawn(move || {
+                run_on(thread as u32 + 1);
+                scheduler.enter();
+                let states = contents::<S>(running.pool, thread)
+                    .and_then(|model| running.thread(&program.transactions, thread, (model, first.1)));
+                scheduler.leave();
+                states
+            })
+        };
+        let threads = [start(0), start(1)];
+        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect()
+    })
+}
+
+fn run<S: Subject + Send + Sync + 'static>(program: &Program) -> Result<Recorded, String>
+where
+    S::Model: Send + Sync,
+{
+    let kind = program.pool;
+    let scheduler = Arc::new(Scheduler::new(program.schedule.clone()));
+    let memory = Recorder::new(kind.bytes()).scheduled(scheduler.clone());
+    let memory = if kind.is_one_domain() { memory.one_domain() } else { memory };
+    let pool = kind.create(Box::new(memory.clone())).map_err(say)?;
+    let mut setup = Setup::<S>(None);
+    pool.tx(&mut setup).map_err(say)?;
+    let root = setup.0.expect("the transaction has run");
+    let bounds = Mutex::new(vec![(0, 0); program.threads()]);
+    let running = Running::<S> { pool: &pool, memory: &memory, root, bounds: &bounds };
+    let mut model = contents::<S>(&pool, 0)?;
+    for transaction in &program.before {
+        model = running.transaction(transaction, 0, &model)?;
+    }
+    pool.wait_durable().map_err(say)?;
+    let first = (model, pool.objects().map_err(say)?.len());
+    memory.allow(vec![(0, 0); program.threads()]);
+    let states = threads(&running, program, &scheduler, &first)?;
+    for (thread, states) in states.iter().enumerate() {
+        if contents::<S>(&pool, thread)? != states[states.len() - 1].0 {
+            return Err(format!("thread {thread} sees something else than its model"));
+        }
+    }
+    // Closing is cut, too.
+    pool.close().map_err(say)?;
+    memory.allow(states.iter().map(|states| (states.len() - 1, states.len() - 1)).collect());
+    let mut trace = memory.trace();
+    program.leave_out.into_iter().try_for_each(|number| leave_out(&mut trace, number))?;
+    let checker = Box::new(Check::<S> { kind, states });
+    Ok(Recorded { trace, words: kind.bytes() as usize / 8, checker, turns: scheduler.turns() })
+}
+
+/// Takes a write-back or fence out of a trace, as if the library had forgotten it.
+fn leave_out(trace: &mut Trace, number: usize) -> Result<(), String> {
+    let begin = trace.bounds.first().map_or(0, |first| first.0);
+    let is_asked_for = |i: &usize| matches!(trace.steps[*i].event, Event::WriteBack(..) | Event::Fence);
+    let at = (begin..trace.steps.len()).filter(is_asked_for).nth(number);
+    let at = at.ok_or_else(|| format!("there are no {number} write-backs and fences that could be left out"))?;
+    trace.steps.remove(at);
+    trace.bounds.iter_mut().filter(|bounds| bounds.0 > at).for_each(|bounds| bounds.0 -= 1);
+    Ok(())
+}

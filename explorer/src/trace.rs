@@ -1,0 +1,204 @@
+//! What a program did to persistent memory, event by event.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm::Error;
+use nearpm::memory::Memory;
+
+use crate::arena::{Arena, Part, parts};
+use crate::schedule::Scheduler;
+
+/// Words of a cache line.
+pub const LINE_WORDS: usize = 8;
+/// Bytes of a cache line.
+pub const LINE: u64 = 64;
+
+/// An access that decides what survives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A store through the cache.
+    Store(Vec<Part>),
+    /// Whole lines that are stored around the cache; their write-back has begun.
+    Stream(Vec<Part>),
+    /// The write-back of lines begins: from the first number up to the second.
+    WriteBack(u64, u64),
+    /// What the processor wrote back before is durable.
+    Fence,
+}
+
+/// An event and the processor that it is of.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Number of the processor.
+    pub processor: u32,
+    /// What it did.
+    pub event: Event,
+}
+
+/// For each thread the first and the last of its states that a crash may leave.
+pub type Bounds = Vec<(usize, usize)>;
+
+/// A recorded program.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Everything since the memory was blank.
+    pub steps: Vec<Step>,
+    /// From a step on, what a crash may leave. The first says where crashes begin.
+    pub bounds: Vec<(usize, Bounds)>,
+    /// A fence is that of all processors.
+    pub one_domain: bool,
+}
+
+thread_local!(static PROCESSOR: Cell<u32> = const { Cell::new(0) });
+
+/// Moves the calling thread to a processor.
+pub fn run_on(processor: u32) {
+    PROCESSOR.set(processor);
+}
+
+/// The processor that the calling thread is on.
+pub fn processor() -> u32 {
+    PROCESSOR.get()
+}
+
+/// Lines that a range touches: from the first up to the second.
+pub fn lines(offset: u64, bytes: u64) -> (u64, u64) {
+    if bytes == 0 { (0, 0) } else { (offset / LINE, (offset + bytes).div_ceil(LINE)) }
+}
+
+/// Memory that writes down what is done to it. Clones share it.
+#[derive(Clone)]
+pub struct Recorder {
+    arena: Arc<Arena>,
+    state: Arc<Mutex<Recording>>,
+    scheduler: Option<Arc<Scheduler>>,
+}
+
+#[derive(Default)]
+struct Recording {
+    trace: Trace,
+    /// What the memory held at the last event, from when its address was given out: stores come unseen.
+    shadow: Option<Vec<u64>>,
+}
+
+impl Recording {
+    fn push(&mut self, event: Event) {
+        self.trace.steps.push(Step { processor: processor(), event });
+    }
+
+    /// Finds what was stored through the address. The order of stores to one line between two events is not known, so that each line counts
+    /// as one store, which may be torn anyhow.
+    fn find_unseen(&mut self, arena: &Arena) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let mut found: Vec<Vec<Part>> = Vec::new();
+        let mut last = usize::MAX;
+        for (word, old) in shadow.iter_mut().enumerate() {
+            let value = arena.word(word);
+            if value != *old {
+                if word / LINE_WORDS != last {
+                    last = word / LINE_WORDS;
+                    found.push(Vec::new());
+                }
+                *old = value;
+                found.last_mut().expect("one was pushed").push(Part { word, mask: u64::MAX, value });
+            }
+        }
+        found.into_iter().for_each(|parts| self.push(Event::Store(parts)));
+    }
+
+    fn note(&mut self, parts: &[Part], arena: &Arena) {
+        if let Some(shadow) = &mut self.shadow {
+            parts.iter().for_each(|part| shadow[part.word] = arena.word(part.word));
+        }
+    }
+}
+
+impl Recorder {
+    /// Blank memory of so many bytes, whole lines.
+    pub fn new(bytes: u64) -> Recorder {
+        assert_eq!(bytes % LINE, 0, "memory is whole lines");
+        Recorder { arena: Arc::new(Arena::new(bytes as usize / 8)), state: Arc::default(), scheduler: None }
+    }
+
+    /// Makes a fence that of all processors, as `msync` is.
+    pub fn one_domain(self) -> Recorder {
+        self.lock().trace.one_domain = true;
+        self
+    }
+
+    /// Asks who goes on at each event.
+    pub fn scheduled(self, scheduler: Arc<Scheduler>) -> Recorder {
+        Recorder { scheduler: Some(scheduler), ..self }
+    }
+
+    /// From now on a crash may leave these states.
+    pub fn allow(&self, bounds: Bounds) {
+        let mut state = self.lock();
+        state.find_unseen(&self.arena);
+        let at = state.trace.steps.len();
+        state.trace.bounds.push((at, bounds));
+    }
+
+    /// What was recorded.
+    pub fn trace(&self) -> Trace {
+        let mut state = self.lock();
+        state.find_unseen(&self.arena);
+        state.trace.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the scheduler decide who goes on, then finds what was stored unseen.
+    fn event(&self) -> MutexGuard<'_, Recording> {
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.event();
+        }
+        let mut state = self.lock();
+        state.find_unseen(&self.arena);
+        state
+    }
+
+    fn put(&self, offset: u64, data: &[u8], event: fn(Vec<Part>) -> Event) {
+        let mut state = self.event();
+        let parts: Vec<Part> = parts(offset, data).collect();
+        self.arena.store(offset, data);
+        state.note(&parts, &self.arena);
+        state.push(event(parts));
+    }
+}
+
+impl Memory for Recorder {
+    fn bytes(&self) -> u64 {
+        self.arena.bytes()
+    }
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        self.arena.load(offset, data);
+    }
+    fn store(&self, offset: u64, data: &[u8]) {
+        self.put(offset, data, Event::Store);
+    }
+    fn stream(&self, offset: u64, lines: &[u8]) {
+        self.put(offset, lines, Event::Stream);
+    }
+    fn write_back(&self, offset: u64, bytes: u64) {
+        let (first, end) = lines(offset, bytes);
+        self.event().push(Event::WriteBack(first, end));
+    }
+    fn fence(&self) -> Result<(), Error> {
+        self.event().push(Event::Fence);
+        Ok(())
+    }
+    fn drains_for_all(&self) -> bool {
+        self.lock().trace.one_domain
+    }
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        self.write_back(offset, bytes);
+    }
+    fn address(&self) -> Option<*mut u8> {
+        self.lock().shadow = Some(self.arena.image());
+        Some(self.arena.address())
+    }
+}

@@ -1,0 +1,117 @@
+//! Every kind of pool: all crash states of the smallest transactions, and one of each kind of larger ones.
+
+use std::time::Instant;
+
+use nearpm_explorer::explore::{Limits, Report, explore};
+use nearpm_explorer::failure::Case;
+use nearpm_explorer::pools::Kind;
+use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
+
+/// Whether there is time.
+fn thorough() -> bool {
+    std::env::var_os("NEARPM_THOROUGH").is_some()
+}
+
+/// Explores a program, which survives.
+fn survives(program: Program, limits: Limits) -> Report {
+    let (report, failure) = explore(&program, limits).unwrap_or_else(|e| panic!("{program:?}: {e}"));
+    if let Some(failure) = failure {
+        let case = Case { program, failure }.minimise(limits);
+        let path = std::env::temp_dir().join(format!("crash-{}.json", std::process::id()));
+        case.write(&path).unwrap();
+        panic!("{case:?}\nrepeat it with: cargo run -p nearpm-explorer -- replay {}", path.display());
+    }
+    report
+}
+
+/// A transaction of one operation on the slots.
+fn single(kind: u8, value: u32) -> Transaction {
+    Transaction { operations: vec![Operation { kind, key: 0, value }], ..Transaction::default() }
+}
+
+/// Whether even a word makes a long record: then all states of a crash are explored, and crashes of some recoveries.
+fn has_long_records(pool: Kind) -> bool {
+    matches!(pool, Kind::Shadow | Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::CWorkingCopy)
+}
+
+/// The smallest transactions: one that changes a word, and one that gives an object's place away.
+fn smallest(pool: Kind) -> Vec<Program> {
+    let before = vec![single(0, 1)];
+    let program = |last| Program {
+        pool,
+        structure: Structure::Slots,
+        before: before.clone(),
+        transactions: vec![last],
+        leave_out: None,
+        schedule: Vec::new(),
+    };
+    let mut programs = vec![program(single(5, 77))];
+    // The record of that is too long for every state of a log of new values.
+    if thorough() && !has_long_records(pool) && !matches!(pool, Kind::Redo | Kind::RedoAsynchronous) {
+        programs.push(program(single(2, 0)));
+    }
+    programs
+}
+
+/// Every state that a crash may leave, and every state that a crash of the recovery from it may leave.
+fn exhaustively(pool: Kind) {
+    let begin = Instant::now();
+    let mut total = Report::default();
+    for program in smallest(pool) {
+        let limits = match (has_long_records(pool), thorough()) {
+            (false, _) => Limits::EXHAUSTIVE,
+            (true, thorough) => {
+                Limits { again_one_in: if thorough { 64 } else { 256 }, in_a_row: 3, ..Limits::EXHAUSTIVE }
+            }
+        };
+        total += survives(program, limits);
+    }
+    println!("{pool:?}, exhaustively: {total}; {:.1} s", begin.elapsed().as_secs_f64());
+    assert_eq!(total.cut_short, 0, "some states were left out");
+    assert!(total.again > 0 && total.states > 20);
+}
+
+/// Random programs on every structure; states that recovery cannot tell apart are explored once.
+fn lazily(pool: Kind) {
+    let begin = Instant::now();
+    let mut total = Report::default();
+    for structure in Structure::ALL {
+        for seed in 0..if thorough() { 5 } else { 1 } {
+            let transactions = if thorough() { 3 } else { 2 };
+            let limits =
+                if thorough() { Limits::LAZY } else { Limits { runs_per_cut: 64, again_one_in: 512, ..Limits::LAZY } };
+            total += survives(Program::random(pool, structure, seed, transactions, 3), limits);
+        }
+    }
+    println!("{pool:?}, lazily: {total}; {:.1} s", begin.elapsed().as_secs_f64());
+    assert!(total.states > if thorough() { 5000 } else { 300 }, "{total}");
+}
+
+macro_rules! each {
+    ($($name:ident: $kind:ident,)*) => {$(
+        mod $name {
+            #[test]
+            fn smallest_transactions_survive_every_crash() {
+                super::exhaustively(super::Kind::$kind);
+            }
+            #[test]
+            fn random_programs_survive_every_kind_of_crash() {
+                super::lazily(super::Kind::$kind);
+            }
+        }
+    )*};
+}
+
+each! {
+    undo: Undo,
+    undo_asynchronous: UndoAsynchronous,
+    redo: Redo,
+    redo_asynchronous: RedoAsynchronous,
+    checkpoint: Checkpoint,
+    shadow: Shadow,
+    working_copy: WorkingCopy,
+    working_copy_asynchronous: WorkingCopyAsynchronous,
+    in_place: InPlace,
+    c_working_copy: CWorkingCopy,
+    c_in_place: CInPlace,
+}

@@ -125,7 +125,7 @@ fn recovers(mechanism: Mechanism, seed: u64, mut medium: Vec<u8>, states: &[Mode
 }
 
 fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
-    let durability = if seed % 2 == 0 { Durability::Durable } else { Durability::Asynchronous };
+    let durability = if seed.is_multiple_of(2) { Durability::Durable } else { Durability::Asynchronous };
     let options = options(mechanism).durability(durability);
     let script = operations(seed, 20, 300);
     let first = Registered::new(MockCard::new(mock(seed)), seed)?;

@@ -6,6 +6,7 @@ use crate::command::{Command, FLAG_COMPLETE, Opcode};
 use crate::completion::{Completion, PageStatus};
 use crate::firmware::ImageHead;
 use crate::media::{self, DirectoryEntry, DirectoryHead, EntryHead, PoolHead};
+use crate::peer::PeerMessage;
 use crate::registers::{self, Access};
 use crate::save::{self, SaveHead, SavedItem, SavedMapping};
 use crate::status::Status;
@@ -15,6 +16,7 @@ const LAYOUTS: &[Layout] = &[
     Command::LAYOUT,
     Completion::LAYOUT,
     PageStatus::LAYOUT,
+    PeerMessage::LAYOUT,
     ImageHead::LAYOUT,
     SaveHead::LAYOUT,
     SavedMapping::LAYOUT,
@@ -37,6 +39,8 @@ fn sizes() -> Vec<(&'static str, u64)> {
         ("UNITS", geometry::UNITS as u64),
         ("CONTEXTS_PER_UNIT", geometry::CONTEXTS_PER_UNIT as u64),
         ("MAP_ENTRIES", geometry::MAP_ENTRIES as u64),
+        ("PARKED_COMMANDS", geometry::PARKED_COMMANDS as u64),
+        ("MAX_DEVICES", geometry::MAX_DEVICES as u64),
         ("MAX_COMMAND_BYTES", geometry::MAX_COMMAND_BYTES as u64),
         ("COMMAND_PAGES", geometry::COMMAND_PAGES as u64),
         ("COMMAND_PAGE_BYTES", geometry::COMMAND_PAGE_BYTES as u64),

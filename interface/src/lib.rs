@@ -14,6 +14,7 @@
 //! | [`save`] | what the power-fail save keeps, and where |
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
 //! | [`record`] | the log of direct pools |
+//! | [`peer`] | what cards tell each other |
 //! | [`seal`] | the checksum convention that all of them share |
 //!
 //! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
@@ -27,6 +28,7 @@ pub mod geometry;
 mod layout;
 pub mod media;
 pub mod memory_ports;
+pub mod peer;
 pub mod record;
 pub mod registers;
 pub mod save;
@@ -37,4 +39,4 @@ pub use layout::{Field, Layout};
 
 /// Version of everything in this crate. A card whose `VERSION` register differs is refused by
 /// the driver; media carry versions of their own.
-pub const INTERFACE_VERSION: u32 = 1;
+pub const INTERFACE_VERSION: u32 = 2;

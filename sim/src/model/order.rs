@@ -19,6 +19,8 @@ pub struct Slot {
     pub descriptor: Descriptor,
     /// Order number.
     pub order: u64,
+    /// Order number under which it was accepted: another one where it was replayed, or has waited for other devices.
+    pub accepted: u64,
     /// Page that it came from.
     pub page: u8,
     /// Mapping entry.
@@ -29,6 +31,10 @@ pub struct Slot {
     pub failed: bool,
     /// It waits for a store that is kept for a failed log, and is refused for that.
     pub blocked: bool,
+    /// A place is kept for it where commands wait for other devices.
+    pub parks: bool,
+    /// It has waited there, and waits for no device any more.
+    pub released: bool,
 }
 
 /// A line of the host queue.
@@ -90,11 +96,14 @@ const FREE_SLOT: Slot = Slot {
     },
     descriptor: Descriptor(0),
     order: 0,
+    accepted: 0,
     page: 0,
     entry: 0,
     resume: 0,
     failed: false,
     blocked: false,
+    parks: false,
+    released: false,
 };
 
 const FREE_LINE: HostLine = HostLine { ticket: None, write: false, address: 0, data: [0; LINE], strobes: 0, order: 0 };
@@ -136,6 +145,33 @@ impl Order {
     /// Live items, lowest slot first, then lines.
     pub fn live(&self) -> impl Iterator<Item = Item> + use<> {
         bits(self.live).map(Item::from_bit)
+    }
+
+    /// Live commands for which a place is kept where commands wait for other devices.
+    pub fn parking(&self) -> impl Iterator<Item = &Slot> {
+        bits(self.live & SLOT_BITS).map(|bit| &self.slots[bit as usize]).filter(|slot| slot.parks)
+    }
+
+    /// One bit per mapping entry of one of them, or of one that has waited there.
+    pub fn synchronising_entries(&self) -> u32 {
+        let slots = bits(self.live & SLOT_BITS).map(|bit| &self.slots[bit as usize]);
+        slots.filter(|slot| slot.parks || slot.released).fold(0, |mask, slot| mask | 1 << slot.entry)
+    }
+
+    /// Whether one of them is of a mapping entry.
+    pub fn has_parking(&self, entry: u8) -> bool {
+        self.parking().any(|slot| slot.entry == entry)
+    }
+
+    /// Whether a live command of a mapping entry that was accepted before another one has waited for other devices.
+    pub fn has_released(&self, entry: u8, before: u64) -> bool {
+        let released = |slot: &Slot| slot.released && slot.entry == entry && slot.accepted < before;
+        bits(self.live & SLOT_BITS).any(|bit| released(&self.slots[bit as usize]))
+    }
+
+    /// Whether a live command is of a mapping entry.
+    pub fn has_slot(&self, entry: u8) -> bool {
+        bits(self.live & SLOT_BITS).any(|bit| self.slots[bit as usize].entry == entry)
     }
 
     /// Whether an item is live.
@@ -215,7 +251,8 @@ impl Order {
             row |= (waits as u128) << bit;
         }
         self.last += 1;
-        self.slots[slot as usize] = Slot { order: self.last, ..contents };
+        let accepted = if contents.accepted == 0 { self.last } else { contents.accepted };
+        self.slots[slot as usize] = Slot { order: self.last, accepted, ..contents };
         self.enter(Item::Slot(slot), row, ranges)
     }
 
@@ -266,6 +303,7 @@ impl Order {
         let bit = Item::Slot(slot).bit();
         self.failed |= 1 << bit;
         self.slots[slot as usize].failed = true;
+        self.slots[slot as usize].parks = false;
         let commands = self.columns[bit as usize] & SLOT_BITS;
         self.columns[bit as usize] &= !SLOT_BITS;
         self.clear(bit, commands)

@@ -81,7 +81,7 @@ timing! {
     /// DmaEngine: one burst of a direction to the next.
     burst_gap = 0,
     /// MetadataGenerator, LoadStoreUnit: the operation at the front to its write burst at the memory port.
-    word_to_write = 3,
+    word_to_write = 6,
     /// NearPmUnit: last B to `done` at the dispatcher.
     unit_done = 3,
     /// NearPmUnit: last B to `progress`, and from there to the next instruction.
@@ -93,7 +93,7 @@ timing! {
     /// CompletionWriter: retirement or refusal to the record on `m_axi_cpl`.
     completion = 0,
     /// CompletionWriter: one record to the next.
-    completion_gap = 2,
+    completion_gap = 1,
     /// Persistence: one step of its state machine to the request at the memory port.
     system_step = 2,
     /// Persistence: cycles without activity that count as quiet.

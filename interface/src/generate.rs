@@ -6,6 +6,7 @@ use crate::command::{Command, FLAG_COMPLETE, Opcode};
 use crate::completion::{Completion, PageStatus};
 use crate::firmware::ImageHead;
 use crate::media::{self, DirectoryEntry, DirectoryHead, EntryHead, PoolHead};
+use crate::peer::PeerMessage;
 use crate::registers::{self, Access};
 use crate::save::{self, SaveHead, SavedItem, SavedMapping};
 use crate::status::Status;
@@ -15,6 +16,7 @@ const LAYOUTS: &[Layout] = &[
     Command::LAYOUT,
     Completion::LAYOUT,
     PageStatus::LAYOUT,
+    PeerMessage::LAYOUT,
     ImageHead::LAYOUT,
     SaveHead::LAYOUT,
     SavedMapping::LAYOUT,

@@ -14,6 +14,7 @@
 //! | [`save`] | what the power-fail save keeps, and where |
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
 //! | [`record`] | the log of direct pools |
+//! | [`peer`] | what cards tell each other |
 //! | [`seal`] | the checksum convention that all of them share |
 //!
 //! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
@@ -27,6 +28,7 @@ pub mod geometry;
 mod layout;
 pub mod media;
 pub mod memory_ports;
+pub mod peer;
 pub mod record;
 pub mod registers;
 pub mod save;

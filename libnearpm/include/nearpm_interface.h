@@ -153,6 +153,16 @@ struct nearpm_page_status {
 };
 _Static_assert(sizeof(struct nearpm_page_status) == 64, "page_status");
 
+/* A message of a card to all others: how far it has come with a (pool, thread). */
+struct nearpm_peer_message {
+    uint32_t pool; /* 0: Pool identifier. */
+    uint16_t thread; /* 4: Thread. */
+    uint8_t device; /* 6: Number of the device that speaks: its bit in a participants mask. */
+    uint8_t status; /* 7: [`PEER_TELLS`] or [`PEER_ASKS`]. */
+    uint64_t txid; /* 8: Tells: the transaction that the device has reached. Asks: the one that it waits for. */
+};
+_Static_assert(sizeof(struct nearpm_peer_message) == 16, "peer_message");
+
 /* Head line of a firmware image; descriptors (opcode 0 first) and program words follow. */
 struct nearpm_image_head {
     uint32_t magic; /* 0: [`IMAGE_MAGIC`]. */

@@ -6,6 +6,7 @@
 //! after every write submitted before it; *answers* to reads may overtake each other.
 
 use nearpm_interface::geometry::LINE;
+use nearpm_interface::peer::PeerMessage;
 
 /// The contents of a card's persistent memory, which outlives the card's power.
 #[derive(Clone, PartialEq, Eq)]
@@ -135,6 +136,14 @@ pub trait CardCore: Send {
     fn take(&mut self, ticket: Ticket) -> Option<Answer>;
     /// Takes the oldest write to host memory that has left the card.
     fn take_dma(&mut self) -> Option<DmaWrite>;
+    /// Takes the oldest message to the other cards that has left the card, with its cycle. A card without a peer port sends none.
+    fn take_peer(&mut self) -> Option<(PeerMessage, u64)> {
+        None
+    }
+    /// A message of another card arrives now.
+    fn hear_peer(&mut self, message: PeerMessage) {
+        let _ = message;
+    }
     /// Starts or ends the noting of activities. A card that shows none ignores it.
     fn watch(&mut self, on: bool) {
         let _ = on;
@@ -143,7 +152,8 @@ pub trait CardCore: Send {
     fn take_activity(&mut self) -> Option<(Activity, u64)> {
         None
     }
-    /// Whether nothing is in flight: time may then be skipped without simulating it.
+    /// Whether nothing is in flight: time may then be skipped without simulating it. A command that waits for other cards, and asks them from
+    /// time to time, is not in flight.
     fn is_idle(&self) -> bool;
     /// Cuts the power now. The card has `save_cycles` of energy for its power-fail save; then memory drops
     /// or tears every write that it has not answered (which, by `seed`), and the medium remains.

@@ -8,6 +8,15 @@
 //! machine.power_up(&card);                        // the medium is what the cut left
 //! ```
 //!
+//! Several cards have a link each to the host, links among themselves, and one power cord with it:
+//!
+//! ```text
+//! let machine = Machine::with_cards(parameters, Peers::default(), &card, media);
+//! let functions = machine.functions();            // one `impl PciFunction` a card
+//! machine.cut_now(seed);
+//! machine.power_up_each(&[Socket::Card(&card), Socket::Absent]);   // the second card does not come back
+//! ```
+//!
 //! A run is the same whenever the same calls are made in the same order. Calls of several threads are made in the order in
 //! which the threads get there; for a deterministic run of several cores, one thread takes turns with [`run_on_core`], best
 //! always on the core whose [`Machine::now_ps`] is least.
@@ -22,7 +31,7 @@ use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, Wor
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
 use crate::core::{CardCore, Medium};
-use crate::host::{Bar, Cut, CutRecord, EventRecord, Host, Parameters, Statistics, Window};
+use crate::host::{Bar, Cut, CutRecord, EventRecord, Host, Parameters, Peers, Plug, Region, Statistics, Window};
 
 /// Makes a card and powers it up on a medium.
 pub trait Power {
@@ -34,6 +43,17 @@ impl<F: Fn(Medium) -> Box<dyn CardCore>> Power for F {
     fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
         self(medium)
     }
+}
+
+/// What the power finds in a slot.
+#[derive(Clone, Copy)]
+pub enum Socket<'a> {
+    /// A card, which boots on the medium of its slot.
+    Card(&'a dyn Power),
+    /// A card that does not come up: its configuration space is there, and its BARs read as all ones. The medium keeps what it holds.
+    Silent,
+    /// A card that is not found: configuration space reads as all ones, too. The medium keeps what it holds.
+    Absent,
 }
 
 /// What a core unwinds with when it learns that the power has failed.
@@ -66,16 +86,45 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A computer with its power on.
+    /// A computer with one card, its power on.
     pub fn new(parameters: Parameters, card: &dyn Power, medium: Medium) -> Machine {
-        let mut host = Host::new(parameters, medium.bytes.len() as u64);
-        host.power_up(card.power_up(medium));
+        Machine::with_cards(parameters, Peers::default(), card, vec![medium])
+    }
+
+    /// A computer with as many cards as there are media, its power on.
+    ///
+    /// # Panics
+    /// If there is no medium.
+    pub fn with_cards(parameters: Parameters, peers: Peers, card: &dyn Power, media: Vec<Medium>) -> Machine {
+        assert!(!media.is_empty(), "a computer has a card");
+        let sizes = media.iter().map(|medium| medium.bytes.len() as u64).collect();
+        let mut host = Host::new(parameters, peers, sizes);
+        host.power_up(media.into_iter().map(|medium| Plug::Card(card.power_up(medium))).collect());
         Machine { shared: Shared(Arc::new(Mutex::new(host))) }
     }
 
-    /// The card's PCI function.
+    /// Slots of the computer.
+    pub fn cards(&self) -> usize {
+        self.shared.look(|host, _| host.cards())
+    }
+
+    /// The PCI function of the first card.
     pub fn function(&self) -> Function {
-        Function { shared: self.shared.clone() }
+        self.function_of(0)
+    }
+
+    /// The PCI function of a card.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn function_of(&self, card: usize) -> Function {
+        assert!(card < self.cards(), "card {card} of a computer with {}", self.cards());
+        Function { shared: self.shared.clone(), card }
+    }
+
+    /// The PCI functions of all slots.
+    pub fn functions(&self) -> Vec<Function> {
+        (0..self.cards()).map(|card| self.function_of(card)).collect()
     }
 
     /// Charges processor time to this thread's core.
@@ -91,7 +140,7 @@ impl Machine {
         self.shared.look(|host, core| host.now_ps(core))
     }
 
-    /// Lets time pass until nothing is under way on the link or in the card.
+    /// Lets time pass until nothing is under way on a link or in a card. What waits for other cards that do not answer is not under way.
     ///
     /// # Panics
     /// If that is not reached within a second.
@@ -100,14 +149,14 @@ impl Machine {
             let end_ps = host.now_ps(core) + 1_000_000_000_000;
             host.begin(core);
             while !host.fabric.is_idle() {
-                assert!(host.now_ps(core) < end_ps, "the card does not come to rest");
+                assert!(host.now_ps(core) < end_ps, "a card does not come to rest");
                 host.pass(core, 100_000);
                 host.catch_up(core);
             }
         });
     }
 
-    /// Arms a power cut in the place of an armed one. The card's memory drops and tears by `seed`.
+    /// Arms a power cut in the place of an armed one. The cards' memories drop and tear by `seed`.
     pub fn arm_cut(&self, cut: Cut, seed: u64) {
         self.shared.look(|host, core| {
             // What the core has left behind is past, for the cut too.
@@ -121,7 +170,7 @@ impl Machine {
         self.shared.look(|host, _| host.arm(None, 0));
     }
 
-    /// Cuts the power at the time of this thread's core. Each core unwinds at its next access.
+    /// Cuts the power of host and cards at the time of this thread's core. Each core unwinds at its next access.
     pub fn cut_now(&self, seed: u64) {
         self.shared.look(|host, core| {
             host.arm(None, seed);
@@ -135,15 +184,33 @@ impl Machine {
         self.shared.look(|host, _| host.fabric.is_powered())
     }
 
-    /// Boots a card on the medium that the cut left. Caches are cold, host memory is empty, mappings and DMA buffers of before
-    /// are dead, and so is an armed cut.
+    /// Boots a card in each slot, on the medium that the cut left. Caches are cold, host memory is empty, mappings and DMA buffers of
+    /// before are dead, and so is an armed cut.
     ///
     /// # Panics
     /// If the power is on.
     pub fn power_up(&self, card: &dyn Power) {
+        self.power_up_each(&vec![Socket::Card(card); self.cards()]);
+    }
+
+    /// The same, with a choice for each slot.
+    ///
+    /// # Panics
+    /// If the power is on, or there is not one choice a slot.
+    pub fn power_up_each(&self, sockets: &[Socket]) {
         self.shared.look(|host, _| {
-            let medium = host.fabric.take_medium().expect("the power is off");
-            host.power_up(card.power_up(medium));
+            assert_eq!(sockets.len(), host.cards(), "one choice a slot");
+            let plug = |(slot, socket): (&mut crate::host::Slot, &Socket)| {
+                let medium = slot.medium.take().expect("the power is off");
+                match socket {
+                    Socket::Card(card) => Plug::Card(card.power_up(medium)),
+                    Socket::Silent => Plug::Silent(medium),
+                    Socket::Absent => Plug::Absent(medium),
+                }
+            };
+            assert!(!host.fabric.is_powered(), "the power is off");
+            let plugs = host.fabric.slots.iter_mut().zip(sockets).map(plug).collect();
+            host.power_up(plugs);
         });
     }
 
@@ -160,47 +227,74 @@ impl Machine {
 
     /// Energy for the saves of further power cuts, in cycles of the card, in the place of [`Parameters::save_cycles`].
     pub fn set_save_cycles(&self, cycles: u64) {
-        self.shared.look(|host, _| host.fabric.parameters.save_cycles = cycles);
+        self.shared.look(|host, _| {
+            host.fabric.parameters.save_cycles = cycles;
+            host.fabric.slots.iter_mut().for_each(|slot| slot.save_cycles = None);
+        });
     }
 
-    /// A copy of the medium, while the power is off.
+    /// The same for one card.
+    pub fn set_save_cycles_of(&self, card: usize, cycles: u64) {
+        self.shared.look(|host, _| host.fabric.slots[card].save_cycles = Some(cycles));
+    }
+
+    /// A copy of the first card's medium, while the power is off.
     pub fn medium(&self) -> Option<Medium> {
         self.look_at_medium(Medium::clone)
     }
 
-    /// Looks at the medium, while the power is off.
+    /// Looks at the first card's medium, while the power is off.
     pub fn look_at_medium<R>(&self, look: impl FnOnce(&Medium) -> R) -> Option<R> {
-        self.shared.look(|host, _| host.fabric.medium().map(look))
+        self.look_at_medium_of(0, look)
     }
 
-    /// Puts another medium in, while the power is off: the same size.
+    /// Looks at the medium of a card, while the power is off or the card is not there.
+    pub fn look_at_medium_of<R>(&self, card: usize, look: impl FnOnce(&Medium) -> R) -> Option<R> {
+        self.shared.look(|host, _| host.fabric.slots[card].medium.as_ref().map(look))
+    }
+
+    /// Puts another medium in for the first card, while the power is off: the same size.
     ///
     /// # Panics
     /// If the power is on or the size differs.
     pub fn replace_medium(&self, medium: Medium) {
+        self.replace_medium_of(0, medium);
+    }
+
+    /// The same for any card.
+    ///
+    /// # Panics
+    /// If the power is on or the size differs.
+    pub fn replace_medium_of(&self, card: usize, medium: Medium) {
         self.shared.look(|host, _| {
-            let old = host.fabric.take_medium().expect("the power is off");
+            assert!(!host.fabric.is_powered(), "the power is off");
+            let old = host.fabric.slots[card].medium.as_mut().expect("a slot without power has its medium");
             assert_eq!(old.bytes.len(), medium.bytes.len(), "a medium keeps its size");
-            host.fabric.put_medium(medium);
+            *old = medium;
         });
     }
 
-    /// Cycle of the card since power-up, as far as it has been simulated; 0 without power.
+    /// Cycle of the cards since power-up, as far as they have been simulated; 0 without power.
     pub fn cycle(&self) -> u64 {
         self.shared.look(|host, _| host.fabric.cycle())
     }
 
-    /// Counters since the machine was made.
+    /// Counters since the machine was made, over all cards.
     pub fn statistics(&self) -> Statistics {
-        self.shared.look(|host, _| *host.statistics())
+        self.shared.look(|host, _| host.all_statistics())
     }
 
-    /// Starts or ends the recording of events at the card's ports; gives what was recorded.
+    /// Counters of one card.
+    pub fn statistics_of(&self, card: usize) -> Statistics {
+        self.shared.look(|host, _| *host.statistics(card))
+    }
+
+    /// Starts or ends the recording of events at the cards' ports; gives what was recorded.
     pub fn record_events(&self, on: bool) -> Vec<EventRecord> {
         self.shared.look(|host, _| host.fabric.trigger.record_events(on))
     }
 
-    /// Lets the card show what happens inside it, so that a cut may wait for it and [`CutRecord::since`] knows of it: from
+    /// Lets the cards show what happens inside them, so that a cut may wait for it and [`CutRecord::since`] knows of it: from
     /// now on, and after each power-up.
     pub fn watch_card(&self, on: bool) {
         self.shared.look(|host, _| host.fabric.watch(on));
@@ -239,37 +333,29 @@ impl Shared {
     }
 }
 
-/// The PCI function of the machine's card.
+/// The PCI function of one of the machine's cards.
 #[derive(Clone)]
 pub struct Function {
     shared: Shared,
+    card: usize,
 }
 
 impl PciFunction for Function {
     fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
-        self.shared.access(|host, core| {
-            host.begin(core);
-            match host.fabric.is_powered() {
-                true => host.config.read(offset, data),
-                false => data.fill(0xff),
-            }
-        });
+        self.shared.access(|host, core| host.read_config(core, self.card, offset, data));
         Ok(())
     }
 
     fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError> {
-        self.shared.access(|host, core| {
-            host.begin(core);
-            host.write_config(core, offset, data)
-        })
+        self.shared.access(|host, core| host.write_config(core, self.card, offset, data))
     }
 
     fn bar_bytes(&self, bar: usize) -> Option<u64> {
-        self.shared.look(|host, _| bar_of(host, bar).map(|(_, bytes)| bytes))
+        self.shared.look(|host, _| bar_of(host, self.card, bar).map(|(_, bytes)| bytes))
     }
 
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
-        let (found, generation) = self.shared.look(|host, _| (bar_of(host, bar), host.generation));
+        let (found, generation) = self.shared.look(|host, _| (bar_of(host, self.card, bar), host.generation));
         let (which, bytes) = found.ok_or(PciError::NoBar { bar })?;
         if range.start > range.end || range.end > bytes {
             return Err(PciError::OutOfBar { bar, range, bytes });
@@ -277,7 +363,7 @@ impl PciFunction for Function {
         if caching == Caching::WriteBack && which != Bar::Memory {
             return Err(PciError::Unsupported { what: "a write-back mapping of registers or command pages" });
         }
-        let window = Window { bar: which, caching };
+        let window = Window { region: Region { card: self.card, bar: which }, caching };
         Ok(Box::new(View { shared: self.shared.clone(), window, range, generation }))
     }
 
@@ -291,23 +377,24 @@ impl PciFunction for Function {
             return Err(PciError::Unsupported { what: "an interrupt vector other than 0" });
         }
         self.shared.access(|host, core| {
-            let fired = host.wait_interrupt(core, timeout_ns.saturating_mul(1000));
+            let fired = host.wait_interrupt(core, self.card, timeout_ns.saturating_mul(1000));
             if host.fabric.is_powered() { Ok(fired) } else { Err(PciError::Gone) }
         })
     }
 
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
         self.shared.access(|host, core| {
-            if !(host.begin(core) || host.fabric.is_powered()) {
+            if !host.begin(core) {
                 return Err(PciError::Gone);
             }
             let bus = host.fabric.memory.allocate(bytes);
-            Ok(Box::new(Buffer { shared: self.shared.clone(), bus, bytes }) as Box<dyn DmaBuffer>)
+            let shared = self.shared.clone();
+            Ok(Box::new(Buffer { shared, card: self.card, bus, bytes }) as Box<dyn DmaBuffer>)
         })
     }
 
     fn reset(&self) -> Result<(), PciError> {
-        self.shared.access(|host, core| host.reset(core))
+        self.shared.access(|host, core| host.reset(core, self.card))
     }
 
     fn host_boot(&self) -> Option<u64> {
@@ -327,11 +414,12 @@ impl PciFunction for Function {
     }
 }
 
-fn bar_of(host: &Host, bar: usize) -> Option<(Bar, u64)> {
+fn bar_of(host: &Host, card: usize, bar: usize) -> Option<(Bar, u64)> {
     match bar {
+        _ if host.fabric.is_powered() && !host.fabric.slots[card].is_there => None,
         REGISTER_BAR => Some((Bar::Registers, REGISTER_BAR_BYTES as u64)),
         COMMAND_BAR => Some((Bar::Commands, COMMAND_BAR_BYTES as u64)),
-        PM_BAR => Some((Bar::Memory, host.memory_bytes())),
+        PM_BAR => Some((Bar::Memory, host.memory_bytes(card))),
         _ => None,
     }
 }
@@ -410,6 +498,7 @@ impl Mapping for View {
 
 struct Buffer {
     shared: Shared,
+    card: usize,
     bus: u64,
     bytes: usize,
 }
@@ -425,7 +514,7 @@ impl DmaBuffer for Buffer {
 
     fn load(&self, offset: usize, data: &mut [u8]) {
         assert!(offset + data.len() <= self.bytes, "{} bytes at {offset:#x} leave the buffer", data.len());
-        self.shared.access(|host, core| host.load_host(core, self.bus, offset, data));
+        self.shared.access(|host, core| host.load_host(core, self.card, self.bus, offset, data));
     }
 }
 

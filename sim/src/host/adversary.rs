@@ -30,7 +30,8 @@ impl Host {
             }
             // Only what is mapped with write-back caching is ever prefetched: a neighbour of what was used so.
             1 if !self.recent.is_empty() => {
-                self.prefetch(core, self.recent[pick(self.recent.len())].wrapping_add(random >> 32 & 1));
+                let used = self.recent[pick(self.recent.len())];
+                self.prefetch(core, used, used + (random >> 32 & 1));
             }
             2 if !state.combiner.is_empty() => {
                 let buffer = pick(state.combiner.len());
@@ -45,13 +46,15 @@ impl Host {
         }
     }
 
-    /// Fetches a line in the background.
-    pub(super) fn prefetch(&mut self, core: usize, number: u64) {
-        if number < self.cache.window_lines() && !self.cache.contains(number) && !self.cache.is_full() {
-            let access = Access::PmRead { address: number * LINE_U64 };
-            let id = self.fabric.fetch(self.cores[core].now_ps, access, LINE_U64);
-            self.cache.insert(number, Some(id));
-            self.statistics().prefetches += 1;
+    /// Fetches a line in the background, because another one of its card was used.
+    fn prefetch(&mut self, core: usize, used: u64, number: u64) {
+        if !self.windows.are_together(used, number) || self.cache.contains(number) || self.cache.is_full() {
+            return;
         }
+        let (card, address) = self.windows.locate(number);
+        let access = Access::PmRead { address };
+        let id = self.fabric.fetch(card, self.cores[core].now_ps, access, LINE_U64);
+        self.cache.insert(number, Some(id));
+        self.statistics(card).prefetches += 1;
     }
 }

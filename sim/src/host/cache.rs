@@ -1,4 +1,4 @@
-//! The write-back cache over the PM window, shared by all cores, which keep it coherent among themselves.
+//! The write-back cache over the PM windows, shared by all cores, which keep it coherent among themselves.
 //!
 //! A line may be in the cache before its fill has arrived: then only the bytes that were stored are known.
 
@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 
 /// A cached line.
 pub struct Line {
-    /// Number of the line in the PM window.
+    /// Number of the line, counted over all PM windows.
     pub number: u64,
     pub data: [u8; LINE],
     /// Bytes of `data` that hold something, one bit each; all of them once the fill has arrived.
@@ -44,11 +44,6 @@ impl Cache {
             newest: NONE,
             oldest: NONE,
         }
-    }
-
-    /// Lines of the window.
-    pub fn window_lines(&self) -> u64 {
-        self.slot_of.len() as u64
     }
 
     /// Lines in the cache.

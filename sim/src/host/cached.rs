@@ -2,17 +2,18 @@
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
-use super::Bar;
 use super::combine::Piece;
 use super::cpu::{Flush, Host};
 use super::ranges::{mask, split};
+use super::{Bar, Region};
 use crate::core::Access;
 
 /// Lines that a load asks for ahead of the one that it waits for: as many as the fill buffers bear.
 const LOOK_AHEAD: u64 = 8;
 
 impl Host {
-    pub(super) fn load_cached(&mut self, core: usize, offset: u64, data: &mut [u8]) {
+    pub(super) fn load_cached(&mut self, core: usize, card: usize, offset: u64, data: &mut [u8]) {
+        let offset = self.windows.place(card, offset);
         let last = (offset + data.len().max(1) as u64 - 1) / LINE_U64;
         let mut asked = offset / LINE_U64;
         let mut missed = false;
@@ -21,7 +22,7 @@ impl Host {
             while asked <= last.min(number + LOOK_AHEAD) {
                 if !self.cache.contains(asked) {
                     self.start_fill(core, asked);
-                    self.statistics().load_misses += 1;
+                    self.statistics(card).load_misses += 1;
                     missed = true;
                 }
                 asked += 1;
@@ -34,7 +35,7 @@ impl Host {
             }
             let known = self.cache.touch(number).expect("asked for above").known;
             if known & mask == mask {
-                self.statistics().load_hits += 1;
+                self.statistics(card).load_hits += 1;
                 self.cores[core].now_ps += self.fabric.parameters.hit_ps;
             } else {
                 self.resolve(core, number);
@@ -48,7 +49,8 @@ impl Host {
         }
     }
 
-    pub(super) fn store_cached(&mut self, core: usize, offset: u64, data: &[u8]) {
+    pub(super) fn store_cached(&mut self, core: usize, card: usize, offset: u64, data: &[u8]) {
+        let offset = self.windows.place(card, offset);
         for (line, range, part) in split(offset, data.len(), LINE_U64) {
             let number = line / LINE_U64;
             self.remember(number);
@@ -60,7 +62,7 @@ impl Host {
                     self.cache.insert(number, None);
                 } else {
                     self.start_fill(core, number);
-                    self.statistics().store_misses += 1;
+                    self.statistics(card).store_misses += 1;
                 }
             }
             let held = self.cache.touch(number).expect("inserted above");
@@ -73,11 +75,12 @@ impl Host {
     /// Puts a line into the cache and starts to fetch it, no faster than misses overlap.
     pub(super) fn start_fill(&mut self, core: usize, number: u64) {
         self.make_room(core);
+        let (card, address) = self.windows.locate(number);
         let parameters = &self.fabric.parameters;
         let core = &mut self.cores[core];
         core.fill_ps = core.fill_ps.max(core.now_ps) + parameters.load_spacing_ps();
         core.now_ps = core.now_ps.max(core.fill_ps.saturating_sub(parameters.load_miss_ps));
-        let id = self.fabric.fetch(core.now_ps, Access::PmRead { address: number * LINE_U64 }, LINE_U64);
+        let id = self.fabric.fetch(card, core.now_ps, Access::PmRead { address }, LINE_U64);
         self.cache.insert(number, Some(id));
     }
 
@@ -97,7 +100,8 @@ impl Host {
     /// Writes a line back if it is dirty, and drops it where told.
     pub(super) fn flush(&mut self, core: usize, number: u64, flush: Flush) {
         if self.write_line(core, number) {
-            self.statistics().write_backs += 1;
+            let (card, _) = self.windows.locate(number);
+            self.statistics(card).write_backs += 1;
         }
         if flush == Flush::Drop && self.cache.contains(number) {
             self.cache.remove(number);
@@ -106,7 +110,8 @@ impl Host {
 
     pub(super) fn evict(&mut self, core: usize, number: u64) {
         if self.write_line(core, number) {
-            self.statistics().evictions += 1;
+            let (card, _) = self.windows.locate(number);
+            self.statistics(card).evictions += 1;
         }
         self.cache.remove(number);
     }
@@ -121,7 +126,10 @@ impl Host {
         let dirty = std::mem::replace(&mut line.dirty, false);
         if dirty {
             // The whole line goes, with what the core only read of it.
-            let piece = Piece { bar: Bar::Memory, line: number * LINE_U64, data: line.data, strobes: u64::MAX };
+            let data = line.data;
+            let (card, address) = self.windows.locate(number);
+            let region = Region { card, bar: Bar::Memory };
+            let piece = Piece { region, line: address, data, strobes: u64::MAX };
             self.post_piece(core, piece);
         }
         dirty

@@ -6,13 +6,13 @@
 
 use nearpm_interface::geometry::LINE;
 
-use super::Bar;
+use super::Region;
 use crate::rng::Rng;
 
 /// Part of a line on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    pub bar: Bar,
+    pub region: Region,
     /// Offset of the line in its BAR.
     pub line: u64,
     pub data: [u8; LINE],
@@ -47,8 +47,8 @@ impl Combiner {
     }
 
     /// Whether a line has bytes here.
-    pub fn holds(&self, bar: Bar, line: u64) -> Option<usize> {
-        self.buffers.iter().position(|b| b.piece.bar == bar && b.piece.line == line)
+    pub fn holds(&self, region: Region, line: u64) -> Option<usize> {
+        self.buffers.iter().position(|b| b.piece.region == region && b.piece.line == line)
     }
 
     /// Whether a new buffer can be opened.
@@ -61,7 +61,7 @@ impl Combiner {
     /// # Panics
     /// If a buffer must be opened and none is free.
     pub fn store(&mut self, piece: Piece) -> usize {
-        let open = |b: &Buffer| !b.whole && b.piece.bar == piece.bar && b.piece.line == piece.line;
+        let open = |b: &Buffer| !b.whole && b.piece.region == piece.region && b.piece.line == piece.line;
         if let Some(i) = self.buffers.iter().position(open) {
             let held = &mut self.buffers[i].piece;
             for byte in (0..LINE).filter(|byte| piece.strobes >> byte & 1 == 1) {
@@ -85,8 +85,8 @@ impl Combiner {
     }
 
     /// Whether a merge into this line is possible without opening a buffer.
-    pub fn can_merge(&self, bar: Bar, line: u64) -> bool {
-        self.buffers.iter().any(|b| !b.whole && b.piece.bar == bar && b.piece.line == line)
+    pub fn can_merge(&self, region: Region, line: u64) -> bool {
+        self.buffers.iter().any(|b| !b.whole && b.piece.region == region && b.piece.line == line)
     }
 
     /// Whether a buffer has all bytes of its line.
@@ -138,10 +138,11 @@ fn words(piece: Piece) -> impl Iterator<Item = Piece> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Bar;
     use super::*;
 
     fn piece(line: u64, strobes: u64) -> Piece {
-        Piece { bar: Bar::Commands, line, data: [strobes as u8; LINE], strobes }
+        Piece { region: Region { card: 0, bar: Bar::Commands }, line, data: [strobes as u8; LINE], strobes }
     }
 
     #[test]

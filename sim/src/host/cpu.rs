@@ -9,9 +9,11 @@ use super::config_space::ConfigSpace;
 use super::cut::Cut;
 use super::fabric::Fabric;
 use super::parameters::{Behaviour, Parameters};
+use super::peers::Peers;
+use super::slot::Plug;
 use super::uncached::pieces;
-use super::{Bar, Statistics};
-use crate::core::CardCore;
+use super::windows::Windows;
+use super::{Bar, Region, Statistics};
 use crate::rng::Rng;
 
 /// Lines used through the cache that the adversary remembers.
@@ -20,7 +22,7 @@ pub(super) const RECENT: usize = 16;
 /// Part of a BAR as a core sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    pub bar: Bar,
+    pub region: Region,
     pub caching: Caching,
 }
 
@@ -43,21 +45,21 @@ pub(super) struct Core {
     pub(super) combiner: Combiner,
     /// Write-backs that have been asked for and not begun.
     pub(super) pending: Vec<(u64, Flush)>,
-    /// Writes of the card that had been seen at the last load from host memory.
-    pub(super) dma_seen: u64,
+    /// Writes of each card that had been seen at the last load from host memory.
+    pub(super) dma_seen: Vec<u64>,
     /// The core has been told of the power cut.
     pub(super) stopped: bool,
 }
 
 impl Core {
-    fn new(now_ps: u64, parameters: &Parameters) -> Self {
+    fn new(now_ps: u64, parameters: &Parameters, cards: usize) -> Self {
         Core {
             now_ps,
             fill_ps: now_ps,
             departure_ps: now_ps,
             combiner: Combiner::new(parameters.combine_buffers),
             pending: Vec::new(),
-            dma_seen: 0,
+            dma_seen: vec![0; cards],
             stopped: false,
         }
     }
@@ -66,10 +68,11 @@ impl Core {
 /// All cores with their caches, and what is behind them.
 pub struct Host {
     pub fabric: Fabric,
-    pub config: ConfigSpace,
+    /// Configuration space of each card.
+    pub config: Vec<ConfigSpace>,
     /// Rises with every power-up: mappings and buffers of before are dead.
     pub generation: u32,
-    pub(super) memory_bytes: u64,
+    pub(super) windows: Windows,
     pub(super) cores: Vec<Core>,
     pub(super) cache: Cache,
     pub(super) adversary: Option<(u64, Rng)>,
@@ -80,19 +83,20 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with a card of `memory_bytes`.
-    pub fn new(parameters: Parameters, memory_bytes: u64) -> Self {
+    /// A host with a slot for a card of each of these sizes, in bytes, without power.
+    pub fn new(parameters: Parameters, peers: Peers, memory_bytes: Vec<u64>) -> Self {
         let adversary = match parameters.behaviour {
             Behaviour::Ordinary => None,
             Behaviour::Adversarial { one_in, seed } => Some((one_in, Rng::new(seed))),
         };
+        let windows = Windows::new(memory_bytes);
         Host {
-            fabric: Fabric::new(parameters),
-            config: ConfigSpace::new(memory_bytes),
+            fabric: Fabric::new(parameters, peers, windows.cards()),
+            config: Vec::new(),
             generation: 0,
-            memory_bytes,
             cores: Vec::new(),
-            cache: Cache::new(parameters.cache_lines, (memory_bytes / LINE_U64) as usize),
+            cache: Cache::new(parameters.cache_lines, windows.lines()),
+            windows,
             adversary,
             recent: Vec::new(),
             accesses: 0,
@@ -100,23 +104,28 @@ impl Host {
         }
     }
 
-    /// Plugs a card in: everything volatile is new.
-    pub fn power_up(&mut self, card: Box<dyn CardCore>) {
+    /// Switches the power on: everything volatile is new.
+    pub fn power_up(&mut self, plugs: Vec<Plug>) {
         let parameters = self.fabric.parameters;
         let now_ps = self.cores.iter().map(|core| core.now_ps).max().unwrap_or(0);
-        self.cores = vec![Core::new(now_ps, &parameters)];
-        self.cache = Cache::new(parameters.cache_lines, (self.memory_bytes / LINE_U64) as usize);
-        self.config = ConfigSpace::new(self.memory_bytes);
+        self.cores = vec![Core::new(now_ps, &parameters, self.windows.cards())];
+        self.cache = Cache::new(parameters.cache_lines, self.windows.lines());
+        self.config = (0..self.windows.cards()).map(|card| ConfigSpace::new(self.memory_bytes(card))).collect();
         self.recent.clear();
         self.generation += 1;
         self.accesses = 0;
         self.cut_access = None;
-        self.fabric.power_up(card, now_ps);
+        self.fabric.power_up(plugs, now_ps);
     }
 
-    /// Bytes of the PM window.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
+    /// Slots.
+    pub fn cards(&self) -> usize {
+        self.windows.cards()
+    }
+
+    /// Bytes of the PM window of a card.
+    pub fn memory_bytes(&self, card: usize) -> u64 {
+        self.windows.bytes(card)
     }
 
     /// Lines that were stored to and not written back.
@@ -124,9 +133,17 @@ impl Host {
         self.cache.dirty()
     }
 
-    /// Counters.
-    pub fn statistics(&mut self) -> &mut Statistics {
-        &mut self.fabric.statistics
+    /// Counters of a card.
+    #[inline]
+    pub fn statistics(&mut self, card: usize) -> &mut Statistics {
+        &mut self.fabric.slots[card].statistics
+    }
+
+    /// Counters of all cards, and what belongs to none.
+    pub fn all_statistics(&self) -> Statistics {
+        let mut all = Statistics { fences: self.fabric.fences, cuts: self.fabric.cuts, ..Statistics::default() };
+        self.fabric.slots.iter().for_each(|slot| all += slot.statistics);
+        all
     }
 
     /// Arms a power cut, or none.
@@ -142,7 +159,7 @@ impl Host {
     pub fn use_core(&mut self, core: usize) {
         while self.cores.len() <= core {
             let now_ps = self.cores[0].now_ps;
-            self.cores.push(Core::new(now_ps, &self.fabric.parameters));
+            self.cores.push(Core::new(now_ps, &self.fabric.parameters, self.windows.cards()));
         }
     }
 
@@ -187,7 +204,12 @@ impl Host {
         if self.adversary.is_some() && self.fabric.is_powered() {
             self.mischief(core);
         }
-        self.fabric.is_powered() && self.config.memory_enabled()
+        self.fabric.is_powered()
+    }
+
+    /// Starts an access to a card; whether it answers.
+    fn begin_at(&mut self, core: usize, card: usize) -> bool {
+        self.begin(core) && self.fabric.answers(card) && self.config[card].memory_enabled()
     }
 
     /// Brings the card to the core's time, as a poll does.
@@ -195,19 +217,20 @@ impl Host {
         self.fabric.run_to(self.cores[core].now_ps);
     }
 
-    /// Loads; all ones without power.
+    /// Loads; all ones without power or a card.
     pub fn load(&mut self, core: usize, window: Window, offset: u64, data: &mut [u8]) {
-        if !self.begin(core) {
+        let Window { region, caching } = window;
+        if !self.begin_at(core, region.card) {
             return data.fill(0xff);
         }
-        self.statistics().loads += 1;
-        match (window.bar, window.caching) {
-            (Bar::Memory, Caching::WriteBack) => self.load_cached(core, offset, data),
-            (bar, Caching::WriteCombining) => self.load_pieces(core, bar, offset, data, LINE_U64),
+        self.statistics(region.card).loads += 1;
+        match (region.bar, caching) {
+            (Bar::Memory, Caching::WriteBack) => self.load_cached(core, region.card, offset, data),
+            (_, Caching::WriteCombining) => self.load_pieces(core, region, offset, data, LINE_U64),
             (bar, _) => {
                 self.drain_for_uncached(core);
                 let word = if bar == Bar::Registers { 4 } else { 8 };
-                self.load_pieces(core, bar, offset, data, word);
+                self.load_pieces(core, region, offset, data, word);
             }
         }
         if !self.fabric.is_powered() {
@@ -215,25 +238,26 @@ impl Host {
         }
     }
 
-    /// Stores; nothing without power.
+    /// Stores; nothing without power or a card.
     pub fn store(&mut self, core: usize, window: Window, offset: u64, data: &[u8]) {
-        if !self.begin(core) {
+        let Window { region, caching } = window;
+        if !self.begin_at(core, region.card) {
             return;
         }
-        self.statistics().stores += 1;
+        self.statistics(region.card).stores += 1;
         let words = data.len().div_ceil(8) as u64;
         self.cores[core].now_ps += words * self.fabric.parameters.store_ps;
-        match (window.bar, window.caching) {
-            (Bar::Memory, Caching::WriteBack) => self.store_cached(core, offset, data),
-            (bar, Caching::WriteCombining) => {
-                for piece in pieces(bar, offset, data, LINE_U64) {
+        match (region.bar, caching) {
+            (Bar::Memory, Caching::WriteBack) => self.store_cached(core, region.card, offset, data),
+            (_, Caching::WriteCombining) => {
+                for piece in pieces(region, offset, data, LINE_U64) {
                     self.combine(core, piece);
                 }
             }
             (bar, _) => {
                 self.drain_for_uncached(core);
                 let word = if bar == Bar::Registers { 4 } else { 8 };
-                for piece in pieces(bar, offset, data, word) {
+                for piece in pieces(region, offset, data, word) {
                     self.post_piece(core, piece);
                 }
             }
@@ -243,19 +267,21 @@ impl Host {
     /// Stores a line in one piece, around the caches, weakly ordered (MOVDIR64B).
     pub fn store_line(&mut self, core: usize, window: Window, offset: u64, line: &[u8; LINE]) {
         assert!(offset.is_multiple_of(LINE_U64), "a line store at {offset:#x} is not aligned");
-        if !self.begin(core) {
+        let region = window.region;
+        if !self.begin_at(core, region.card) {
             return;
         }
-        self.statistics().stores += 1;
+        self.statistics(region.card).stores += 1;
         self.cores[core].now_ps += self.fabric.parameters.store_ps;
-        if window.bar == Bar::Memory && self.cache.contains(offset / LINE_U64) {
-            self.flush(core, offset / LINE_U64, Flush::Drop);
+        let number = self.windows.number(region.card, offset);
+        if region.bar == Bar::Memory && self.cache.contains(number) {
+            self.flush(core, number, Flush::Drop);
         }
-        if let Some(buffer) = self.cores[core].combiner.holds(window.bar, offset) {
+        if let Some(buffer) = self.cores[core].combiner.holds(region, offset) {
             self.drain(core, buffer);
         }
         self.free_buffer(core);
-        let piece = Piece { bar: window.bar, line: offset, data: *line, strobes: u64::MAX };
+        let piece = Piece { region, line: offset, data: *line, strobes: u64::MAX };
         let buffer = self.cores[core].combiner.store_whole(piece);
         if self.adversary.is_none() {
             self.drain(core, buffer);
@@ -264,18 +290,20 @@ impl Host {
 
     /// Starts to write back the lines of a range, and to drop them where told.
     pub fn write_back(&mut self, core: usize, window: Window, offset: u64, bytes: u64, drop: bool) {
-        if !self.begin(core) || bytes == 0 {
+        let Window { region, caching } = window;
+        if !self.begin_at(core, region.card) || bytes == 0 {
             return;
         }
         let flush = if drop { Flush::Drop } else { Flush::Keep };
         for line in offset / LINE_U64..=(offset + bytes - 1) / LINE_U64 {
             self.cores[core].now_ps += self.fabric.parameters.write_back_ps;
-            if window.bar != Bar::Memory || window.caching != Caching::WriteBack {
+            if region.bar != Bar::Memory || caching != Caching::WriteBack {
                 continue;
             }
+            let number = self.windows.number(region.card, line * LINE_U64);
             match self.adversary {
-                None => self.flush(core, line, flush),
-                Some(_) => self.cores[core].pending.push((line, flush)),
+                None => self.flush(core, number, flush),
+                Some(_) => self.cores[core].pending.push((number, flush)),
             }
         }
     }
@@ -285,7 +313,7 @@ impl Host {
         if !self.begin(core) {
             return;
         }
-        self.statistics().fences += 1;
+        self.fabric.fences += 1;
         loop {
             let (flushes, buffers) = (self.cores[core].pending.len(), self.cores[core].combiner.len());
             if flushes + buffers == 0 {

@@ -39,7 +39,9 @@ impl Event {
 pub struct EventRecord {
     /// What happened.
     pub event: Event,
-    /// Cycle of the card, since its power-up.
+    /// At which card.
+    pub card: usize,
+    /// Cycle of the cards, since their power-up.
     pub cycle: u64,
 }
 
@@ -51,7 +53,7 @@ pub enum Cut {
     /// Instead of the host's access of this number, from 1, counted from when the cut is armed. Every call that can notice a cut
     /// counts: loads, stores, write-backs, fences, configuration, polls, charged time.
     AtAccess(u64),
-    /// Some cycles after an event, counted from when the cut is armed.
+    /// Some cycles after an event at any card, counted from when the cut is armed.
     AfterEvent {
         /// The event.
         event: Event,
@@ -121,11 +123,11 @@ impl Trigger {
     }
 
     /// Notes an event, and starts the delay of the cut that waits for it.
-    pub fn note(&mut self, event: Event, cycle: u64) {
+    pub fn note(&mut self, event: Event, card: usize, cycle: u64) {
         let last = &mut self.last[event.index()];
         *last = (*last).max(Some(cycle));
         if let Some(record) = &mut self.record {
-            record.push(EventRecord { event, cycle });
+            record.push(EventRecord { event, card, cycle });
         }
         if let Some((awaited, count, delay)) = &mut self.event
             && *awaited == event

@@ -3,64 +3,76 @@
 use nearpm_driver::pci::{Caching, PciError};
 use nearpm_interface::registers;
 
-use super::Bar;
 use super::config_space::{ConfigSpace, Effect};
 use super::cpu::{Host, Window};
+use super::{Bar, Region};
 
 /// Polls for the end of a function-level reset: more than the longest work that a card can have accepted takes.
 const RESET_POLLS: u32 = 50_000;
 
 impl Host {
-    /// Reads host memory that the card may write.
-    pub fn load_host(&mut self, core: usize, bus: u64, offset: usize, data: &mut [u8]) {
+    /// Reads host memory that a card may write.
+    pub fn load_host(&mut self, core: usize, card: usize, bus: u64, offset: usize, data: &mut [u8]) {
         self.begin(core);
         self.catch_up(core);
-        let written = self.fabric.statistics.dma_writes;
+        let written = self.fabric.slots[card].statistics.dma_writes;
         let parameters = &self.fabric.parameters;
-        let cost = if self.cores[core].dma_seen == written { parameters.poll_hit_ps } else { parameters.poll_miss_ps };
+        let cost =
+            if self.cores[core].dma_seen[card] == written { parameters.poll_hit_ps } else { parameters.poll_miss_ps };
         if self.fabric.is_powered() {
-            self.cores[core].dma_seen = written;
+            self.cores[core].dma_seen[card] = written;
             self.cores[core].now_ps += cost;
         }
         self.fabric.memory.read(bus, offset, data);
     }
 
-    /// Waits for an interrupt, at most `timeout_ps`.
-    pub fn wait_interrupt(&mut self, core: usize, timeout_ps: u64) -> bool {
+    /// Waits for an interrupt of a card, at most `timeout_ps`.
+    pub fn wait_interrupt(&mut self, core: usize, card: usize, timeout_ps: u64) -> bool {
         self.begin(core);
         let end_ps = self.cores[core].now_ps + timeout_ps;
         let step_ps = self.fabric.parameters.one_way_ps().max(1);
         loop {
             self.catch_up(core);
             let core = &mut self.cores[core];
-            if std::mem::take(&mut self.fabric.interrupt) {
+            if std::mem::take(&mut self.fabric.slots[card].interrupt) {
                 core.now_ps += self.fabric.parameters.interrupt_ps;
                 return true;
             }
             if core.now_ps >= end_ps || !self.fabric.is_powered() {
                 return false;
             }
-            let next_ps = self.fabric.next_arrival().unwrap_or(core.now_ps + step_ps);
+            let next_ps = self.fabric.next_arrival(card).unwrap_or(core.now_ps + step_ps);
             core.now_ps = next_ps.max(core.now_ps + 1).min(end_ps);
         }
     }
 
+    /// Reads configuration space; all ones where nothing answers.
+    pub fn read_config(&mut self, core: usize, card: usize, offset: u16, data: &mut [u8]) {
+        self.begin(core);
+        match self.fabric.slots[card].is_there {
+            true => self.config[card].read(offset, data),
+            false => data.fill(0xff),
+        }
+    }
+
     /// Writes configuration space.
-    pub fn write_config(&mut self, core: usize, offset: u16, data: &[u8]) -> Result<(), PciError> {
-        if !self.fabric.is_powered() {
+    pub fn write_config(&mut self, core: usize, card: usize, offset: u16, data: &[u8]) -> Result<(), PciError> {
+        self.begin(core);
+        if !self.fabric.slots[card].is_there {
             return Ok(());
         }
-        if self.config.write(offset, data) == Effect::Reset {
-            return self.reset(core);
+        if self.config[card].write(offset, data) == Effect::Reset {
+            return self.reset(core, card);
         }
-        self.fabric.bus_master = self.config.bus_master();
+        self.fabric.slots[card].bus_master = self.config[card].bus_master();
         Ok(())
     }
 
     /// Function-level reset: asks the card for it, and waits until it has drained and forgotten its mappings.
-    pub fn reset(&mut self, core: usize) -> Result<(), PciError> {
-        let window = Window { bar: Bar::Registers, caching: Caching::Uncached };
-        self.config = ConfigSpace::enabled(self.memory_bytes);
+    pub fn reset(&mut self, core: usize, card: usize) -> Result<(), PciError> {
+        let region = Region { card, bar: Bar::Registers };
+        let window = Window { region, caching: Caching::Uncached };
+        self.config[card] = ConfigSpace::enabled(self.memory_bytes(card));
         let reset = registers::control::FUNCTION_RESET.to_le_bytes();
         self.store(core, window, registers::CONTROL as u64, &reset);
         let done = (0..RESET_POLLS).any(|_| {
@@ -68,8 +80,8 @@ impl Host {
             self.load(core, window, registers::MAPPED as u64, &mut mapped);
             mapped == [0; 4]
         });
-        self.config = ConfigSpace::new(self.memory_bytes);
-        self.fabric.bus_master = false;
+        self.config[card] = ConfigSpace::new(self.memory_bytes(card));
+        self.fabric.slots[card].bus_master = false;
         match done {
             _ if !self.fabric.is_powered() => Err(PciError::Gone),
             true => Ok(()),

@@ -5,9 +5,12 @@ use nearpm_interface::geometry::LINE;
 use super::cut::Event;
 use crate::core::{Access, Answer, DmaWrite, Ticket};
 
-/// A read in flight: index into the fabric's fetches.
+/// A read in flight: its card, and the index into the fetches of that card's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FetchId(pub u32);
+pub struct FetchId {
+    pub card: u16,
+    pub index: u32,
+}
 
 /// A read.
 pub enum Fetch {
@@ -24,7 +27,7 @@ pub enum Fetch {
 /// What leaves the card towards the host.
 pub enum Outgoing {
     Record(DmaWrite),
-    Answer { id: FetchId, bytes: u64, answer: Answer },
+    Answer { fetch: u32, bytes: u64, answer: Answer },
 }
 
 impl Outgoing {
@@ -40,7 +43,7 @@ impl Outgoing {
 /// What is on its way to the card.
 pub enum Packet {
     Write(Access),
-    Read(FetchId, Access),
+    Read(u32, Access),
 }
 
 /// A posted write that the card has and has not answered.

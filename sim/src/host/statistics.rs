@@ -1,42 +1,61 @@
 //! What the host counts.
 
-/// Counters since the machine was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+/// Makes the struct, and the sum of two.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// Counters since the machine was made: of one card, or the sum over all with what belongs to none.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Statistics {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl std::ops::AddAssign for Statistics {
+            fn add_assign(&mut self, other: Statistics) {
+                $(self.$name += other.$name;)+
+            }
+        }
+    };
+}
+
+counters! {
     /// Load calls.
-    pub loads: u64,
+    loads,
     /// Store calls, whole-line stores included.
-    pub stores: u64,
+    stores,
     /// Lines that loads found in the cache.
-    pub load_hits: u64,
+    load_hits,
     /// Lines that loads had to wait for.
-    pub load_misses: u64,
+    load_misses,
     /// Lines fetched because part of them was stored to.
-    pub store_misses: u64,
+    store_misses,
     /// Lines prefetched without being asked for.
-    pub prefetches: u64,
+    prefetches,
     /// Dirty lines written back on request.
-    pub write_backs: u64,
+    write_backs,
     /// Dirty lines written back by eviction.
-    pub evictions: u64,
-    /// Fences.
-    pub fences: u64,
+    evictions,
+    /// Fences: of no card.
+    fences,
     /// Reads sent over the link.
-    pub reads_sent: u64,
+    reads_sent,
     /// Posted writes sent over the link.
-    pub writes_sent: u64,
+    writes_sent,
     /// Posted writes to command pages among them.
-    pub command_writes: u64,
+    command_writes,
     /// Time that cores stalled for posted credits, in picoseconds.
-    pub credit_stall_ps: u64,
+    credit_stall_ps,
     /// Payload bytes towards the card.
-    pub bytes_down: u64,
+    bytes_down,
     /// Payload bytes from the card.
-    pub bytes_up: u64,
+    bytes_up,
     /// Writes of the card to host memory.
-    pub dma_writes: u64,
+    dma_writes,
     /// Writes of the card to addresses where it may not write: dropped.
-    pub dma_faults: u64,
-    /// Power cuts.
-    pub cuts: u64,
+    dma_faults,
+    /// Messages that the card sent to its peers.
+    peer_messages,
+    /// Messages of the card to one of its peers that a test dropped.
+    peer_drops,
+    /// Power cuts: of no card.
+    cuts,
 }

@@ -2,42 +2,42 @@
 
 use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE, LINE_U64};
 
-use super::Bar;
 use super::combine::Piece;
 use super::cpu::Host;
 use super::ranges::{mask, split};
+use super::{Bar, Region};
 use crate::core::Access;
 
 impl Host {
     /// Loads around the caches, a packet for each aligned piece of `size`.
-    pub(super) fn load_pieces(&mut self, core: usize, bar: Bar, offset: u64, data: &mut [u8], size: u64) {
+    pub(super) fn load_pieces(&mut self, core: usize, region: Region, offset: u64, data: &mut [u8], size: u64) {
         for (start, range, part) in split(offset, data.len(), size) {
             let line = start / LINE_U64 * LINE_U64;
-            if let Some(buffer) = self.cores[core].combiner.holds(bar, line) {
+            if let Some(buffer) = self.cores[core].combiner.holds(region, line) {
                 self.drain(core, buffer);
             }
-            let access = match bar {
+            let access = match region.bar {
                 Bar::Registers => Access::RegisterRead { offset: start as u32 },
                 Bar::Commands => Access::CommandRead { page: (start / COMMAND_PAGE_BYTES as u64) as usize },
                 Bar::Memory => Access::PmRead { address: line },
             };
-            let id = self.fabric.fetch(self.cores[core].now_ps, access, size);
+            let id = self.fabric.fetch(region.card, self.cores[core].now_ps, access, size);
             let Some((arrival_ps, answer)) = self.fabric.wait(id) else { return };
             self.cores[core].now_ps = self.cores[core].now_ps.max(arrival_ps);
             // A register comes in the first bytes; everything else in its place in the line.
-            let shift = if bar == Bar::Registers { 0 } else { (start % LINE_U64) as usize };
+            let shift = if region.bar == Bar::Registers { 0 } else { (start % LINE_U64) as usize };
             data[part].copy_from_slice(&answer[shift + range.start..shift + range.end]);
         }
     }
 
     pub(super) fn combine(&mut self, core: usize, piece: Piece) {
-        let held = self.cores[core].combiner.holds(piece.bar, piece.line);
+        let held = self.cores[core].combiner.holds(piece.region, piece.line);
         if let Some(buffer) = held
-            && !self.cores[core].combiner.can_merge(piece.bar, piece.line)
+            && !self.cores[core].combiner.can_merge(piece.region, piece.line)
         {
             self.drain(core, buffer);
         }
-        if !self.cores[core].combiner.can_merge(piece.bar, piece.line) {
+        if !self.cores[core].combiner.can_merge(piece.region, piece.line) {
             self.free_buffer(core);
         }
         let combiner = &mut self.cores[core].combiner;
@@ -74,15 +74,15 @@ impl Host {
 
     /// Sends part of a line as a posted write.
     pub(super) fn post_piece(&mut self, core: usize, piece: Piece) {
-        let Piece { bar, line, data, strobes } = piece;
-        let access = match bar {
+        let Piece { region, line, data, strobes } = piece;
+        let access = match region.bar {
             Bar::Registers => register_write(line, &data, strobes),
             Bar::Commands => Access::CommandWrite { offset: line, data, strobes },
             Bar::Memory => Access::PmWrite { address: line, data, strobes },
         };
         let parameters = self.fabric.parameters;
         let core = &mut self.cores[core];
-        let departure_ps = self.fabric.post(core.now_ps + parameters.leave_ps, access);
+        let departure_ps = self.fabric.post(region.card, core.now_ps + parameters.leave_ps, access);
         core.departure_ps = core.departure_ps.max(departure_ps);
         let ahead_ps = parameters.leave_ps + parameters.core_posted * parameters.packet_ps(LINE_U64);
         core.now_ps = core.now_ps.max(departure_ps.saturating_sub(ahead_ps));
@@ -98,12 +98,12 @@ fn register_write(line: u64, data: &[u8; LINE], strobes: u64) -> Access {
 }
 
 /// The parts of a store as pieces of lines.
-pub(super) fn pieces(bar: Bar, offset: u64, data: &[u8], size: u64) -> impl Iterator<Item = Piece> {
+pub(super) fn pieces(region: Region, offset: u64, data: &[u8], size: u64) -> impl Iterator<Item = Piece> {
     split(offset, data.len(), size).map(move |(start, range, part)| {
         let line = start / LINE_U64 * LINE_U64;
         let lane = (start - line) as usize + range.start;
         let mut bytes = [0; LINE];
         bytes[lane..lane + part.len()].copy_from_slice(&data[part.clone()]);
-        Piece { bar, line, data: bytes, strobes: mask(lane, part.len()) }
+        Piece { region, line, data: bytes, strobes: mask(lane, part.len()) }
     })
 }

@@ -74,8 +74,12 @@ command_errors! {
         "take the next identifier; after a restart, recover the pool and map it with the last one";
     Latched = "an earlier log of this pool and thread failed; the card refuses its commits and logs until it is unmapped",
         "unmap the pool and thread (Card::unmap_pool), and recover the pool";
-    BadParticipants = "the participants mask names a device that the card cannot reach",
-        "give the mask of this card alone";
+    BadParticipants = "the participants mask leaves this card out, or names one that it cannot reach",
+        "give a mask with this card in it, of cards that exist, and give each card its number first";
+    ParkedFull = "as many commands as the card can keep wait for other devices",
+        "post fewer commits before the earlier ones have retired";
+    Discarded = "it waited for other devices, and a recovery took it away",
+        "nothing: its transaction was undone on every device";
     MemoryError = "the card's memory answered with an error after the command had begun",
         "restore the range from a copy, and test the card's memory";
     FirmwareFault = "the firmware of the card met an instruction that it must not execute",

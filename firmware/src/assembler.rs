@@ -10,11 +10,11 @@
 //!             | "word" OPERAND [ "in" "ring" ]                 an 8-byte word
 //!             | "value" "auxiliary"                            the value that the word gets
 //!             | "logs" OPERAND                                 the bytes that the entries hold
-//!             | "ordered" | "congruent" | "commits" | "privileged" | "maps" | "unmaps"
+//!             | "ordered" | "synchronises" | "congruent" | "commits" | "privileged" | "maps" | "unmaps"
 //! instruction = "copy" ( "lines" | "bytes" ) OPERAND "->" OPERAND [ "+" NUMBER ( "line" | "lines" ) ]
 //!             | "gen" OPERAND KIND OPERAND                     head at, kind, of
 //!             | "delete" OPERAND | "switch" OPERAND
-//!             | "wait" | "synchronise"
+//!             | "wait"
 //!             | "end" [ STATUS ]
 //! ```
 //!
@@ -278,6 +278,7 @@ impl<'a> Declared<'a> {
 /// Declarations that are one word, with their bit of the descriptor.
 pub(crate) const FLAGS: &[(&str, u32)] = &[
     ("ordered", descriptor::ORDERED),
+    ("synchronises", descriptor::SYNCHRONISES),
     ("congruent", descriptor::CONGRUENT),
     ("commits", descriptor::COMMITS),
     ("privileged", descriptor::PRIVILEGED),
@@ -334,7 +335,6 @@ fn instruction(line: &mut Line<'_>, declared: &Declared<'_>) -> Result<Instructi
             Instruction::Store { at }
         }
         "wait" => Instruction::Wait,
-        "synchronise" => Instruction::Synchronise,
         "end" => {
             let status = if line.peek().is_some() { line.choice("a status", STATUSES)? } else { Status::Ok };
             Instruction::End { status: status.code() }

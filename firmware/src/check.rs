@@ -93,9 +93,9 @@ pub enum Fault {
     /// A word that nobody writes.
     #[error("{0} is a word and is not stored")]
     WordNotStored(Name),
-    /// A unit that waits for another device must hold nothing.
-    #[error("synchronise must be the first instruction: waiting for another device, a command must hold nothing")]
-    LateSynchronise,
+    /// A command that waits for other devices holds nothing, and a log must hold the stores that it covers.
+    #[error("a program that logs must not synchronise: while it waits for another device, nothing holds the stores that it covers")]
+    LogSynchronises,
     /// A refusal promises that nothing was done.
     #[error("ends with status {0:#04x}, which is neither ok nor one that admits side effects")]
     BadStatus(u8),
@@ -141,7 +141,7 @@ pub fn program(head: Descriptor, code: &[Instruction]) -> Result<(), Located> {
     declaration(head).map_err(|fault| (None, fault))?;
     let mut run = Run::new(head);
     for (pc, &instruction) in code.iter().enumerate() {
-        run.step(pc, instruction).map_err(|fault| (Some(pc), fault))?;
+        run.step(instruction).map_err(|fault| (Some(pc), fault))?;
     }
     run.finish().map_err(|fault| (None, fault))
 }
@@ -150,7 +150,7 @@ pub fn program(head: Descriptor, code: &[Instruction]) -> Result<(), Located> {
 fn declaration(head: Descriptor) -> Result<(), Fault> {
     use descriptor::*;
     let uses = |how| OPERANDS.into_iter().any(|o| head.operand_use(o) == how);
-    if head.0 >> (LOGS_DESTINATION + 1) != 0 || (head.flag(LOGS_DESTINATION) && !head.flag(LOGS)) {
+    if head.0 >> (SYNCHRONISES + 1) != 0 || (head.flag(LOGS_DESTINATION) && !head.flag(LOGS)) {
         return Err(Fault::ReservedBits);
     }
     if matches!(head.operand_use(Operand::Source), Use::Entry | Use::Word) {
@@ -171,9 +171,13 @@ fn declaration(head: Descriptor) -> Result<(), Fault> {
         if !head.flag(PRIVILEGED) {
             return Err(Fault::MappingWithoutPrivilege);
         }
-        if OPERANDS.into_iter().any(|o| head.operand_use(o) != Use::None) || (head.flag(MAPS) && head.flag(UNMAPS)) {
+        let works = OPERANDS.into_iter().any(|o| head.operand_use(o) != Use::None) || head.flag(SYNCHRONISES);
+        if works || (head.flag(MAPS) && head.flag(UNMAPS)) {
             return Err(Fault::MappingWithWork);
         }
+    }
+    if head.flag(SYNCHRONISES) && head.flag(LOGS) {
+        return Err(Fault::LogSynchronises);
     }
     if (uses(Use::Word) || head.flag(COMMITS) || head.flag(UNMAPS)) && !head.flag(ORDERED) {
         return Err(Fault::NotOrdered);
@@ -207,7 +211,7 @@ impl Run {
         Run { head, read: Vec::new(), data_at: None, done: Vec::new(), ended: false }
     }
 
-    fn step(&mut self, pc: usize, instruction: Instruction) -> Result<(), Fault> {
+    fn step(&mut self, instruction: Instruction) -> Result<(), Fault> {
         if self.ended {
             return Err(Fault::Unreachable);
         }
@@ -235,8 +239,6 @@ impl Run {
                 self.data_at = None;
                 Ok(())
             }
-            Instruction::Synchronise if pc > 0 => Err(Fault::LateSynchronise),
-            Instruction::Synchronise => Ok(()),
         }
     }
 

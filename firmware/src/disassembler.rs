@@ -90,6 +90,5 @@ pub fn instruction_text(head: Descriptor, instruction: Instruction) -> String {
         Instruction::Store { at } if head.flag(descriptor::COMMITS) => format!("delete {}", operand_name(at)),
         Instruction::Store { at } => format!("switch {}", operand_name(at)),
         Instruction::Wait => "wait".to_string(),
-        Instruction::Synchronise => "synchronise".to_string(),
     }
 }

@@ -112,7 +112,12 @@ fn a_replay_must_not_read_what_the_program_overwrote() {
 fn words_are_stored_from_the_value() {
     let word = "  word destination in ring\n  ordered\n  value auxiliary";
     refused(&program(word, "delete destination\nend"), "7:1", "`commits`");
-    refused(&program(word, "wait\nsynchronise\nswitch destination\nend"), "8:1", "first instruction");
+    let log = "  read source\n  alloc destination\n  logs source\n  synchronises";
+    refused(
+        &program(log, "copy lines source -> destination + 1 line\ngen destination undo source\nend"),
+        "2:1",
+        "must not synchronise",
+    );
     refused(&program("  word destination\n  ordered", "switch destination\nend"), "6:1", "`value auxiliary`");
     refused(&program("  ordered\n  value auxiliary", "switch destination\nend"), "6:1", "not a word");
     refused(&program(word, "end"), "5:3", "nothing stores it");

@@ -36,7 +36,7 @@ fn each_kind_of_damage_has_its_own_refusal() {
     assert_eq!(refused(&long), ImageError::Size { found: IMAGE_BYTES + 1 });
     assert!(matches!(refused(&patched(0, b"NPLE")), ImageError::Magic { .. }));
     assert_eq!(refused(&patched(4, &9u16.to_le_bytes())), ImageError::Format { found: 9 });
-    assert_eq!(refused(&patched(6, &2u16.to_le_bytes())), ImageError::Isa { found: 2 });
+    assert_eq!(refused(&patched(6, &1u16.to_le_bytes())), ImageError::Isa { found: 1 });
     assert_eq!(refused(&patched(8, &129u32.to_le_bytes())), ImageError::Words { found: 129 });
     assert_eq!(refused(&patched(16, &[0xff])), ImageError::Name);
     assert_eq!(refused(&patched(50, &[1])), ImageError::NotZero { offset: 50 });

@@ -44,7 +44,7 @@ fn every_opcode_has_the_program_that_the_hardware_is_built_to() {
         ),
         (
             Opcode::Apply,
-            flags(&[source_ring, d::CONGRUENT]).with_use(From, bytes).with_use(Destination, bytes),
+            flags(&[source_ring, d::CONGRUENT, d::SYNCHRONISES]).with_use(From, bytes).with_use(Destination, bytes),
             vec![exact(), END],
         ),
         (
@@ -63,8 +63,8 @@ fn every_opcode_has_the_program_that_the_hardware_is_built_to() {
         ),
         (
             Opcode::Commit,
-            flags(&[destination_ring, d::ORDERED, d::COMMITS]).with_use(Destination, word),
-            vec![Instruction::Synchronise, Instruction::Store { at: Destination }, END],
+            flags(&[destination_ring, d::ORDERED, d::SYNCHRONISES, d::COMMITS]).with_use(Destination, word),
+            vec![Instruction::Store { at: Destination }, END],
         ),
         (
             Opcode::Checkpoint,
@@ -78,8 +78,8 @@ fn every_opcode_has_the_program_that_the_hardware_is_built_to() {
         ),
         (
             Opcode::Switch,
-            flags(&[d::ORDERED]).with_use(Destination, word),
-            vec![Instruction::Synchronise, Instruction::Store { at: Destination }, END],
+            flags(&[d::ORDERED, d::SYNCHRONISES]).with_use(Destination, word),
+            vec![Instruction::Store { at: Destination }, END],
         ),
         (
             Opcode::Recover,
@@ -121,7 +121,7 @@ fn the_image_parses_to_itself_and_fits_a_slot() {
     assert!(image.bytes().len() as u64 <= FIRMWARE_SLOT_BYTES);
     let parsed = Image::parse(image.bytes()).unwrap();
     assert_eq!(parsed, image);
-    assert_eq!((parsed.name(), parsed.revision()), ("nearpm-standard", 1));
+    assert_eq!((parsed.name(), parsed.revision()), ("nearpm-standard", 2));
 }
 
 #[test]

@@ -176,12 +176,11 @@ impl Logic for Card {
             self.back.progress_ready[i].next = self.front.progress_ready[i].val();
             self.front.progress_slot[i].next = self.back.progress_slot[i].val();
             self.front.progress_pc[i].next = self.back.progress_pc[i].val();
-            self.multi.sync_valid[i].next = self.back.sync_valid[i].val();
-            self.back.sync_ready[i].next = self.multi.sync_ready[i].val();
-            self.multi.sync_participants[i].next = self.back.sync_participants[i].val();
-            self.multi.sync_txid[i].next = self.back.sync_txid[i].val();
-            self.multi.sync_pool[i].next = self.back.sync_pool[i].val();
-            self.multi.sync_thread[i].next = self.back.sync_thread[i].val();
+            self.multi.sync_valid[i].next = false;
+            self.multi.sync_participants[i].next = 0.into();
+            self.multi.sync_txid[i].next = 0.into();
+            self.multi.sync_pool[i].next = 0.into();
+            self.multi.sync_thread[i].next = 0.into();
         }
 
         // Other devices.

@@ -44,9 +44,6 @@ struct Pins {
     progress_ready: [PortId; UNITS],
     progress_slot: [PortId; UNITS],
     progress_pc: [PortId; UNITS],
-    sync_valid: [PortId; UNITS],
-    sync_ready: [PortId; UNITS],
-    sync_txid: [PortId; UNITS],
 }
 
 impl Pins {
@@ -64,9 +61,6 @@ impl Pins {
             progress_ready: array("progress_ready"),
             progress_slot: array("progress_slot"),
             progress_pc: array("progress_pc"),
-            sync_valid: array("sync_valid"),
-            sync_ready: array("sync_ready"),
-            sync_txid: array("sync_txid"),
         }
     }
 }
@@ -181,13 +175,6 @@ impl<'a> Bench<'a> {
                 let running = self.slots.get_mut(&slot).expect("the slot has a command");
                 assert_eq!(running.unit, unit);
                 assert_eq!(*running.progress.get_or_insert(pc), pc);
-            }
-            let take = self.rng.random_bool(self.answer);
-            self.dut.write(self.pins.sync_ready[unit], take.into());
-            if self.high(self.pins.sync_valid[unit]) {
-                let txid = self.dut.read(self.pins.sync_txid[unit]).to_u64();
-                let matching = self.slots.iter().any(|(slot, r)| r.unit == unit && txid == slot + 100);
-                assert!(matching, "the transaction of a command of the unit");
             }
         }
         self.memory.step(self.dut);

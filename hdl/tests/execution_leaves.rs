@@ -6,7 +6,7 @@ use nearpm_hdl::dut::{PortValue, Value, on_both_back_ends};
 use nearpm_hdl::units::burst::{BURST_LINES, Burst};
 use nearpm_hdl::units::firmware_store::ImageFields;
 use nearpm_hdl::units::instruction::{
-    Classify, Decode, IS_COPY, IS_END, IS_GENERATE, IS_SOUND, IS_STORE, IS_SYNCHRONISE, IS_WAIT, Operation,
+    Classify, Decode, IS_COPY, IS_END, IS_GENERATE, IS_SOUND, IS_STORE, IS_WAIT, Operation,
 };
 use nearpm_hdl::units::lanes::{ByteMask, MaskedLine};
 use nearpm_hdl::units::load_store_unit::LoadStoreUnit;
@@ -122,7 +122,7 @@ fn words_go_to_their_lane_only() {
 /// A random instruction, or (one in three) a random word that differs in a bit or two from one.
 fn random_word(rng: &mut ChaCha8Rng) -> u32 {
     let operand = |rng: &mut ChaCha8Rng| Operand::from_code(rng.random_range(0..3)).expect("an operand");
-    let instruction = match rng.random_range(0..6) {
+    let instruction = match rng.random_range(0..5) {
         0 => Instruction::End { status: rng.random() },
         1 => Instruction::Copy {
             from: operand(rng),
@@ -133,8 +133,7 @@ fn random_word(rng: &mut ChaCha8Rng) -> u32 {
         },
         2 => Instruction::Generate { at: operand(rng), object: operand(rng), kind: rng.random() },
         3 => Instruction::Store { at: operand(rng) },
-        4 => Instruction::Wait,
-        _ => Instruction::Synchronise,
+        _ => Instruction::Wait,
     };
     let flips = if rng.random_bool(0.3) { 1 << rng.random_range(0..32) | 1 << rng.random_range(0..32) } else { 0 };
     instruction.encode() ^ flips
@@ -209,7 +208,6 @@ fn words_are_classified_as_the_instruction_set_has_them() {
                 Some(Instruction::Generate { .. }) => Some(IS_GENERATE),
                 Some(Instruction::Store { .. }) => Some(IS_STORE),
                 Some(Instruction::Wait) => Some(IS_WAIT),
-                Some(Instruction::Synchronise) => Some(IS_SYNCHRONISE),
             };
             let kinds = kind.map_or(0, |kind| 1u64 << kind | 1 << IS_SOUND);
             assert_eq!(dut.get("kinds"), kinds, "{word:#010x}");

@@ -46,8 +46,10 @@ layout! {
         /// Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and
         /// nothing that arrived before the read was held back or dropped.
         26 latched: u16,
+        /// Mapping entries that have a command which waits for other devices or behind such a command, one bit each.
+        28 parked: u16,
         /// Reserved zeros.
-        28 reserved_middle: [u8; 4],
+        30 reserved_middle: [u8; 2],
         /// Order number of the last accepted item of the card.
         32 order: u64,
         /// Reserved zeros.

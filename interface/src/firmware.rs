@@ -10,7 +10,7 @@ use crate::layout::layout;
 /// Version of the image format.
 pub const IMAGE_FORMAT: u16 = 1;
 /// Version of the microinstructions and descriptors.
-pub const ISA_VERSION: u16 = 1;
+pub const ISA_VERSION: u16 = 2;
 /// Magic of an image: "NPFW".
 pub const IMAGE_MAGIC: u32 = u32::from_le_bytes(*b"NPFW");
 /// Words of the control store of a unit.
@@ -91,6 +91,7 @@ pub enum Use {
 /// | 23 | commits: on success `txid` is the mapping's committed transaction |
 /// | 24 | logs: refused unless `txid` is above the committed one |
 /// | 25 | the logged operand is `destination` instead of `source` |
+/// | 26 | synchronises: goes to a unit when every participant has reported; an ordered one reports itself |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Descriptor(pub u32);
 
@@ -118,6 +119,8 @@ pub mod descriptor {
     pub const LOGS: u32 = 24;
     /// See [`super::Descriptor`].
     pub const LOGS_DESTINATION: u32 = 25;
+    /// See [`super::Descriptor`].
+    pub const SYNCHRONISES: u32 = 26;
 }
 
 impl Descriptor {
@@ -214,8 +217,6 @@ pub enum Instruction {
     /// Waits until all that the program wrote is durable, and notes in the saved state that a
     /// replay resumes behind this instruction.
     Wait,
-    /// Waits until every participant of the transaction has reported.
-    Synchronise,
 }
 
 impl Instruction {
@@ -230,7 +231,6 @@ impl Instruction {
             Instruction::Generate { at, object, kind } => 2 << 28 | operands(at, object) | kind as u32,
             Instruction::Store { at } => 3 << 28 | operands(at, Operand::Source),
             Instruction::Wait => 4 << 28,
-            Instruction::Synchronise => 5 << 28,
         }
     }
 
@@ -251,7 +251,6 @@ impl Instruction {
             2 => Instruction::Generate { at: first?, object: second?, kind: low },
             3 => Instruction::Store { at: first? },
             4 => Instruction::Wait,
-            5 => Instruction::Synchronise,
             _ => return None,
         };
         (instruction.encode() == word).then_some(instruction)

@@ -39,6 +39,8 @@ fn sizes() -> Vec<(&'static str, u64)> {
         ("UNITS", geometry::UNITS as u64),
         ("CONTEXTS_PER_UNIT", geometry::CONTEXTS_PER_UNIT as u64),
         ("MAP_ENTRIES", geometry::MAP_ENTRIES as u64),
+        ("PARKED_COMMANDS", geometry::PARKED_COMMANDS as u64),
+        ("MAX_DEVICES", geometry::MAX_DEVICES as u64),
         ("MAX_COMMAND_BYTES", geometry::MAX_COMMAND_BYTES as u64),
         ("COMMAND_PAGES", geometry::COMMAND_PAGES as u64),
         ("COMMAND_PAGE_BYTES", geometry::COMMAND_PAGE_BYTES as u64),

@@ -23,6 +23,9 @@ pub const CONTEXTS_PER_UNIT: usize = 2;
 pub const MAP_ENTRIES: usize = 16;
 /// Longest `length` of a command, in bytes; the library splits what is longer.
 pub const MAX_COMMAND_BYTES: u32 = 256 * 1024;
+/// Commands of a device that can wait for other devices, or behind such a command of their thread, at a time. One that finds no
+/// place is refused, so a (pool, thread) that never has more than this divided by [`MAP_ENTRIES`] under way never is.
+pub const PARKED_COMMANDS: usize = 32;
 /// Devices that a participants mask can name.
 pub const MAX_DEVICES: usize = 8;
 

@@ -39,4 +39,4 @@ pub use layout::{Field, Layout};
 
 /// Version of everything in this crate. A card whose `VERSION` register differs is refused by
 /// the driver; media carry versions of their own.
-pub const INTERFACE_VERSION: u32 = 1;
+pub const INTERFACE_VERSION: u32 = 2;

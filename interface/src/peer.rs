@@ -20,6 +20,8 @@ layout! {
     }
 }
 
+/// Clock cycles between two questions of a command that waits.
+pub const PATIENCE_CYCLES: u64 = 4096;
 /// [`PeerMessage::status`]: everything of the thread up to the synchronisation of this transaction is durable here.
 pub const PEER_TELLS: u8 = 0;
 /// [`PeerMessage::status`]: who has reached this transaction tells it again.

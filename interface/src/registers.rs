@@ -49,7 +49,8 @@ registers! {
     0x014 PM_BYTES_LO ReadOnly,
     /// Bytes of persistent memory, high half.
     0x018 PM_BYTES_HI ReadOnly,
-    /// Number of this device, which is its bit in a participants mask.
+    /// Number of this device, which is its bit in a participants mask. Until it is written after a power-up or a function-level reset the device
+    /// neither speaks to others nor hears them.
     0x01c DEVICE_NUMBER ReadWrite,
     /// State of the card, see [`state`].
     0x020 STATE ReadOnly,
@@ -61,7 +62,7 @@ registers! {
     0x02c REPLAYED ReadOnly,
     /// Mapping entries whose (pool, thread) is latched after a failed log, one bit each.
     0x030 LATCHED ReadOnly,
-    /// Mapping entries in use, one bit each.
+    /// Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices.
     0x034 MAPPED ReadOnly,
     /// Clock cycles that the last power-fail save took.
     0x038 SAVE_CYCLES ReadOnly,
@@ -71,6 +72,22 @@ registers! {
     0x044 FIRMWARE_STATUS ReadOnly,
     /// Checksum of the image in force.
     0x048 FIRMWARE_CRC ReadOnly,
+    /// Commands that wait for other devices, or behind such a command of their thread: places of the table in use, one bit each.
+    0x050 PARKED ReadOnly,
+    /// The place that the next registers show.
+    0x054 PARKED_SELECT ReadWrite,
+    /// Pool of the command in the selected place.
+    0x058 PARKED_POOL ReadOnly,
+    /// Its thread (15:0), opcode (23:16) and participants (31:24).
+    0x05c PARKED_THREAD ReadOnly,
+    /// Its transaction, low half.
+    0x060 PARKED_TXID_LO ReadOnly,
+    /// Its transaction, high half.
+    0x064 PARKED_TXID_HI ReadOnly,
+    /// Participants that have come as far, this device included (7:0).
+    0x068 PARKED_REACHED ReadOnly,
+    /// Acts on a place in use (7:0), see [`parked_action`] (15:8).
+    0x06c PARKED_ACT WriteOnly,
     /// Completion ring of page 0: bus address, low half (64-byte aligned).
     0x080 COMPLETION0_LO ReadWrite,
     /// Completion ring of page 0: bus address, high half.
@@ -145,6 +162,17 @@ pub mod capability {
     /// What the card acknowledged survives a power cut (battery, capacitor or non-volatile
     /// memory). Clear on a VCU118, whose DRAM is volatile.
     pub const POWER_FAIL_SAFE: u32 = 1 << 2;
+    /// The card has a peer port: commands synchronise with other devices.
+    pub const PEERS: u32 = 1 << 3;
+}
+
+/// What [`PARKED_ACT`] does (15:8).
+pub mod parked_action {
+    /// The command goes on as if every participant had come as far: its transaction is committed.
+    pub const RELEASE: u32 = 1;
+    /// The command retires as [`crate::status::Status::Discarded`], without effect: its transaction is undone. Only while the device is silent, that is
+    /// before `DEVICE_NUMBER` is written: else it would report what comes behind in the thread, and with that this transaction.
+    pub const DISCARD: u32 = 2;
 }
 
 /// Values of [`STATE`].

@@ -21,13 +21,15 @@
 //! are durable, so that a further power cut resumes the replay instead of repeating it: an undo
 //! log that was replayed must not be replayed again over the stores that followed it.
 
-use crate::geometry::{ADDRESS_BITS, HOST_QUEUE_LINES, LINE, MAP_ENTRIES, REQUEST_SLOTS, SAVE_BYTES};
+use crate::geometry::{
+    ADDRESS_BITS, HOST_QUEUE_LINES, LINE, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BYTES,
+};
 use crate::layout::layout;
 
 /// Magic of a [`SaveHead`]: "NPSV".
 pub const SAVE_MAGIC: u32 = u32::from_le_bytes(*b"NPSV");
 /// Version of the save area.
-pub const SAVE_VERSION: u16 = 1;
+pub const SAVE_VERSION: u16 = 2;
 
 /// Line of the arm and firmware words.
 pub const ARM_LINE: usize = 0;
@@ -44,7 +46,7 @@ pub const ITEM_LINE: usize = MAPPING_LINE + MAP_ENTRIES;
 /// Lines of one item.
 pub const LINES_PER_ITEM: usize = 2;
 /// Most items that a save holds.
-pub const MAX_ITEMS: usize = REQUEST_SLOTS + HOST_QUEUE_LINES;
+pub const MAX_ITEMS: usize = REQUEST_SLOTS + HOST_QUEUE_LINES + PARKED_COMMANDS;
 /// Lines of a full save area.
 pub const SAVE_LINES: usize = ITEM_LINE + LINES_PER_ITEM * MAX_ITEMS;
 
@@ -139,8 +141,10 @@ layout! {
         16 order: u64,
         /// Checksum of the firmware that accepted the items.
         24 firmware_crc: u32,
+        /// Number of the device, for the participants of what is replayed.
+        28 device: u8,
         /// Reserved zeros.
-        28 reserved: [u8; 32],
+        29 reserved: [u8; 31],
         /// Checksum of body and head.
         60 crc: u32,
     }
@@ -149,7 +153,8 @@ layout! {
 layout! {
     /// One entry of the address mapping table, as saved.
     SavedMapping, 64 {
-        /// Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted.
+        /// Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a function-level reset came: the entry goes with
+        /// its last parked command.
         0 flags: u8,
         /// Reserved zero.
         1 reserved: u8,
@@ -167,8 +172,10 @@ layout! {
         32 ring_bytes: u64,
         /// Last committed transaction.
         40 committed: u64,
+        /// Last transaction of which other devices were told that it is reached.
+        48 reached: u64,
         /// Reserved zeros.
-        48 reserved_tail: [u8; 16],
+        56 reserved_tail: [u8; 8],
     }
 }
 
@@ -181,16 +188,18 @@ layout! {
         8 address: u64,
         /// Host store: one bit per byte to write.
         16 strobes: u64,
-        /// [`ITEM_COMMAND`] or [`ITEM_STORE`].
+        /// [`ITEM_COMMAND`], [`ITEM_STORE`] or [`ITEM_PARKED`].
         24 kind: u8,
         /// Command: page that it came from.
         25 page: u8,
         /// Command: instruction at which a replay resumes; 0 starts it from its entry.
         26 resume: u8,
+        /// Command: 1 where every participant has reported, so that it waits for nobody any more.
+        27 released: u8,
         /// Reserved zeros.
-        27 reserved: [u8; 32],
+        28 reserved: [u8; 32],
         /// Reserved zeros.
-        59 reserved_tail: [u8; 5],
+        60 reserved_tail: [u8; 4],
     }
 }
 
@@ -198,24 +207,27 @@ layout! {
 pub const ITEM_COMMAND: u8 = 1;
 /// [`SavedItem::kind`] of a host store.
 pub const ITEM_STORE: u8 = 2;
+/// [`SavedItem::kind`] of a command that waits for other devices, or behind such a command: a replay puts it back.
+pub const ITEM_PARKED: u8 = 3;
 
 /// Bits that the hardware must hold from power-fail until the save is durable, by structure.
 ///
 /// This list is what sizes the persistence domain; the paper's figure of 7 kB (section 5.3.3) lacks
 /// addresses, strobes and order numbers.
 pub const PERSISTENCE_DOMAIN: &[(&str, usize, usize)] = &[
-    ("request slot: command, order, page, resume, valid", REQUEST_SLOTS, 512 + 64 + 2 + 8 + 1),
+    ("request slot: command, order, page, resume, released, valid", REQUEST_SLOTS, 512 + 64 + 2 + 8 + 1 + 1),
+    ("parked command: command, order, page, valid", PARKED_COMMANDS, 512 + 64 + 2 + 1),
     (
         "host queue line: data, address, strobes, order, valid",
         HOST_QUEUE_LINES,
         512 + (ADDRESS_BITS as usize - 6) + 64 + 64 + 1,
     ),
     (
-        "mapping: pool, thread, base, bytes, ring, ring bytes, committed, flags",
+        "mapping: pool, thread, base, bytes, ring, ring bytes, committed, reached, flags",
         MAP_ENTRIES,
-        32 + 16 + 4 * ADDRESS_BITS as usize + 48 + 3,
+        32 + 16 + 4 * ADDRESS_BITS as usize + 48 + 48 + 4,
     ),
-    ("generation, order counter, firmware checksum", 1, 48 + 64 + 32),
+    ("generation, order counter, firmware checksum, device number", 1, 48 + 64 + 32 + 5),
 ];
 
 /// Bytes of the persistence domain, rounded up.
@@ -240,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_domain_is_what_the_field_list_says() {
-        // 32 * 587 + 64 * 675 + 16 * 259 + 144 bits.
-        assert_eq!(persistence_domain_bytes(), (32 * 587 + 64 * 675 + 16 * 259 + 144) / 8);
+        let bits = 32 * 588 + 32 * 579 + 64 * 675 + 16 * 308 + 149usize;
+        assert_eq!(persistence_domain_bytes(), bits.div_ceil(8));
     }
 }

@@ -48,8 +48,12 @@ statuses! {
     /// An earlier log of (pool, thread) failed, or the command would have to wait for a store that a failed log holds: everything of
     /// (pool, thread) is refused until it is unmapped.
     Latched = 0x0b,
-    /// The participants mask names a device that this card cannot reach.
+    /// The participants mask leaves this device out, or names a device that this card cannot reach.
     BadParticipants = 0x0c,
+    /// The command may have to wait for other devices, and as many as can do so already.
+    ParkedFull = 0x0d,
+    /// The command waited for other devices, and the recovery took it away.
+    Discarded = 0x0e,
     /// Memory answered a read or a write with an error after the command had begun.
     MemoryError = 0x80,
     /// A microprogram met an instruction that it must not execute.

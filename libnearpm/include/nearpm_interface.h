@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Sizes */
-#define NEARPM_INTERFACE_VERSION 0x1u
+#define NEARPM_INTERFACE_VERSION 0x2u
 #define NEARPM_LINE 0x40u
 #define NEARPM_ADDRESS_BITS 0x28u
 #define NEARPM_REQUEST_SLOTS 0x20u
@@ -14,6 +14,8 @@
 #define NEARPM_UNITS 0x4u
 #define NEARPM_CONTEXTS_PER_UNIT 0x2u
 #define NEARPM_MAP_ENTRIES 0x10u
+#define NEARPM_PARKED_COMMANDS 0x20u
+#define NEARPM_MAX_DEVICES 0x8u
 #define NEARPM_MAX_COMMAND_BYTES 0x40000u
 #define NEARPM_COMMAND_PAGES 0x4u
 #define NEARPM_COMMAND_PAGE_BYTES 0x1000u
@@ -55,7 +57,9 @@
 #define NEARPM_STATUS_MAP_EXISTS 0x9u /* (pool, thread) is mapped already. */
 #define NEARPM_STATUS_STALE_TRANSACTION 0xau /* The transaction id is not above the last committed one. */
 #define NEARPM_STATUS_LATCHED 0xbu /* An earlier log of (pool, thread) failed, or the command would have to wait for a store that a failed log holds: everything of (pool, thread) is refused until it is unmapped. */
-#define NEARPM_STATUS_BAD_PARTICIPANTS 0xcu /* The participants mask names a device that this card cannot reach. */
+#define NEARPM_STATUS_BAD_PARTICIPANTS 0xcu /* The participants mask leaves this device out, or names a device that this card cannot reach. */
+#define NEARPM_STATUS_PARKED_FULL 0xdu /* The command may have to wait for other devices, and as many as can do so already. */
+#define NEARPM_STATUS_DISCARDED 0xeu /* The command waited for other devices, and the recovery took it away. */
 #define NEARPM_STATUS_MEMORY_ERROR 0x80u /* Memory answered a read or a write with an error after the command had begun. */
 #define NEARPM_STATUS_FIRMWARE_FAULT 0x81u /* A microprogram met an instruction that it must not execute. */
 
@@ -67,7 +71,7 @@
 #define NEARPM_REG_GEOMETRY 0x10u /* Units (7:0), request slots (15:8), host queue lines (23:16), mapping entries (31:24). */
 #define NEARPM_REG_PM_BYTES_LO 0x14u /* Bytes of persistent memory, low half. */
 #define NEARPM_REG_PM_BYTES_HI 0x18u /* Bytes of persistent memory, high half. */
-#define NEARPM_REG_DEVICE_NUMBER 0x1cu /* Number of this device, which is its bit in a participants mask. */
+#define NEARPM_REG_DEVICE_NUMBER 0x1cu /* Number of this device, which is its bit in a participants mask. Until it is written after a power-up or a function-level reset the device neither speaks to others nor hears them. */
 #define NEARPM_REG_STATE 0x20u /* State of the card, see [`state`]. */
 #define NEARPM_REG_CONTROL 0x24u /* Acts by bit, see [`control`]. */
 #define NEARPM_REG_GENERATION 0x28u /* Generation of the persistence domain: rises with every power-up. */
@@ -78,6 +82,14 @@
 #define NEARPM_REG_FIRMWARE_LOAD 0x40u /* Write a slot number to load and verify its image and put it in force. */
 #define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). */
 #define NEARPM_REG_FIRMWARE_CRC 0x48u /* Checksum of the image in force. */
+#define NEARPM_REG_PARKED 0x50u /* Commands that wait for other devices, or behind such a command of their thread: places of the table in use, one bit each. */
+#define NEARPM_REG_PARKED_SELECT 0x54u /* The place that the next registers show. */
+#define NEARPM_REG_PARKED_POOL 0x58u /* Pool of the command in the selected place. */
+#define NEARPM_REG_PARKED_THREAD 0x5cu /* Its thread (15:0), opcode (23:16) and participants (31:24). */
+#define NEARPM_REG_PARKED_TXID_LO 0x60u /* Its transaction, low half. */
+#define NEARPM_REG_PARKED_TXID_HI 0x64u /* Its transaction, high half. */
+#define NEARPM_REG_PARKED_REACHED 0x68u /* Participants that have come as far, this device included (7:0). */
+#define NEARPM_REG_PARKED_ACT 0x6cu /* Acts on a place in use (7:0), see [`parked_action`] (15:8). */
 #define NEARPM_REG_COMPLETION0_LO 0x80u /* Completion ring of page 0: bus address, low half (64-byte aligned). */
 #define NEARPM_REG_COMPLETION0_HI 0x84u /* Completion ring of page 0: bus address, high half. */
 #define NEARPM_REG_COMPLETION0_SIZE 0x88u /* Completion ring of page 0: log2 of its records (0 to 12); writing it restarts the ring and enables it. */
@@ -147,7 +159,8 @@ struct nearpm_page_status {
     uint8_t last_bad_status; /* 24: Status code of the last refused or failed command. */
     uint8_t reserved[1]; /* 25: Reserved zero. */
     uint16_t latched; /* 26: Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and */
-    uint8_t reserved_middle[4]; /* 28: Reserved zeros. */
+    uint16_t parked; /* 28: Mapping entries that have a command which waits for other devices or behind such a command, one bit each. */
+    uint8_t reserved_middle[2]; /* 30: Reserved zeros. */
     uint64_t order; /* 32: Order number of the last accepted item of the card. */
     uint8_t reserved_tail[24]; /* 40: Reserved zeros. */
 };
@@ -184,14 +197,15 @@ struct nearpm_save_head {
     uint64_t generation; /* 8: Generation that was saved. */
     uint64_t order; /* 16: Order number of the last accepted item. */
     uint32_t firmware_crc; /* 24: Checksum of the firmware that accepted the items. */
-    uint8_t reserved[32]; /* 28: Reserved zeros. */
+    uint8_t device; /* 28: Number of the device, for the participants of what is replayed. */
+    uint8_t reserved[31]; /* 29: Reserved zeros. */
     uint32_t crc; /* 60: Checksum of body and head. */
 };
 _Static_assert(sizeof(struct nearpm_save_head) == 64, "save_head");
 
 /* One entry of the address mapping table, as saved. */
 struct nearpm_saved_mapping {
-    uint8_t flags; /* 0: Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted. */
+    uint8_t flags; /* 0: Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a function-level reset came: the entry goes with */
     uint8_t reserved[1]; /* 1: Reserved zero. */
     uint16_t thread; /* 2: Thread. */
     uint32_t pool; /* 4: Pool identifier. */
@@ -200,7 +214,8 @@ struct nearpm_saved_mapping {
     uint64_t ring; /* 24: Offset of the log ring in the pool. */
     uint64_t ring_bytes; /* 32: Bytes of the log ring. */
     uint64_t committed; /* 40: Last committed transaction. */
-    uint8_t reserved_tail[16]; /* 48: Reserved zeros. */
+    uint64_t reached; /* 48: Last transaction of which other devices were told that it is reached. */
+    uint8_t reserved_tail[8]; /* 56: Reserved zeros. */
 };
 _Static_assert(sizeof(struct nearpm_saved_mapping) == 64, "saved_mapping");
 
@@ -209,11 +224,12 @@ struct nearpm_saved_item {
     uint64_t order; /* 0: Place in the one order, from 1. */
     uint64_t address; /* 8: Host store: device address of the line. */
     uint64_t strobes; /* 16: Host store: one bit per byte to write. */
-    uint8_t kind; /* 24: [`ITEM_COMMAND`] or [`ITEM_STORE`]. */
+    uint8_t kind; /* 24: [`ITEM_COMMAND`], [`ITEM_STORE`] or [`ITEM_PARKED`]. */
     uint8_t page; /* 25: Command: page that it came from. */
     uint8_t resume; /* 26: Command: instruction at which a replay resumes; 0 starts it from its entry. */
-    uint8_t reserved[32]; /* 27: Reserved zeros. */
-    uint8_t reserved_tail[5]; /* 59: Reserved zeros. */
+    uint8_t released; /* 27: Command: 1 where every participant has reported, so that it waits for nobody any more. */
+    uint8_t reserved[32]; /* 28: Reserved zeros. */
+    uint8_t reserved_tail[4]; /* 60: Reserved zeros. */
 };
 _Static_assert(sizeof(struct nearpm_saved_item) == 64, "saved_item");
 

@@ -41,18 +41,6 @@ pub struct Back {
     pub progress_slot: [Signal<Out, Bits<5>>; UNITS],
     /// Where a replay resumes.
     pub progress_pc: [Signal<Out, Bits<8>>; UNITS],
-    /// A command of the unit waits for other devices. Stays until it is taken.
-    pub sync_valid: [Signal<Out, Bit>; UNITS],
-    /// Every participant has reported: the command goes on.
-    pub sync_ready: [Signal<In, Bit>; UNITS],
-    /// Participants of its transaction.
-    pub sync_participants: [Signal<Out, Bits<32>>; UNITS],
-    /// Its transaction.
-    pub sync_txid: [Signal<Out, Bits<64>>; UNITS],
-    /// Its pool.
-    pub sync_pool: [Signal<Out, Bits<32>>; UNITS],
-    /// Its thread.
-    pub sync_thread: [Signal<Out, Bits<16>>; UNITS],
 
     /// The units request no new burst.
     pub quiesce: Signal<In, Bit>,
@@ -121,12 +109,6 @@ impl Default for Back {
             progress_ready: std::array::from_fn(|_| Default::default()),
             progress_slot: std::array::from_fn(|_| Default::default()),
             progress_pc: std::array::from_fn(|_| Default::default()),
-            sync_valid: std::array::from_fn(|_| Default::default()),
-            sync_ready: std::array::from_fn(|_| Default::default()),
-            sync_participants: std::array::from_fn(|_| Default::default()),
-            sync_txid: std::array::from_fn(|_| Default::default()),
-            sync_pool: std::array::from_fn(|_| Default::default()),
-            sync_thread: std::array::from_fn(|_| Default::default()),
             quiesce: Default::default(),
             quiet: Default::default(),
             firmware_load: Default::default(),
@@ -184,12 +166,6 @@ impl Logic for Back {
             self.unit[i].progress_ready.next = self.progress_ready[i].val();
             self.progress_slot[i].next = self.unit[i].progress_slot.val();
             self.progress_pc[i].next = self.unit[i].progress_pc.val();
-            self.sync_valid[i].next = self.unit[i].sync_valid.val();
-            self.unit[i].sync_ready.next = self.sync_ready[i].val();
-            self.sync_participants[i].next = self.unit[i].sync_participants.val();
-            self.sync_txid[i].next = self.unit[i].sync_txid.val();
-            self.sync_pool[i].next = self.unit[i].sync_pool.val();
-            self.sync_thread[i].next = self.unit[i].sync_thread.val();
             self.unit[i].prog_we.next = self.store.prog_we.val();
             self.unit[i].prog_addr.next = self.store.prog_addr.val();
             self.unit[i].prog_data.next = self.store.prog_data.val();
@@ -234,12 +210,6 @@ crate::dut_ports!(Back {
     progress_ready,
     progress_slot,
     progress_pc,
-    sync_valid,
-    sync_ready,
-    sync_participants,
-    sync_txid,
-    sync_pool,
-    sync_thread,
     quiesce,
     quiet,
     firmware_load,

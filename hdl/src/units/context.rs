@@ -11,7 +11,6 @@ struct State {
     ready: Bit,
     ended: Bit,
     waiting: Bit,
-    syncing: Bit,
     failed: Bit,
     copied: Bit,
     empty: Bit,
@@ -53,8 +52,6 @@ pub struct Context {
     pub end_status: Signal<In, Bits<8>>,
     /// The program waits until it is durable.
     pub wait_durable: Signal<In, Bit>,
-    /// The program waits for other devices.
-    pub synchronise: Signal<In, Bit>,
     /// The instruction behind the one that is executed.
     pub next_pc: Signal<In, Bits<8>>,
 
@@ -85,10 +82,6 @@ pub struct Context {
     pub want_progress: Signal<Out, Bit>,
     /// The progress is noted.
     pub progress_taken: Signal<In, Bit>,
-    /// It waits for other devices.
-    pub want_sync: Signal<Out, Bit>,
-    /// Every other device has reported.
-    pub sync_taken: Signal<In, Bit>,
     /// It has ended, and everything is durable.
     pub want_done: Signal<Out, Bit>,
     /// The status is noted: the context is free.
@@ -116,7 +109,6 @@ impl Default for Context {
             end_program: Default::default(),
             end_status: Default::default(),
             wait_durable: Default::default(),
-            synchronise: Default::default(),
             next_pc: Default::default(),
             retire: Default::default(),
             answered: Default::default(),
@@ -131,8 +123,6 @@ impl Default for Context {
             empty: Default::default(),
             want_progress: Default::default(),
             progress_taken: Default::default(),
-            want_sync: Default::default(),
-            sync_taken: Default::default(),
             want_done: Default::default(),
             done_taken: Default::default(),
             state: Default::default(),
@@ -166,7 +156,6 @@ impl Logic for Context {
             self.status.next = self.memory_error_status.val();
         }
         self.want_progress.next = self.state.q.val().waiting & self.drained.val() & !self.state.q.val().failed;
-        self.want_sync.next = self.state.q.val().syncing;
         self.want_done.next = self.state.q.val().ended & self.drained.val();
 
         if self.operate.val() & !self.retire.val() {
@@ -189,21 +178,12 @@ impl Logic for Context {
             self.state.d.next.waiting = true;
             self.state.d.next.pc = self.next_pc.val();
         }
-        if self.synchronise.val() {
-            self.state.d.next.syncing = true;
-            self.state.d.next.pc = self.next_pc.val();
-        }
         if self.state.q.val().waiting & self.drained.val() & self.state.q.val().failed {
             self.state.d.next.waiting = false;
             self.state.d.next.ended = true;
         }
         if self.progress_taken.val() {
             self.state.d.next.waiting = false;
-            self.state.d.next.copied = false;
-            self.state.d.next.ready = true;
-        }
-        if self.sync_taken.val() {
-            self.state.d.next.syncing = false;
             self.state.d.next.copied = false;
             self.state.d.next.ready = true;
         }
@@ -239,7 +219,6 @@ crate::dut_ports!(Context {
     end_program,
     end_status,
     wait_durable,
-    synchronise,
     next_pc,
     retire,
     answered,
@@ -254,8 +233,6 @@ crate::dut_ports!(Context {
     empty,
     want_progress,
     progress_taken,
-    want_sync,
-    sync_taken,
     want_done,
     done_taken,
 });

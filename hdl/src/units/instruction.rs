@@ -42,8 +42,6 @@ pub const IS_GENERATE: usize = 3;
 pub const IS_STORE: usize = 4;
 /// `Wait`.
 pub const IS_WAIT: usize = 5;
-/// `Synchronise`.
-pub const IS_SYNCHRONISE: usize = 6;
 
 /// Says what kind of instruction a word is, combinationally; one bit of `kinds` is high beside [`IS_SOUND`], or none is.
 ///
@@ -53,12 +51,12 @@ pub struct Classify {
     /// The word.
     pub word: Signal<In, Bits<32>>,
     /// [`IS_SOUND`], and a bit for each kind.
-    pub kinds: Signal<Out, Bits<7>>,
+    pub kinds: Signal<Out, Bits<6>>,
 }
 
 impl Logic for Classify {
     fn update(&mut self) {
-        use Instruction::{Copy, End, Generate, Store, Synchronise, Wait};
+        use Instruction::{Copy, End, Generate, Store, Wait};
         let kind = match Instruction::decode(self.word.val().to_u64() as u32) {
             None | Some(Generate { object: Operand::Auxiliary, .. }) => None,
             Some(End { .. }) => Some(IS_END),
@@ -66,7 +64,6 @@ impl Logic for Classify {
             Some(Generate { .. }) => Some(IS_GENERATE),
             Some(Store { .. }) => Some(IS_STORE),
             Some(Wait) => Some(IS_WAIT),
-            Some(Synchronise) => Some(IS_SYNCHRONISE),
         };
         self.kinds.next = kind.map_or(0u64, |kind| 1 << kind | 1 << IS_SOUND).into();
     }
@@ -85,8 +82,7 @@ impl Logic for Classify {
              \x20   kinds[{IS_GENERATE}] = op == 4'd2 & ~three & ~word[25] & ~|word[23:8];\n\
              \x20   kinds[{IS_STORE}] = op == 4'd3 & ~three & ~|word[25:0];\n\
              \x20   kinds[{IS_WAIT}] = op == 4'd4 & ~|word[27:0];\n\
-             \x20   kinds[{IS_SYNCHRONISE}] = op == 4'd5 & ~|word[27:0];\n\
-             \x20   kinds[{IS_SOUND}] = |kinds[{IS_SYNCHRONISE}:{IS_END}];\n\
+             \x20   kinds[{IS_SOUND}] = |kinds[{IS_WAIT}:{IS_END}];\n\
              end\n"
         ))
     }

@@ -42,18 +42,6 @@ pub struct NearPmUnit {
     pub progress_slot: Signal<Out, Bits<5>>,
     /// Where a replay resumes.
     pub progress_pc: Signal<Out, Bits<8>>,
-    /// A command waits for other devices. Stays until it is taken.
-    pub sync_valid: Signal<Out, Bit>,
-    /// Every participant has reported: the command goes on.
-    pub sync_ready: Signal<In, Bit>,
-    /// Participants of its transaction.
-    pub sync_participants: Signal<Out, Bits<32>>,
-    /// Its transaction.
-    pub sync_txid: Signal<Out, Bits<64>>,
-    /// Its pool.
-    pub sync_pool: Signal<Out, Bits<32>>,
-    /// Its thread.
-    pub sync_thread: Signal<Out, Bits<16>>,
 
     /// Write a word of the control store at the next edge; only while the unit has no command.
     pub prog_we: Signal<In, Bit>,
@@ -100,12 +88,6 @@ impl Logic for NearPmUnit {
         self.sequencer.progress_ready.next = self.progress_ready.val();
         self.progress_slot.next = self.sequencer.progress_slot.val();
         self.progress_pc.next = self.sequencer.progress_pc.val();
-        self.sync_valid.next = self.sequencer.sync_valid.val();
-        self.sequencer.sync_ready.next = self.sync_ready.val();
-        self.sync_participants.next = self.sequencer.sync_participants.val();
-        self.sync_txid.next = self.sequencer.sync_txid.val();
-        self.sync_pool.next = self.sequencer.sync_pool.val();
-        self.sync_thread.next = self.sequencer.sync_thread.val();
 
         self.engine.operation_valid.next = self.sequencer.operation_valid.val();
         self.sequencer.operation_ready.next = self.engine.operation_ready.val();
@@ -151,12 +133,6 @@ crate::dut_ports!(NearPmUnit {
     progress_ready,
     progress_slot,
     progress_pc,
-    sync_valid,
-    sync_ready,
-    sync_participants,
-    sync_txid,
-    sync_pool,
-    sync_thread,
     prog_we,
     prog_addr,
     prog_data,

@@ -48,6 +48,9 @@ fn source(offset: u32, capabilities: u32) -> Source {
         regs::SAVE_CYCLES => Ports("save_cycles"),
         regs::FIRMWARE_STATUS => Ports("{16'd0, firmware_slot, shown_status}"),
         regs::FIRMWARE_CRC => Ports("firmware_crc"),
+        // Commands do not wait for other devices here yet.
+        regs::PARKED..=regs::PARKED_REACHED => Constant(0),
+        regs::PARKED_ACT => Nothing,
         regs::CYCLES => Counter(None),
         regs::COMMANDS_ACCEPTED => Counter(Some("commands_accepted")),
         regs::COMMANDS_RETIRED => Counter(Some("commands_retired")),

@@ -16,8 +16,6 @@ struct State {
     pc: Bits<8>,
     progress: Bit,
     progress_context: Bit,
-    sync: Bit,
-    sync_context: Bit,
     done: Bit,
     done_slot: Bits<5>,
     done_status: Bits<8>,
@@ -25,7 +23,7 @@ struct State {
 
 /// Executes one instruction a cycle, of one of two commands.
 ///
-/// Guarantees: `progress`, `sync` and `done` stay as they are until they are taken. A command that waits leaves the
+/// Guarantees: `progress` and `done` stay as they are until they are taken. A command that waits leaves the
 /// sequencer to the other one. The operations of a command reach the memory engine in program order.
 /// Bound: a command's first instruction is executed in the cycle after its issue when the sequencer is free, and its
 /// operation is at the engine in the same cycle.
@@ -97,33 +95,21 @@ pub struct Sequencer {
     pub progress_slot: Signal<Out, Bits<5>>,
     /// Where a replay resumes.
     pub progress_pc: Signal<Out, Bits<8>>,
-    /// A command waits for other devices.
-    pub sync_valid: Signal<Out, Bit>,
-    /// Every participant has reported.
-    pub sync_ready: Signal<In, Bit>,
-    /// Participants of its transaction.
-    pub sync_participants: Signal<Out, Bits<32>>,
-    /// Its transaction.
-    pub sync_txid: Signal<Out, Bits<64>>,
-    /// Its pool.
-    pub sync_pool: Signal<Out, Bits<32>>,
-    /// Its thread.
-    pub sync_thread: Signal<Out, Bits<16>>,
     /// No command is done without that being noted.
     pub quiet: Signal<Out, Bit>,
 
     /// Words with their kinds; both words that may come next are read, so that the choice comes last.
-    words: AsyncRam<Bits<39>, 7, 2>,
+    words: AsyncRam<Bits<38>, 7, 2>,
     classify: Classify,
-    classified: Concat<7, 32, 39>,
-    works: AsyncRam<Work, 1, 3>,
+    classified: Concat<6, 32, 38>,
+    works: AsyncRam<Work, 1, 2>,
     contexts: [Context; CONTEXTS_PER_UNIT],
     decode: Decode,
-    instruction: Register<Bits<39>>,
+    instruction: Register<Bits<38>>,
     state: Register<State>,
 
     accept: Signal<Local, Bit>,
-    kinds: Signal<Local, Bits<7>>,
+    kinds: Signal<Local, Bits<6>>,
     is_copy: Signal<Local, Bit>,
     is_generate: Signal<Local, Bit>,
     fault: Signal<Local, Bit>,
@@ -140,7 +126,6 @@ pub struct Sequencer {
     fetch_pc: Signal<Local, Bits<8>>,
     fetch_context: Signal<Local, Bit>,
     stored: Signal<Local, Work>,
-    waited: Signal<Local, Work>,
     here: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     there: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     fresh: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
@@ -183,12 +168,6 @@ impl Default for Sequencer {
             progress_ready: Default::default(),
             progress_slot: Default::default(),
             progress_pc: Default::default(),
-            sync_valid: Default::default(),
-            sync_ready: Default::default(),
-            sync_participants: Default::default(),
-            sync_txid: Default::default(),
-            sync_pool: Default::default(),
-            sync_thread: Default::default(),
             quiet: Default::default(),
             words: Default::default(),
             classify: Default::default(),
@@ -216,7 +195,6 @@ impl Default for Sequencer {
             fetch_pc: Default::default(),
             fetch_context: Default::default(),
             stored: Default::default(),
-            waited: Default::default(),
             here: Default::default(),
             there: Default::default(),
             fresh: Default::default(),
@@ -260,25 +238,16 @@ impl Logic for Sequencer {
         if self.store_context.val() {
             self.works.read_address[1].next = self.one1.val();
         }
-        self.works.read_address[2].next = 0.into();
-        if self.state.q.val().sync_context {
-            self.works.read_address[2].next = self.one1.val();
-        }
         self.present.next = self.works.read_data[0].val();
         self.stored.next = self.works.read_data[1].val();
-        self.waited.next = self.works.read_data[2].val();
         self.store_value.next = self.stored.val().value;
-        self.sync_participants.next = self.waited.val().participants;
-        self.sync_txid.next = self.waited.val().txid;
-        self.sync_pool.next = self.waited.val().pool;
-        self.sync_thread.next = self.waited.val().thread;
 
         // Execute.
         self.here[0].next = !self.state.q.val().context;
         self.here[1].next = self.state.q.val().context;
         self.pc.next = self.state.q.val().pc;
         self.next_pc.next = self.pc.val() + self.one8.val();
-        self.kinds.next = self.instruction.q.val().get_bits::<7>(32);
+        self.kinds.next = self.instruction.q.val().get_bits::<6>(32);
         self.decode.instruction.next = self.instruction.q.val().get_bits::<32>(0);
         self.decode.in_context.next = self.state.q.val().context;
         self.decode.source.next = self.present.val().source;
@@ -290,7 +259,7 @@ impl Logic for Sequencer {
         self.operation.next = self.decode.operation.val();
         self.object.next = self.decode.object.val();
         self.kind.next = self.decode.code.val();
-        // The bits are those of `instruction`: sound, end, copy, generate, store, wait, synchronise. A kernel takes no names here.
+        // The bits are those of `instruction`: sound, end, copy, generate, store, wait. A kernel takes no names here.
         self.is_copy.next = self.kinds.val().get_bit(2);
         self.is_generate.next = self.kinds.val().get_bit(3);
         self.operation_copy.next = self.is_copy.val();
@@ -364,15 +333,12 @@ impl Logic for Sequencer {
             }
             self.contexts[i].wait_durable.next =
                 self.step.val() & self.here[i].val() & !self.fault.val() & self.kinds.val().get_bit(5);
-            self.contexts[i].synchronise.next =
-                self.step.val() & self.here[i].val() & !self.fault.val() & self.kinds.val().get_bit(6);
             self.contexts[i].next_pc.next = self.next_pc.val();
             self.contexts[i].retire.next = self.retire[i].val();
             self.contexts[i].answered.next = self.answered[i].val();
             self.contexts[i].memory_error.next = self.memory_error[i].val();
             self.failed[i].next = self.contexts[i].failed.val();
             self.contexts[i].progress_taken.next = false;
-            self.contexts[i].sync_taken.next = false;
             self.contexts[i].done_taken.next = false;
         }
 
@@ -391,15 +357,6 @@ impl Logic for Sequencer {
             self.state.d.next.progress = false;
             self.contexts[0].progress_taken.next = !self.state.q.val().progress_context;
             self.contexts[1].progress_taken.next = self.state.q.val().progress_context;
-        }
-        self.sync_valid.next = self.state.q.val().sync;
-        if !self.state.q.val().sync {
-            self.state.d.next.sync = self.contexts[0].want_sync.val() | self.contexts[1].want_sync.val();
-            self.state.d.next.sync_context = !self.contexts[0].want_sync.val();
-        } else if self.sync_ready.val() {
-            self.state.d.next.sync = false;
-            self.contexts[0].sync_taken.next = !self.state.q.val().sync_context;
-            self.contexts[1].sync_taken.next = self.state.q.val().sync_context;
         }
         self.done_valid.next = self.state.q.val().done;
         self.done_slot.next = self.state.q.val().done_slot;
@@ -457,11 +414,5 @@ crate::dut_ports!(Sequencer {
     progress_ready,
     progress_slot,
     progress_pc,
-    sync_valid,
-    sync_ready,
-    sync_participants,
-    sync_txid,
-    sync_pool,
-    sync_thread,
     quiet,
 });

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use nearpm_interface::geometry::{COMMAND_PAGES, UNITS};
+use nearpm_interface::peer::PeerMessage;
 
 use super::answers::Answers;
 use super::dispatch::Dispatcher;
@@ -14,6 +15,8 @@ use super::mapping::AddressMap;
 use super::memory::{Harvest, Kind, Memory};
 use super::order::Order;
 use super::pages::Pages;
+use super::parked::Table;
+use super::peers;
 use super::persistence::{Loader, Persistence, Phase, System};
 use super::port::{HOST, Port, SYSTEM};
 use super::registers::Counters;
@@ -50,6 +53,8 @@ pub(super) enum Signal {
     Save,
     /// Something may be held by a failed log.
     Hold,
+    /// A message of another device is taken.
+    Hear,
 }
 
 /// How a card is made.
@@ -98,6 +103,8 @@ pub struct ModelCard {
     pub(super) pages: Pages,
     pub(super) map: AddressMap,
     pub(super) order: Order,
+    pub(super) parked: Table,
+    pub(super) peers: peers::Port,
     pub(super) dispatcher: Dispatcher,
     /// A look at what is held is due.
     pub(super) hold_due: bool,
@@ -159,6 +166,8 @@ impl ModelCard {
             pages: Pages::new(),
             map: AddressMap::default(),
             order: Order::new(),
+            parked: Table::default(),
+            peers: peers::Port::default(),
             dispatcher: Dispatcher::default(),
             hold_due: false,
             retire_free: 0,
@@ -204,10 +213,12 @@ impl ModelCard {
 
     /// Cycle of the next thing that will happen by itself.
     pub fn next_event(&self) -> Option<u64> {
-        match (self.wheel.next(), self.memory.next()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.next_work().into_iter().chain(self.peers.ask).min()
+    }
+
+    /// The same without the questions to other devices, which nobody has to wait for.
+    fn next_work(&self) -> Option<u64> {
+        self.wheel.next().into_iter().chain(self.memory.next()).min()
     }
 
     pub(super) fn trace(&mut self, what: What) {
@@ -216,7 +227,11 @@ impl ModelCard {
                 What::Issued { .. } => Some(Activity::Issued),
                 What::Durable { .. } => Some(Activity::Durable),
                 What::Retired { .. } => Some(Activity::Retired),
-                What::Accepted { .. } | What::Held { .. } | What::Latched { .. } | What::State(_) => None,
+                What::Accepted { .. }
+                | What::Held { .. }
+                | What::Latched { .. }
+                | What::Parked { .. }
+                | What::State(_) => None,
             };
             activities.extend(activity.map(|activity| (activity, self.now)));
         }
@@ -243,6 +258,9 @@ impl ModelCard {
         }
         while let Some(signal) = self.wheel.pop() {
             self.handle(signal);
+        }
+        if self.peers.ask.is_some_and(|due| due <= cycle) {
+            self.on_ask();
         }
     }
 
@@ -279,6 +297,7 @@ impl ModelCard {
             Signal::Retire { slot, status } => self.on_retire(slot, status),
             Signal::Save => self.on_save(),
             Signal::Hold => self.on_hold(),
+            Signal::Hear => self.on_hear(),
         }
     }
 
@@ -299,6 +318,7 @@ impl ModelCard {
         let deadline = self.now.saturating_add(save_cycles);
         self.failing = true;
         self.stop = true;
+        self.peers.silence();
         if !self.saves() {
             return;
         }
@@ -375,6 +395,14 @@ impl CardCore for ModelCard {
         left.then(|| self.dma.pop_front()).flatten()
     }
 
+    fn take_peer(&mut self) -> Option<(PeerMessage, u64)> {
+        self.peers.take(self.now)
+    }
+
+    fn hear_peer(&mut self, message: PeerMessage) {
+        self.hear(message);
+    }
+
     fn watch(&mut self, on: bool) {
         self.activities = on.then(VecDeque::new);
     }
@@ -384,7 +412,7 @@ impl CardCore for ModelCard {
     }
 
     fn is_idle(&self) -> bool {
-        self.next_event().is_none() && self.now >= self.last_output
+        self.next_work().is_none() && self.now >= self.last_output
     }
 
     fn power_fail(mut self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {

@@ -2,7 +2,7 @@
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::{Descriptor, Operand, Use, descriptor};
-use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAX_COMMAND_BYTES, POOLS_BASE};
+use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAX_COMMAND_BYTES, MAX_DEVICES, POOLS_BASE};
 use nearpm_interface::media::entry_bytes;
 use nearpm_interface::status::Status;
 
@@ -20,6 +20,10 @@ pub struct Context<'a> {
     pub page: u8,
     /// Number of this device.
     pub device: u32,
+    /// The device speaks to others, or the command was accepted when it did.
+    pub reaches_others: bool,
+    /// The command has waited for other devices: it was accepted before what may have happened to its mapping since.
+    pub released: bool,
     /// Bytes of persistent memory.
     pub pm_bytes: u64,
     /// Disabled protection.
@@ -58,7 +62,9 @@ pub fn decode(command: &Command, context: &Context) -> Result<Decoded, Status> {
         return Err(Status::NotPrivileged);
     }
     let own = 1u32.checked_shl(context.device).unwrap_or(0);
-    if command.participants != 0 && command.participants != own {
+    let (participants, all) = (command.participants, (1u32 << MAX_DEVICES) - 1);
+    let others = participants & !own;
+    if participants != 0 && (participants & own == 0 || others & !all != 0 || others != 0 && !context.reaches_others) {
         return Err(Status::BadParticipants);
     }
     if d.flag(descriptor::MAPS) {
@@ -67,11 +73,11 @@ pub fn decode(command: &Command, context: &Context) -> Result<Decoded, Status> {
     let found = context.map.find(command.pool, command.thread);
     let entry = found.ok_or(Status::Unmapped)?;
     let mapping = context.map.get(entry).expect("found above");
-    if mapping.closing {
+    if mapping.closing && !context.released {
         return Err(Status::Unmapped);
     }
     let ignored = context.fault == Some(Fault::CommitAfterFailedLog) && d.flag(descriptor::COMMITS);
-    if mapping.latched && !d.flag(descriptor::UNMAPS) && !ignored {
+    if mapping.latched && !d.flag(descriptor::UNMAPS) && !ignored && !context.released {
         return Err(Status::Latched);
     }
     check_length(command, d)?;
@@ -100,7 +106,20 @@ fn decode_map(command: &Command, context: &Context) -> Result<Decoded, Status> {
         return Err(Status::OutOfRange);
     }
     let (pool, thread, committed) = (command.pool, command.thread, command.sequence);
-    let mapping = Mapping { pool, thread, base, bytes, ring, ring_bytes, committed, latched: false, closing: false };
+    let mapping = Mapping {
+        pool,
+        thread,
+        base,
+        bytes,
+        ring,
+        ring_bytes,
+        committed,
+        latched: false,
+        closing: false,
+        orphan: false,
+        reached: committed,
+        heard: [0; MAX_DEVICES],
+    };
     Ok(Decoded { entry, ranges: Ranges::NONE, maps: Some(mapping) })
 }
 

@@ -67,17 +67,22 @@ impl ModelCard {
         let slot = self.next_ready();
         let mapping = self.map.get(self.order.slots[slot as usize].entry);
         let descriptor = self.order.slots[slot as usize].descriptor;
-        let latched = mapping.is_some_and(|m| m.latched) && !descriptor.flag(descriptor::UNMAPS);
+        let released = self.order.slots[slot as usize].released;
+        let latched = mapping.is_some_and(|m| m.latched) && !descriptor.flag(descriptor::UNMAPS) && !released;
         let let_through = self.fault == Some(Fault::CommitAfterFailedLog) && descriptor.flag(descriptor::COMMITS);
         if latched && !let_through {
             self.dispatcher.ready &= !(1 << slot);
             self.order.issue(Item::Slot(slot));
             self.wheel.push(self.now + self.timing.retire, Signal::Retire { slot, status: Status::Latched.code() });
+        } else if self.must_park(slot) {
+            self.dispatcher.ready &= !(1 << slot);
+            self.park(slot);
         } else {
             let Some(unit) = self.free_unit() else { return };
             self.dispatcher.ready &= !(1 << slot);
             self.dispatcher.unit_turn = unit;
             self.order.issue(Item::Slot(slot));
+            self.order.slots[slot as usize].parks = false;
             self.trace(What::Issued { item: Item::Slot(slot) });
             self.unit_issue(unit, slot);
         }
@@ -166,6 +171,7 @@ impl ModelCard {
         }
         self.trace(What::Retired { item, status });
         self.release(item);
+        self.drop_orphan(contents.entry);
         self.after_retirement(status);
     }
 
@@ -174,6 +180,8 @@ impl ModelCard {
         for woken in self.order.retire(item) {
             self.wake(woken);
         }
+        // What has waited for other devices goes before what has not been accepted yet.
+        self.release_parked();
         self.unblock_front();
     }
 

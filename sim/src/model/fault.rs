@@ -35,6 +35,24 @@ pub enum Fault {
     WindowOpensEarly,
     /// A function-level reset forgets what was accepted (C8).
     ResetDropsWork,
+    /// A commit waits for no other device (several devices).
+    SynchronisesWithNobody,
+    /// A device reports when a commit is accepted, not when everything of its thread before it is durable (several devices).
+    ReportsWhenAccepted,
+    /// A device reports a commit that stays behind one that waits (several devices).
+    ReportsBehindParked,
+    /// A later commit passes an earlier one of its thread that waits (several devices).
+    LaterPassesParked,
+    /// A command that waits for other devices keeps its request slot (several devices, C10).
+    ParkedHoldsItsSlot,
+    /// A command that finds no place to wait in stops the command port instead of being refused (several devices, C10).
+    FullTableStalls,
+    /// Commands that wait for other devices are not in the save (several devices, C7).
+    ParkedIsNotSaved,
+    /// A command that waits can be taken away while its device speaks (several devices).
+    DiscardsWhileSpeaking,
+    /// Nobody asks for a message that was lost (several devices).
+    NobodyAsks,
     /// The dispatcher prefers the lowest page instead of taking turns (C10).
     FloodStarves,
 }

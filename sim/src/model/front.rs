@@ -15,6 +15,8 @@ use super::fault::Fault;
 use super::item::{Item, Ranges};
 use super::order::{HostLine, Slot};
 use super::pages::locate;
+use super::parked::Parked;
+use super::persistence::Phase;
 use super::timing::Timing;
 use super::trace::What;
 use crate::core::{Access, Ticket};
@@ -51,6 +53,15 @@ pub struct Front {
     pub stall_request: u64,
     /// Cycles in which a host access waited for a line.
     pub stall_host: u64,
+}
+
+/// What a command has behind it when it comes to the ordering point.
+#[derive(Clone, Copy, Default)]
+pub struct Origin {
+    /// Instruction at which a replay resumes; 0 for the entry of the program.
+    pub resume: u8,
+    /// It has waited for other devices.
+    pub released: bool,
 }
 
 /// How a command fared at the ordering point.
@@ -156,8 +167,9 @@ impl ModelCard {
     pub(super) fn page_status(&self, page: usize, more: u32) -> Option<PageStatus> {
         let status = self.pages.status.get(page)?;
         let latched = self.map.mask(|m| m.latched) as u16;
+        let parked = (self.parked.entries() | self.order.parking().fold(0, |mask, slot| mask | 1 << slot.entry)) as u16;
         let accepted = status.accepted.wrapping_add(more);
-        Some(PageStatus { order: self.order.last, accepted, latched, ..*status })
+        Some(PageStatus { order: self.order.last, accepted, latched, parked, ..*status })
     }
 
     pub(super) fn answer_status(&mut self, ticket: Ticket, status: Option<PageStatus>) {
@@ -183,7 +195,7 @@ impl ModelCard {
                 if !whole || !self.window_open() {
                     self.pages.drop_slot(page);
                     self.counters.dropped += 1;
-                } else if self.enter_command(page, raw, 0) == Entered::Full {
+                } else if self.enter_command(page, raw, Origin::default()) == Entered::Full {
                     return Err(Obstacle::RequestSlot);
                 }
                 let handshake = self.now.saturating_sub(self.timing.command_accept);
@@ -200,13 +212,16 @@ impl ModelCard {
     }
 
     /// Numbers a command, or refuses it.
-    pub(super) fn enter_command(&mut self, page: u8, raw: [u8; LINE], resume: u8) -> Entered {
+    pub(super) fn enter_command(&mut self, page: u8, raw: [u8; LINE], origin: Origin) -> Entered {
+        let Origin { resume, released } = origin;
         let command = Command::from_bytes(&raw);
         let context = decoder::Context {
             descriptor: self.firmware.descriptor(command.opcode),
             map: &self.map,
             page,
             device: self.device,
+            reaches_others: self.peers.speaks || released || self.persistence.phase == Phase::Replay,
+            released,
             pm_bytes: self.memory.bytes(),
             fault: self.fault,
         };
@@ -215,6 +230,14 @@ impl ModelCard {
             Err(status) => self.refuse_command(page, &command, status),
             Ok(decoded) => {
                 let Decoded { entry, ranges, .. } = decoded;
+                let parks = !released && self.may_park(&command, descriptor, entry);
+                if parks && !self.has_place() {
+                    // Waiting for a place would be waiting for other devices, with what they wait for behind this command.
+                    return match self.fault {
+                        Some(Fault::FullTableStalls) => Entered::Full,
+                        _ => self.refuse_command(page, &command, Status::ParkedFull),
+                    };
+                }
                 let unmaps = descriptor.flag(descriptor::UNMAPS);
                 if unmaps && self.order.free_slot().is_none() {
                     // What failed logs hold may be the slot that it waits for.
@@ -226,14 +249,20 @@ impl ModelCard {
                     return if lost { self.refuse_command(page, &command, Status::Latched) } else { Entered::Full };
                 };
                 let (order, failed, blocked) = (0, false, false);
-                let contents = Slot { raw, command, descriptor, order, page, entry, resume, failed, blocked };
+                let contents =
+                    Slot { raw, command, descriptor, order, page, entry, resume, failed, blocked, parks, released };
                 self.number_command(slot, contents, &decoded, ranges);
                 Entered::Numbered
             }
         }
     }
 
-    fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {
+    /// Numbers a command that has waited for other devices, behind everything that was accepted meanwhile.
+    pub(super) fn enter_released(&mut self, parked: &Parked) -> Entered {
+        self.enter_command(parked.page, parked.raw, Origin { resume: 0, released: true })
+    }
+
+    pub(super) fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {
         self.counters.refused += 1;
         self.pages.count(page, command, status.code());
         self.complete(page, command.tag, status.code(), 0);
@@ -247,8 +276,10 @@ impl ModelCard {
         let item = Item::Slot(slot);
         let descriptor = contents.descriptor;
         let held = self.order.number_command(slot, contents, ranges, self.fault);
-        self.counters.accepted += 1;
-        self.pages.accept(contents.page);
+        if !contents.released {
+            self.counters.accepted += 1;
+            self.pages.accept(contents.page);
+        }
         self.trace(What::Accepted {
             item,
             order: self.order.last,
@@ -262,6 +293,9 @@ impl ModelCard {
             self.hold_wanted();
         } else {
             self.wheel.push(self.now + self.timing.command_row, Signal::Ready(item));
+        }
+        if self.fault == Some(Fault::ReportsWhenAccepted) {
+            self.reach(&contents.command, descriptor, decoded.entry);
         }
         if descriptor.flag(descriptor::UNMAPS) {
             if let Some(mapping) = self.map.get_mut(decoded.entry) {

@@ -1,6 +1,6 @@
 //! AddressMap: the 16 entries that (pool, thread) select.
 
-use nearpm_interface::geometry::MAP_ENTRIES;
+use nearpm_interface::geometry::{MAP_ENTRIES, MAX_DEVICES};
 use nearpm_interface::save::SavedMapping;
 
 /// One entry in use.
@@ -22,13 +22,20 @@ pub struct Mapping {
     pub committed: u64,
     /// A log failed: everything but an unmap is refused.
     pub latched: bool,
-    /// An unmap was accepted.
+    /// An unmap was accepted, or the entry is an orphan.
     pub closing: bool,
+    /// A function-level reset left it to the commands that wait for other devices.
+    pub orphan: bool,
+    /// Last transaction of which other devices were told that it is reached.
+    pub reached: u64,
+    /// How far each other device has come.
+    pub heard: [u64; MAX_DEVICES],
 }
 
 const IN_USE: u8 = 1;
 const LATCHED: u8 = 1 << 1;
 const CLOSING: u8 = 1 << 2;
+const ORPHAN: u8 = 1 << 3;
 
 /// The table.
 #[derive(Clone, Debug, Default)]
@@ -63,9 +70,16 @@ impl AddressMap {
         self.entries[entry as usize] = mapping;
     }
 
-    /// Frees all entries.
-    pub fn clear(&mut self) {
-        self.entries = Default::default();
+    /// Frees all entries but those of a mask, which are left to their parked commands.
+    pub fn clear(&mut self, keep: u32) {
+        for (entry, mapping) in self.entries.iter_mut().enumerate() {
+            match mapping {
+                Some(mapping) if keep >> entry & 1 == 1 => {
+                    (mapping.orphan, mapping.closing, mapping.latched) = (true, true, false);
+                }
+                _ => *mapping = None,
+            }
+        }
     }
 
     /// One bit per entry for which `test` holds.
@@ -78,7 +92,7 @@ impl AddressMap {
     pub fn saved(&self, entry: usize) -> SavedMapping {
         let Some(m) = self.entries[entry] else { return SavedMapping::default() };
         SavedMapping {
-            flags: IN_USE | (LATCHED * m.latched as u8) | (CLOSING * m.closing as u8),
+            flags: IN_USE | (LATCHED * m.latched as u8) | (CLOSING * m.closing as u8) | (ORPHAN * m.orphan as u8),
             thread: m.thread,
             pool: m.pool,
             base: m.base,
@@ -86,6 +100,7 @@ impl AddressMap {
             ring: m.ring,
             ring_bytes: m.ring_bytes,
             committed: m.committed,
+            reached: m.reached,
             ..SavedMapping::default()
         }
     }
@@ -102,7 +117,10 @@ impl AddressMap {
             ring_bytes: saved.ring_bytes,
             committed: saved.committed,
             latched: false,
-            closing: false,
+            closing: saved.flags & ORPHAN != 0,
+            orphan: saved.flags & ORPHAN != 0,
+            reached: saved.reached,
+            heard: [0; MAX_DEVICES],
         });
     }
 }

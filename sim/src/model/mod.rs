@@ -10,6 +10,7 @@
 //! | `order`, [`item`] | OrderingPoint, RangeTable, DependencyMatrix, RequestSlots, lines of HostQueue |
 //! | `dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
 //! | `hold` | what a failed log holds: HostQueue, DependencyMatrix |
+//! | `parked`, `peers` | MultiDevice: commands that wait for other devices, and the messages |
 //! | `unit` | NearPmUnit |
 //! | `port`, [`memory`] | MemoryPort and the memory behind it |
 //! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
@@ -18,7 +19,7 @@
 //! | [`fault`] | protections that tests disable |
 //!
 //! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is one event, so that a
-//! unit starts to write when a read burst is whole; peers do not exist. Its card has one memory port: what a second one changes
+//! unit starts to write when a read burst is whole. Its card has one memory port: what a second one changes
 //! is time alone, and that is measured on the RTL.
 
 mod answers;
@@ -36,6 +37,8 @@ pub mod memory;
 pub mod monitor;
 mod order;
 mod pages;
+mod parked;
+mod peers;
 mod persistence;
 mod port;
 mod registers;

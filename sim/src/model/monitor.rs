@@ -73,6 +73,7 @@ impl Monitor {
                 }
                 What::Issued { item } => self.check(event.cycle, item),
                 What::Retired { item, status } => self.retire(event.cycle, item, status),
+                What::Parked { item } => _ = self.live.remove(&item),
                 What::Latched { item } => {
                     if let Some(live) = self.live.get_mut(&item) {
                         live.failed = true;

@@ -29,6 +29,10 @@ pub struct Slot {
     pub failed: bool,
     /// It waits for a store that is kept for a failed log, and is refused for that.
     pub blocked: bool,
+    /// A place is kept for it where commands wait for other devices.
+    pub parks: bool,
+    /// It has waited there, and waits for no device any more.
+    pub released: bool,
 }
 
 /// A line of the host queue.
@@ -95,6 +99,8 @@ const FREE_SLOT: Slot = Slot {
     resume: 0,
     failed: false,
     blocked: false,
+    parks: false,
+    released: false,
 };
 
 const FREE_LINE: HostLine = HostLine { ticket: None, write: false, address: 0, data: [0; LINE], strobes: 0, order: 0 };
@@ -136,6 +142,21 @@ impl Order {
     /// Live items, lowest slot first, then lines.
     pub fn live(&self) -> impl Iterator<Item = Item> + use<> {
         bits(self.live).map(Item::from_bit)
+    }
+
+    /// Live commands for which a place is kept where commands wait for other devices.
+    pub fn parking(&self) -> impl Iterator<Item = &Slot> {
+        bits(self.live & SLOT_BITS).map(|bit| &self.slots[bit as usize]).filter(|slot| slot.parks)
+    }
+
+    /// Whether one of them is of a mapping entry.
+    pub fn has_parking(&self, entry: u8) -> bool {
+        self.parking().any(|slot| slot.entry == entry)
+    }
+
+    /// Whether a live command is of a mapping entry.
+    pub fn has_slot(&self, entry: u8) -> bool {
+        bits(self.live & SLOT_BITS).any(|bit| self.slots[bit as usize].entry == entry)
     }
 
     /// Whether an item is live.

@@ -6,7 +6,7 @@
 //!   would look like a torn save.
 //! - A replay that resumes does not execute the items that the progress word counts, but does again what they did to the mapping
 //!   table, which the image holds as it was before them.
-//! - Shutting down while a failed log holds stores leaves a save instead of the clean word.
+//! - Shutting down while a failed log holds stores, or a command waits for other devices, leaves a save instead of the clean word.
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::descriptor;
@@ -16,7 +16,7 @@ use nearpm_interface::geometry::{
 };
 use nearpm_interface::registers::{firmware_status, state};
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_STORE,
+    ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED, ITEM_STORE,
     LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_MAGIC, SAVE_VERSION, SaveHead,
     SavedItem, SavedMapping, firmware_word,
 };
@@ -25,7 +25,7 @@ use nearpm_interface::seal;
 use super::card::{ModelCard, Ring, Signal};
 use super::fault::Fault;
 use super::firmware::Firmware;
-use super::front::Entered;
+use super::front::{Entered, Origin};
 use super::item::Item;
 use super::memory::{Burst, Token, WriteBeat, burst_lines};
 use super::order::HostLine;
@@ -316,6 +316,7 @@ impl ModelCard {
         p.items = items.map(|lines| (SavedItem::from_bytes(&lines[1]), lines[0])).collect();
         p.items.sort_by_key(|(item, _)| item.order);
         self.order.last = p.head.order;
+        self.device = p.head.device.into();
         let counts = |w: &ProgressWord| w.generation == p.head.generation as u32 && w.items as usize <= p.items.len();
         p.progress = p.progress.filter(counts).filter(|_| self.fault != Some(Fault::ReplayStartsOver));
         p.next = p.progress.map_or(0, |w| w.items as usize);
@@ -324,14 +325,17 @@ impl ModelCard {
         self.replay_next();
     }
 
-    /// Does again to the mapping table what the items that are not replayed did.
+    /// Does again to the mapping table, and to that of parked commands, what the items that are not replayed did.
     fn redo_mappings(&mut self) {
         for i in 0..self.persistence.next {
-            let (item, raw) = &self.persistence.items[i];
-            if item.kind != ITEM_COMMAND {
+            let (item, raw) = self.persistence.items[i];
+            if item.kind == ITEM_PARKED {
+                self.restore_parked(raw, &item);
+            }
+            if item.kind != ITEM_COMMAND || self.park_again(raw, &item) {
                 continue;
             }
-            let command = Command::from_bytes(raw);
+            let command = Command::from_bytes(&raw);
             let d = self.firmware.descriptor(command.opcode);
             let Some(entry) = self.map.find(command.pool, command.thread) else { continue };
             if d.flag(descriptor::UNMAPS) {
@@ -358,9 +362,13 @@ impl ModelCard {
             let taken =
                 self.enter_host(HostLine { ticket: None, write: true, address, data: first, strobes, order: 0 });
             debug_assert!(taken, "replay is sequential");
+        } else if item.kind == ITEM_PARKED {
+            self.restore_parked(first, &item);
+            self.replay_item_over();
         } else {
             let resume = if noted != 0 { noted } else { item.resume };
-            if self.enter_command(item.page, first, resume) == Entered::Refused {
+            let origin = Origin { resume, released: item.released != 0 };
+            if self.enter_command(item.page, first, origin) == Entered::Refused {
                 self.replay_item_over();
             }
         }
@@ -449,6 +457,7 @@ impl ModelCard {
         if self.failing {
             return;
         }
+        self.resume_parked();
         if self.persistence.shut_pending {
             self.shut_down();
         } else if self.persistence.reset_pending {
@@ -488,11 +497,12 @@ impl ModelCard {
         }
         if self.persistence.phase == Phase::Reset {
             self.rings = [Ring::default(); 4];
-            self.map.clear();
+            self.peers.silence();
+            self.map.clear(self.parked.entries());
             self.release_failed(None);
             self.set_stop(false);
             self.open();
-        } else if self.order.is_empty() {
+        } else if self.order.is_empty() && self.parked.is_empty() {
             self.enter_phase(Phase::Clean);
             self.store_word(Owner::Persistence, 0, ArmWord::Clean(self.persistence.generation).encode());
         } else {
@@ -509,7 +519,8 @@ impl ModelCard {
 
     /// Loads an image on the host's wish. The ports wait meanwhile, so that no command meets half of two.
     pub(super) fn load_firmware(&mut self, slot: u32) {
-        if self.persistence.phase != Phase::Open || !self.order.is_empty() || self.loader.is_some() {
+        let idle = self.order.is_empty() && self.parked.is_empty();
+        if self.persistence.phase != Phase::Open || !idle || self.loader.is_some() {
             return self.set_firmware_status(firmware_status::NOT_IDLE);
         }
         if slot as usize >= FIRMWARE_SLOTS {
@@ -606,6 +617,7 @@ impl ModelCard {
                         kind: ITEM_COMMAND,
                         page: s.page,
                         resume: s.resume,
+                        released: s.released as u8,
                         ..SavedItem::default()
                     };
                     Some((s.raw, item))
@@ -622,6 +634,10 @@ impl ModelCard {
                 items += 1;
             }
         }
+        for (raw, item) in self.saved_parked() {
+            image.extend([raw, item.to_bytes()]);
+            items += 1;
+        }
         let head = SaveHead {
             magic: SAVE_MAGIC,
             version: SAVE_VERSION,
@@ -629,6 +645,7 @@ impl ModelCard {
             generation: self.persistence.generation,
             order: self.order.last,
             firmware_crc: self.firmware.crc,
+            device: self.device as u8,
             ..SaveHead::default()
         };
         let mut head = head.to_bytes();

@@ -58,7 +58,7 @@ impl ModelCard {
             r::VERSION => INTERFACE_VERSION,
             r::CAPABILITIES => {
                 let safe = if self.power_fail_safe { capability::POWER_FAIL_SAFE } else { 0 };
-                capability::HOST_ORDERED | capability::COMPLETION_RECORDS | safe
+                capability::HOST_ORDERED | capability::COMPLETION_RECORDS | capability::PEERS | safe
             }
             r::GEOMETRY => (UNITS | REQUEST_SLOTS << 8 | HOST_QUEUE_LINES << 16 | MAP_ENTRIES << 24) as u32,
             r::PM_BYTES_LO => self.memory.bytes() as u32,
@@ -68,11 +68,12 @@ impl ModelCard {
             r::GENERATION => self.persistence.generation as u32,
             r::REPLAYED => self.persistence.replayed,
             r::LATCHED => self.map.mask(|m| m.latched),
-            r::MAPPED => self.map.mask(|_| true),
+            r::MAPPED => self.map.mask(|m| !m.orphan),
             r::SAVE_CYCLES => self.persistence.save_cycles as u32,
             r::FIRMWARE_STATUS => self.firmware_status | (self.firmware.slot as u32) << 8,
             r::FIRMWARE_CRC => self.firmware.crc,
             r::CYCLES => self.now as u32,
+            r::PARKED..=r::PARKED_REACHED => self.read_parked(offset),
             r::COMMANDS_ACCEPTED => c.accepted,
             r::COMMANDS_RETIRED => c.retired,
             r::COMMANDS_REFUSED => c.refused,
@@ -105,7 +106,9 @@ impl ModelCard {
             return;
         }
         match offset {
-            r::DEVICE_NUMBER => self.device = value,
+            r::DEVICE_NUMBER => self.number_device(value),
+            r::PARKED_SELECT => self.select_parked(value),
+            r::PARKED_ACT => self.act_on_parked(value),
             r::FIRMWARE_LOAD => self.load_firmware(value),
             r::CONTROL => {
                 if value & control::FUNCTION_RESET != 0 {

@@ -44,6 +44,11 @@ pub enum What {
         /// Status code of a command; 0 for a host access.
         status: u8,
     },
+    /// A command waits for other devices, or behind one that does: it left its slot and holds nothing.
+    Parked {
+        /// Its slot.
+        item: Item,
+    },
     /// A log command failed: it holds its ranges against host accesses from here on.
     Latched {
         /// Its slot.

@@ -292,8 +292,8 @@ impl ModelCard {
                 let line = address / LINE_U64 * LINE_U64;
                 (at + self.timing.word_to_write, Work::Word { address: line, data, strobes: 0xff << lane })
             }
-            // With this device alone a synchronisation is over at once; end and wait are the sequencer's.
-            Instruction::Synchronise | Instruction::End { .. } | Instruction::Wait => return,
+            // End and wait are the sequencer's.
+            Instruction::End { .. } | Instruction::Wait => return,
         };
         let unit = &mut self.units[u];
         unit.context(context).operations += 1;

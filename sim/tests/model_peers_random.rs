@@ -16,7 +16,7 @@ const UNDER_WAY: u64 = 8;
 const _: () = assert!(UNDER_WAY < SLOTS && UNDER_WAY * (THREADS as u64) < 32);
 
 /// What the program knows of a thread: it outlives the power.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Thread {
     /// Participants of each transaction, by number from 1.
     participants: Vec<u32>,
@@ -84,8 +84,7 @@ fn verify(c: &Computer, threads: &mut [Thread], what: &str) {
         let from = thread.acknowledged.max(thread.settled);
         let last = (from..=thread.last()).find(fits);
         let Some(_) = last else {
-            let from = &thread.participants[thread.settled as usize..];
-            panic!("{what}: thread {t} has {found:?}, acknowledged {from:?} {}", thread.acknowledged);
+            panic!("{what}: thread {t} has {found:?}, which no transaction leaves: {thread:?}");
         };
         thread.values = found;
         thread.settled = thread.last();

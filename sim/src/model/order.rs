@@ -154,6 +154,12 @@ impl Order {
         self.parking().any(|slot| slot.entry == entry)
     }
 
+    /// Whether a live command of a mapping entry has waited for other devices.
+    pub fn has_released(&self, entry: u8) -> bool {
+        let released = |slot: &Slot| slot.released && slot.entry == entry;
+        bits(self.live & SLOT_BITS).any(|bit| released(&self.slots[bit as usize]))
+    }
+
     /// Whether a live command is of a mapping entry.
     pub fn has_slot(&self, entry: u8) -> bool {
         bits(self.live & SLOT_BITS).any(|bit| self.slots[bit as usize].entry == entry)

@@ -43,6 +43,8 @@ pub struct Parked {
 #[derive(Default)]
 pub struct Table {
     places: [Option<Parked>; PARKED_COMMANDS],
+    /// Places in use, one bit each.
+    used: u32,
     select: u32,
 }
 
@@ -54,7 +56,7 @@ impl Table {
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.places.iter().all(Option::is_none)
+        self.used == 0
     }
 
     /// The command of a mapping entry that goes first.
@@ -82,14 +84,21 @@ impl ModelCard {
     pub(super) fn may_park(&self, command: &Command, d: Descriptor, entry: u8) -> bool {
         let synchronises = d.flag(descriptor::SYNCHRONISES);
         let follows = synchronises || d.flag(descriptor::ORDERED);
-        let earlier = || self.parked.oldest(entry).is_some() || self.order.has_parking(entry);
+        let earlier = || self.is_behind(entry) || self.order.has_parking(entry);
         synchronises && self.others(command) != 0 || follows && earlier()
     }
 
     /// Whether another command may be numbered that may have to wait.
     pub(super) fn has_place(&self) -> bool {
         let kept = self.order.parking().count();
-        kept + self.parked.iter().count() < PARKED_COMMANDS
+        kept + (self.parked.used.count_ones() as usize) < PARKED_COMMANDS
+    }
+
+    /// Whether an earlier command of a mapping entry waits, or has waited and has not retired. The latter was numbered again, perhaps behind
+    /// the one that asks.
+    fn is_behind(&self, entry: u8) -> bool {
+        let waits = self.parked.oldest(entry).is_some() || self.order.has_released(entry);
+        waits && self.fault != Some(Fault::LaterPassesParked)
     }
 
     /// Participants of a command that have not come as far.
@@ -107,8 +116,7 @@ impl ModelCard {
             return false;
         }
         let synchronises = d.flag(descriptor::SYNCHRONISES);
-        let waits = self.parked.oldest(entry).is_some() && self.fault != Some(Fault::LaterPassesParked);
-        let behind = waits && (synchronises || d.flag(descriptor::ORDERED));
+        let behind = self.is_behind(entry) && (synchronises || d.flag(descriptor::ORDERED));
         if !behind || self.fault == Some(Fault::ReportsBehindParked) {
             self.reach(&command, d, entry);
         }
@@ -121,8 +129,8 @@ impl ModelCard {
         if !d.flag(descriptor::SYNCHRONISES) || !d.flag(descriptor::ORDERED) || self.others(command) == 0 {
             return;
         }
-        if let Some(mapping) = self.map.get_mut(entry) {
-            mapping.reached = mapping.reached.max(command.txid);
+        if let Some(mapping) = self.map.get_mut(entry).filter(|mapping| mapping.reached < command.txid) {
+            mapping.reached = command.txid;
             self.tell(entry);
         }
     }
@@ -143,60 +151,45 @@ impl ModelCard {
 
     /// Puts a command into a free place.
     fn put_parked(&mut self, parked: Parked) {
-        let place = self.parked.places.iter_mut().find(|place| place.is_none()).expect("a place was kept");
-        *place = Some(parked);
+        let place = self.parked.used.trailing_ones();
+        self.parked.places[place as usize] = Some(parked);
+        self.parked.used |= 1 << place;
         self.ask_later();
     }
 
-    /// Lets go what waits for nothing more, as far as there are slots. What is behind it in its thread comes to its turn.
+    /// What is first in its thread reports, and goes on if it waits for nothing more and there is a slot.
     pub(super) fn release_parked(&mut self) {
         let runs = matches!(self.persistence.phase, Phase::Open | Phase::Reset | Phase::ShutDown);
-        if !runs || self.quiesce || self.failing {
+        if self.parked.is_empty() || !runs || self.quiesce || self.failing {
             return;
         }
         let mut entries = self.parked.entries();
         while entries != 0 {
             let entry = entries.trailing_zeros() as u8;
+            entries &= entries - 1;
+            if self.order.has_released(entry) {
+                continue;
+            }
             let (place, &parked) = self.parked.oldest(entry).expect("the entry has a command");
-            let waits = parked.descriptor.flag(descriptor::SYNCHRONISES) && !parked.forced;
-            let missing = waits && self.missing(&parked.command, entry) != 0;
+            let Parked { command, descriptor: d, forced, .. } = parked;
+            self.reach(&command, d, entry);
+            let missing = d.flag(descriptor::SYNCHRONISES) && !forced && self.missing(&command, entry) != 0;
             if missing || self.order.free_slot().is_none() {
-                entries &= !(1 << entry);
                 continue;
             }
             // In its slot and in the table at once: it is never in neither.
             let entered = self.enter_released(&parked);
             debug_assert_eq!(entered, Entered::Numbered, "it was accepted before");
             self.leave(place);
-            if self.parked.oldest(entry).is_none() {
-                entries &= !(1 << entry);
-            }
         }
     }
 
-    /// Brings to their turn what a replay has left first in its thread.
-    pub(super) fn resume_parked(&mut self) {
-        let mut entries = self.parked.entries();
-        while entries != 0 {
-            let entry = entries.trailing_zeros() as u8;
-            entries &= entries - 1;
-            if let Some((_, &Parked { command, descriptor, .. })) = self.parked.oldest(entry) {
-                self.reach(&command, descriptor, entry);
-            }
-        }
-        self.release_parked();
-    }
-
-    /// Frees a place. The next command of its thread comes to its turn.
+    /// Frees a place.
     fn leave(&mut self, place: u8) {
-        let Some(gone) = self.parked.places[place as usize].take() else { return };
-        if let Some((_, next)) = self.parked.oldest(gone.entry)
-            && next.order > gone.order
-        {
-            let Parked { command, descriptor, entry, .. } = *next;
-            self.reach(&command, descriptor, entry);
+        if let Some(gone) = self.parked.places[place as usize].take() {
+            self.parked.used &= !(1 << place);
+            self.drop_orphan(gone.entry);
         }
-        self.drop_orphan(gone.entry);
     }
 
     /// Frees a mapping entry that a function-level reset left to its parked commands, with the last of them.
@@ -273,7 +266,7 @@ impl ModelCard {
     pub(super) fn read_parked(&self, offset: u32) -> u32 {
         use nearpm_interface::registers as r;
         if offset == r::PARKED {
-            return self.parked.iter().fold(0, |mask, (place, _)| mask | 1 << place);
+            return self.parked.used;
         }
         if offset == r::PARKED_SELECT {
             return self.parked.select;

@@ -457,7 +457,7 @@ impl ModelCard {
         if self.failing {
             return;
         }
-        self.resume_parked();
+        self.release_parked();
         if self.persistence.shut_pending {
             self.shut_down();
         } else if self.persistence.reset_pending {

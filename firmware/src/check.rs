@@ -94,7 +94,9 @@ pub enum Fault {
     #[error("{0} is a word and is not stored")]
     WordNotStored(Name),
     /// A command that waits for other devices holds nothing, and a log must hold the stores that it covers.
-    #[error("a program that logs must not synchronise: while it waits for another device, nothing holds the stores that it covers")]
+    #[error(
+        "a program that logs must not synchronise: while it waits for another device, nothing holds the stores that it covers"
+    )]
     LogSynchronises,
     /// A refusal promises that nothing was done.
     #[error("ends with status {0:#04x}, which is neither ok nor one that admits side effects")]

@@ -21,9 +21,7 @@
 //! are durable, so that a further power cut resumes the replay instead of repeating it: an undo
 //! log that was replayed must not be replayed again over the stores that followed it.
 
-use crate::geometry::{
-    ADDRESS_BITS, HOST_QUEUE_LINES, LINE, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BYTES,
-};
+use crate::geometry::{ADDRESS_BITS, HOST_QUEUE_LINES, LINE, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BYTES};
 use crate::layout::layout;
 
 /// Magic of a [`SaveHead`]: "NPSV".

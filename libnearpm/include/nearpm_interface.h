@@ -77,7 +77,7 @@
 #define NEARPM_REG_GENERATION 0x28u /* Generation of the persistence domain: rises with every power-up. */
 #define NEARPM_REG_REPLAYED 0x2cu /* Items that the last power-up replayed. */
 #define NEARPM_REG_LATCHED 0x30u /* Mapping entries whose (pool, thread) is latched after a failed log, one bit each. */
-#define NEARPM_REG_MAPPED 0x34u /* Mapping entries in use, one bit each. */
+#define NEARPM_REG_MAPPED 0x34u /* Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices. */
 #define NEARPM_REG_SAVE_CYCLES 0x38u /* Clock cycles that the last power-fail save took. */
 #define NEARPM_REG_FIRMWARE_LOAD 0x40u /* Write a slot number to load and verify its image and put it in force. */
 #define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). */

@@ -137,7 +137,9 @@ fn what_waits_survives_power_cuts(fault: Option<Fault>) {
     (0..2).for_each(|card| c.views[card].number(card));
     c.views[1].post(commit(0, 5, 3));
     c.views[0].post(commit(1, 7, 3));
-    [(0, 0, 6), (1, 0, 5), (0, 1, 7), (1, 1, 7)].into_iter().for_each(|(card, t, txid)| c.wait_for_epoch(card, t, txid));
+    [(0, 0, 6), (1, 0, 5), (0, 1, 7), (1, 1, 7)]
+        .into_iter()
+        .for_each(|(card, t, txid)| c.wait_for_epoch(card, t, txid));
 }
 
 /// Lost messages are asked for again.

@@ -16,9 +16,9 @@ use nearpm_interface::geometry::{
 };
 use nearpm_interface::registers::{firmware_status, state};
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED, ITEM_STORE,
-    LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_MAGIC, SAVE_VERSION, SaveHead,
-    SavedItem, SavedMapping, firmware_word,
+    ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED,
+    ITEM_STORE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_MAGIC, SAVE_VERSION,
+    SaveHead, SavedItem, SavedMapping, firmware_word,
 };
 use nearpm_interface::seal;
 

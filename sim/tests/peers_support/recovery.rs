@@ -46,7 +46,8 @@ impl Computer {
         }
         for (card, found) in found.iter().enumerate() {
             for (thread, txid) in &lost {
-                let known = found.entries.contains_key(&(*thread, *txid)) || found.waiting.contains_key(&(*thread, *txid));
+                let known =
+                    found.entries.contains_key(&(*thread, *txid)) || found.waiting.contains_key(&(*thread, *txid));
                 if known && self.views[card].load(epoch(*thread)) < *txid {
                     self.views[card].store(epoch(*thread), *txid);
                 }

@@ -2,7 +2,7 @@
 
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, ITEM_STORE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE,
     ProgressWord, SAVE_MAGIC, SaveHead, SavedItem,
 };
 use nearpm_interface::seal;
@@ -57,7 +57,7 @@ impl Saved {
             let second = lines(ITEM_LINE + LINES_PER_ITEM * item + 1, 1);
             SavedItem::from_bytes(second.try_into().expect("a line")).kind
         });
-        let commands = kinds.filter(|kind| *kind == ITEM_COMMAND).count();
+        let commands = kinds.filter(|kind| *kind != ITEM_STORE).count();
         let progress = ProgressWord::decode(word(PROGRESS_LINE)).filter(|p| p.generation == generation as u32);
         let replayed = progress.map_or(0, |p| usize::from(p.items));
         Saved { generation, image: Some(Image { commands, stores: items - commands, replayed }) }

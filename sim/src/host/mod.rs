@@ -48,7 +48,7 @@ mod windows;
 pub(crate) use cpu::{Host, Window};
 pub use cut::{Cut, CutRecord, Event, EventRecord};
 pub use parameters::{Behaviour, Parameters};
-pub use peers::Peers;
+pub use peers::{Mischief, Peers};
 pub(crate) use slot::{Plug, Slot};
 pub use statistics::Statistics;
 

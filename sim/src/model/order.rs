@@ -293,6 +293,7 @@ impl Order {
         let bit = Item::Slot(slot).bit();
         self.failed |= 1 << bit;
         self.slots[slot as usize].failed = true;
+        self.slots[slot as usize].parks = false;
         let commands = self.columns[bit as usize] & SLOT_BITS;
         self.columns[bit as usize] &= !SLOT_BITS;
         self.clear(bit, commands)

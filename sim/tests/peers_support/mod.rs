@@ -210,8 +210,16 @@ impl Computer {
         computer
     }
 
-    /// Opens the functions of all cards that are there, and waits until they are open; the others have no view to speak of.
+    /// Opens the functions of all cards up to the first that is absent, and waits until the cards are open.
     pub fn attach(&mut self) {
+        self.reach_functions();
+        for card in 0..self.views.len() {
+            self.wait_for("a card to open", |c| c.views[card].get(registers::STATE) == state::OPEN);
+        }
+    }
+
+    /// The same without waiting.
+    pub fn reach_functions(&mut self) {
         self.views.clear();
         for function in self.machine.functions() {
             function.config_write(4, &[6, 0]).unwrap();
@@ -223,9 +231,6 @@ impl Computer {
                 memory: view(PM_BAR, bytes),
                 slot: 0,
             });
-        }
-        for card in 0..self.views.len() {
-            self.wait_for("a card to open", |c| c.views[card].get(registers::STATE) == state::OPEN);
         }
     }
 

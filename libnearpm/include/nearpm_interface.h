@@ -159,7 +159,7 @@ struct nearpm_page_status {
     uint8_t last_bad_status; /* 24: Status code of the last refused or failed command. */
     uint8_t reserved[1]; /* 25: Reserved zero. */
     uint16_t latched; /* 26: Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and */
-    uint16_t parked; /* 28: Mapping entries that have a command which waits for other devices or behind such a command, one bit each. */
+    uint16_t parked; /* 28: Mapping entries that have a command which waits, may have to wait or has waited for other devices or behind such a command, one bit */
     uint8_t reserved_middle[2]; /* 30: Reserved zeros. */
     uint64_t order; /* 32: Order number of the last accepted item of the card. */
     uint8_t reserved_tail[24]; /* 40: Reserved zeros. */

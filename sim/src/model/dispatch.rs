@@ -82,7 +82,6 @@ impl ModelCard {
             self.dispatcher.ready &= !(1 << slot);
             self.dispatcher.unit_turn = unit;
             self.order.issue(Item::Slot(slot));
-            self.order.slots[slot as usize].parks = false;
             self.trace(What::Issued { item: Item::Slot(slot) });
             self.unit_issue(unit, slot);
         }

@@ -167,7 +167,7 @@ impl ModelCard {
     pub(super) fn page_status(&self, page: usize, more: u32) -> Option<PageStatus> {
         let status = self.pages.status.get(page)?;
         let latched = self.map.mask(|m| m.latched) as u16;
-        let parked = (self.parked.entries() | self.order.parking().fold(0, |mask, slot| mask | 1 << slot.entry)) as u16;
+        let parked = (self.parked.entries() | self.order.synchronising_entries()) as u16;
         let accepted = status.accepted.wrapping_add(more);
         Some(PageStatus { order: self.order.last, accepted, latched, parked, ..*status })
     }

@@ -149,6 +149,12 @@ impl Order {
         bits(self.live & SLOT_BITS).map(|bit| &self.slots[bit as usize]).filter(|slot| slot.parks)
     }
 
+    /// One bit per mapping entry of one of them, or of one that has waited there.
+    pub fn synchronising_entries(&self) -> u32 {
+        let slots = bits(self.live & SLOT_BITS).map(|bit| &self.slots[bit as usize]);
+        slots.filter(|slot| slot.parks || slot.released).fold(0, |mask, slot| mask | 1 << slot.entry)
+    }
+
     /// Whether one of them is of a mapping entry.
     pub fn has_parking(&self, entry: u8) -> bool {
         self.parking().any(|slot| slot.entry == entry)

@@ -203,6 +203,9 @@ impl ModelCard {
     /// Carries out what software has decided about a place.
     pub(super) fn act_on_parked(&mut self, value: u32) {
         let place = (value & 0xff) as usize;
+        if !self.window_open() {
+            return;
+        }
         let Some(Some(parked)) = self.parked.places.get_mut(place) else { return };
         match value >> 8 & 0xff {
             parked_action::RELEASE => {

@@ -46,9 +46,16 @@ impl ModelCard {
     pub(super) fn number_device(&mut self, device: u32) {
         self.device = device & (2 * MAX_DEVICES as u32 - 1);
         self.peers.speaks = true;
+        self.announce();
+    }
+
+    /// Tells where everything stands that waits, and asks for it, if the card is open and has a number.
+    pub(super) fn announce(&mut self) {
         let waiting = self.parked.entries();
-        (0..MAP_ENTRIES as u8).filter(|entry| waiting >> entry & 1 == 1).for_each(|entry| self.tell(entry));
-        self.peers.ask = (waiting != 0).then_some(self.now + 1);
+        if self.peers.speaks && self.window_open() && waiting != 0 {
+            (0..MAP_ENTRIES as u8).filter(|entry| waiting >> entry & 1 == 1).for_each(|entry| self.tell(entry));
+            self.peers.ask = Some(self.now + 1);
+        }
     }
 
     fn send(&mut self, entry: u8, status: u8, txid: u64) {
@@ -62,7 +69,7 @@ impl ModelCard {
     /// Tells the others how far this device has come.
     pub(super) fn tell(&mut self, entry: u8) {
         let reached = self.map.get(entry).map_or(0, |mapping| mapping.reached);
-        if self.peers.speaks && reached != 0 {
+        if self.peers.speaks && self.window_open() && reached != 0 {
             self.send(entry, PEER_TELLS, reached);
         }
     }

@@ -458,6 +458,7 @@ impl ModelCard {
             return;
         }
         self.release_parked();
+        self.announce();
         if self.persistence.shut_pending {
             self.shut_down();
         } else if self.persistence.reset_pending {

@@ -28,6 +28,8 @@ pub const RING_BYTES: u64 = 16 << 10;
 /// Log slots of a ring, from its second line on, and their bytes: a head and a line.
 pub const SLOTS: u64 = 16;
 pub const SLOT_BYTES: u64 = 128;
+/// Longer than any exchange of messages takes that are not lost, in nanoseconds.
+pub const LONG: u64 = 60_000;
 /// Polls until a card counts as stuck.
 const POLLS: usize = 20_000;
 

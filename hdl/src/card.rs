@@ -55,6 +55,9 @@ pub struct Card {
     registers: Registers,
     completions: CompletionWriter,
     multi: MultiDevice,
+    none64: Constant<Bits<64>>,
+    none32: Constant<Bits<32>>,
+    none16: Constant<Bits<16>>,
 }
 
 impl Card {
@@ -83,6 +86,9 @@ impl Card {
             registers: Registers::new(capabilities),
             completions: Default::default(),
             multi: Default::default(),
+            none64: Constant::new(0.into()),
+            none32: Constant::new(0.into()),
+            none16: Constant::new(0.into()),
         }
     }
 }
@@ -176,11 +182,12 @@ impl Logic for Card {
             self.back.progress_ready[i].next = self.front.progress_ready[i].val();
             self.front.progress_slot[i].next = self.back.progress_slot[i].val();
             self.front.progress_pc[i].next = self.back.progress_pc[i].val();
+            // No command waits for other devices here: the decoder refuses their participants.
             self.multi.sync_valid[i].next = false;
-            self.multi.sync_participants[i].next = 0.into();
-            self.multi.sync_txid[i].next = 0.into();
-            self.multi.sync_pool[i].next = 0.into();
-            self.multi.sync_thread[i].next = 0.into();
+            self.multi.sync_participants[i].next = self.none32.val();
+            self.multi.sync_txid[i].next = self.none64.val();
+            self.multi.sync_pool[i].next = self.none32.val();
+            self.multi.sync_thread[i].next = self.none16.val();
         }
 
         // Other devices.

@@ -180,7 +180,7 @@ layout! {
 layout! {
     /// Second line of a saved item; the first holds the command, or the data of a host store.
     SavedItem, 64 {
-        /// Place in the one order, from 1.
+        /// Place in the one order, from 1. Of a command that has waited for other devices the one under which it was accepted.
         0 order: u64,
         /// Host store: device address of the line.
         8 address: u64,

@@ -221,7 +221,7 @@ _Static_assert(sizeof(struct nearpm_saved_mapping) == 64, "saved_mapping");
 
 /* Second line of a saved item; the first holds the command, or the data of a host store. */
 struct nearpm_saved_item {
-    uint64_t order; /* 0: Place in the one order, from 1. */
+    uint64_t order; /* 0: Place in the one order, from 1. Of a command that has waited for other devices the one under which it was accepted. */
     uint64_t address; /* 8: Host store: device address of the line. */
     uint64_t strobes; /* 16: Host store: one bit per byte to write. */
     uint8_t kind; /* 24: [`ITEM_COMMAND`], [`ITEM_STORE`] or [`ITEM_PARKED`]. */

@@ -193,6 +193,35 @@ fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none() {
     assert!(both.iter().all(|cuts| *cuts > 100 / step), "{both:?}");
 }
 
+/// An apply that waits already while its commit still waits for a log: a replay that took them the other way round would let each card
+/// wait for the other's report.
+#[test]
+fn a_replay_keeps_the_order_of_what_waits_and_what_did_not_yet() {
+    for cycle in (1..900).step_by(30) {
+        let mut c = Computer::open(2, 1, Cards::default());
+        c.machine.settle();
+        c.machine.arm_cut(Cut::AtCycle(c.machine.cycle() + 300 + cycle), cycle);
+        let (new, home) = (epoch(0) + (14 << 10), 16 << 10);
+        _ = until_power_cut(|| {
+            for card in 0..2 {
+                c.views[card].post(Command { length: 12 << 10, ..log(0, 1, 3) });
+                c.views[card].post(commit(0, 1, 3));
+                let apply = Command { opcode: Opcode::Apply as u8, source: new, destination: home, ..commit(0, 1, 3) };
+                c.views[card].post(Command { auxiliary: 0, length: 8, ..apply });
+                c.views[card].post(commit(0, 2, 0));
+                c.views[card].fence();
+            }
+            c.rest(1_000_000);
+        });
+        c.boot_again();
+        let accepted: Vec<bool> = c.views.iter().map(|view| view.parked().iter().any(|p| p.opcode == 4)).collect();
+        (0..2).for_each(|card| c.views[card].number(card));
+        if accepted == [true, true] {
+            (0..2).for_each(|card| c.wait_for_epoch(card, 0, 1));
+        }
+    }
+}
+
 /// A card whose save was torn says so; what waits on the other stays for software to decide.
 #[test]
 fn a_torn_save_of_one_card_is_its_loss_alone() {

@@ -62,6 +62,8 @@ pub struct Origin {
     pub resume: u8,
     /// It has waited for other devices.
     pub released: bool,
+    /// Order number under which it was accepted; 0 for one that comes first now.
+    pub accepted: u64,
 }
 
 /// How a command fared at the ordering point.
@@ -213,7 +215,7 @@ impl ModelCard {
 
     /// Numbers a command, or refuses it.
     pub(super) fn enter_command(&mut self, page: u8, raw: [u8; LINE], origin: Origin) -> Entered {
-        let Origin { resume, released } = origin;
+        let Origin { resume, released, accepted } = origin;
         let command = Command::from_bytes(&raw);
         let context = decoder::Context {
             descriptor: self.firmware.descriptor(command.opcode),
@@ -249,8 +251,20 @@ impl ModelCard {
                     return if lost { self.refuse_command(page, &command, Status::Latched) } else { Entered::Full };
                 };
                 let (order, failed, blocked) = (0, false, false);
-                let contents =
-                    Slot { raw, command, descriptor, order, page, entry, resume, failed, blocked, parks, released };
+                let contents = Slot {
+                    raw,
+                    command,
+                    descriptor,
+                    order,
+                    accepted,
+                    page,
+                    entry,
+                    resume,
+                    failed,
+                    blocked,
+                    parks,
+                    released,
+                };
                 self.number_command(slot, contents, &decoded, ranges);
                 Entered::Numbered
             }
@@ -259,7 +273,7 @@ impl ModelCard {
 
     /// Numbers a command that has waited for other devices, behind everything that was accepted meanwhile.
     pub(super) fn enter_released(&mut self, parked: &Parked) -> Entered {
-        self.enter_command(parked.page, parked.raw, Origin { resume: 0, released: true })
+        self.enter_command(parked.page, parked.raw, Origin { resume: 0, released: true, accepted: parked.order })
     }
 
     pub(super) fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {

@@ -19,6 +19,8 @@ pub struct Slot {
     pub descriptor: Descriptor,
     /// Order number.
     pub order: u64,
+    /// Order number under which it was accepted: another one where it was replayed, or has waited for other devices.
+    pub accepted: u64,
     /// Page that it came from.
     pub page: u8,
     /// Mapping entry.
@@ -94,6 +96,7 @@ const FREE_SLOT: Slot = Slot {
     },
     descriptor: Descriptor(0),
     order: 0,
+    accepted: 0,
     page: 0,
     entry: 0,
     resume: 0,
@@ -160,9 +163,9 @@ impl Order {
         self.parking().any(|slot| slot.entry == entry)
     }
 
-    /// Whether a live command of a mapping entry has waited for other devices.
-    pub fn has_released(&self, entry: u8) -> bool {
-        let released = |slot: &Slot| slot.released && slot.entry == entry;
+    /// Whether a live command of a mapping entry that was accepted before another one has waited for other devices.
+    pub fn has_released(&self, entry: u8, before: u64) -> bool {
+        let released = |slot: &Slot| slot.released && slot.entry == entry && slot.accepted < before;
         bits(self.live & SLOT_BITS).any(|bit| released(&self.slots[bit as usize]))
     }
 
@@ -248,7 +251,8 @@ impl Order {
             row |= (waits as u128) << bit;
         }
         self.last += 1;
-        self.slots[slot as usize] = Slot { order: self.last, ..contents };
+        let accepted = if contents.accepted == 0 { self.last } else { contents.accepted };
+        self.slots[slot as usize] = Slot { order: self.last, accepted, ..contents };
         self.enter(Item::Slot(slot), row, ranges)
     }
 

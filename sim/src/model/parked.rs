@@ -29,7 +29,7 @@ pub struct Parked {
     pub command: Command,
     /// Operand descriptor.
     pub descriptor: Descriptor,
-    /// Order number under which it was accepted first.
+    /// Order number under which it was accepted.
     pub order: u64,
     /// Page that it came from.
     pub page: u8,
@@ -84,7 +84,7 @@ impl ModelCard {
     pub(super) fn may_park(&self, command: &Command, d: Descriptor, entry: u8) -> bool {
         let synchronises = d.flag(descriptor::SYNCHRONISES);
         let follows = synchronises || d.flag(descriptor::ORDERED);
-        let earlier = || self.is_behind(entry) || self.order.has_parking(entry);
+        let earlier = || self.is_behind(entry, u64::MAX) || self.order.has_parking(entry);
         synchronises && self.others(command) != 0 || follows && earlier()
     }
 
@@ -94,11 +94,11 @@ impl ModelCard {
         kept + (self.parked.used.count_ones() as usize) < PARKED_COMMANDS
     }
 
-    /// Whether an earlier command of a mapping entry waits, or has waited and has not retired. The latter was numbered again, perhaps behind
-    /// the one that asks.
-    fn is_behind(&self, entry: u8) -> bool {
-        let waits = self.parked.oldest(entry).is_some() || self.order.has_released(entry);
-        waits && self.fault != Some(Fault::LaterPassesParked)
+    /// Whether a command of a mapping entry that was accepted before another one waits, or has waited and has not retired. The latter was
+    /// numbered again, perhaps behind the one that asks.
+    fn is_behind(&self, entry: u8, accepted: u64) -> bool {
+        let waits = self.parked.oldest(entry).is_some_and(|(_, parked)| parked.order < accepted);
+        (waits || self.order.has_released(entry, accepted)) && self.fault != Some(Fault::LaterPassesParked)
     }
 
     /// Participants of a command that have not come as far.
@@ -111,12 +111,12 @@ impl ModelCard {
 
     /// Whether a command that is about to be issued has to wait. If it reports, it does so now.
     pub(super) fn must_park(&mut self, slot: u8) -> bool {
-        let Slot { command, descriptor: d, entry, released, .. } = self.order.slots[slot as usize];
+        let Slot { command, descriptor: d, entry, released, accepted, .. } = self.order.slots[slot as usize];
         if released {
             return false;
         }
         let synchronises = d.flag(descriptor::SYNCHRONISES);
-        let behind = self.is_behind(entry) && (synchronises || d.flag(descriptor::ORDERED));
+        let behind = self.is_behind(entry, accepted) && (synchronises || d.flag(descriptor::ORDERED));
         if !behind || self.fault == Some(Fault::ReportsBehindParked) {
             self.reach(&command, d, entry);
         }
@@ -137,7 +137,7 @@ impl ModelCard {
 
     /// Takes a command out of its slot into the table.
     pub(super) fn park(&mut self, slot: u8) {
-        let Slot { raw, command, descriptor, order, page, entry, .. } = self.order.slots[slot as usize];
+        let Slot { raw, command, descriptor, accepted: order, page, entry, .. } = self.order.slots[slot as usize];
         let forced = false;
         self.put_parked(Parked { raw, command, descriptor, order, page, entry, forced });
         let item = Item::Slot(slot);
@@ -167,7 +167,7 @@ impl ModelCard {
         while entries != 0 {
             let entry = entries.trailing_zeros() as u8;
             entries &= entries - 1;
-            if self.order.has_released(entry) {
+            if self.order.has_released(entry, u64::MAX) {
                 continue;
             }
             let (place, &parked) = self.parked.oldest(entry).expect("the entry has a command");

@@ -367,7 +367,7 @@ impl ModelCard {
             self.replay_item_over();
         } else {
             let resume = if noted != 0 { noted } else { item.resume };
-            let origin = Origin { resume, released: item.released != 0 };
+            let origin = Origin { resume, released: item.released != 0, accepted: item.order };
             if self.enter_command(item.page, first, origin) == Entered::Refused {
                 self.replay_item_over();
             }
@@ -614,7 +614,7 @@ impl ModelCard {
                 Item::Slot(slot) => {
                     let s = &self.order.slots[slot as usize];
                     let item = SavedItem {
-                        order: s.order,
+                        order: s.accepted,
                         kind: ITEM_COMMAND,
                         page: s.page,
                         resume: s.resume,

@@ -116,7 +116,7 @@ impl ModelCard {
             return false;
         }
         let synchronises = d.flag(descriptor::SYNCHRONISES);
-        let behind = self.is_behind(entry, accepted) && (synchronises || d.flag(descriptor::ORDERED));
+        let behind = (synchronises || d.flag(descriptor::ORDERED)) && self.is_behind(entry, accepted);
         if !behind || self.fault == Some(Fault::ReportsBehindParked) {
             self.reach(&command, d, entry);
         }

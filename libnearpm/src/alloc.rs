@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord};
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 
 use crate::check::Class;
 use crate::error::Error;
@@ -85,6 +85,30 @@ enum Object {
     Chunks { chunk: u32, chunks: u32 },
 }
 
+/// New chunks go to the members of a striped pool in turn, so that all cards have work.
+struct Spread {
+    members: u64,
+    stripe: u64,
+    /// Stripes of the heap.
+    stripes: u64,
+    /// Member of the next chunk.
+    next: u64,
+}
+
+impl Spread {
+    fn of(head: &PoolHead) -> Option<Spread> {
+        let (members, stripe) = (u64::from(head.members), u64::from(head.stripe));
+        (members > 1).then(|| Spread { members, stripe, stripes: head.pages * PAGE_BYTES / stripe, next: 0 })
+    }
+
+    /// The chunks of the stripes of the member whose turn it is, which it was.
+    fn stripes(&mut self, layout: &HeapLayout) -> impl Iterator<Item = Range<u32>> + use<> {
+        let (layout, stripe, first) = (*layout, self.stripe, self.next);
+        self.next = (self.next + 1) % self.members;
+        (first..self.stripes).step_by(self.members as usize).map(move |n| layout.chunks_of(n, stripe))
+    }
+}
+
 /// The index of a pool's heap, and what the open transaction does to it.
 pub(crate) struct Allocator {
     layout: HeapLayout,
@@ -95,6 +119,8 @@ pub(crate) struct Allocator {
     partial: [BTreeSet<u32>; CLASSES.len()],
     /// Free chunks: first to number, joined.
     spans: Spans,
+    /// How new chunks are spread over the members of a striped pool.
+    spread: Option<Spread>,
     steps: Vec<Step>,
     /// Objects that the open transaction has freed.
     freed: HashSet<u64>,
@@ -128,6 +154,7 @@ impl Allocator {
             large: BTreeMap::new(),
             partial: Default::default(),
             spans: Spans::default(),
+            spread: Spread::of(&cx.head),
             steps: Vec::new(),
             freed: HashSet::new(),
         };
@@ -269,7 +296,7 @@ impl Allocator {
     }
 
     fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
-        let chunk = self.spans.take(1).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.take_chunks(1).ok_or_else(|| self.full(bytes))?;
         self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
         self.partial[class].insert(chunk);
         self.steps.push(Step::MadeRun { chunk });
@@ -277,9 +304,16 @@ impl Allocator {
         Ok(chunk)
     }
 
+    /// Takes free chunks: of a striped pool on the member whose turn it is, if that has them.
+    fn take_chunks(&mut self, chunks: u32) -> Option<u32> {
+        let turn = self.spread.as_mut().map(|spread| spread.stripes(&self.layout));
+        let in_turn = turn.and_then(|mut stripes| stripes.find_map(|range| self.spans.take_in(range, chunks)));
+        in_turn.or_else(|| self.spans.take(chunks))
+    }
+
     fn alloc_chunks(&mut self, session: &mut Session<'_>, bytes: u64) -> Result<(u64, u64), Error> {
         let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| self.full(bytes))?;
-        let chunk = self.spans.take(chunks).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.take_chunks(chunks).ok_or_else(|| self.full(bytes))?;
         self.large.insert(chunk, chunks);
         self.steps.push(Step::TookChunks { chunk, chunks });
         session.store(self.layout.word(chunk), ChunkWord::Large { chunks }.encode())?;

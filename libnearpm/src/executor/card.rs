@@ -271,6 +271,17 @@ impl Executor for CardExecutor {
         }
     }
 
+    /// A load of the status line comes behind everything that was sent to the card.
+    fn sync(&mut self, medium: &Medium) -> Result<(), Error> {
+        count(&medium.counters.completions, 1);
+        self.asynchronous = None;
+        self.verify(false)
+    }
+
+    fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     fn send(&mut self, medium: &Medium) -> Result<(), Error> {
         count(&medium.counters.commands, self.waiting.len() as u64);
         let posted = self.card.post_unfenced(self.page, &self.waiting);

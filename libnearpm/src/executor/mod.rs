@@ -11,9 +11,11 @@ use crate::options::Durability;
 
 mod card;
 mod cpu;
+mod striped;
 
 pub(crate) use card::CardExecutor;
 pub(crate) use cpu::CpuExecutor;
+pub(crate) use striped::StripedExecutor;
 
 /// A word that makes something so by one atomic store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,12 @@ pub(crate) trait Executor: Send {
 
     /// Makes everything that was committed asynchronously durable.
     fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Makes everything durable that was stored, written back, fenced and logged before, and makes sure that no log of the pool has failed.
+    fn sync(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Whether something waits to be sent.
+    fn waits(&self) -> bool;
 
     /// Sends what waits to be sent; the caller lets a barrier follow before it waits or returns to the program.
     fn send(&mut self, medium: &Medium) -> Result<(), Error>;

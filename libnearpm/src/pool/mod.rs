@@ -10,12 +10,11 @@ use nearpm_interface::media::PoolHead;
 use crate::alloc::Allocator;
 use crate::check::Put;
 use crate::error::{Error, Problem};
-use crate::lane::Lane;
 use crate::mechanism::{Acknowledged, Context, protocol};
 use crate::memory::{Backing, Medium, Memory};
 use crate::options::{Durability, Engine, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
-use crate::recovery::{LaneState, Recovery, recover};
+use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::transaction::{Inner, Tx};
 
@@ -24,21 +23,28 @@ pub(crate) mod file;
 pub(crate) mod format;
 pub(crate) mod on_card;
 pub(crate) mod pages;
+pub(crate) mod planted;
+pub(crate) mod set;
+mod set_on_cards;
+#[cfg(test)]
+mod striped_tests;
+pub(crate) mod stripes;
 
 pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
 use on_card::{Claimed, Name, OnCard, Reach};
-use pages::Pages;
+use set::{Members, Memories, check_count};
+use set_on_cards::Names;
 
 /// Where a pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A file.
     File(PathBuf),
-    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`].
+    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`]. `card:A+B/POOL` is striped over several.
     Card {
-        /// Name of the card.
+        /// Name of the card, or names joined by `+`.
         card: String,
         /// Name of the pool, 1 to 32 bytes.
         pool: String,
@@ -78,7 +84,7 @@ pub struct Pool {
     options: PoolOptions,
     location: String,
     /// Dropped last: the pool must not be opened again before it is closed.
-    on_card: Option<OnCard>,
+    members: Members,
 }
 
 impl std::fmt::Debug for Pool {
@@ -95,17 +101,22 @@ impl PoolOptions {
                 Problem::BadOption { what: "a pool that is created is written (PoolOptions::read_only)" }.at(location)
             );
         }
-        let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
         match Location::parse(location)? {
             Location::File(path) => {
                 self.refuse_card(location)?;
+                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
                 let memory = file::create(&path, bytes, self.survives)?;
                 let medium = Medium::new(Backing::Mapped(memory));
                 let pool = format::write(&medium, head)
-                    .and_then(|head| Pool::start(self.clone(), medium, head, location, None));
+                    .and_then(|head| Pool::start(self.clone(), medium, Members::single(head, None), location));
                 pool.inspect_err(|_| file::discard(&path))
             }
             Location::Card { card, pool } => {
+                let start = |medium, members| Pool::start(self.clone(), medium, members, location);
+                if let Some(names) = Names::of(&card, &pool, location)? {
+                    return names.create(self, bytes, self.reach(), start);
+                }
+                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
                 let name = Name { card: &card, pool: &pool, location };
                 let start = |claimed| self.start_on_card(claimed, location);
                 OnCard::create(&name, head, self.id.is_some(), self.reach(), |_| Ok(()), start)
@@ -144,10 +155,14 @@ impl PoolOptions {
                     false => Backing::Mapped(file::open(&path, self.survives)?),
                 });
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
-                Pool::start(self.clone(), medium, head, location, None)
+                Pool::start(self.clone(), medium, Members::single(head, None), location)
             }
             Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
+                if let Some(names) = Names::of(&card, &pool, location)? {
+                    let start = |medium, members| Pool::start(self.clone(), medium, members, location);
+                    return names.open(self.reach(), start);
+                }
                 let name = Name { card: &card, pool: &pool, location };
                 OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
             }
@@ -159,7 +174,7 @@ impl PoolOptions {
     }
 
     fn start_on_card(&self, Claimed { medium, head, on_card }: Claimed, location: &str) -> Result<Pool, Error> {
-        Pool::start(self.clone(), medium, head, location, Some(on_card))
+        Pool::start(self.clone(), medium, Members::single(head, Some(on_card)), location)
     }
 
     /// Creates a pool that fills a memory.
@@ -168,7 +183,7 @@ impl PoolOptions {
         let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::write(&medium, head)?;
-        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
+        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
     }
 
     /// Opens the pool that a memory holds, recovering it first.
@@ -179,7 +194,37 @@ impl PoolOptions {
         self.refuse_card(IN_MEMORY)?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
-        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
+        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
+    }
+
+    /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One memory has an ordinary pool.
+    pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
+        check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
+        self.refuse_card(IN_MEMORY)?;
+        if memories.len() == 1 {
+            return self.create_in(memories.remove(0));
+        }
+        let bytes = memories.iter().map(|memory| memory.bytes()).min().unwrap_or(0);
+        let head = format::layout_striped(self, bytes, memories.len()).map_err(|p| p.at(IN_MEMORY))?;
+        let (medium, members) = Memories::unnamed(memories, IN_MEMORY).create(set::heads(head))?;
+        Pool::start(self.clone(), medium, members, IN_MEMORY)
+    }
+
+    /// Opens the pool whose members the memories hold, in their order, recovering it first.
+    ///
+    /// # Errors
+    /// [`Problem::OtherMember`] for memories that do not belong together or are in another order: nothing is changed.
+    pub fn open_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
+        check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
+        if memories.len() == 1 {
+            return self.open_in(memories.remove(0));
+        }
+        if self.read_only {
+            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
+        }
+        self.refuse_card(IN_MEMORY)?;
+        let (medium, members) = Memories::unnamed(memories, IN_MEMORY).open()?;
+        Pool::start(self.clone(), medium, members, IN_MEMORY)
     }
 
     /// The card can work only on what is on it.
@@ -202,7 +247,10 @@ pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading
 pub fn remove(location: &str) -> Result<(), Error> {
     match Location::parse(location)? {
         Location::File(path) => file::remove(Path::new(&path)),
-        Location::Card { card, pool } => on_card::remove(&Name { card: &card, pool: &pool, location }),
+        Location::Card { card, pool } => match Names::of(&card, &pool, location)? {
+            Some(names) => names.remove(PoolOptions::new().reach(), location),
+            None => on_card::remove(&Name { card: &card, pool: &pool, location }),
+        },
     }
 }
 
@@ -210,23 +258,6 @@ pub fn remove(location: &str) -> Result<(), Error> {
 fn this_thread() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here) as usize)
-}
-
-/// Opens the log of a thread number, on the card where that is asked for.
-fn open_lane(
-    options: &PoolOptions,
-    medium: &Medium,
-    head: &PoolHead,
-    on_card: Option<&OnCard>,
-    thread: u16,
-    state: LaneState,
-) -> Result<Lane, Error> {
-    let mut lane = Lane::new(head, thread, state);
-    lane.format(medium)?;
-    if let Some(on) = on_card.filter(|_| options.engine != Engine::Cpu) {
-        lane.use_card(medium, head, on.card.clone(), on.base)?;
-    }
-    Ok(lane)
 }
 
 /// Gives the pool free when the transaction's thread leaves it, also by a panic.
@@ -240,26 +271,18 @@ impl Drop for Owner<'_> {
 
 impl Pool {
     /// Recovers what the medium holds and opens it.
-    fn start(
-        options: PoolOptions,
-        medium: Medium,
-        head: PoolHead,
-        location: &str,
-        on_card: Option<OnCard>,
-    ) -> Result<Pool, Error> {
+    fn start(options: PoolOptions, medium: Medium, members: Members, location: &str) -> Result<Pool, Error> {
         // Metadata that contradicts itself is a property of the pool: name it.
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
+        let head = *members.stripes.whole();
         format::check_options(&options, &head).map_err(|p| p.at(location))?;
-        if let Some(on) = &on_card {
-            on.drop_left_lines(&medium, &head)?;
-        }
-        let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
-        let pages = Pages::load(&medium, head).map_err(named)?;
+        members.drop_left_lines(&medium)?;
+        let (recovery, lanes, pages) = members.recover(&medium).map_err(named)?;
         let thread = head.lanes - 1;
-        let lane = open_lane(&options, &medium, &head, on_card.as_ref(), thread, lanes[usize::from(thread)])?;
+        let lane = members.open_lane(&options, &medium, thread, &lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
         let mut cx = Context { medium, head, pages, lane };
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
@@ -284,7 +307,7 @@ impl Pool {
             recovery,
             options,
             location: location.to_owned(),
-            on_card,
+            members,
         })
     }
 
@@ -399,8 +422,8 @@ impl Pool {
         finished?;
         self.acknowledge(Acknowledged::All);
         closed?;
-        if let Some(on_card) = self.on_card.as_ref().filter(|_| !inner.unflushed) {
-            on_card.note_closed(&inner.cx.medium);
+        if !inner.unflushed {
+            self.members.note_closed(&inner.cx.medium);
         }
         Ok(())
     }
@@ -433,9 +456,8 @@ impl Pool {
     }
 
     pub(crate) fn open_thread(&self, inner: &Inner, thread: u16) -> Result<ThreadLane, Error> {
-        let state = inner.lanes[usize::from(thread)];
-        let medium = &inner.cx.medium;
-        open_lane(&self.options, medium, &self.head, self.on_card.as_ref(), thread, state).map(ThreadLane::new)
+        let states = &inner.lanes[usize::from(thread)];
+        self.members.open_lane(&self.options, &inner.cx.medium, thread, states).map(ThreadLane::new)
     }
 
     /// Counters since the pool was opened.
@@ -446,6 +468,11 @@ impl Pool {
     /// What the recovery at open found and did.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// Whether the pool has several members.
+    pub(crate) fn is_striped(&self) -> bool {
+        self.members.stripes.members() > 1
     }
 
     /// Identifier of the pool, unique on a card.

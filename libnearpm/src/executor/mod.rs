@@ -56,6 +56,12 @@ pub(crate) trait Executor: Send {
     /// Makes everything that was committed asynchronously durable.
     fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
 
+    /// Whether a store to this range comes behind every commit of before, also one that was not waited for: what that has freed may be stored
+    /// to.
+    fn comes_behind_commits(&self, _offset: u64, _bytes: u64) -> bool {
+        true
+    }
+
     /// Makes everything durable that was stored, written back, fenced and logged before, and makes sure that no log of the pool has failed.
     fn sync(&mut self, medium: &Medium) -> Result<(), Error>;
 

@@ -179,6 +179,13 @@ impl Executor for StripedExecutor {
         self.on_all(members, |part, medium| part.persist(medium))
     }
 
+    fn comes_behind_commits(&self, offset: u64, bytes: u64) -> bool {
+        let members: Mask = self.stripes.pieces(offset, bytes).map(|(piece, _)| piece.member).collect();
+        let behind =
+            self.unacknowledged.without(members).is_empty() && (self.unacknowledged.is_empty() || members.len() == 1);
+        behind || planted(Fault::ReusesFreedSpaceAtOnce)
+    }
+
     fn sync(&mut self, _: &Medium) -> Result<(), Error> {
         self.unacknowledged = Mask::default();
         self.on_all(self.all(), |part, medium| part.sync(medium))

@@ -167,11 +167,13 @@ impl Protocol for Undo {
     }
 
     /// A rollback makes the range free again, so its old contents need no entry. They are not those of a live object
-    /// either: a free takes effect for the allocator only after its commit, and every commit is ordered before what follows.
+    /// either: a free takes effect for the allocator only after its commit, and a commit that is not ordered before stores to the
+    /// range makes an entry necessary.
     fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
         for (place, part) in cx.pages.pieces(offset, bytes) {
             let range = place..place + part.len() as u64;
-            if !self.logged.overlaps(&range) {
+            let free = cx.lane.executor.comes_behind_commits(place, part.len() as u64);
+            if free && !self.logged.overlaps(&range) {
                 self.fresh.insert(range);
             }
         }

@@ -9,6 +9,8 @@ pub(crate) enum Fault {
     ForgetsStores,
     /// Asynchronous commits on other members are not waited for before a later one is sent.
     ForgetsEarlierCommits,
+    /// What an asynchronous commit on one member has freed is stored to at once on another.
+    ReusesFreedSpaceAtOnce,
     /// A durable commit returns when it is sent.
     AcknowledgesOnSending,
     /// A redo log frees the slots of the one before on members that it has nothing on.
@@ -23,10 +25,11 @@ pub(crate) enum Fault {
 
 #[cfg(test)]
 impl Fault {
-    pub const ALL: [Fault; 8] = [
+    pub const ALL: [Fault; 9] = [
         Fault::CommitsWithoutAgreement,
         Fault::ForgetsStores,
         Fault::ForgetsEarlierCommits,
+        Fault::ReusesFreedSpaceAtOnce,
         Fault::AcknowledgesOnSending,
         Fault::FreesSlotsOfOthers,
         Fault::JudgesMembersAlone,

@@ -67,7 +67,8 @@ fn create(pool: &Pool) -> Result<(), Error> {
     pool.tx(|tx| {
         let root = tx.alloc_zeroed(8 * OBJECTS as u64)?;
         tx.set_root(root)?;
-        for object in 0..OBJECTS {
+        // The large one first, while there is room in one piece.
+        for object in (0..OBJECTS).rev() {
             let size = if object == OBJECTS - 1 { LARGE } else { 3 * 4096 };
             let at = tx.alloc(size)?;
             tx.write_u64(root + 8 * object as u64, at)?;
@@ -141,13 +142,24 @@ fn recover(mechanism: Mechanism, images: Vec<Image>, oracle: &Oracle, seed: u64,
     let pool = options(mechanism).open_striped(links.memories()).map_err(|e| e.to_string())?;
     links.stop_probe();
     oracle.judge(mechanism, &contents(&pool)?)?;
-    // It goes on from there.
-    pool.tx(|tx| put(tx, 0, 0xee)).and_then(|()| pool.persist()).map_err(|e| e.to_string())?;
+    go_on(mechanism, &pool, &links, seed)?;
     let again = std::mem::take(&mut *again.lock().unwrap());
     again.into_iter().enumerate().try_for_each(|(n, images)| {
         let result = recover(mechanism, images, oracle, seed + n as u64, depth - 1);
         result.map_err(|e| format!("cut {n} of the recovery: {e}"))
     })
+}
+
+/// Changes one object, mostly of one member alone, and looks at what a further life makes of it.
+fn go_on(mechanism: Mechanism, pool: &Pool, links: &Links, seed: u64) -> Result<(), String> {
+    let mut expected = contents(pool)?;
+    let object = (seed % OBJECTS as u64) as usize;
+    expected[object] = 0xee;
+    pool.tx(|tx| put(tx, object, 0xee)).and_then(|()| pool.persist()).map_err(|e| e.to_string())?;
+    let next = Links::from_images(links.surviving(seed), seed);
+    let pool = options(mechanism).open_striped(next.memories()).map_err(|e| e.to_string())?;
+    let found = contents(&pool)?;
+    if found == expected { Ok(()) } else { Err(format!("in the next life {found:?} instead of {expected:?}")) }
 }
 
 /// One run with power cuts at one in `one_in` events; the number of cuts, or the first that was not survived.
@@ -174,7 +186,7 @@ fn run(members: usize, mechanism: Mechanism, durability: Durability, seed: u64, 
         let mut next = *oracle.lock().unwrap().states.last().unwrap();
         changed.iter().for_each(|&object| next[object] = n + 1);
         oracle.lock().unwrap().states.push(next);
-        let size = 64 + random.below(12_000);
+        let size = 2 * PIECE as u64 + random.below(12_000);
         let kind = random.below(4);
         let done = pool.tx(|tx| {
             for &object in &changed {

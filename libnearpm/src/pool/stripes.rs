@@ -25,6 +25,9 @@ impl Mask {
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
     /// Those that are in one of both.
     pub fn union(self, other: Mask) -> Mask {
         Mask(self.0 | other.0)

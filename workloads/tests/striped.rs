@@ -1,0 +1,217 @@
+//! The maps on several simulated cards at once, behind a hostile processor: to the end, with power cuts at random accesses, also in the recovery, and
+//! with a card that does not come back.
+
+mod computer;
+
+use std::collections::BTreeMap;
+
+use computer::{Computer, power};
+use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::host::Cut;
+use nearpm_sim::machine::{Socket, until_power_cut};
+use nearpm_sim::rng::Rng;
+use nearpm_workloads::ops::{self, Mix, Op};
+use nearpm_workloads::run::{self, Progress};
+use nearpm_workloads::{BTree, HashMap, Map, check};
+
+/// Bytes of a member: a stripe, a ring, spare pages.
+const MEMBER_BYTES: u64 = (2 << 20) + (640 << 10);
+const EPOCH: usize = 8;
+
+/// A choice of what is run.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    cards: usize,
+    mechanism: Mechanism,
+    engine: Engine,
+    durability: Durability,
+    seed: u64,
+}
+
+impl Case {
+    fn options(&self) -> PoolOptions {
+        let options = PoolOptions::new().mechanism(self.mechanism).engine(self.engine).durability(self.durability);
+        options.lanes(1).ring_bytes(256 << 10).spare_pages(64).epoch_ops(0).id(1)
+    }
+
+    fn computer(&self, what: &str) -> Computer {
+        let computer = Computer::new(format!("{what}-{self:?}"), self.seed, self.cards, MEMBER_BYTES);
+        computer.plug();
+        computer
+    }
+
+    fn create(&self, computer: &Computer) -> Pool {
+        let pool = self.options().create(&computer.pool(), self.cards as u64 * MEMBER_BYTES);
+        pool.unwrap_or_else(|e| panic!("{self:?}: {e}"))
+    }
+}
+
+fn model(ops: &[Op]) -> BTreeMap<u64, [u8; 64]> {
+    let mut model = BTreeMap::new();
+    ops.iter().for_each(|op| ops::apply(&mut model, op));
+    model
+}
+
+fn contents<M: Map>(pool: &Pool) -> BTreeMap<u64, [u8; 64]> {
+    check::contents::<M>(pool).expect("the structure is whole")
+}
+
+/// Objects of the program before its map, so that the map's nodes do not all lie on one card.
+fn spread(pool: &Pool) {
+    pool.tx(|tx| (0..16).try_for_each(|n| tx.alloc_zeroed(64 << (n % 7)).map(drop))).unwrap();
+}
+
+/// Runs to the end, closes, and reads with the other engine through the processor's cache.
+fn runs_to_its_end<M: Map>(case: Case) {
+    let computer = case.computer(M::NAME);
+    let pool = case.create(&computer);
+    spread(&pool);
+    let map = run::create::<M>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, case.seed, 250);
+    run::run(&pool, map, &ops, EPOCH, &Progress::default(), |_| {}).unwrap();
+    assert!(pool.statistics().commands > 0, "{case:?}");
+    assert!(contents::<M>(&pool) == model(&ops), "{case:?}");
+    pool.close().unwrap();
+    let other = Case { mechanism: Mechanism::Undo, engine: Engine::Cpu, ..case };
+    let pool = other.options().open(&computer.pool()).unwrap();
+    assert!(contents::<M>(&pool) == model(&ops), "{case:?}, through the cache");
+    assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "{case:?}: a closed pool needs no recovery");
+}
+
+/// Cuts the power at a random access, and at random ones of the recovery.
+fn survives_cuts<M: Map>(case: Case) -> bool {
+    let computer = case.computer(M::NAME);
+    let pool = case.create(&computer);
+    spread(&pool);
+    let map = run::create::<M>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, case.seed, 100);
+    let (progress, mut rng) = (Progress::default(), Rng::new(case.seed));
+    computer.machine.arm_cut(Cut::AtAccess(rng.below(1500)), case.seed);
+    let outcome = until_power_cut(|| {
+        let done = run::run(&pool, map, &ops, EPOCH, &progress, |_| {});
+        computer.machine.disarm_cut();
+        drop(pool);
+        done
+    });
+    if computer.machine.is_powered() {
+        outcome.expect("nothing unwinds while the power is on").unwrap();
+        return false;
+    }
+    computer.power_up();
+    for again in 0..rng.below(3) {
+        computer.machine.arm_cut(Cut::AtAccess(rng.below(400)), case.seed + again);
+        let opened = until_power_cut(|| case.options().open(&computer.pool()).map(drop));
+        computer.machine.disarm_cut();
+        if !computer.machine.is_powered() {
+            computer.power_up();
+        } else {
+            opened.expect("nothing unwinds while the power is on").unwrap();
+        }
+    }
+    let pool = case.options().open(&computer.pool()).unwrap_or_else(|e| panic!("{case:?}: {e}"));
+    let kept = check::prefix::<M>(&pool, &ops, progress.acknowledged(), progress.started(), case.durability)
+        .unwrap_or_else(|e| panic!("{case:?}: {e}"));
+    // It goes on from there.
+    let map = run::open::<M>(&pool).unwrap();
+    run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
+    assert!(contents::<M>(&pool) == model(&ops), "{case:?}, after recovery");
+    true
+}
+
+fn cases(engine: Engine, seeds: u64) -> impl Iterator<Item = Case> {
+    let one = move |cards, mechanism: Mechanism, seed: u64| {
+        let asynchronous = seed % 3 == 2 && !mechanism.has_epochs();
+        let durability = if asynchronous { Durability::Asynchronous } else { Durability::Durable };
+        Case { cards, mechanism, engine, durability, seed }
+    };
+    let of = move |cards| Mechanism::ALL.into_iter().flat_map(move |m| (0..seeds).map(move |seed| one(cards, m, seed)));
+    [1, 2, 4, 8].into_iter().flat_map(of)
+}
+
+fn thorough(thorough: u64, fast: u64) -> u64 {
+    if std::env::var_os("NEARPM_THOROUGH").is_some() { thorough } else { fast }
+}
+
+#[test]
+fn every_mechanism_runs_to_its_end_on_several_cards() {
+    for case in cases(Engine::Card, 1) {
+        runs_to_its_end::<BTree>(case);
+        runs_to_its_end::<HashMap>(Case { seed: 1, ..case });
+    }
+}
+
+#[test]
+fn power_cuts_leave_a_prefix_of_the_operations_on_several_cards() {
+    let (mut cuts, mut runs) = (0, 0);
+    for case in cases(Engine::Card, thorough(200, 6)) {
+        cuts +=
+            u64::from(if case.seed % 2 == 0 { survives_cuts::<BTree>(case) } else { survives_cuts::<HashMap>(case) });
+        runs += 1;
+    }
+    assert!(cuts > runs / 4, "only {cuts} cuts in {runs} runs");
+}
+
+#[test]
+fn power_cuts_leave_a_prefix_of_the_operations_without_commands() {
+    let cuts = cases(Engine::Cpu, thorough(40, 1)).filter(|&case| survives_cuts::<BTree>(case)).count();
+    assert!(cuts > 0);
+}
+
+/// A card that does not come back is named, the others are as the cut left them, and everything recovers when it is back.
+#[test]
+fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
+    for (n, socket) in [Socket::Absent, Socket::Silent].into_iter().enumerate() {
+        for mechanism in Mechanism::ALL {
+            let case =
+                Case { cards: 3, mechanism, engine: Engine::Card, durability: Durability::Durable, seed: 7 + n as u64 };
+            does_not_come_back(case, socket);
+        }
+    }
+}
+
+fn does_not_come_back(case: Case, socket: Socket<'_>) {
+    const AWAY: usize = 1;
+    let computer = case.computer("away");
+    let pool = case.create(&computer);
+    spread(&pool);
+    let map = run::create::<BTree>(&pool).unwrap();
+    let ops = ops::generate(Mix::Churn, case.seed, 100);
+    let progress = Progress::default();
+    computer.machine.arm_cut(Cut::AtAccess(700), case.seed);
+    let outcome = until_power_cut(|| run::run(&pool, map, &ops, EPOCH, &progress, |_| {}).map(|()| drop(pool)));
+    assert!(outcome.is_err(), "{case:?}: the power fails in the run");
+    let media = |computer: &Computer| -> Vec<Vec<u8>> {
+        let copy =
+            |card| computer.machine.look_at_medium_of(card, |medium| medium.bytes[POOLS_BASE as usize..].to_vec());
+        (0..case.cards).map(|card| copy(card).expect("the power is off")).collect()
+    };
+    // What was saved is replayed first; from then on the pools are compared.
+    computer.unplug();
+    computer.machine.power_up_each(&[Socket::Card(&power); 3]);
+    computer.plug();
+    computer.unplug();
+    computer.machine.settle();
+    computer.machine.cut_now(1);
+    let before = media(&computer);
+    let mut sockets = [Socket::Card(&power); 3];
+    sockets[AWAY] = socket;
+    computer.machine.power_up_each(&sockets);
+    for card in 0..case.cards {
+        assert_eq!(computer.plug_one(card).is_ok(), card != AWAY, "{case:?}");
+    }
+    let refused = case.options().open(&computer.pool()).err().unwrap_or_else(|| panic!("{case:?}: it opens"));
+    let named =
+        matches!(&refused, Error::Pool { problem: Problem::UnknownCard { name }, .. } if *name == computer.card(AWAY));
+    assert!(named, "{case:?}: {refused}");
+    // Nor is a member taken for the whole.
+    let alone = case.options().open(&format!("card:{}/p", computer.card(0)));
+    assert!(matches!(alone, Err(Error::Pool { problem: Problem::MemberAlone { .. }, .. })), "{case:?}: {alone:?}");
+    computer.machine.settle();
+    computer.machine.cut_now(2);
+    assert!(media(&computer) == before, "{case:?}: a card was changed while another one was away");
+    computer.power_up();
+    let pool = case.options().open(&computer.pool()).unwrap_or_else(|e| panic!("{case:?}: {e}"));
+    check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), case.durability)
+        .unwrap_or_else(|e| panic!("{case:?}: {e}"));
+}

@@ -5,6 +5,7 @@
 //! | [`pci`] | the seam: configuration space, BARs, DMA, interrupts, reset |
 //! | [`registers`] | the register block, typed |
 //! | [`page`] | a command page: posting, credits, completions |
+//! | [`parked`] | commands that wait for other cards |
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
 //! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
 //! | [`error`] | what can go wrong, and whether it had side effects |
@@ -19,6 +20,7 @@ pub mod error;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 pub mod page;
+pub mod parked;
 pub mod pci;
 pub mod registers;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
@@ -27,3 +29,4 @@ pub mod vfio;
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
 pub use page::{Latched, Posting, Ticket};
+pub use parked::Parked;

@@ -173,7 +173,7 @@ layout! {
         0 magic: u64,
         /// [`POOL_VERSION`], in a member of a striped pool [`MEMBER_VERSION`].
         8 version: u32,
-        /// Pool identifier, not 0.
+        /// Pool identifier, not 0; the same in all members of a striped pool.
         12 pool: u32,
         /// Bytes of the pool.
         16 bytes: u64,
@@ -189,12 +189,10 @@ layout! {
         32 pages: u64,
         /// Pages beyond those.
         40 spare: u64,
-        /// Identifier of the striped pool, the same in all members and not 0; else 0.
-        48 set: u32,
         /// Bytes of a stripe; 0 for a pool that is not striped.
-        52 stripe: u32,
+        48 stripe: u32,
         /// Reserved zeros.
-        56 reserved: [u8; 4],
+        52 reserved: [u8; 8],
         /// Checksum.
         60 crc: u32,
     }

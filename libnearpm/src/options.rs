@@ -75,6 +75,17 @@ pub enum Durability {
     Asynchronous,
 }
 
+/// How commits over several cards wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Synchronisation {
+    /// The processor waits until every card has its part of the transaction, before it sends the first commit.
+    #[default]
+    Software,
+    /// Commits are sent to all cards at once, and each card waits for the others before it deletes the log: NearPM's delayed synchronisation. Where the
+    /// cards cannot, the processor waits ([`crate::Statistics::fallbacks`]).
+    Delayed,
+}
+
 /// How a pool is created and opened. Options that shape the medium (`lanes`, `ring_bytes`,
 /// `spare_pages`, `stripe_bytes`) matter at creation and are ignored when opening.
 #[derive(Clone, Debug)]
@@ -88,6 +99,7 @@ pub struct PoolOptions {
     pub(crate) ring_bytes: Option<u32>,
     pub(crate) spare_pages: Option<u64>,
     pub(crate) stripe_bytes: Option<u32>,
+    pub(crate) synchronisation: Synchronisation,
     pub(crate) epoch_ops: u64,
     pub(crate) id: Option<u32>,
     pub(crate) read_only: bool,
@@ -113,6 +125,7 @@ impl PoolOptions {
             ring_bytes: None,
             spare_pages: None,
             stripe_bytes: None,
+            synchronisation: Synchronisation::Software,
             epoch_ops: 1024,
             id: None,
             read_only: false,
@@ -165,6 +178,11 @@ impl PoolOptions {
     /// Bytes of a stripe of a pool over several cards: 2 MiB or a larger power of two, and 2 MiB by default.
     pub fn stripe_bytes(mut self, bytes: u32) -> Self {
         self.stripe_bytes = Some(bytes);
+        self
+    }
+    /// How commits over several cards wait for each other. A pool may be opened with another one each time.
+    pub fn synchronisation(mut self, synchronisation: Synchronisation) -> Self {
+        self.synchronisation = synchronisation;
         self
     }
     /// Transactions after which an epoch is cut by itself; 0 leaves that to [`crate::Pool::cut`]

@@ -95,7 +95,7 @@ impl ThreadLane {
                 for entry in &entries {
                     medium.write_back(entry.offset, entry.length.into());
                 }
-                let word = Word { offset: self.lane.epoch_word(), txid };
+                let word = Word::alone(self.lane.epoch_word(), txid);
                 let committed =
                     medium.fence().and_then(|()| self.lane.executor.commit(medium, word, Durability::Durable));
                 self.step(committed)?;
@@ -120,7 +120,7 @@ impl ThreadLane {
                 for entry in &entries {
                     medium.invalidate(entry.offset, entry.length.into());
                 }
-                let word = Word { offset: self.lane.epoch_word(), txid };
+                let word = Word::alone(self.lane.epoch_word(), txid);
                 let restored = medium
                     .fence()
                     .and_then(|()| self.lane.executor.restore(medium, &entries, txid))
@@ -174,8 +174,8 @@ impl ThreadLane {
         };
         medium.fence()?;
         let publication = Publication {
-            committed: Word { offset: self.lane.committed_word(), txid },
-            applied: Word { offset: self.lane.applied_word(), txid },
+            committed: Word::alone(self.lane.committed_word(), txid),
+            applied: Word::alone(self.lane.applied_word(), txid),
             entries: &entries,
             values: &values,
             switches: false,

@@ -24,6 +24,15 @@ pub(crate) struct Word {
     pub offset: u64,
     /// Identifier that it takes, sealed when it is written.
     pub txid: u64,
+    /// Mask of the cards that wait for each other with this word; 0 where nobody waits.
+    pub participants: u32,
+}
+
+impl Word {
+    /// A word that waits for nobody.
+    pub fn alone(offset: u64, txid: u64) -> Word {
+        Word { offset, txid, participants: 0 }
+    }
 }
 
 /// A redo log whose entries are durable and that is now to become so.

@@ -1,9 +1,9 @@
 //! Several members make the copies, each by an executor of its own, and agree on commits.
 //!
 //! A transaction that commits on several members is committed as soon as one of its commit words is there: a recovery then completes it on
-//! the others. So nobody writes such a word before every participant has all of it, log and data, durably. The
-//! processor waits for that, member by member, before it sends the first word. The same holds for what the transaction comes
-//! after: an earlier commit that was not waited for, on another member, is waited for now.
+//! the others. So nobody writes such a word before every participant has all of it, log and data, durably. Either the
+//! processor waits for that, member by member, before it sends the first word; or the cards do, by themselves, each behind what came over its link. In both
+//! cases the same holds for what the transaction comes after: an earlier commit that was not waited for, on a member that takes no part, is waited for now.
 //!
 //! Where everything is on one member, its link keeps the order and nobody waits.
 
@@ -26,6 +26,8 @@ pub(crate) struct StripedExecutor {
     media: Arc<[Medium]>,
     members: Vec<Arc<Member>>,
     stripes: Stripes,
+    /// Commits wait on the cards for each other.
+    delayed: bool,
     /// Members with log entries or copies of what is not committed.
     logged: Mask,
     /// Members with commits that were not waited for.
@@ -61,9 +63,10 @@ impl StripedExecutor {
         media: Arc<[Medium]>,
         members: Vec<Arc<Member>>,
         stripes: Stripes,
+        delayed: bool,
     ) -> StripedExecutor {
         let (logged, unacknowledged) = Default::default();
-        StripedExecutor { parts, media, members, stripes, logged, unacknowledged }
+        StripedExecutor { parts, media, members, stripes, delayed, logged, unacknowledged }
     }
 
     /// Runs a call on a member; what it says of places becomes true for the whole.
@@ -102,36 +105,38 @@ impl StripedExecutor {
         stored.map(|(number, _)| number).collect()
     }
 
-    /// Makes durable what commit words on these members say.
-    fn agree(&mut self, committing: Mask) -> Result<(), Error> {
-        let mut touched = self.take_stored();
-        if planted(Fault::ForgetsStores) {
-            touched = Mask::default();
-        }
-        touched = touched.union(std::mem::take(&mut self.logged));
+    /// Members in which something was stored or logged since the last commit.
+    fn take_touched(&mut self) -> Mask {
+        let (stored, logged) = (self.take_stored(), std::mem::take(&mut self.logged));
+        if planted(Fault::ForgetsStores) { logged } else { stored.union(logged) }
+    }
+
+    /// Makes durable what commit words on `committing` members say, as far as these do not see to it themselves.
+    fn agree(&mut self, committing: Mask, touched: Mask) -> Result<(), Error> {
+        let mut involved = touched.union(committing);
         if !planted(Fault::ForgetsEarlierCommits) {
-            touched = touched.union(self.unacknowledged);
+            involved = involved.union(self.unacknowledged);
         }
-        if planted(Fault::CommitsWithoutAgreement) {
-            return Ok(());
-        }
-        let waits = if committing.len() == 1 { touched.without(committing) } else { touched.union(committing) };
+        let by_themselves = self.delayed || committing.len() == 1 || planted(Fault::CommitsWithoutAgreement);
+        let waits = if by_themselves { involved.without(committing) } else { involved };
         self.on_all(waits, |part, medium| part.sync(medium))?;
         self.unacknowledged = self.unacknowledged.without(waits);
         Ok(())
     }
 
-    /// Sends commits, by `post`, to all members before it waits for any.
+    /// Sends commits, by `post`, to all members before it waits for any. `post` gets the mask of those that wait for each other.
     fn commit_on(
         &mut self,
         committing: Mask,
+        touched: Mask,
         durability: Durability,
-        mut post: impl FnMut(&mut Self, usize, Durability) -> Result<(), Error>,
+        mut post: impl FnMut(&mut Self, usize, u32, Durability) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let several = committing.len() > 1;
-        self.agree(committing)?;
+        self.agree(committing, touched)?;
+        let participants = if several && self.delayed { committing.bits() } else { 0 };
         for member in committing.iter() {
-            post(self, member, if several { Durability::Asynchronous } else { durability })?;
+            post(self, member, participants, if several { Durability::Asynchronous } else { durability })?;
         }
         // The words themselves belong to no later transaction.
         self.take_stored();
@@ -168,8 +173,12 @@ impl Executor for StripedExecutor {
     }
 
     fn commit(&mut self, _: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
-        let committing = self.logged;
-        self.commit_on(committing, durability, |all, member, durability| {
+        let logged = self.logged;
+        let touched = self.take_touched();
+        // Cards that wait by themselves see also to what was only stored.
+        let committing = if self.delayed { touched } else { logged };
+        self.commit_on(committing, touched, durability, |all, member, participants, durability| {
+            let word = Word { participants, ..word };
             all.on(member, |part, medium| part.commit(medium, word, durability))
         })
     }
@@ -209,10 +218,12 @@ impl Executor for StripedExecutor {
     }
 
     fn publish(&mut self, _: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error> {
-        self.commit_on(members_of(publication.entries), durability, |all, member, durability| {
+        let (committing, touched) = (members_of(publication.entries), self.take_touched());
+        self.commit_on(committing, touched, durability, |all, member, participants, durability| {
             let entries = entries_of(publication.entries, member);
             let values = values_of(publication.entries, publication.values, member);
-            let own = Publication { entries: &entries, values: &values, ..publication };
+            let committed = Word { participants, ..publication.committed };
+            let own = Publication { committed, entries: &entries, values: &values, ..publication };
             all.on(member, |part, medium| part.publish(medium, own, durability))
         })
     }

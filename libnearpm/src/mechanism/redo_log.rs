@@ -88,8 +88,8 @@ impl RedoLog {
     pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
         let Some(log) = self.prepared.take() else { return Ok(()) };
         let publication = Publication {
-            committed: Word { offset: cx.lane.committed_word(), txid: log.txid },
-            applied: Word { offset: cx.lane.applied_word(), txid: log.txid },
+            committed: Word::alone(cx.lane.committed_word(), log.txid),
+            applied: Word::alone(cx.lane.applied_word(), log.txid),
             entries: &log.entries,
             values: &log.values.bytes,
             switches,

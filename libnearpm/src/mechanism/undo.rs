@@ -200,7 +200,7 @@ impl Protocol for Undo {
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {
         if let Some(txid) = self.txid {
-            let word = Word { offset: cx.lane.epoch_word(), txid };
+            let word = Word::alone(cx.lane.epoch_word(), txid);
             cx.lane.executor.commit(&cx.medium, word, durability)?;
         } else if durability == Durability::Durable && self.unreleased {
             // A durable commit covers what it depends on, also when it wrote nothing itself.

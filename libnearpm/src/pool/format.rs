@@ -38,7 +38,7 @@ pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) 
         return Err(Problem::BadOption { what });
     }
     let head = layout_pages(options, bytes, u64::from(stripe) / PAGE_BYTES)?;
-    Ok(PoolHead { version: MEMBER_VERSION, members: members as u8, set: head.pool, stripe, ..head })
+    Ok(PoolHead { version: MEMBER_VERSION, members: members as u8, stripe, ..head })
 }
 
 /// The head of a new pool, whose heap has whole `unit`s of pages.
@@ -178,11 +178,10 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Truncated { header: head.bytes, found });
     }
     let of_set = match head.version {
-        POOL_VERSION => (head.member, head.members, head.set, head.stripe) == (0, 0, 0, 0),
+        POOL_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
         MEMBER_VERSION => {
             (2..=MAX_DEVICES).contains(&head.members.into())
                 && head.member < head.members
-                && head.set != 0
                 && head.stripe >= MIN_STRIPE_BYTES
                 && head.stripe.is_power_of_two()
                 && (head.pages * PAGE_BYTES).is_multiple_of(head.stripe.into())

@@ -29,6 +29,7 @@ mod set_on_cards;
 #[cfg(test)]
 mod striped_tests;
 pub(crate) mod stripes;
+mod waiting;
 
 pub use directory::CardPool;
 use directory::check_name;
@@ -271,7 +272,7 @@ impl Drop for Owner<'_> {
 
 impl Pool {
     /// Recovers what the medium holds and opens it.
-    fn start(options: PoolOptions, medium: Medium, members: Members, location: &str) -> Result<Pool, Error> {
+    fn start(options: PoolOptions, medium: Medium, mut members: Members, location: &str) -> Result<Pool, Error> {
         // Metadata that contradicts itself is a property of the pool: name it.
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
@@ -280,8 +281,9 @@ impl Pool {
         let head = *members.stripes.whole();
         format::check_options(&options, &head).map_err(|p| p.at(location))?;
         members.drop_left_lines(&medium)?;
-        let (recovery, lanes, pages) = members.recover(&medium).map_err(named)?;
+        let (recovery, lanes, pages) = members.recover(&medium, location).map_err(named)?;
         let thread = head.lanes - 1;
+        members.synchronise(&options, &medium)?;
         let lane = members.open_lane(&options, &medium, thread, &lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
         let mut cx = Context { medium, head, pages, lane };

@@ -44,6 +44,13 @@ impl Drop for OpenOnCard {
     }
 }
 
+/// Whether a pool with this identifier is open on another card than these.
+pub(super) fn is_open_elsewhere(cards: &[Arc<Card>], id: u32) -> bool {
+    let own = |at: usize| cards.iter().any(|card| Arc::as_ptr(card) as usize == at);
+    let open = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner);
+    open.iter().any(|&(at, open)| open == id && !own(at))
+}
+
 /// `card:NAME/POOL`, taken apart.
 pub(crate) struct Name<'a> {
     /// Name of the card.
@@ -122,9 +129,9 @@ impl OnCard {
         Ok((directory, memory, OnCard { card, base, _open: open }))
     }
 
-    /// Enters an unfinished member of a striped pool into the card's table; its identifier may change.
+    /// Enters an unfinished member of a striped pool into the card's table.
     pub fn create_member(name: &Name<'_>, head: &mut PoolHead, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
-        let (mut directory, memory, on_card) = Self::place(name, head, false, reach)?;
+        let (mut directory, memory, on_card) = Self::place(name, head, true, reach)?;
         memory.store(0, &[0; LINE]);
         memory.write_back(0, LINE as u64);
         memory.drain()?;

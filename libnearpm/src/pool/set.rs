@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nearpm_driver::Card;
 use nearpm_interface::geometry::MAX_DEVICES;
 use nearpm_interface::media::PoolHead;
 
@@ -9,12 +10,13 @@ use super::format;
 use super::on_card::OnCard;
 use super::pages::Pages;
 use super::stripes::Stripes;
+use super::waiting;
 use crate::error::{Error, Problem};
 use crate::executor::{CardExecutor, CpuExecutor, Executor, StripedExecutor};
 use crate::heap::HeapLayout;
 use crate::lane::Lane;
 use crate::memory::{Backing, CardMemory, Medium, Member, Memory, Striped};
-use crate::options::{Engine, PoolOptions};
+use crate::options::{Engine, PoolOptions, Synchronisation};
 use crate::recovery::{LaneState, Recovery, recover, recover_lanes};
 use crate::statistics::count;
 
@@ -47,6 +49,8 @@ pub(crate) struct Members {
     locations: Vec<String>,
     /// One for each where they are on cards.
     on_cards: Vec<OnCard>,
+    /// The cards have numbers, and commits wait on them for each other.
+    delayed: bool,
 }
 
 impl Members {
@@ -59,6 +63,7 @@ impl Members {
             memories: Vec::new(),
             locations: Vec::new(),
             on_cards: on_card.into_iter().collect(),
+            delayed: false,
         }
     }
 
@@ -72,7 +77,7 @@ impl Members {
     ) -> (Medium, Members) {
         let whole = Medium::new(Backing::Other(Box::new(Striped { members: memories.clone(), stripes })));
         let media = memories.iter().map(|member| medium_of(member, &whole)).collect();
-        (whole, Members { stripes, heads, media, memories, locations, on_cards })
+        (whole, Members { stripes, heads, media, memories, locations, on_cards, delayed: false })
     }
 
     fn len(&self) -> usize {
@@ -90,15 +95,33 @@ impl Members {
     }
 
     /// The one recovery of all members: what it did, the state of each lane on each member, and the page table.
-    pub fn recover(&self, whole: &Medium) -> Result<(Recovery, Vec<Vec<LaneState>>, Pages), Error> {
+    pub fn recover(&self, whole: &Medium, location: &str) -> Result<(Recovery, Vec<Vec<LaneState>>, Pages), Error> {
         if self.len() == 1 {
             let (report, lanes) = recover(whole, &self.heads[0])?;
             let lanes = lanes.into_iter().map(|state| vec![state]).collect();
             return Ok((report, lanes, Pages::load(whole, self.heads[0])?));
         }
         let (parts, mut report) = (self.parts(whole), Recovery::default());
+        waiting::settle(&parts, &self.cards(), location)?;
         let lanes = recover_lanes(&parts, &mut report)?;
         Ok((report, lanes, Pages::load_striped(self.stripes, &parts)?))
+    }
+
+    fn cards(&self) -> Vec<Arc<Card>> {
+        self.on_cards.iter().map(|on| on.card.clone()).collect()
+    }
+
+    /// Numbers the cards where they are to wait for each other by themselves. Where they cannot the processor waits, which is counted.
+    pub fn synchronise(&mut self, options: &PoolOptions, whole: &Medium) -> Result<(), Error> {
+        let wanted = options.synchronisation == Synchronisation::Delayed && options.engine != Engine::Cpu;
+        if !wanted || self.len() == 1 || self.on_cards.is_empty() {
+            return Ok(());
+        }
+        self.delayed = waiting::number(&self.cards(), self.heads[0].pool)?;
+        if !self.delayed {
+            count(&whole.counters.fallbacks, 1);
+        }
+        Ok(())
     }
 
     /// Drops what a process that died left in the processor's caches, and notes that the pool is open.
@@ -136,7 +159,9 @@ impl Members {
             Some(only) if parts.is_empty() => only,
             last => {
                 parts.extend(last);
-                Box::new(StripedExecutor::new(parts, self.media.clone(), self.memories.clone(), self.stripes))
+                let (media, memories) = (self.media.clone(), self.memories.clone());
+                let delayed = self.delayed && parts[0].writes_around_the_cache();
+                Box::new(StripedExecutor::new(parts, media, memories, self.stripes, delayed))
             }
         };
         Ok(lane)
@@ -219,23 +244,19 @@ impl Memories {
 
 /// The heads of the members of a new pool, from that of the first.
 pub(crate) fn heads(first: PoolHead) -> Vec<PoolHead> {
-    let head = |member: u8| {
-        let pool = first.set.wrapping_add(member.into()).max(1);
-        PoolHead { member, pool, ..first }
-    };
-    (0..first.members).map(head).collect()
+    (0..first.members).map(|member| PoolHead { member, ..first }).collect()
 }
 
 /// Refuses a pool that is not the member of this number.
 fn check_member(head: &PoolHead, number: usize, members: usize, first: Option<&PoolHead>) -> Result<(), Problem> {
     let shape = |head: &PoolHead| {
-        (head.set, head.members, head.stripe, head.ring_bytes, head.lanes, head.pages, head.spare, head.bytes)
+        (head.pool, head.members, head.stripe, head.ring_bytes, head.lanes, head.pages, head.spare, head.bytes)
     };
     let fits = usize::from(head.members) == members && usize::from(head.member) == number;
     if fits && first.is_none_or(|first| shape(first) == shape(head)) {
         return Ok(());
     }
-    let set = first.map_or(String::new(), |first| format!(" of the striped pool {:#010x}", first.set));
+    let set = first.map_or(String::new(), |first| format!(" of the striped pool {:#010x}", first.pool));
     Err(Problem::OtherMember { found: describe(head), wanted: format!("member {number} of {members}{set}") })
 }
 
@@ -254,7 +275,7 @@ pub(crate) fn check_removable(memory: CardMemory, number: usize, members: usize,
 pub(crate) fn describe(head: &PoolHead) -> String {
     match head.members {
         0 => "a pool of its own".to_owned(),
-        members => format!("member {} of {members} of the striped pool {:#010x}", head.member, head.set),
+        members => format!("member {} of {members} of the striped pool {:#010x}", head.member, head.pool),
     }
 }
 

@@ -50,8 +50,12 @@ impl Names {
     ) -> Result<P, Error> {
         let members = self.cards.len();
         let first = format::layout_striped(options, bytes / members as u64, members);
-        let mut heads = heads(first.map_err(|problem| problem.at(&self.locations[0]))?);
+        let mut first = first.map_err(|problem| problem.at(&self.locations[0]))?;
         self.alive()?;
+        if options.id.is_none() {
+            first.pool = self.free_id(first.pool)?;
+        }
+        let mut heads = heads(first);
         let (mut made, mut found) = (0, Memories::named(&self.locations));
         let placed = self.iter().zip(&mut heads).try_for_each(|(name, head)| {
             found.push(OnCard::create_member(&name, head, reach)?);
@@ -105,6 +109,19 @@ impl Names {
             return Err(Problem::NotFound.at(location));
         }
         found.into_iter().try_for_each(|(name, on_card)| super::on_card::forget(&on_card.card, &name))
+    }
+
+    /// An identifier that no pool of any of the cards has.
+    fn free_id(&self, wanted: u32) -> Result<u32, Error> {
+        let mut taken = BTreeSet::from([0]);
+        for card in &self.cards {
+            taken.extend(super::list(card)?.iter().map(|pool| pool.id));
+        }
+        let mut id = wanted;
+        while taken.contains(&id) {
+            id = id.wrapping_add(1);
+        }
+        Ok(id)
     }
 
     fn cards(&self, on_cards: &[OnCard]) -> Vec<Arc<Card>> {

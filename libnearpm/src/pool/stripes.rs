@@ -25,6 +25,9 @@ impl Mask {
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
+    pub fn bits(self) -> u32 {
+        self.0.into()
+    }
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -80,7 +83,7 @@ impl Stripes {
             members,
             stripe,
             words: stripe / PAGE_BYTES * 8,
-            whole: PoolHead { pool: if members == 1 { head.pool } else { head.set }, bytes, pages, spare, ..*head },
+            whole: PoolHead { bytes, pages, spare, ..*head },
             member: *head,
         }
     }

@@ -26,7 +26,8 @@ impl Computer {
     pub fn new(name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
         let medium = Medium::blank((POOLS_BASE + bytes) as usize + (2 << 20));
         let parameters = Parameters::default().adversarial(seed);
-        let machine = Machine::with_cards(parameters, Peers::default(), &power, vec![medium; cards]);
+        let peers = if seed % 2 == 0 { Peers::default() } else { Peers::default().adversarial(seed) };
+        let machine = Machine::with_cards(parameters, peers, &power, vec![medium; cards]);
         let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
         // Names of cards are joined by it.
         let name = name.replace('+', "-");

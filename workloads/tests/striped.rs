@@ -6,7 +6,7 @@ mod computer;
 use std::collections::BTreeMap;
 
 use computer::{Computer, power};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem};
+use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem, Synchronisation};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::host::Cut;
 use nearpm_sim::machine::{Socket, until_power_cut};
@@ -26,12 +26,16 @@ struct Case {
     mechanism: Mechanism,
     engine: Engine,
     durability: Durability,
+    synchronisation: Synchronisation,
     seed: u64,
 }
+
+const BOTH: [Synchronisation; 2] = [Synchronisation::Software, Synchronisation::Delayed];
 
 impl Case {
     fn options(&self) -> PoolOptions {
         let options = PoolOptions::new().mechanism(self.mechanism).engine(self.engine).durability(self.durability);
+        let options = options.synchronisation(self.synchronisation);
         options.lanes(1).ring_bytes(256 << 10).spare_pages(64).epoch_ops(0).id(1)
     }
 
@@ -70,7 +74,8 @@ fn runs_to_its_end<M: Map>(case: Case) {
     let map = run::create::<M>(&pool).unwrap();
     let ops = ops::generate(Mix::Churn, case.seed, 250);
     run::run(&pool, map, &ops, EPOCH, &Progress::default(), |_| {}).unwrap();
-    assert!(pool.statistics().commands > 0, "{case:?}");
+    let statistics = pool.statistics();
+    assert!(statistics.commands > 0 && statistics.fallbacks == 0, "{case:?}: {statistics:?}");
     assert!(contents::<M>(&pool) == model(&ops), "{case:?}");
     pool.close().unwrap();
     let other = Case { mechanism: Mechanism::Undo, engine: Engine::Cpu, ..case };
@@ -123,7 +128,8 @@ fn cases(engine: Engine, seeds: u64) -> impl Iterator<Item = Case> {
     let one = move |cards, mechanism: Mechanism, seed: u64| {
         let asynchronous = seed % 3 == 2 && !mechanism.has_epochs();
         let durability = if asynchronous { Durability::Asynchronous } else { Durability::Durable };
-        Case { cards, mechanism, engine, durability, seed }
+        let synchronisation = BOTH[(seed / 2) as usize % 2];
+        Case { cards, mechanism, engine, durability, synchronisation, seed }
     };
     let of = move |cards| Mechanism::ALL.into_iter().flat_map(move |m| (0..seeds).map(move |seed| one(cards, m, seed)));
     [1, 2, 4, 8].into_iter().flat_map(of)
@@ -136,15 +142,17 @@ fn thorough(thorough: u64, fast: u64) -> u64 {
 #[test]
 fn every_mechanism_runs_to_its_end_on_several_cards() {
     for case in cases(Engine::Card, 1) {
-        runs_to_its_end::<BTree>(case);
-        runs_to_its_end::<HashMap>(Case { seed: 1, ..case });
+        for synchronisation in BOTH {
+            runs_to_its_end::<BTree>(Case { synchronisation, ..case });
+            runs_to_its_end::<HashMap>(Case { synchronisation, seed: 1, ..case });
+        }
     }
 }
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_operations_on_several_cards() {
     let (mut cuts, mut runs) = (0, 0);
-    for case in cases(Engine::Card, thorough(200, 6)) {
+    for case in cases(Engine::Card, thorough(200, 8)) {
         cuts +=
             u64::from(if case.seed % 2 == 0 { survives_cuts::<BTree>(case) } else { survives_cuts::<HashMap>(case) });
         runs += 1;
@@ -161,11 +169,12 @@ fn power_cuts_leave_a_prefix_of_the_operations_without_commands() {
 /// A card that does not come back is named, the others are as the cut left them, and everything recovers when it is back.
 #[test]
 fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
-    for (n, socket) in [Socket::Absent, Socket::Silent].into_iter().enumerate() {
+    let (cards, engine, durability) = (3, Engine::Card, Durability::Durable);
+    for (socket, seed) in [(Socket::Absent, 7), (Socket::Silent, 8)] {
         for mechanism in Mechanism::ALL {
-            let case =
-                Case { cards: 3, mechanism, engine: Engine::Card, durability: Durability::Durable, seed: 7 + n as u64 };
-            does_not_come_back(case, socket);
+            for synchronisation in BOTH {
+                does_not_come_back(Case { cards, mechanism, engine, durability, synchronisation, seed }, socket);
+            }
         }
     }
 }

@@ -40,6 +40,10 @@ pub struct Recovery {
     pub bytes: u64,
     /// Slots that looked like entries and were not whole.
     pub torn: u64,
+    /// Commits that waited on a card for other cards, and went on because all of these had them, too.
+    pub released: u64,
+    /// Commits that waited on a card for other cards, and were taken away because one of these had not got its own.
+    pub discarded: u64,
 }
 
 /// What a lane's ring has seen.

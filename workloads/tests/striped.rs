@@ -5,11 +5,12 @@ mod computer;
 
 use std::collections::BTreeMap;
 
-use computer::{Computer, power};
+use computer::{Cards, Computer};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem, Synchronisation};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::host::Cut;
 use nearpm_sim::machine::{Socket, until_power_cut};
+use nearpm_sim::model::fault::Fault;
 use nearpm_sim::rng::Rng;
 use nearpm_workloads::ops::{self, Mix, Op};
 use nearpm_workloads::run::{self, Progress};
@@ -39,8 +40,9 @@ impl Case {
         options.lanes(1).ring_bytes(256 << 10).spare_pages(64).epoch_ops(0).id(1)
     }
 
-    fn computer(&self, what: &str) -> Computer {
-        let computer = Computer::new(format!("{what}-{self:?}"), self.seed, self.cards, MEMBER_BYTES);
+    fn computer(&self, what: &str, kind: Cards) -> Computer {
+        let name = format!("{what}-{self:?}-{:?}", kind.0);
+        let computer = Computer::new(kind, name, self.seed, self.cards, MEMBER_BYTES);
         computer.plug();
         computer
     }
@@ -68,7 +70,7 @@ fn spread(pool: &Pool) {
 
 /// Runs to the end, closes, and reads with the other engine through the processor's cache.
 fn runs_to_its_end<M: Map>(case: Case) {
-    let computer = case.computer(M::NAME);
+    let computer = case.computer(M::NAME, Cards(None));
     let pool = case.create(&computer);
     spread(&pool);
     let map = run::create::<M>(&pool).unwrap();
@@ -84,9 +86,17 @@ fn runs_to_its_end<M: Map>(case: Case) {
     assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "{case:?}: a closed pool needs no recovery");
 }
 
+/// What recoveries found; a campaign that meets nothing shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    released: u64,
+    discarded: u64,
+    undone: u64,
+}
+
 /// Cuts the power at a random access, and at random ones of the recovery.
-fn survives_cuts<M: Map>(case: Case) -> bool {
-    let computer = case.computer(M::NAME);
+fn survives_cuts<M: Map>(case: Case, kind: Cards, found: &mut Found) -> bool {
+    let computer = case.computer(M::NAME, kind);
     let pool = case.create(&computer);
     spread(&pool);
     let map = run::create::<M>(&pool).unwrap();
@@ -117,6 +127,10 @@ fn survives_cuts<M: Map>(case: Case) -> bool {
     let pool = case.options().open(&computer.pool()).unwrap_or_else(|e| panic!("{case:?}: {e}"));
     let kept = check::prefix::<M>(&pool, &ops, progress.acknowledged(), progress.started(), case.durability)
         .unwrap_or_else(|e| panic!("{case:?}: {e}"));
+    let recovery = pool.recovery();
+    found.released += recovery.released;
+    found.discarded += recovery.discarded;
+    found.undone += recovery.undone + recovery.redone;
     // It goes on from there.
     let map = run::open::<M>(&pool).unwrap();
     run::run(&pool, map, &ops[kept..], EPOCH, &Progress::default(), |_| {}).unwrap();
@@ -151,19 +165,39 @@ fn every_mechanism_runs_to_its_end_on_several_cards() {
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_operations_on_several_cards() {
-    let (mut cuts, mut runs) = (0, 0);
+    let (mut cuts, mut runs, mut found) = (0, 0, Found::default());
     for case in cases(Engine::Card, thorough(200, 8)) {
-        cuts +=
-            u64::from(if case.seed % 2 == 0 { survives_cuts::<BTree>(case) } else { survives_cuts::<HashMap>(case) });
+        cuts += u64::from(match case.seed % 2 {
+            0 => survives_cuts::<BTree>(case, Cards(None), &mut found),
+            _ => survives_cuts::<HashMap>(case, Cards(None), &mut found),
+        });
         runs += 1;
     }
+    println!("{cuts} cuts in {runs} runs; the recoveries found {found:?}");
     assert!(cuts > runs / 4, "only {cuts} cuts in {runs} runs");
+    assert!(found.released > 0 && found.discarded > 0 && found.undone > 0, "{found:?}");
 }
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_operations_without_commands() {
-    let cuts = cases(Engine::Cpu, thorough(40, 1)).filter(|&case| survives_cuts::<BTree>(case)).count();
-    assert!(cuts > 0);
+    let mut found = Found::default();
+    let cuts =
+        cases(Engine::Cpu, thorough(40, 1)).filter(|&case| survives_cuts::<BTree>(case, Cards(None), &mut found));
+    assert!(cuts.count() > 0);
+}
+
+/// Cards that do not keep their side of the delayed synchronisation.
+#[test]
+fn broken_cards_are_found() {
+    let (engine, durability, synchronisation) = (Engine::Card, Durability::Durable, Synchronisation::Delayed);
+    for fault in [Fault::SynchronisesWithNobody, Fault::ParkedIsNotSaved] {
+        let case = |seed| Case { cards: 3, mechanism: Mechanism::Undo, engine, durability, synchronisation, seed };
+        let fails = |seed| {
+            let run = || survives_cuts::<BTree>(case(seed), Cards(Some(fault)), &mut Found::default());
+            std::panic::catch_unwind(run).is_err()
+        };
+        assert!((0..300).any(fails), "{fault:?} is not found");
+    }
 }
 
 /// A card that does not come back is named, the others are as the cut left them, and everything recovers when it is back.
@@ -181,7 +215,7 @@ fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
 
 fn does_not_come_back(case: Case, socket: Socket<'_>) {
     const AWAY: usize = 1;
-    let computer = case.computer("away");
+    let computer = case.computer("away", Cards(None));
     let pool = case.create(&computer);
     spread(&pool);
     let map = run::create::<BTree>(&pool).unwrap();
@@ -197,13 +231,13 @@ fn does_not_come_back(case: Case, socket: Socket<'_>) {
     };
     // What was saved is replayed first; from then on the pools are compared.
     computer.unplug();
-    computer.machine.power_up_each(&[Socket::Card(&power); 3]);
+    computer.machine.power_up_each(&[Socket::Card(&Cards(None)); 3]);
     computer.plug();
     computer.unplug();
     computer.machine.settle();
     computer.machine.cut_now(1);
     let before = media(&computer);
-    let mut sockets = [Socket::Card(&power); 3];
+    let mut sockets = [Socket::Card(&Cards(None)); 3];
     sockets[AWAY] = socket;
     computer.machine.power_up_each(&sockets);
     for card in 0..case.cards {

@@ -102,7 +102,7 @@ impl Members {
             return Ok((report, lanes, Pages::load(whole, self.heads[0])?));
         }
         let (parts, mut report) = (self.parts(whole), Recovery::default());
-        waiting::settle(&parts, &self.cards(), location)?;
+        waiting::settle(&parts, &self.cards(), location, &mut report)?;
         let lanes = recover_lanes(&parts, &mut report)?;
         Ok((report, lanes, Pages::load_striped(self.stripes, &parts)?))
     }

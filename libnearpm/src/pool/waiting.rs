@@ -16,6 +16,7 @@ use nearpm_interface::seal;
 use super::on_card;
 use super::set::Part;
 use crate::error::{Error, Problem};
+use crate::recovery::Recovery;
 
 /// Whether commands of a card can wait for other cards.
 pub(super) fn has_peers(card: &Card) -> bool {
@@ -23,7 +24,12 @@ pub(super) fn has_peers(card: &Card) -> bool {
 }
 
 /// Decides about every commit of the pool that waits. Afterwards none does.
-pub(super) fn settle(parts: &[Part<'_>], cards: &[Arc<Card>], location: &str) -> Result<(), Error> {
+pub(super) fn settle(
+    parts: &[Part<'_>],
+    cards: &[Arc<Card>],
+    location: &str,
+    report: &mut Recovery,
+) -> Result<(), Error> {
     let mut waiting: Vec<Vec<Parked>> = Vec::new();
     for (part, card) in parts.iter().zip(cards) {
         let all = if has_peers(card) { card.parked()? } else { Vec::new() };
@@ -46,10 +52,12 @@ pub(super) fn settle(parts: &[Part<'_>], cards: &[Arc<Card>], location: &str) ->
             return Err(Problem::BadOption { what }.at(location));
         }
         taken.sort_by_key(|parked| std::cmp::Reverse(if parked.txid == 0 { u64::MAX } else { parked.txid }));
+        report.discarded += taken.len() as u64;
         card.discard(&taken)?;
     }
     for (card, waiting) in cards.iter().zip(&waiting) {
         let kept: Vec<Parked> = waiting.iter().filter(|parked| !lost(parked)).copied().collect();
+        report.released += kept.len() as u64;
         card.release(&kept)?;
     }
     Ok(())

@@ -7,31 +7,41 @@ use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::{Parameters, Peers};
-use nearpm_sim::machine::{Machine, Socket};
+use nearpm_sim::machine::{Machine, Power, Socket};
+use nearpm_sim::model::fault::Fault;
 use nearpm_sim::model::{Config, ModelCard};
 
-/// A transaction-level card.
-pub fn power(medium: Medium) -> Box<dyn CardCore> {
-    Box::new(ModelCard::new(Config::default(), medium))
+/// Transaction-level cards, with a fault or sound.
+#[derive(Clone, Copy)]
+pub struct Cards(pub Option<Fault>);
+
+impl Power for Cards {
+    fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
+        Box::new(match self.0 {
+            Some(fault) => ModelCard::with_fault(Config::default(), medium, fault),
+            None => ModelCard::new(Config::default(), medium),
+        })
+    }
 }
 
 pub struct Computer {
     pub machine: Machine,
+    cards: Cards,
     name: String,
     posting: Posting,
 }
 
 impl Computer {
     /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of pools.
-    pub fn new(name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
+    pub fn new(kind: Cards, name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
         let medium = Medium::blank((POOLS_BASE + bytes) as usize + (2 << 20));
         let parameters = Parameters::default().adversarial(seed);
         let peers = if seed % 2 == 0 { Peers::default() } else { Peers::default().adversarial(seed) };
-        let machine = Machine::with_cards(parameters, peers, &power, vec![medium; cards]);
+        let machine = Machine::with_cards(parameters, peers, &kind, vec![medium; cards]);
         let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
         // Names of cards are joined by it.
         let name = name.replace('+', "-");
-        Computer { machine, name, posting }
+        Computer { machine, cards: kind, name, posting }
     }
 
     /// Name of a card.
@@ -65,7 +75,7 @@ impl Computer {
 
     pub fn power_up(&self) {
         self.unplug();
-        self.machine.power_up_each(&vec![Socket::Card(&power); self.machine.cards()]);
+        self.machine.power_up_each(&vec![Socket::Card(&self.cards); self.machine.cards()]);
         self.plug();
     }
 }

@@ -14,13 +14,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord};
 
 use crate::check::Class;
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, bits_beyond, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
-use crate::spans::Spans;
+use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
 
 /// A run, as the index knows it.
@@ -83,30 +83,6 @@ enum Step {
 enum Object {
     Unit { chunk: u32, unit: u32, bytes: u64 },
     Chunks { chunk: u32, chunks: u32 },
-}
-
-/// New chunks go to the members of a striped pool in turn, so that all cards have work.
-struct Spread {
-    members: u64,
-    stripe: u64,
-    /// Stripes of the heap.
-    stripes: u64,
-    /// Member of the next chunk.
-    next: u64,
-}
-
-impl Spread {
-    fn of(head: &PoolHead) -> Option<Spread> {
-        let (members, stripe) = (u64::from(head.members), u64::from(head.stripe));
-        (members > 1).then(|| Spread { members, stripe, stripes: head.pages * PAGE_BYTES / stripe, next: 0 })
-    }
-
-    /// The chunks of the stripes of the member whose turn it is, which it was.
-    fn stripes(&mut self, layout: &HeapLayout) -> impl Iterator<Item = Range<u32>> + use<> {
-        let (layout, stripe, first) = (*layout, self.stripe, self.next);
-        self.next = (self.next + 1) % self.members;
-        (first..self.stripes).step_by(self.members as usize).map(move |n| layout.chunks_of(n, stripe))
-    }
 }
 
 /// The index of a pool's heap, and what the open transaction does to it.

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use nearpm_interface::media::{PAGE_BYTES, PoolHead};
+
+use crate::heap::HeapLayout;
+
 /// Runs of neighbouring free chunks: first chunk and number, joined where they touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spans {
@@ -65,6 +69,30 @@ impl Spans {
             self.spans.insert(end, span + number - end);
         }
         first
+    }
+}
+
+/// New chunks go to the members of a striped pool in turn, so that all cards have work.
+pub(crate) struct Spread {
+    members: u64,
+    stripe: u64,
+    /// Stripes of the heap.
+    stripes: u64,
+    /// Member of the next chunk.
+    next: u64,
+}
+
+impl Spread {
+    pub fn of(head: &PoolHead) -> Option<Spread> {
+        let (members, stripe) = (u64::from(head.members), u64::from(head.stripe));
+        (members > 1).then(|| Spread { members, stripe, stripes: head.pages * PAGE_BYTES / stripe, next: 0 })
+    }
+
+    /// The chunks of the stripes of the member whose turn it is, which it was.
+    pub fn stripes(&mut self, layout: &HeapLayout) -> impl Iterator<Item = Range<u32>> + use<> {
+        let (layout, stripe, first) = (*layout, self.stripe, self.next);
+        self.next = (self.next + 1) % self.members;
+        (first..self.stripes).step_by(self.members as usize).map(move |n| layout.chunks_of(n, stripe))
     }
 }
 

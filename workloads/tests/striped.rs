@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use computer::{Cards, Computer};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem, Synchronisation};
+use nearpm_driver::Posting;
 use nearpm_interface::geometry::POOLS_BASE;
-use nearpm_sim::host::Cut;
+use nearpm_sim::host::{Cut, Parameters, Peers};
 use nearpm_sim::machine::{Socket, until_power_cut};
 use nearpm_sim::model::fault::Fault;
 use nearpm_sim::rng::Rng;
@@ -197,6 +198,53 @@ fn broken_cards_are_found() {
             std::panic::catch_unwind(run).is_err()
         };
         assert!((0..300).any(fails), "{fault:?} is not found");
+    }
+}
+
+/// A computer that is not hostile.
+fn ordinary(name: String, cards: usize) -> Computer {
+    let (parameters, peers) = (Parameters::default(), Peers::default());
+    Computer::made_of(Cards(None), parameters, peers, Posting::Line, name, cards, MEMBER_BYTES)
+}
+
+/// Simulated nanoseconds and commands of an update, on an ordinary processor. `objects` names the changed objects; each lies on a member of its own.
+fn costs(cards: usize, synchronisation: Synchronisation, objects: &[usize]) -> (u64, u64) {
+    let case = Case {
+        cards,
+        mechanism: Mechanism::Undo,
+        engine: Engine::Card,
+        durability: Durability::Durable,
+        synchronisation,
+        seed: 0,
+    };
+    let computer = ordinary(format!("costs-{case:?}-{objects:?}"), cards);
+    computer.plug();
+    let pool = case.create(&computer);
+    let places = pool.tx(|tx| (0..8).map(|_| tx.alloc_zeroed(8192)).collect::<Result<Vec<_>, _>>()).unwrap();
+    const UPDATES: u64 = 64;
+    let (start, commands) = (computer.machine.now_ps(), pool.statistics().commands);
+    for n in 0..UPDATES {
+        pool.tx(|tx| objects.iter().try_for_each(|&object| tx.write_u64(places[2 * object], n))).unwrap();
+    }
+    assert_eq!(pool.statistics().fallbacks, 0);
+    ((computer.machine.now_ps() - start) / 1000 / UPDATES, (pool.statistics().commands - commands) / UPDATES)
+}
+
+#[test]
+fn who_waits_for_whom_costs_time() {
+    let (alone, commands) = costs(1, Synchronisation::Software, &[0]);
+    println!("a durable update of 8 B on one card: {alone} ns");
+    for cards in [2, 4] {
+        for synchronisation in BOTH {
+            let (one, posted) = costs(cards, synchronisation, &[0]);
+            println!("on one of {cards} cards, {synchronisation:?}: {one} ns");
+            assert_eq!(posted, commands, "one log, one commit");
+            assert!(one <= alone + alone / 20, "a transaction on one card costs what it costs on a pool on one card");
+        }
+        let all: Vec<usize> = (0..cards).collect();
+        let [software, delayed] = BOTH.map(|synchronisation| costs(cards, synchronisation, &all).0);
+        println!("on all {cards} cards: {software} ns by software, {delayed} ns delayed");
+        assert!(delayed < software, "the cards wait for each other while the processor does not");
     }
 }
 

@@ -77,7 +77,7 @@ impl StripedExecutor {
     ) -> Result<T, Error> {
         let stripes = self.stripes;
         call(&mut *self.parts[member], &self.media[member]).map_err(|error| match error {
-            Error::LogFailed { offset, length, source } if length < stripes.whole().bytes => {
+            Error::LogFailed { offset, length, source } => {
                 Error::LogFailed { offset: stripes.whole_offset(member, offset), length, source }
             }
             Error::Damaged { offset, length, source } => {

@@ -1,18 +1,17 @@
-//! Pools: files, card memory, or any [`Memory`].
+//! Pools: files, card memory, or any [`crate::memory::Memory`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::media::PoolHead;
 
 use crate::alloc::Allocator;
-use crate::check::Put;
 use crate::error::{Error, Problem};
 use crate::mechanism::{Acknowledged, Context, protocol};
-use crate::memory::{Backing, Medium, Memory};
-use crate::options::{Durability, Engine, Mechanism, PoolOptions};
+use crate::memory::Medium;
+use crate::options::{Durability, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
 use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
@@ -22,6 +21,7 @@ mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
 pub(crate) mod on_card;
+mod open;
 pub(crate) mod pages;
 pub(crate) mod planted;
 pub(crate) mod set;
@@ -34,9 +34,9 @@ mod waiting;
 pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
-use on_card::{Claimed, Name, OnCard, Reach};
-use set::{Members, Memories, check_count};
-use set_on_cards::Names;
+pub(crate) use open::NOT_SHARED;
+pub use open::remove;
+use set::Members;
 
 /// Where a pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,167 +91,6 @@ pub struct Pool {
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("location", &self.location).field("head", &self.head).finish_non_exhaustive()
-    }
-}
-
-impl PoolOptions {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
-    pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(
-                Problem::BadOption { what: "a pool that is created is written (PoolOptions::read_only)" }.at(location)
-            );
-        }
-        match Location::parse(location)? {
-            Location::File(path) => {
-                self.refuse_card(location)?;
-                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let memory = file::create(&path, bytes, self.survives)?;
-                let medium = Medium::new(Backing::Mapped(memory));
-                let pool = format::write(&medium, head)
-                    .and_then(|head| Pool::start(self.clone(), medium, Members::single(head, None), location));
-                pool.inspect_err(|_| file::discard(&path))
-            }
-            Location::Card { card, pool } => {
-                let start = |medium, members| Pool::start(self.clone(), medium, members, location);
-                if let Some(names) = Names::of(&card, &pool, location)? {
-                    return names.create(self, bytes, self.reach(), start);
-                }
-                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let name = Name { card: &card, pool: &pool, location };
-                let start = |claimed| self.start_on_card(claimed, location);
-                OnCard::create(&name, head, self.id.is_some(), self.reach(), |_| Ok(()), start)
-            }
-        }
-    }
-
-    /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
-    pub(crate) fn create_filled(
-        &self,
-        card: &str,
-        pool: &str,
-        head: PoolHead,
-        location: &str,
-        fill: impl FnOnce(&mut Put<'_>) -> Result<(), Error>,
-    ) -> Result<Pool, Error> {
-        let options = self.clone().id(head.pool);
-        let fill = |medium: &Medium| {
-            fill(&mut |offset, bytes| {
-                medium.put(offset, bytes);
-                Ok(())
-            })?;
-            medium.drain()
-        };
-        let start = |claimed| options.start_on_card(claimed, location);
-        OnCard::create(&Name { card, pool, location }, head, true, self.reach(), fill, start)
-    }
-
-    /// Opens a pool, recovering it first.
-    pub fn open(&self, location: &str) -> Result<Pool, Error> {
-        match Location::parse(location)? {
-            Location::File(path) => {
-                self.refuse_card(location)?;
-                let medium = Medium::new(match self.read_only {
-                    true => Backing::Private(file::open_shared(&path)?),
-                    false => Backing::Mapped(file::open(&path, self.survives)?),
-                });
-                let head = format::read(&medium).map_err(|p| p.at(location))?;
-                Pool::start(self.clone(), medium, Members::single(head, None), location)
-            }
-            Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
-            Location::Card { card, pool } => {
-                if let Some(names) = Names::of(&card, &pool, location)? {
-                    let start = |medium, members| Pool::start(self.clone(), medium, members, location);
-                    return names.open(self.reach(), start);
-                }
-                let name = Name { card: &card, pool: &pool, location };
-                OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
-            }
-        }
-    }
-
-    fn reach(&self) -> Reach {
-        Reach { caching: self.caching, commands: true }
-    }
-
-    fn start_on_card(&self, Claimed { medium, head, on_card }: Claimed, location: &str) -> Result<Pool, Error> {
-        Pool::start(self.clone(), medium, Members::single(head, Some(on_card)), location)
-    }
-
-    /// Creates a pool that fills a memory.
-    pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        self.refuse_card(IN_MEMORY)?;
-        let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::write(&medium, head)?;
-        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
-    }
-
-    /// Opens the pool that a memory holds, recovering it first.
-    pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
-        }
-        self.refuse_card(IN_MEMORY)?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
-        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
-    }
-
-    /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One memory has an ordinary pool.
-    pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
-        check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
-        self.refuse_card(IN_MEMORY)?;
-        if memories.len() == 1 {
-            return self.create_in(memories.remove(0));
-        }
-        let bytes = memories.iter().map(|memory| memory.bytes()).min().unwrap_or(0);
-        let head = format::layout_striped(self, bytes, memories.len()).map_err(|p| p.at(IN_MEMORY))?;
-        let (medium, members) = Memories::unnamed(memories, IN_MEMORY).create(set::heads(head))?;
-        Pool::start(self.clone(), medium, members, IN_MEMORY)
-    }
-
-    /// Opens the pool whose members the memories hold, in their order, recovering it first.
-    ///
-    /// # Errors
-    /// [`Problem::OtherMember`] for memories that do not belong together or are in another order: nothing is changed.
-    pub fn open_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
-        check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
-        if memories.len() == 1 {
-            return self.open_in(memories.remove(0));
-        }
-        if self.read_only {
-            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
-        }
-        self.refuse_card(IN_MEMORY)?;
-        let (medium, members) = Memories::unnamed(memories, IN_MEMORY).open()?;
-        Pool::start(self.clone(), medium, members, IN_MEMORY)
-    }
-
-    /// The card can work only on what is on it.
-    fn refuse_card(&self, location: &str) -> Result<(), Error> {
-        match self.engine {
-            Engine::Card => {
-                let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
-                Err(Problem::BadOption { what }.at(location))
-            }
-            Engine::Auto | Engine::Cpu => Ok(()),
-        }
-    }
-}
-
-const IN_MEMORY: &str = "in memory";
-/// Why other pools cannot be opened for reading alone.
-pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
-
-/// Removes a pool that is not open. A file that is not a pool is left alone.
-pub fn remove(location: &str) -> Result<(), Error> {
-    match Location::parse(location)? {
-        Location::File(path) => file::remove(Path::new(&path)),
-        Location::Card { card, pool } => match Names::of(&card, &pool, location)? {
-            Some(names) => names.remove(PoolOptions::new().reach(), location),
-            None => on_card::remove(&Name { card: &card, pool: &pool, location }),
-        },
     }
 }
 

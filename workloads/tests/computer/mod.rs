@@ -34,11 +34,24 @@ pub struct Computer {
 impl Computer {
     /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of pools.
     pub fn new(kind: Cards, name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
-        let medium = Medium::blank((POOLS_BASE + bytes) as usize + (2 << 20));
         let parameters = Parameters::default().adversarial(seed);
         let peers = if seed % 2 == 0 { Peers::default() } else { Peers::default().adversarial(seed) };
-        let machine = Machine::with_cards(parameters, peers, &kind, vec![medium; cards]);
         let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
+        Computer::made_of(kind, parameters, peers, posting, name, cards, bytes)
+    }
+
+    /// A computer of such parts.
+    pub fn made_of(
+        kind: Cards,
+        parameters: Parameters,
+        peers: Peers,
+        posting: Posting,
+        name: String,
+        cards: usize,
+        bytes: u64,
+    ) -> Computer {
+        let medium = Medium::blank((POOLS_BASE + bytes) as usize + (2 << 20));
+        let machine = Machine::with_cards(parameters, peers, &kind, vec![medium; cards]);
         // Names of cards are joined by it.
         let name = name.replace('+', "-");
         Computer { machine, cards: kind, name, posting }

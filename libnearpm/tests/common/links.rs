@@ -21,7 +21,8 @@ pub struct Image(Vec<Arc<[u8; PAGE]>>);
 impl Image {
     pub fn blank(bytes: usize) -> Image {
         assert_eq!(bytes % PAGE, 0);
-        Image(vec![Arc::new([0; PAGE]); bytes / PAGE])
+        let page = Arc::new([0; PAGE]);
+        Image(std::iter::repeat_n(page, bytes / PAGE).collect())
     }
 
     fn load(&self, offset: u64, data: &mut [u8]) {

@@ -93,8 +93,11 @@ layout! {
 }
 
 /// Whole lines that `length` bytes at `offset` touch.
-pub fn lines_of(offset: u64, length: u32) -> u64 {
-    (offset % LINE_U64 + length as u64).div_ceil(LINE_U64)
+pub fn lines_of(offset: u64, length: impl Into<u64>) -> u64 {
+    match length.into() {
+        0 => 0,
+        length => (offset % LINE_U64 + length).div_ceil(LINE_U64),
+    }
 }
 
 /// Bytes of the log slot for `length` bytes at `offset`: the head and the touched lines.
@@ -137,7 +140,8 @@ impl EntryHead {
     pub fn decode(slot: &[u8]) -> Option<EntryHead> {
         let bytes: &[u8; LINE] = slot.get(..LINE)?.try_into().ok()?;
         let head = EntryHead::from_bytes(bytes);
-        if head.magic != ENTRY_MAGIC || head.version != ENTRY_VERSION || head.length == 0 {
+        let plausible = head.length > 0 && seal::is_identifier(head.txid);
+        if head.magic != ENTRY_MAGIC || head.version != ENTRY_VERSION || !plausible {
             return None;
         }
         let body = slot.get(LINE..entry_bytes(head.offset, head.length) as usize)?;

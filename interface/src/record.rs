@@ -16,6 +16,7 @@
 
 use crate::geometry::LINE_U64;
 use crate::layout::layout;
+use crate::seal;
 
 /// Magic of a [`SegmentHead`]: "NearSegm".
 pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NearSegm");
@@ -188,7 +189,10 @@ impl RecordHead {
     pub fn decode(bytes: &[u8], nonce: u64) -> Option<(RecordHead, &[u8])> {
         let head = RecordHead::from_bytes(bytes.first_chunk()?);
         let length = head.bytes as usize;
-        let plausible = head.nonce == nonce && length >= Self::SIZE && length.is_multiple_of(8);
+        let plausible = head.nonce == nonce
+            && length >= Self::SIZE
+            && length.is_multiple_of(8)
+            && seal::is_identifier(head.sequence);
         let record = bytes.get(..length).filter(|_| plausible)?;
         Kind::from_code(head.kind)?;
         (crc32c::crc32c(&record[4..]) == head.crc).then(|| (head, &record[Self::SIZE..]))

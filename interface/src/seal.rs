@@ -35,12 +35,17 @@ pub fn is_sealed(body: &[u8], head: &[u8; LINE]) -> bool {
     crc32c::crc32c_append(crc32c::crc32c(body), head) == RESIDUE
 }
 
+/// Whether a number can be sealed in a word: it has at most 48 bits.
+pub fn is_identifier(id: u64) -> bool {
+    id >> 48 == 0
+}
+
 /// An identifier of 48 bits with a 16-bit check, for words that are written by one 8-byte atomic
 /// store: bits 47:0 the identifier, bits 63:48 the low half of the CRC-32C of its six bytes.
 ///
 /// The word 0 is not valid: the check of identifier 0 is not zero.
 pub fn seal_word(id: u64) -> u64 {
-    assert!(id >> 48 == 0, "identifiers have 48 bits");
+    assert!(is_identifier(id), "identifiers have 48 bits");
     let check = crc32c::crc32c(&id.to_le_bytes()[..6]) & 0xffff;
     id | (check as u64) << 48
 }

@@ -36,6 +36,8 @@ enum nearpm_survives {
     NEARPM_PROCESS_CRASH = 1,
     // A power cut, if the program is right that the file lies in persistent memory although the system does not say so.
     NEARPM_AS_PERSISTENT_MEMORY = 2,
+    // As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as well (eADR): nothing is written back.
+    NEARPM_AS_PERSISTENT_CACHES = 3,
 };
 
 // Error codes.

@@ -14,11 +14,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord};
+use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
-use crate::check::Class;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, bits_beyond, capacity, class_named, class_of};
+use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
 use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
@@ -134,58 +133,27 @@ impl Allocator {
             steps: Vec::new(),
             freed: HashSet::new(),
         };
-        let mut words = vec![0; layout.chunks as usize * 8];
-        protocol.read(cx, layout.words, &mut words)?;
+        let tables = HeapTables::load(layout, |offset, bytes| protocol.read(cx, offset, bytes))?;
         let mut chunk = 0;
         while u64::from(chunk) < layout.chunks {
-            let at = chunk as usize * 8;
-            let word = u64::from_le_bytes(words[at..at + 8].try_into().expect("eight bytes"));
-            match layout.state(chunk, word).map_err(|class| class.at(layout.word(chunk)))? {
-                ChunkWord::Free => {
-                    allocator.spans.add(chunk, 1);
-                    chunk += 1;
-                }
-                ChunkWord::Run { object_bytes } => {
+            let (word, chunks) = tables.sound(chunk)?;
+            match word {
+                ChunkWord::Run { object_bytes } if tables.bits(chunk) > 0 => {
                     let class = class_named(object_bytes);
-                    let run = Self::load_run(cx, protocol, &layout, chunk, class)?;
-                    if run.used == 0 {
-                        allocator.spans.add(chunk, 1);
-                    } else {
-                        if run.used < capacity(class) {
-                            allocator.partial[class].insert(chunk);
-                        }
-                        allocator.runs.insert(chunk, run);
+                    let (used, bitmap) = (tables.bits(chunk), *tables.bitmap(chunk));
+                    if used < capacity(class) {
+                        allocator.partial[class].insert(chunk);
                     }
-                    chunk += 1;
+                    allocator.runs.insert(chunk, Run { class, used, hint: 0, bitmap });
                 }
-                ChunkWord::Log { .. } => return Err(Class::SegmentLeft.at(layout.word(chunk))),
-                ChunkWord::Large { chunks } => {
+                ChunkWord::Large { .. } => {
                     allocator.large.insert(chunk, chunks);
-                    chunk += chunks;
                 }
+                _ => allocator.spans.add(chunk, 1),
             }
+            chunk += chunks;
         }
         Ok(allocator)
-    }
-
-    fn load_run(
-        cx: &mut Context,
-        protocol: &mut dyn Protocol,
-        layout: &HeapLayout,
-        chunk: u32,
-        class: usize,
-    ) -> Result<Run, Error> {
-        let mut bytes = [0; BITMAP_BYTES as usize];
-        protocol.read(cx, layout.bitmap_word(chunk, 0), &mut bytes)?;
-        let mut bitmap = [0; BITMAP_WORDS];
-        for (word, bytes) in bitmap.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        }
-        let used: u32 = bitmap.iter().map(|w| w.count_ones()).sum();
-        if let Some(word) = bits_beyond(class, &bitmap) {
-            return Err(Class::BitmapBeyond.at(layout.bitmap_word(chunk, word)));
-        }
-        Ok(Run { class, used, hint: 0, bitmap })
     }
 
     /// Offsets that programs may use.

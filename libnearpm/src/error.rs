@@ -179,6 +179,11 @@ impl Error {
         Error::Aborted(reason.into())
     }
 
+    /// For a commit after a change of several steps that failed between them.
+    pub(crate) fn half_done() -> Error {
+        Error::abort("an earlier call of the transaction failed half-way, and its error was ignored")
+    }
+
     /// What a failed command leaves undefined, in a pool of so many bytes.
     pub(crate) fn failed(source: CardError, pool_bytes: u64) -> Error {
         let failure = match &source {

@@ -8,6 +8,7 @@ use nearpm_interface::media::{
 };
 
 use crate::check::Class;
+use crate::error::Error;
 
 /// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
 /// get whole pages.
@@ -87,7 +88,8 @@ impl HeapLayout {
             ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * BITMAP_BYTES)
                 .next_multiple_of(PAGE_BYTES)
         };
-        let mut chunks = bytes / CHUNK_BYTES;
+        // No more than have room beside their own words and bitmaps.
+        let mut chunks = bytes / (CHUNK_BYTES + 8 + BITMAP_BYTES);
         while chunks > 0 && overhead(chunks) + chunks * CHUNK_BYTES > bytes {
             chunks -= 1;
         }
@@ -150,6 +152,86 @@ const _: () = {
         i += 1;
     }
 };
+
+/// Chunk words and bitmaps, as a pool has them.
+pub(crate) struct HeapTables {
+    pub layout: HeapLayout,
+    words: Vec<u64>,
+    bitmaps: Vec<u64>,
+}
+
+impl HeapTables {
+    /// Reads them by a function that loads bytes from an offset.
+    pub fn load(layout: HeapLayout, mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>) -> Result<Self, Error> {
+        let mut read = |offset, count: u64| {
+            let mut bytes = vec![0; count as usize * 8];
+            load(offset, &mut bytes)?;
+            let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+            Ok::<Vec<u64>, Error>(words.collect())
+        };
+        let words = read(layout.words, layout.chunks)?;
+        let bitmaps = read(layout.bitmaps, layout.chunks * BITMAP_WORDS as u64)?;
+        Ok(HeapTables { layout, words, bitmaps })
+    }
+
+    /// The word of a chunk.
+    pub fn word(&self, chunk: u32) -> u64 {
+        self.words[chunk as usize]
+    }
+
+    /// The bitmap of a chunk.
+    pub fn bitmap(&self, chunk: u32) -> &[u64; BITMAP_WORDS] {
+        let start = chunk as usize * BITMAP_WORDS;
+        self.bitmaps[start..start + BITMAP_WORDS].try_into().expect("a bitmap has so many words")
+    }
+
+    /// Bits that are set in it.
+    pub fn bits(&self, chunk: u32) -> u32 {
+        self.bitmap(chunk).iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The first word of the bitmap of a chunk that is no run, and has bits all the same.
+    pub fn stray(&self, chunk: u32) -> Option<usize> {
+        self.bitmap(chunk).iter().position(|&word| word != 0)
+    }
+
+    /// The first chunk in use that an object of whole chunks goes over.
+    pub fn in_use_inside(&self, chunk: u32, chunks: u32) -> Option<u32> {
+        // Words of runs without objects may be left there, and all others are free.
+        let in_use = |&inner: &u32| {
+            let state = self.layout.state(inner, self.word(inner));
+            matches!(state, Ok(ChunkWord::Large { .. } | ChunkWord::Log { .. })) || self.bits(inner) > 0
+        };
+        (chunk + 1..chunk + chunks).find(in_use)
+    }
+
+    /// What begins at a chunk, and its number of chunks. Of a pool that was recovered, so that there are no segments of a log.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for whatever an allocator must not build upon.
+    pub fn sound(&self, chunk: u32) -> Result<(ChunkWord, u32), Error> {
+        let here = self.layout.word(chunk);
+        let word = self.layout.state(chunk, self.word(chunk)).map_err(|class| class.at(here))?;
+        let (chunks, bad) = match word {
+            ChunkWord::Run { object_bytes } => {
+                let beyond = bits_beyond(class_named(object_bytes), self.bitmap(chunk));
+                (1, beyond.map(|at| (Class::BitmapBeyond, at)))
+            }
+            ChunkWord::Free => (1, self.stray(chunk).map(|at| (Class::BitmapStray, at))),
+            ChunkWord::Large { chunks } => {
+                if self.in_use_inside(chunk, chunks).is_some() {
+                    return Err(Class::ChunkOverlap.at(here));
+                }
+                (chunks, self.stray(chunk).map(|at| (Class::BitmapStray, at)))
+            }
+            ChunkWord::Log { .. } => return Err(Class::SegmentLeft.at(here)),
+        };
+        match bad {
+            Some((class, at)) => Err(class.at(self.layout.bitmap_word(chunk, at))),
+            None => Ok((word, chunks)),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -160,6 +160,8 @@ impl Lane {
             if ring.formatted {
                 continue;
             }
+            // Entries of a pool that was here before must not count in this one.
+            medium.put_zeros(ring.start + RING_HEAD_BYTES, ring.extent - RING_HEAD_BYTES);
             medium.put_word(ring.start + RING_EXTENT, seal::seal_word(ring.extent));
             medium.put_word(ring.start + RING_REDO_COMMITTED, seal::seal_word(0));
             medium.put_word(ring.start + RING_REDO_APPLIED, seal::seal_word(0));
@@ -167,7 +169,7 @@ impl Lane {
             medium.put_word(ring.start + RING_EPOCH, seal::seal_word(0));
             medium.drain()?;
             // From now on the card may write these lines: no copy of them may stay in the cache.
-            medium.invalidate(ring.start, RING_HEAD_BYTES);
+            medium.invalidate(ring.start, ring.extent);
             medium.fence()?;
             ring.formatted = true;
         }

@@ -91,7 +91,7 @@ impl<'p> Tx<'p> {
     pub(crate) fn commit(mut self, durability: Durability) -> Result<Acknowledged, Error> {
         if self.doomed {
             self.rollback()?;
-            return Err(Error::abort("an earlier call of the transaction failed half-way, and its error was ignored"));
+            return Err(Error::half_done());
         }
         let (allocator, mut session) = self.inner.session();
         let prepared = allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
@@ -130,6 +130,11 @@ impl<'p> Tx<'p> {
             return Err(Error::OutOfRange { offset, length, heap: self.heap.clone() });
         }
         Ok(())
+    }
+
+    /// From now on the transaction can only be aborted.
+    pub(crate) fn abandon(&mut self) {
+        self.doomed = true;
     }
 
     /// Notes that a call failed in a way that may have left part of its work.

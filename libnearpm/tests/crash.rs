@@ -323,3 +323,32 @@ fn the_extent_shrinks_only_behind_the_epoch_word() {
     assert!(last.0 != extent && last.1 != epoch, "the extent was large, and an epoch was open");
     assert!(seen.iter().all(|w| w.0 == extent || w.1 == last.1), "a small extent with the old epoch word");
 }
+
+/// A pool is made where another one was, with the same identifier: what is left of that one's log must not count.
+#[test]
+fn entries_of_a_former_pool_do_not_count() {
+    let memory = TestMemory::new(1 << 20);
+    let options = PoolOptions::new().mechanism(Mechanism::Undo).lanes(1).id(3);
+    for ring_bytes in [16384, 65536] {
+        let options = options.clone().ring_bytes(ring_bytes);
+        let former = options.create_in(Box::new(memory.clone())).unwrap();
+        let object = former.tx(|tx| tx.alloc_zeroed(8192)).unwrap();
+        for n in 1..30 {
+            former.tx(|tx| tx.write_u64(object, n)).unwrap();
+        }
+        former.tx(|tx| (0..40).try_for_each(|n| tx.write_u64(object + 128 * n, 7777))).unwrap();
+        former.close().unwrap();
+        let pool = options.create_in(Box::new(memory.clone())).unwrap();
+        let object = pool
+            .tx(|tx| {
+                let object = tx.alloc(8192)?;
+                tx.write(object, &[9; 8192])?;
+                tx.set_root(object)?;
+                Ok(object)
+            })
+            .unwrap();
+        std::mem::forget(pool);
+        let again = options.open_in(Box::new(TestMemory::from_image(memory.durable()))).unwrap();
+        assert_eq!(again.tx(|tx| tx.read_vec(object, 8192)).unwrap(), [9; 8192], "{:?}", again.recovery());
+    }
+}

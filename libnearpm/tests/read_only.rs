@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::memory::TestMemory;
 use nearpm::{Error, Mechanism, PoolOptions, Problem};
 
 const BYTES: u64 = 1 << 20;
@@ -153,6 +154,14 @@ fn what_cannot_be_read_only_is_refused() {
     let refused = DirectPool::create(location, BYTES, &reading());
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     let refused = PoolOptions::new().read_only(true).create(location, BYTES);
+    assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
+    let memory = || Box::new(TestMemory::new(BYTES as usize));
+    let refused = PoolOptions::new().read_only(true).create_in(memory());
+    assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
+    let refused = DirectPool::create_in(memory(), &reading());
+    assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
+    let power_cut = Some("fence=3,seed=9,evict=2".parse().unwrap());
+    let refused = open(&path, &DirectOptions { power_cut, ..reading() });
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     assert!(!path.exists());
     let missing = open(&path, &reading());

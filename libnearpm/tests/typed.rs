@@ -2,6 +2,7 @@
 
 #![allow(clippy::unit_arg, reason = "a closure that checks something and gives nothing ends so")]
 
+use nearpm::direct::Mode;
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
 
@@ -306,4 +307,56 @@ fn a_pool_that_is_open_for_reading_is_read_and_not_changed() {
     std::fs::remove_file(&path).unwrap();
     assert!(DirectPool::open_or_create(location, BYTES as u64, &read_only).is_err());
     assert!(!path.exists());
+}
+
+/// A store through a pointer to freed space, in a thread that has no log yet: the log must not be made where the store goes.
+#[test]
+fn a_dangling_store_leaves_the_log_alone() {
+    for mode in [Mode::WorkingCopy, Mode::InPlace] {
+        let options = DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
+        let memory = TestMemory::new(1 << 20);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
+        let (root, big, small) = pool
+            .tx(|tx| {
+                let root = tx.root_or_zeroed::<[u64; 64]>()?;
+                Ok((root, tx.alloc_zeroed::<u64>(4096)?, tx.alloc_zeroed::<u64>(100)?))
+            })
+            .unwrap();
+        pool.tx(|tx| tx.free(big).and_then(|()| tx.free(small))).unwrap();
+        let writing = |dangling: Ptr<u64>| {
+            let refused = pool.tx(|tx| tx.set(dangling, 1));
+            assert!(matches!(refused, Err(Error::NotAllocated { .. })), "{refused:?}");
+            for n in 0..500 {
+                pool.tx(|tx| tx.set(root.at(1), n)).unwrap();
+            }
+        };
+        for dangling in [big, small, Ptr::from_offset(pool.heap().end - 64).unwrap()] {
+            std::thread::scope(|scope| scope.spawn(|| writing(dangling)).join().unwrap());
+        }
+        let again = DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &options).unwrap();
+        assert_eq!(again.read(|from| from.get(root.at(1))).unwrap(), 499);
+    }
+}
+
+#[test]
+fn a_root_that_is_freed_is_refused() {
+    let memory = TestMemory::new(1 << 20);
+    let pool = DirectPool::create_in(Box::new(memory.clone()), &DirectOptions::default()).unwrap();
+    pool.tx(|tx| tx.root_or_zeroed::<[u64; 64]>().map(drop)).unwrap();
+    let refused = pool.tx(|tx| tx.root_object().and_then(|root| tx.free_object(root)));
+    assert!(matches!(refused, Err(Error::Aborted(_))), "{refused:?}");
+    let refused = pool.tx(|tx| {
+        let object = tx.alloc_bytes(64)?;
+        tx.set_root_object(object)?;
+        tx.free_object(object)
+    });
+    assert!(matches!(refused, Err(Error::Aborted(_))), "{refused:?}");
+    pool.tx(|tx| {
+        let root = tx.root_object()?;
+        tx.set_root_object(0)?;
+        tx.free_object(root)
+    })
+    .unwrap();
+    pool.close().unwrap();
+    DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &DirectOptions::default()).unwrap();
 }

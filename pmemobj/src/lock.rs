@@ -20,7 +20,7 @@ struct Lock<T> {
 }
 
 /// Bytes of a lock, as programs know it.
-const LOCK_BYTES: usize = 64;
+pub(crate) const LOCK_BYTES: usize = 64;
 
 const _: () = assert!(size_of::<Lock<pthread_mutex_t>>() <= LOCK_BYTES);
 const _: () = assert!(size_of::<Lock<pthread_rwlock_t>>() <= LOCK_BYTES);

@@ -17,7 +17,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
 
 #[test]
 fn commands_for_pmdk_users_work() {
-    if support::pmdk().is_none() || !Path::new("/usr/include/libpmemobj.h").exists() {
+    if support::pmdk().is_none() || !support::headers_present() {
         return support::skip("PMDK is not installed (Debian: libpmemobj-dev, libpmemobj1)");
     }
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pmdk.md")).unwrap();

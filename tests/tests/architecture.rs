@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-interface", "nearpm-pmemobj", "nearpm-sim"],
     ),
     ("nearpm-bench", &[]),
+    ("nearpm-mutants", &[]),
     (
         "nearpm-cli",
         &[
@@ -113,6 +114,7 @@ fn a_planted_breach_is_found() {
 fn nothing_lies_in_the_tree_that_a_build_makes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
     let output = Command::new("git").args(["ls-files"]).current_dir(root).output().expect("git runs");
+    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     let made = |f: &&str| {
         let suffix = Path::new(f).extension().and_then(|e| e.to_str()).unwrap_or_default();

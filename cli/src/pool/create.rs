@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use nearpm::PoolOptions;
 use nearpm::direct::{DirectOptions, DirectPool};
@@ -45,6 +45,8 @@ struct Created<'a> {
 /// Runs the command.
 pub fn command(arguments: &CreateArguments) -> Result<ExitCode> {
     let location = &arguments.target.location;
+    // To the library 0 says that a file which exists is to be filled.
+    ensure!(arguments.size > 0, "a pool has bytes: --size 0 makes none");
     let (bytes, id) = if arguments.direct {
         let options = DirectOptions { id: arguments.id, ..DirectOptions::default() };
         let pool = DirectPool::create(location, arguments.size, &options)?;

@@ -96,6 +96,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let projection = format_ident!("{}Fields", name);
     let types: Vec<_> = fields.iter().map(|(_, _, field)| &field.ty).collect();
     let checks = quote! {
+        ::nearpm::typed::derived::is_aligned::<Self>();
         #(::nearpm::typed::derived::is_field::<#types>();)*
         assert!(
             ::nearpm::typed::derived::sum(&[#(::nearpm::typed::derived::size_of::<#types>()),*])

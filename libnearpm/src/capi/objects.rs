@@ -24,21 +24,30 @@ fn atomically<T>(pool: &DirectPool, body: impl FnOnce(&mut Transaction) -> Resul
     }
 }
 
-/// Stores a word where the program keeps an object's offset: in the pool as part of the transaction, else at once.
+/// Runs a transaction that gives an offset, and stores that where the program keeps it: in the pool as part of the transaction, in ordinary
+/// memory when the commit has succeeded.
 ///
 /// # Safety
-/// `place` may be read and written.
+/// `place` is aligned and may be written.
 unsafe fn store_offset(
     pool: &DirectPool,
-    transaction: &mut Transaction,
     place: *mut u64,
-    offset: u64,
+    body: impl FnOnce(&mut Transaction) -> Result<u64, Failure>,
 ) -> Result<(), Failure> {
-    if let Some(start) = Window::of(pool).find(place.cast()) {
-        transaction.add(pool, start..start + 8)?;
+    let within = Window::of(pool).find(place.cast());
+    let offset = atomically(pool, |transaction| {
+        let offset = body(transaction)?;
+        if let Some(start) = within {
+            transaction.add(pool, start..start + 8)?;
+            // SAFETY: as for this function.
+            unsafe { place.write_volatile(offset) };
+        }
+        Ok(offset)
+    })?;
+    if within.is_none() {
+        // SAFETY: as above.
+        unsafe { place.write_volatile(offset) };
     }
-    // SAFETY: as for this function; the callers have checked that it is aligned.
-    unsafe { place.write_volatile(offset) };
     Ok(())
 }
 
@@ -188,11 +197,8 @@ pub unsafe extern "C" fn nearpm_alloc(
     status(|| {
         let pool = self::pool(pool)?;
         check_place(place)?;
-        atomically(&pool, |transaction| {
-            let object = new_object(&pool, transaction, bytes, contents)?;
-            // SAFETY: `place` is as for this function.
-            unsafe { store_offset(&pool, transaction, place, object) }
-        })
+        // SAFETY: `place` is as for this function, and aligned.
+        unsafe { store_offset(&pool, place, |transaction| new_object(&pool, transaction, bytes, contents)) }
     })
 }
 
@@ -223,11 +229,13 @@ pub unsafe extern "C" fn nearpm_free(pool: *mut nearpm_pool, place: *mut u64) ->
             return Ok(());
         }
         refuse_root(&pool, None, object)?;
-        atomically(&pool, |transaction| {
-            transaction.free(&pool, object)?;
-            // SAFETY: as above.
-            unsafe { store_offset(&pool, transaction, place, 0) }
-        })
+        // SAFETY: as above.
+        unsafe {
+            store_offset(&pool, place, |transaction| {
+                transaction.free(&pool, object)?;
+                Ok(0)
+            })
+        }
     })
 }
 

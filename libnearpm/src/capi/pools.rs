@@ -8,7 +8,6 @@ use super::arguments::{POOL_HANDLE, handle, not_null, number, string};
 use super::error::{Failure, NearPM_code, invalid, status};
 use super::registry::{Registry, Taken};
 use crate::direct::{DirectOptions, DirectPool, Mode};
-use crate::error::Error;
 use crate::lint::Lint;
 use crate::memory::Survives;
 use crate::options::Durability;
@@ -49,6 +48,8 @@ pub enum nearpm_survives {
     NEARPM_PROCESS_CRASH = 1,
     /// A power cut, if the program is right that the file lies in persistent memory although the system does not say so.
     NEARPM_AS_PERSISTENT_MEMORY = 2,
+    /// As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as well (eADR): nothing is written back.
+    NEARPM_AS_PERSISTENT_CACHES = 3,
 }
 
 /// How a pool is created and opened. Zeros are the defaults: `struct nearpm_options options = {0};`
@@ -101,7 +102,7 @@ unsafe fn read_options(options: *const nearpm_options) -> Result<DirectOptions, 
         survives: choice(
             given.survives,
             "value of survives",
-            &[Survives::PowerCut, Survives::ProcessCrash, Survives::AsPersistentMemory],
+            &[Survives::PowerCut, Survives::ProcessCrash, Survives::AsPersistentMemory, Survives::AsPersistentCaches],
         )?,
         prefault: choice(given.prefault, "value of prefault", &[false, true])?,
         read_only: choice(given.read_only, "value of read_only", &[false, true])?,
@@ -238,9 +239,4 @@ pub extern "C" fn nearpm_close(pool: *mut nearpm_pool) -> c_int {
         }),
     }
     })
-}
-
-/// Refuses what is no object.
-pub(super) fn no_object(offset: u64) -> Failure {
-    Error::NotAllocated { offset }.into()
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arguments::{TRANSACTION_HANDLE, Window, handle, not_null, number};
 use super::error::{Failure, invalid, status};
-use super::pools::{nearpm_pool, no_object, pool};
+use super::pools::{nearpm_pool, pool};
 use crate::direct::{DirectPool, Transaction};
+use crate::error::Error;
 
 /// An open transaction. It names the transaction and is no address.
 pub struct nearpm_tx {
@@ -76,7 +77,7 @@ impl Open {
     fn set_root(&mut self, object: u64) -> Result<(), Failure> {
         // An object of another transaction that is open would not be there if that is taken back.
         if object != 0 && !self.allocated.contains(&object) && !is_object(&self.pool, object) {
-            return Err(no_object(object));
+            return Err(Error::NotAllocated { offset: object }.into());
         }
         self.transaction.set_root(object);
         self.root = Some(object);

@@ -17,9 +17,11 @@ const MAGIC: u64 = u64::from_le_bytes(*b"NearRepr");
 /// Bytes of the pool, as they are before or behind a change.
 pub(crate) type Piece = (u64, Vec<u8>);
 
-/// A path with something behind its name.
+/// A path with something behind its name: that of the file itself, by whatever link it is reached.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+    // What is not there yet is no link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = path.into_os_string();
     name.push(suffix);
     name.into()
 }

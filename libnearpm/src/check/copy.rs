@@ -15,7 +15,7 @@ use super::{Image, Object, Tables};
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::options::PoolOptions;
-use crate::pool::{Location, file};
+use crate::pool::{Location, file, format};
 
 /// A copy that was made.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -29,8 +29,8 @@ pub struct Copied {
     pub object_bytes: u64,
 }
 
-/// Copies a pool to a file or to a card, also with another size. The copy is read again and compared before it has its name:
-/// nothing is ever there by half. Others may read the pool meanwhile.
+/// Copies a pool to a file or to a card, also with another size. The copy is read again and compared: in a file before it has its name, on a card
+/// before this returns; one that differs is removed. Nothing is ever there by half. Others may read the pool meanwhile.
 ///
 /// # Errors
 /// [`Problem::Exists`]; [`Problem::Corrupt`] for a pool that is not sound; [`Problem::TooSmall`] and [`Problem::BadOption`] for a
@@ -60,11 +60,12 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
                 let there = made.tx(|tx| tx.read_vec(object.offset, object.bytes as usize))?;
                 Ok(there == bytes_of(&image, &tables, object))
             };
-            let sound = made.root()? == tables.root && all(&objects, same)?;
-            made.close()?;
-            if !sound {
+            let compared = made.root().and_then(|root| Ok(root == tables.root && all(&objects, same)?));
+            let closed = made.close();
+            let done = compared.and_then(|sound| if sound { closed } else { Err(differs(to)) });
+            if let Err(error) = done {
                 crate::pool::remove(to)?;
-                return Err(differs(to));
+                return Err(error);
             }
         }
     }
@@ -155,14 +156,15 @@ fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Probl
     if bytes == old.bytes {
         return Ok(*old);
     }
+    format::check_bytes(bytes)?;
     let needed = tables.used_chunks().last().map_or(0, |(chunk, word, _)| {
         u64::from(chunk)
             + if let nearpm_interface::media::ChunkWord::Large { chunks } = word { chunks.into() } else { 1 }
     });
-    let least = old.end() - (tables.layout.chunks - needed) * CHUNK_BYTES / PAGE_BYTES * PAGE_BYTES;
-    let widest = (tables.layout.first / u64::from(old.lanes)).min(MAX_RING_BYTES.into()) as u32;
+    let least = old.end() - (tables.layout().chunks - needed) * CHUNK_BYTES / PAGE_BYTES * PAGE_BYTES;
+    let widest = (tables.layout().first / u64::from(old.lanes)).min(MAX_RING_BYTES.into()) as u32;
     let rings = (MIN_RING_BYTES..=widest).step_by(PAGE_BYTES as usize);
-    let fitting = rings.filter_map(|ring_bytes| fit(&PoolHead { ring_bytes, bytes, crc: 0, ..*old }, &tables.layout));
+    let fitting = rings.filter_map(|ring_bytes| fit(&PoolHead { ring_bytes, bytes, crc: 0, ..*old }, tables.layout()));
     let best = fitting.filter(|head| HeapLayout::of(head).chunks >= needed).max_by_key(|head| head.pages);
     // What is larger must be of use.
     let wanted = bytes.saturating_sub(old.end()) / PAGE_BYTES + old.pages;

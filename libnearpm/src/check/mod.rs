@@ -257,7 +257,7 @@ impl Image {
     /// [`Error::OutOfRange`]; damage that is in the way of a recovery.
     pub fn read(&mut self, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         let tables = self.tables()?;
-        let heap = tables.layout.range();
+        let heap = tables.layout().range();
         let end = offset.checked_add(bytes);
         if offset < heap.start || end.is_none_or(|end| end > heap.end) {
             return Err(Error::OutOfRange { offset, length: bytes, heap });

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::Key;
 use crate::error::Error;
-use crate::typed::pointer;
+use crate::typed::{pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// In front of key and value.
@@ -99,7 +99,8 @@ impl<K: Key, V: Persistent> PHashMap<K, V> {
 
     /// The bucket of a hash.
     fn index(&self, hash: u64) -> u64 {
-        let mask = self.buckets.next_power_of_two() - 1;
+        // A damaged number of buckets leads to one that is not there.
+        let mask = self.buckets.checked_next_power_of_two().map_or(u64::MAX, |all| all - 1);
         let index = hash & mask;
         // Of the buckets that this round of doubling has not split, half the mask counts.
         if index < self.buckets { index } else { index & mask >> 1 }
@@ -189,48 +190,54 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
 
     /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
     pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
-        if tx.get(self.buckets())? == 0 {
-            self.begin(tx)?;
-        }
-        let (mut map, hash) = (tx.get(self)?, K::hash(key));
-        let (link, found) = map.find(tx, key, hash)?;
-        if let Some(entry) = found {
-            return tx.replace(PHashMap::<K, V>::value(entry), value).map(Some);
-        }
-        let key = K::make(tx, key)?;
-        let entry: Ptr<Entry> = pointer(tx.alloc_bytes(PHashMap::<K, V>::ENTRY_BYTES)?)?;
-        tx.set(entry, Entry { next: None, hash })?;
-        tx.set(PHashMap::<K, V>::key(entry), key)?;
-        tx.set(PHashMap::<K, V>::value(entry), value)?;
-        tx.set(link, Some(entry))?;
-        map.length += 1;
-        tx.set(self.length(), map.length)?;
-        if map.length > LOAD * map.buckets { self.split(tx, map) } else { Ok(()) }.map(|()| None)
+        whole(tx, |tx| {
+            if tx.get(self.buckets())? == 0 {
+                self.begin(tx)?;
+            }
+            let (mut map, hash) = (tx.get(self)?, K::hash(key));
+            let (link, found) = map.find(tx, key, hash)?;
+            if let Some(entry) = found {
+                return tx.replace(PHashMap::<K, V>::value(entry), value).map(Some);
+            }
+            let key = K::make(tx, key)?;
+            let entry: Ptr<Entry> = pointer(tx.alloc_bytes(PHashMap::<K, V>::ENTRY_BYTES)?)?;
+            tx.set(entry, Entry { next: None, hash })?;
+            tx.set(PHashMap::<K, V>::key(entry), key)?;
+            tx.set(PHashMap::<K, V>::value(entry), value)?;
+            tx.set(link, Some(entry))?;
+            map.length = map.length.saturating_add(1);
+            tx.set(self.length(), map.length)?;
+            if map.length > map.buckets.saturating_mul(LOAD) { self.split(tx, map) } else { Ok(()) }.map(|()| None)
+        })
     }
 
     /// Takes a key out, and gives its value. What that owns is the caller's to release.
     pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
-        let map = tx.get(self)?;
-        if map.length == 0 {
-            return Ok(None);
-        }
-        let (link, found) = map.find(tx, key, K::hash(key))?;
-        let Some(entry) = found else { return Ok(None) };
-        let value = tx.get(PHashMap::<K, V>::value(entry))?;
-        let next = tx.get(entry.next())?;
-        tx.set(link, next)?;
-        tx.set(self.length(), map.length - 1)?;
-        if K::OWNS {
-            tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
-        }
-        tx.free(entry)?;
-        Ok(Some(value))
+        whole(tx, |tx| {
+            let map = tx.get(self)?;
+            if map.length == 0 {
+                return Ok(None);
+            }
+            let (link, found) = map.find(tx, key, K::hash(key))?;
+            let Some(entry) = found else { return Ok(None) };
+            let value = tx.get(PHashMap::<K, V>::value(entry))?;
+            let next = tx.get(entry.next())?;
+            tx.set(link, next)?;
+            tx.set(self.length(), map.length - 1)?;
+            if K::OWNS {
+                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
+            }
+            tx.free(entry)?;
+            Ok(Some(value))
+        })
     }
 
     /// Frees everything that the map holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
-        tx.get(self)?.release(tx)?;
-        tx.set(self, PHashMap::EMPTY)
+        whole(tx, |tx| {
+            tx.get(self)?.release(tx)?;
+            tx.set(self, PHashMap::EMPTY)
+        })
     }
 
     /// The entries, in no order.

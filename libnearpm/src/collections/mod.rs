@@ -12,6 +12,9 @@
 //! | [`PBTreeMap`] | values by keys, in order | all O(log n); iteration of a range |
 //! | [`PQueue`] | values, first in, first out | all O(1) |
 //!
+//! A call that finds no room at its first step has changed nothing, and the transaction may go on. One that fails later leaves the collection half changed,
+//! so that the transaction can only be aborted: its commit fails.
+//!
 //! A collection owns its memory, and not what pointers in its values point to. It is freed by `clear`, together with what the values own:
 //! text in a vector, say. Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which
 //! only one may be changed.

@@ -1,7 +1,7 @@
 //! First in, first out.
 
 use crate::error::Error;
-use crate::typed::pointer;
+use crate::typed::{pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// In front of the values of a block.
@@ -105,38 +105,42 @@ impl<T: Persistent> Ptr<PQueue<T>> {
 
     /// Adds a value at the end.
     pub fn push(self, tx: &mut impl Store, value: T) -> Result<(), Error> {
-        let mut queue = tx.get(self)?;
-        let at = (queue.first + queue.length) % PQueue::<T>::ROOM;
-        let block = match queue.back {
-            Some(back) if at != 0 => back,
-            back => {
-                let bytes = size_of::<Block>() as u64 + PQueue::<T>::ROOM * size_of::<T>() as u64;
-                let block: Ptr<Block> = pointer(tx.alloc_bytes(bytes)?)?;
-                tx.set(block, Block { next: None, reserved: 0 })?;
-                match back {
-                    Some(back) => tx.set(back.next(), Some(block))?,
-                    None => queue.front = Some(block),
+        whole(tx, |tx| {
+            let mut queue = tx.get(self)?;
+            let at = queue.first.wrapping_add(queue.length) % PQueue::<T>::ROOM;
+            let block = match queue.back {
+                Some(back) if at != 0 => back,
+                back => {
+                    let bytes = size_of::<Block>() as u64 + PQueue::<T>::ROOM * size_of::<T>() as u64;
+                    let block: Ptr<Block> = pointer(tx.alloc_bytes(bytes)?)?;
+                    tx.set(block, Block { next: None, reserved: 0 })?;
+                    match back {
+                        Some(back) => tx.set(back.next(), Some(block))?,
+                        None => queue.front = Some(block),
+                    }
+                    queue.back = Some(block);
+                    block
                 }
-                queue.back = Some(block);
-                block
-            }
-        };
-        tx.set(PQueue::slot(block, at), value)?;
-        queue.length += 1;
-        tx.set(self, queue)
+            };
+            tx.set(PQueue::slot(block, at), value)?;
+            queue.length = queue.length.saturating_add(1);
+            tx.set(self, queue)
+        })
     }
 
     /// Takes the first value out.
     pub fn pop(self, tx: &mut impl Store) -> Result<Option<T>, Error> {
-        let queue = tx.get(self)?;
-        let Some((front, slot)) = queue.front_slot()? else { return Ok(None) };
-        let value = tx.get(slot)?;
-        let (rest, empty) = queue.without_first(tx, front)?;
-        if let Some(block) = empty {
-            tx.free(block)?;
-        }
-        tx.set(self, rest)?;
-        Ok(Some(value))
+        whole(tx, |tx| {
+            let queue = tx.get(self)?;
+            let Some((front, slot)) = queue.front_slot()? else { return Ok(None) };
+            let value = tx.get(slot)?;
+            let (rest, empty) = queue.without_first(tx, front)?;
+            if let Some(block) = empty {
+                tx.free(block)?;
+            }
+            tx.set(self, rest)?;
+            Ok(Some(value))
+        })
     }
 
     /// The first value.
@@ -146,8 +150,10 @@ impl<T: Persistent> Ptr<PQueue<T>> {
 
     /// Frees everything that the queue holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
-        tx.get(self)?.release(tx)?;
-        tx.set(self, PQueue::EMPTY)
+        whole(tx, |tx| {
+            tx.get(self)?.release(tx)?;
+            tx.set(self, PQueue::EMPTY)
+        })
     }
 
     /// The values, in order.

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::PVec;
 use super::key::{Key, hash_of};
 use crate::error::Error;
+use crate::typed::whole;
 use crate::{Load, Persistent, Ptr, Store};
 
 /// Text; see [`collections`](crate::collections). Its methods are those of `Ptr<PString>`; a value of it is made by [`PString::with`] and
@@ -65,8 +66,10 @@ impl Ptr<PString> {
 
     /// Makes it another text.
     pub fn set(self, tx: &mut impl Store, text: &str) -> Result<(), Error> {
-        self.bytes().truncate(tx, 0)?;
-        self.push_str(tx, text)
+        whole(tx, |tx| {
+            self.bytes().truncate(tx, 0)?;
+            self.push_str(tx, text)
+        })
     }
 
     /// Adds text at the end.

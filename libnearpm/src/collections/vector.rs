@@ -2,7 +2,7 @@
 
 use super::copy;
 use crate::error::Error;
-use crate::typed::pointer;
+use crate::typed::{pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// Values that the first allocation has room for.
@@ -57,13 +57,15 @@ fn release<T: Persistent, S: Store>(vector: PVec<T>, tx: &mut S) -> Result<(), E
 impl<T: Persistent> PVec<T> {
     /// A vector of these values, to be put into another collection or object; until it is, only the transaction knows it.
     pub fn with(tx: &mut impl Store, values: &[T]) -> Result<PVec<T>, Error> {
-        let length = values.len() as u64;
-        if length == 0 {
-            return Ok(PVec { data: None, length: 0, room: 0 });
-        }
-        let data = pointer(tx.alloc_bytes(bytes::<T>(length))?)?;
-        tx.set_all(data, values)?;
-        Ok(PVec { data: Some(data), length, room: length })
+        whole(tx, |tx| {
+            let length = values.len() as u64;
+            if length == 0 {
+                return Ok(PVec { data: None, length: 0, room: 0 });
+            }
+            let data = pointer(tx.alloc_bytes(bytes::<T>(length))?)?;
+            tx.set_all(data, values)?;
+            Ok(PVec { data: Some(data), length, room: length })
+        })
     }
 
     /// A copy of the values.
@@ -114,30 +116,36 @@ impl<T: Persistent> Ptr<PVec<T>> {
 
     /// Adds a value at the end.
     pub fn push(self, tx: &mut impl Store, value: T) -> Result<(), Error> {
-        let length = tx.get(self.length())?;
-        let data = self.make_room(tx, 1)?;
-        tx.set(Ptr::nth(data, length), value)?;
-        tx.set(self.length(), length + 1)
+        whole(tx, |tx| {
+            let length = tx.get(self.length())?;
+            let data = self.make_room(tx, 1)?;
+            tx.set(Ptr::nth(data, length), value)?;
+            tx.set(self.length(), length.saturating_add(1))
+        })
     }
 
     /// Adds values at the end.
     pub fn extend(self, tx: &mut impl Store, values: &[T]) -> Result<(), Error> {
-        if values.is_empty() {
-            return Ok(());
-        }
-        let length = tx.get(self.length())?;
-        let data = self.make_room(tx, values.len() as u64)?;
-        tx.set_all(Ptr::nth(data, length), values)?;
-        tx.set(self.length(), length + values.len() as u64)
+        whole(tx, |tx| {
+            if values.is_empty() {
+                return Ok(());
+            }
+            let length = tx.get(self.length())?;
+            let data = self.make_room(tx, values.len() as u64)?;
+            tx.set_all(Ptr::nth(data, length), values)?;
+            tx.set(self.length(), length.saturating_add(values.len() as u64))
+        })
     }
 
     /// Takes the last value away.
     pub fn pop(self, tx: &mut impl Store) -> Result<Option<T>, Error> {
-        let length = tx.get(self.length())?;
-        let Some(last) = length.checked_sub(1) else { return Ok(None) };
-        let value = self.get(tx, last)?;
-        tx.set(self.length(), last)?;
-        Ok(value)
+        whole(tx, |tx| {
+            let length = tx.get(self.length())?;
+            let Some(last) = length.checked_sub(1) else { return Ok(None) };
+            let value = self.get(tx, last)?;
+            tx.set(self.length(), last)?;
+            Ok(value)
+        })
     }
 
     /// Puts a value in front of the one with an index, or at the end.
@@ -145,53 +153,63 @@ impl<T: Persistent> Ptr<PVec<T>> {
     /// # Panics
     /// If the index is above the number of values, as a `Vec` does.
     pub fn insert(self, tx: &mut impl Store, index: u64, value: T) -> Result<(), Error> {
-        let length = tx.get(self.length())?;
-        assert!(index <= length, "insertion at {index} into {length} values");
-        let data = self.make_room(tx, 1)?;
-        let tail = Ptr::offset(Ptr::nth(data, index));
-        copy(tx, tail, tail.saturating_add(bytes::<T>(1)), bytes::<T>(length - index))?;
-        tx.set(Ptr::nth(data, index), value)?;
-        tx.set(self.length(), length + 1)
+        whole(tx, |tx| {
+            let length = tx.get(self.length())?;
+            assert!(index <= length, "insertion at {index} into {length} values");
+            let data = self.make_room(tx, 1)?;
+            let tail = Ptr::offset(Ptr::nth(data, index));
+            copy(tx, tail, tail.saturating_add(bytes::<T>(1)), bytes::<T>(length - index))?;
+            tx.set(Ptr::nth(data, index), value)?;
+            tx.set(self.length(), length.saturating_add(1))
+        })
     }
 
     /// Takes the value with an index away; those behind move up.
     pub fn remove(self, tx: &mut impl Store, index: u64) -> Result<Option<T>, Error> {
-        let vector = tx.get(self)?;
-        let Some(slot) = vector.slot(index) else { return Ok(None) };
-        let value = tx.get(slot)?;
-        let behind = Ptr::offset(Ptr::nth(slot, 1));
-        copy(tx, behind, Ptr::offset(slot), bytes::<T>(vector.length - index - 1))?;
-        tx.set(self.length(), vector.length - 1)?;
-        Ok(Some(value))
+        whole(tx, |tx| {
+            let vector = tx.get(self)?;
+            let Some(slot) = vector.slot(index) else { return Ok(None) };
+            let value = tx.get(slot)?;
+            let behind = Ptr::offset(Ptr::nth(slot, 1));
+            copy(tx, behind, Ptr::offset(slot), bytes::<T>(vector.length - index - 1))?;
+            tx.set(self.length(), vector.length - 1)?;
+            Ok(Some(value))
+        })
     }
 
     /// Takes the value with an index away; the last one takes its place.
     pub fn swap_remove(self, tx: &mut impl Store, index: u64) -> Result<Option<T>, Error> {
-        let vector = tx.get(self)?;
-        let Some(slot) = vector.slot(index) else { return Ok(None) };
-        let value = tx.get(slot)?;
-        let last = self.pop(tx)?;
-        if let Some(last) = last.filter(|_| index + 1 < vector.length) {
-            tx.set(slot, last)?;
-        }
-        Ok(Some(value))
+        whole(tx, |tx| {
+            let vector = tx.get(self)?;
+            let Some(slot) = vector.slot(index) else { return Ok(None) };
+            let value = tx.get(slot)?;
+            let last = self.pop(tx)?;
+            if let Some(last) = last.filter(|_| index + 1 < vector.length) {
+                tx.set(slot, last)?;
+            }
+            Ok(Some(value))
+        })
     }
 
     /// Leaves at most `length` values; the others are freed with what they own.
     pub fn truncate(self, tx: &mut impl Store, length: u64) -> Result<(), Error> {
-        let vector = tx.get(self)?;
-        if T::OWNS {
-            for slot in (length..vector.length).filter_map(|index| vector.slot(index)) {
-                tx.get(slot)?.release(tx)?;
+        whole(tx, |tx| {
+            let vector = tx.get(self)?;
+            if T::OWNS && vector.data.is_some() {
+                for slot in (length..vector.length).filter_map(|index| vector.slot(index)) {
+                    tx.get(slot)?.release(tx)?;
+                }
             }
-        }
-        if length < vector.length { tx.set(self.length(), length) } else { Ok(()) }
+            if length < vector.length { tx.set(self.length(), length) } else { Ok(()) }
+        })
     }
 
     /// Frees everything that the vector holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
-        tx.get(self)?.release(tx)?;
-        tx.set(self, PVec { data: None, length: 0, room: 0 })
+        whole(tx, |tx| {
+            tx.get(self)?.release(tx)?;
+            tx.set(self, PVec { data: None, length: 0, room: 0 })
+        })
     }
 
     /// The values, in order.

@@ -5,10 +5,10 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, Operation, RecordHead};
 
 use super::log::{Lane, Stamp};
-use super::outside::lines_of;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
 use super::truncate::WORTH_A_TRUNCATION;
@@ -120,7 +120,8 @@ impl DirectPool {
             let long = records.iter().filter_map(Record::long);
             long.clone().for_each(|range| self.copy_home(range));
             shard.tally.fences += 1;
-            shard.tally.lines_written_back += long.map(lines_of).sum::<u64>();
+            shard.tally.lines_written_back +=
+                long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
         }
         Ok(sequence)
@@ -138,7 +139,7 @@ impl DirectPool {
             if bytes < WORTH_A_TRUNCATION {
                 return Ok(false);
             }
-            self.truncate_beside(&self.truncation())?;
+            self.truncate_beside(&self.truncation()?)?;
         }
         Ok(bytes > 0)
     }

@@ -14,7 +14,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pool.rs` | an open pool: create, open, close |
+//! | `options.rs` | how a pool is created and opened |
+//! | `lifetime.rs` | create, open, close |
+//! | `pool.rs` | an open pool |
 //! | `outside.rs` | what becomes durable outside of transactions |
 //! | `append.rs` | appending to its log |
 //! | `truncate.rs` | truncating the log, and the segments that it consists of |
@@ -22,7 +24,7 @@
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
 //! | `home.rs` | writing what records hold to where it belongs |
-//! | `heap.rs` | which bytes are objects, for several threads |
+//! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
 //! | `recover.rs` | from the log to a pool in which no record counts |
@@ -30,6 +32,7 @@
 mod append;
 mod heap;
 mod home;
+mod lifetime;
 mod log;
 mod options;
 mod outside;

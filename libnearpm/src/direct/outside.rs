@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::PAGE_BYTES;
+use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
 use super::append::Writer;
 use super::pool::COMMIT_LANE;
@@ -16,11 +16,6 @@ use crate::error::Error;
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
 const LONG_PERSIST: u64 = 64 * 1024;
 
-/// Lines that a range touches.
-pub(super) fn lines_of(range: &Range<u64>) -> u64 {
-    if range.is_empty() { 0 } else { (range.start % LINE_U64 + range.end - range.start).div_ceil(LINE_U64) }
-}
-
 impl DirectPool {
     /// In place: what the program stored becomes durable.
     #[cfg_attr(test, track_caller)]
@@ -29,7 +24,7 @@ impl DirectPool {
         let mut lines = 0;
         for range in ranges {
             backing.write_back(range.start, range.end - range.start);
-            lines += lines_of(&range);
+            lines += lines_of(range.start, range.end - range.start);
         }
         backing.drain().map_err(|error| self.poison(error))?;
         let mut shard = self.shards[slot()].lock();
@@ -42,7 +37,7 @@ impl DirectPool {
     #[cfg_attr(test, track_caller)]
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
-        self.shards[slot()].lock().tally.lines_written_back += lines_of(range);
+        self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, bytes);
         if self.options.mode == Mode::InPlace {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
@@ -51,7 +46,7 @@ impl DirectPool {
         self.wait_durable()?;
         if self.heap.may_be_logged(range) {
             // Records of what was here before would be written over it.
-            self.truncate_beside(&self.truncation())?;
+            self.truncate_beside(&self.truncation()?)?;
         }
         self.copy_home(range);
         Ok(())
@@ -87,6 +82,7 @@ impl DirectPool {
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.check_writable()?;
+        self.refuse_poisoned()?;
         for range in ranges {
             self.check(range)?;
         }
@@ -99,17 +95,19 @@ impl DirectPool {
         let slot = slot();
         let mut records = std::mem::take(&mut self.shards[slot].lock().records);
         records.begin(self.record_limit());
-        for range in ranges.iter().filter(|r| r.end - r.start <= LONG_PERSIST) {
+        let short = || ranges.iter().filter(|range| range.end - range.start <= LONG_PERSIST).cloned();
+        for range in short() {
             records.store_from(self.view(), range.start, range.end - range.start);
         }
         let mut done = Ok(());
         if !records.is_empty() {
             records.finish();
-            let logged = ranges.iter().cloned();
-            done = self.append_persist(Writer { slot, lane: COMMIT_LANE, first: 0 }, &mut records, logged);
+            done = self.append_persist(Writer { slot, lane: COMMIT_LANE, first: 0 }, &mut records, short());
         }
         self.shards[slot].lock().records = records;
         done?;
+        // The record depends on asynchronous commits: those of other threads may have been on their way into the log when it was drained.
+        self.wait_durable()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             self.write_home(range)?;
             self.drain_counted()?;
@@ -124,7 +122,11 @@ impl DirectPool {
     }
 
     /// Waits until what asynchronous commits have done is durable.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`]; what the medium refuses.
     pub fn wait_durable(&self) -> Result<(), Error> {
+        self.refuse_poisoned()?;
         if self.unacknowledged.load(Ordering::Acquire) == 0 {
             return Ok(());
         }

@@ -9,6 +9,7 @@
 //! A power cut in between leaves the log as it was, so that all of it happens again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ChunkWord, PoolHead};
@@ -53,9 +54,9 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     records.sort_by_key(|r| r.head.sequence);
     let newest = records.last().map_or(applied, |r| r.head.sequence);
     let records = connected(records, applied, report);
-    // A segment is made when no record names its chunk; one that does is older, and its transaction was home then.
-    let words: BTreeSet<u64> = segments.iter().map(|&chunk| layout.word(chunk)).collect();
-    replay(medium, head, &records, &words, report)?;
+    let words = segments.iter().map(|&chunk| layout.word(chunk)).collect();
+    let kept = SegmentWords { table: layout.words..layout.words + 8 * layout.chunks, words };
+    replay(medium, head, &records, &kept, report)?;
     medium.drain()?;
     medium.put_word(POOL_APPLIED, seal::seal_word(newest));
     medium.drain()?;
@@ -66,6 +67,33 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     // Unseen, both: only a pool that shadow paging uses next is spoilt by a word that stays.
     medium.put_word(POOL_APPLIED, 0);
     medium.drain()
+}
+
+/// The words of the chunks that segments begin in. A segment is made when no record names its chunk: one that does is older, and its
+/// transaction was home then.
+struct SegmentWords {
+    /// Offsets of all chunks' words.
+    table: Range<u64>,
+    words: BTreeSet<u64>,
+}
+
+impl SegmentWords {
+    /// Whether an operation would hide a segment: it changes its word, or that of a large object that was where the segment is.
+    fn hidden_by(&self, operation: &Operation<'_>) -> bool {
+        let (offset, covered) = match *operation {
+            Operation::Store(offset, data) => (offset, data.try_into().map_or(1, large_chunks)),
+            Operation::Set(offset, _) | Operation::Clear(offset, _) => (offset, 1),
+        };
+        self.table.contains(&offset) && self.words.range(offset..offset + 8 * covered).next().is_some()
+    }
+}
+
+/// Chunks that are hidden behind the word of the first one.
+fn large_chunks(word: [u8; 8]) -> u64 {
+    match ChunkWord::decode(u64::from_le_bytes(word)) {
+        Some(ChunkWord::Large { chunks }) => chunks.into(),
+        _ => 1,
+    }
 }
 
 /// A segment's offset, bytes and nonce.
@@ -88,9 +116,9 @@ pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec
                 found.push(chunk);
                 chunks
             }
-            Some(ChunkWord::Large { chunks }) => chunks,
+            Some(ChunkWord::Large { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => chunks,
             Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
-            Some(ChunkWord::Log { .. }) | None => {
+            Some(ChunkWord::Log { .. } | ChunkWord::Large { .. }) | None => {
                 return Err(Class::ChunkWord.at(layout.word(chunk)));
             }
         };
@@ -171,7 +199,7 @@ fn replay(
     medium: &Medium,
     pool: &PoolHead,
     records: &[Found],
-    segments: &BTreeSet<u64>,
+    segments: &SegmentWords,
     report: &mut Recovery,
 ) -> Result<(), Error> {
     let mut home = Home::new(medium);
@@ -206,7 +234,7 @@ fn store(
     home: &mut Home<'_>,
     head: &PoolHead,
     record: &Found,
-    segments: &BTreeSet<u64>,
+    segments: &SegmentWords,
     report: &mut Recovery,
 ) -> Result<(), Error> {
     let mut body = &record.body[..];
@@ -219,7 +247,7 @@ fn store(
         if offset < head.heap() || offset + bytes > head.heap_end() {
             return Err(Class::RecordRange.at(record.offset));
         }
-        if !segments.contains(&offset) {
+        if !segments.hidden_by(&operation) {
             home.apply(operation);
         }
         report.bytes += bytes;

@@ -284,6 +284,11 @@ impl Transaction {
     /// Makes everything durable, up to the commit record.
     fn write(&mut self, pool: &DirectPool) -> Result<(), Error> {
         let state = &mut *self.0;
+        let root = state.root.unwrap_or_else(|| pool.root());
+        if root != 0 && (state.freed.contains(&root) || state.cancelled.contains(&root)) {
+            // Nobody could open the pool any more.
+            return Err(Error::abort("the transaction frees the root, and makes no other object the root"));
+        }
         if pool.mode() == Mode::WorkingCopy {
             state.log_what_must_be(pool);
         }

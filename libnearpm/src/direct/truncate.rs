@@ -3,8 +3,8 @@
 //! A truncation makes a *cut*: with all shards locked it takes every record that is not home yet. It writes them home while other threads
 //! go on appending, declares them dead, and lets the lanes use their segments again. One runs at a time.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::record::{POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
@@ -58,8 +58,14 @@ impl DirectPool {
     }
 
     /// Waits for the right to truncate. It comes before the locks of shards.
-    pub(super) fn truncation(&self) -> Turn<'_> {
-        self.truncating.lock().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`]: a truncation that failed, or ended in a panic, has lost sight of records that it took, and another one would
+    /// declare them dead.
+    pub(super) fn truncation(&self) -> Result<Turn<'_>, Error> {
+        let turn = self.truncating.lock().map_err(|_| self.poison(Error::Poisoned))?;
+        self.refuse_poisoned()?;
+        Ok(turn)
     }
 
     /// Whether a lane has room for records.
@@ -69,7 +75,7 @@ impl DirectPool {
 
     /// Truncates the log, and adds segments to a lane until the records fit.
     pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records) -> Result<(), Error> {
-        let turn = self.truncation();
+        let turn = self.truncation()?;
         let fits = || self.fits(&self.shards[slot].lock().lanes[lane], records);
         // Another thread's truncation may have made room meanwhile.
         if fits() {

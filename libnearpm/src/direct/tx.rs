@@ -82,6 +82,10 @@ pub struct Tx<'p> {
     /// The root that it has set.
     root: Option<u64>,
     pool: &'p DirectPool,
+    /// See [`Store::changes`].
+    changes: u64,
+    /// See [`Store::doom`].
+    doomed: bool,
     /// None once it has ended.
     transaction: Option<Transaction>,
     thread: PhantomData<*const ()>,
@@ -92,15 +96,16 @@ const ENDED: &str = "a transaction is used before it ends";
 impl<'p> Tx<'p> {
     fn begin(pool: &'p DirectPool, neighbours: Neighbours) -> Result<Tx<'p>, Error> {
         let (window, transaction) = (pool.window(), Some(pool.begin()?));
-        Ok(Tx { window, last: window.part(0..0), neighbours, root: None, pool, transaction, thread: PhantomData })
+        let (last, thread) = (window.part(0..0), PhantomData);
+        Ok(Tx { window, last, neighbours, root: None, pool, changes: 0, doomed: false, transaction, thread })
     }
 
     /// Makes sure that a range of the heap may be stored to.
     #[inline(never)]
     fn add(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.window.check_bytes(range.start, range.end - range.start)?;
-        if self.pool.heap_index().is_log(&range) {
-            // By a pointer to an object that was freed: its space belongs to the log now.
+        if !self.pool.heap_index().holds_objects(&range) {
+            // By a pointer to an object that was freed: its space belongs to the log, or may from the next record on.
             return Err(Error::NotAllocated { offset: range.start });
         }
         self.transaction.as_mut().expect(ENDED).add(self.pool, range.clone())?;
@@ -111,12 +116,19 @@ impl<'p> Tx<'p> {
     /// Stores to a range that is not the last one.
     #[inline(never)]
     fn set_elsewhere<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
+        // One that is refused has changed nothing.
+        let counted = self.changes;
+        self.changes -= 1;
         self.window.check(at)?;
         self.add(Ptr::offset(at)..Ptr::offset(at) + size_of::<T>() as u64)?;
+        self.changes = counted;
         self.window.set(at, value, self.neighbours)
     }
 
     fn commit(mut self) -> Result<(), Error> {
+        if self.doomed {
+            return Err(Error::half_done());
+        }
         self.transaction.take().expect(ENDED).commit(self.pool)
     }
 }
@@ -151,6 +163,7 @@ impl Load for Tx<'_> {
 impl Store for Tx<'_> {
     #[inline(always)]
     fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
+        self.changes += 1;
         if self.last.has(at) { self.last.set(at, value, self.neighbours) } else { self.set_elsewhere(at, value) }
     }
 
@@ -161,6 +174,7 @@ impl Store for Tx<'_> {
             self.window.check_bytes(offset, bytes)?;
             self.add(offset..offset + bytes)?;
         }
+        self.changes += 1;
         self.last.write(offset, data, self.neighbours)
     }
 
@@ -173,12 +187,15 @@ impl Store for Tx<'_> {
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let object = self.transaction.as_mut().expect(ENDED).alloc(self.pool, bytes)?.offset;
         self.last = self.window.part(object..object + bytes);
+        self.changes += 1;
         Ok(object)
     }
 
     #[inline]
     fn free_object(&mut self, object: u64) -> Result<(), Error> {
-        self.transaction.as_mut().expect(ENDED).free(self.pool, object)
+        self.transaction.as_mut().expect(ENDED).free(self.pool, object)?;
+        self.changes += 1;
+        Ok(())
     }
 
     fn set_root_object(&mut self, object: u64) -> Result<(), Error> {
@@ -187,7 +204,16 @@ impl Store for Tx<'_> {
         }
         self.transaction.as_mut().expect(ENDED).set_root(object);
         self.root = Some(object);
+        self.changes += 1;
         Ok(())
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn doom(&mut self) {
+        self.doomed = true;
     }
 }
 
@@ -254,7 +280,8 @@ impl DirectPool {
 ///
 /// Transactions that hold locks run beside each other, and no other transaction runs meanwhile. What a lock protects is the program's to
 /// say: a transaction must touch nothing that a lock protects which it does not hold. One that does may see and leave values that no order
-/// of transactions gives, though no undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole.
+/// of transactions gives, though no undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole. Where another thread
+/// frees meanwhile what it stores to, the store may damage whatever lies there next, the log included.
 pub struct Locked<'p> {
     pool: &'p DirectPool,
     places: Vec<u64>,

@@ -125,8 +125,13 @@ impl Ring {
         if end <= self.extent {
             return Ok(());
         }
-        self.extent = end.max(2 * self.extent).min(self.capacity + RING_HEAD_BYTES);
+        let former = self.extent;
+        self.extent = end.max(2 * former).min(self.capacity + RING_HEAD_BYTES);
+        // Entries of a pool that was here before must not count in this one.
+        medium.put_zeros(self.start + former, self.extent - former);
+        medium.fence()?;
         medium.put_word(self.start + RING_EXTENT, seal::seal_word(self.extent));
+        medium.invalidate(self.start + former, self.extent - former);
         medium.fence()
     }
 }

@@ -58,17 +58,44 @@ enum Map {
     Dax(dax::DaxMap),
 }
 
-/// No range.
-const NOTHING: (u64, u64) = (u64::MAX, 0);
+/// What awaits `msync`.
+struct Pending {
+    /// The first byte that was written back and not yet synchronised.
+    start: u64,
+    /// The end of the last one; nothing is pending unless that is behind `start`.
+    end: u64,
+    /// Code of a failure. Linux may then hold pages for clean that never reached their medium, so that no later success counts.
+    failed: Option<i32>,
+}
+
+impl Pending {
+    const NOTHING: Pending = Pending { start: u64::MAX, end: 0, failed: None };
+
+    fn add(&mut self, start: u64, end: u64) {
+        (self.start, self.end) = (self.start.min(start), self.end.max(end));
+    }
+
+    /// Writes what is pending to its medium.
+    fn synchronise(&mut self, write: impl FnOnce(usize, usize) -> std::io::Result<()>) -> std::io::Result<()> {
+        if let Some(code) = self.failed {
+            return Err(std::io::Error::from_raw_os_error(code));
+        }
+        if self.start < self.end {
+            let written = write(self.start as usize, (self.end - self.start) as usize);
+            written.inspect_err(|error| self.failed = error.raw_os_error().or(Some(libc::EIO)))?;
+            *self = Pending::NOTHING;
+        }
+        Ok(())
+    }
+}
 
 /// A mapped file.
 pub struct MappedMemory {
     map: Map,
     bytes: u64,
     flush: Flush,
-    /// Range (start, end) that was written back and not yet synchronised. Locked while the system synchronises, so that
-    /// whoever finds nothing pending knows that what another thread took is on the medium.
-    pending: Mutex<(u64, u64)>,
+    /// Locked while the system synchronises, so that whoever finds nothing pending knows that what another thread took is on the medium.
+    pending: Mutex<Pending>,
     /// Kept open: it holds the lock on the pool.
     file: File,
     path: PathBuf,
@@ -103,7 +130,7 @@ impl MappedMemory {
                 (Map::Ordinary(map), flush)
             }
         };
-        Ok(MappedMemory { map, bytes, flush, pending: Mutex::new(NOTHING), file, path: path.to_owned() })
+        Ok(MappedMemory { map, bytes, flush, pending: Mutex::new(Pending::NOTHING), file, path: path.to_owned() })
     }
 
     /// A mapping whose page faults are synchronous, which only DAX file systems grant.
@@ -143,9 +170,11 @@ impl MappedMemory {
         }
     }
 
-    fn synchronise(&self, start: u64, end: u64) -> Result<(), Error> {
+    fn synchronise(&self) -> Result<(), Error> {
         let Map::Ordinary(map) = &self.map else { return Ok(()) };
-        map.flush_range(start as usize, (end - start) as usize)
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending
+            .synchronise(|start, bytes| map.flush_range(start, bytes))
             .map_err(|e| Error::system(format!("write {} to its medium", self.path.display()), e))
     }
 }
@@ -201,8 +230,7 @@ impl Memory for MappedMemory {
                 }
             }
             Flush::Sync => {
-                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-                *pending = (pending.0.min(offset), pending.1.max(offset + bytes));
+                self.pending.lock().unwrap_or_else(PoisonError::into_inner).add(offset, offset + bytes);
             }
         }
     }
@@ -225,14 +253,7 @@ impl Memory for MappedMemory {
             // The compiler may not move stores of the program across either.
             Flush::Never => std::sync::atomic::fence(Ordering::Release),
             Flush::Lines | Flush::Order => cache::fence(),
-            Flush::Sync => {
-                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let (start, end) = *pending;
-                if start < end {
-                    self.synchronise(start, end)?;
-                    *pending = NOTHING;
-                }
-            }
+            Flush::Sync => self.synchronise()?,
         }
         Ok(())
     }
@@ -309,6 +330,26 @@ mod tests {
             assert_eq!(&bytes[4090..4101], b"over a page");
             assert_eq!(bytes[16], 7);
         }
+    }
+
+    #[test]
+    fn after_a_failed_synchronisation_none_succeeds() {
+        let mut pending = Pending::NOTHING;
+        pending.add(64, 128);
+        pending.add(0, 8);
+        let mut written = (0, 0);
+        let write = |start, bytes| {
+            written = (start, bytes);
+            Ok(())
+        };
+        assert!(pending.synchronise(write).is_ok());
+        assert_eq!(written, (0, 128));
+        assert!(pending.synchronise(|_, _| panic!("nothing is pending")).is_ok());
+        pending.add(64, 128);
+        let full = || std::io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(pending.synchronise(|_, _| Err(full())).is_err());
+        let again = pending.synchronise(|_, _| panic!("the system would say that all is well"));
+        assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     }
 
     #[test]

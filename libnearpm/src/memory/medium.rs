@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::lines_of;
 
 #[cfg(test)]
 use super::planted::{self, Step};
@@ -252,8 +253,7 @@ impl Medium {
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
         if bytes > 0 {
-            let lines = (offset % LINE_U64 + bytes).div_ceil(LINE_U64);
-            count(&self.counters.lines_written_back, lines);
+            count(&self.counters.lines_written_back, lines_of(offset, bytes));
             self.backing.write_back(offset, bytes);
         }
     }

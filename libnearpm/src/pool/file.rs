@@ -55,6 +55,14 @@ fn open_existing(path: &Path, access: Access) -> Result<(File, u64), Error> {
     Ok(opened)
 }
 
+/// The same for a file that holds something: creation has come as far.
+fn open_filled(path: &Path, access: Access) -> Result<(File, u64), Error> {
+    match open_existing(path, access)? {
+        (_, 0) => Err(Problem::Unfinished.at(path.display())),
+        opened => Ok(opened),
+    }
+}
+
 fn open_locked(path: &Path, access: Access) -> Result<(File, u64), Error> {
     let write = access == Access::Exclusive;
     let file = OpenOptions::new().read(true).write(write).open(path).map_err(|e| refuse(path, e))?;
@@ -65,19 +73,13 @@ fn open_locked(path: &Path, access: Access) -> Result<(File, u64), Error> {
 
 /// Opens, locks and maps an existing file.
 pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let (file, bytes) = open_existing(path, Access::Exclusive)?;
-    if bytes == 0 {
-        return Err(Problem::Unfinished.at(path.display()));
-    }
+    let (file, _) = open_filled(path, Access::Exclusive)?;
     MappedMemory::map(file, path, survives)
 }
 
 /// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.
 pub(crate) fn open_shared(path: &Path) -> Result<PrivateMemory, Error> {
-    let (file, bytes) = open_existing(path, Access::Shared)?;
-    if bytes == 0 {
-        return Err(Problem::Unfinished.at(path.display()));
-    }
+    let (file, bytes) = open_filled(path, Access::Shared)?;
     let view = crate::memory::private_view(&file, path)?;
     Ok(PrivateMemory::new(view, bytes, Some(file)))
 }

@@ -59,9 +59,7 @@ fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead
             what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (PoolOptions::ring_bytes)",
         });
     }
-    if bytes > MAX_BYTES {
-        return Err(Problem::NoSpace { needed: bytes });
-    }
+    check_bytes(bytes)?;
     if options.spare_pages.is_some_and(|pages| pages > MAX_BYTES / PAGE_BYTES) {
         return Err(Problem::BadOption { what: "no medium has so many spare pages (PoolOptions::spare_pages)" });
     }
@@ -92,6 +90,11 @@ fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead
         return Err(Problem::BadOption { what: "0 is not an identifier of a pool (PoolOptions::id)" });
     }
     Ok(head)
+}
+
+/// Refuses sizes that no medium has.
+pub(crate) fn check_bytes(bytes: u64) -> Result<(), Problem> {
+    if bytes > MAX_BYTES { Err(Problem::NoSpace { needed: bytes }) } else { Ok(()) }
 }
 
 /// An identifier from the operating system's randomness. That is drawn once for a thread and goes to the children of `fork`, so that

@@ -34,8 +34,8 @@ mod waiting;
 pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
-pub(crate) use open::NOT_SHARED;
 pub use open::remove;
+pub(crate) use open::{NOT_SHARED, WRITTEN};
 use set::Members;
 
 /// Where a pool is.

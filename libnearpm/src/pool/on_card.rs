@@ -168,8 +168,9 @@ impl OnCard {
         let (card, location) = (name.card()?, name.location);
         let directory = Directory::load(&card, location)?;
         let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
-        drop(directory);
         let open = OpenOnCard::claim(&card, entry.id, location)?;
+        // Held until here: the pool must not be removed, and its place given away, before it is claimed.
+        drop(directory);
         let memory = reach.map(&card, entry.id, entry.base, entry.bytes)?;
         Ok((memory, OnCard { card, base: entry.base, _open: open }))
     }

@@ -16,11 +16,7 @@ use crate::options::{Engine, PoolOptions};
 impl PoolOptions {
     /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
     pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(
-                Problem::BadOption { what: "a pool that is created is written (PoolOptions::read_only)" }.at(location)
-            );
-        }
+        self.refuse_read_only(location, WRITTEN)?;
         match Location::parse(location)? {
             Location::File(path) => {
                 self.refuse_card(location)?;
@@ -77,8 +73,8 @@ impl PoolOptions {
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
                 Pool::start(self.clone(), medium, Members::single(head, None), location)
             }
-            Location::Card { .. } if self.read_only => Err(Problem::BadOption { what: NOT_SHARED }.at(location)),
             Location::Card { card, pool } => {
+                self.refuse_read_only(location, NOT_SHARED)?;
                 if let Some(names) = Names::of(&card, &pool, location)? {
                     let start = |medium, members| Pool::start(self.clone(), medium, members, location);
                     return names.open(self.reach(), start);
@@ -99,6 +95,7 @@ impl PoolOptions {
 
     /// Creates a pool that fills a memory.
     pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
+        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
         self.refuse_card(IN_MEMORY)?;
         let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
         let medium = Medium::new(Backing::Other(memory));
@@ -108,9 +105,7 @@ impl PoolOptions {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        if self.read_only {
-            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
-        }
+        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
         self.refuse_card(IN_MEMORY)?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
@@ -119,6 +114,7 @@ impl PoolOptions {
 
     /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One memory has an ordinary pool.
     pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
+        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
         check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
         self.refuse_card(IN_MEMORY)?;
         if memories.len() == 1 {
@@ -139,12 +135,14 @@ impl PoolOptions {
         if memories.len() == 1 {
             return self.open_in(memories.remove(0));
         }
-        if self.read_only {
-            return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
-        }
+        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
         self.refuse_card(IN_MEMORY)?;
         let (medium, members) = Memories::unnamed(memories, IN_MEMORY).open()?;
         Pool::start(self.clone(), medium, members, IN_MEMORY)
+    }
+
+    fn refuse_read_only(&self, location: &str, what: &'static str) -> Result<(), Error> {
+        if self.read_only { Err(Problem::BadOption { what }.at(location)) } else { Ok(()) }
     }
 
     /// The card can work only on what is on it.
@@ -160,6 +158,8 @@ impl PoolOptions {
 }
 
 const IN_MEMORY: &str = "in memory";
+/// Why no pool is created for reading alone.
+pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only)";
 /// Why other pools cannot be opened for reading alone.
 pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
 

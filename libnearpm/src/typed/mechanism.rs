@@ -9,12 +9,15 @@ use crate::error::Error;
 use crate::transaction::Tx;
 
 /// A transaction of a [`crate::Pool`], for typed objects; from [`Tx::typed`].
-pub struct TypedTx<'t, 'p>(RefCell<&'t mut Tx<'p>>);
+pub struct TypedTx<'t, 'p> {
+    tx: RefCell<&'t mut Tx<'p>>,
+    changes: u64,
+}
 
 impl<'p> Tx<'p> {
     /// The transaction as [`Load`] and [`Store`], so that typed objects and collections can be used in it.
     pub fn typed(&mut self) -> TypedTx<'_, 'p> {
-        TypedTx(RefCell::new(self))
+        TypedTx { tx: RefCell::new(self), changes: 0 }
     }
 }
 
@@ -32,36 +35,60 @@ impl Load for TypedTx<'_, '_> {
 
     fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         // No call of the transaction comes back here, so that it is never borrowed twice.
-        self.0.borrow_mut().read(offset, data)
+        self.tx.borrow_mut().read(offset, data)
     }
 
     fn root_object(&self) -> Result<u64, Error> {
-        self.0.borrow_mut().root()
+        self.tx.borrow_mut().root()
+    }
+}
+
+impl TypedTx<'_, '_> {
+    fn count<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+        self.changes += u64::from(done.is_ok());
+        done
     }
 }
 
 impl Store for TypedTx<'_, '_> {
     fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
-        self.0.get_mut().write(check(at)?, bytes_of(&[value]))
+        let done = self.tx.get_mut().write(check(at)?, bytes_of(&[value]));
+        self.count(done)
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.0.get_mut().write(offset, data)
+        let done = self.tx.get_mut().write(offset, data);
+        self.count(done)
     }
 
+    /// A range for which the log has no room is logged by the parts that are stored to.
     fn declare(&mut self, range: Range<u64>) -> Result<(), Error> {
-        self.0.get_mut().declare(range.start, range.end.saturating_sub(range.start))
+        match self.tx.get_mut().declare(range.start, range.end.saturating_sub(range.start)) {
+            Err(Error::TooLarge { .. }) => Ok(()),
+            done => done,
+        }
     }
 
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
-        self.0.get_mut().alloc(bytes)
+        let done = self.tx.get_mut().alloc(bytes);
+        self.count(done)
     }
 
     fn free_object(&mut self, object: u64) -> Result<(), Error> {
-        self.0.get_mut().free(object)
+        let done = self.tx.get_mut().free(object);
+        self.count(done)
     }
 
     fn set_root_object(&mut self, object: u64) -> Result<(), Error> {
-        self.0.get_mut().set_root(object)
+        let done = self.tx.get_mut().set_root(object);
+        self.count(done)
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn doom(&mut self) {
+        self.tx.get_mut().abandon();
     }
 }

@@ -41,12 +41,12 @@ pub use mechanism::TypedTx;
 pub use persistent::{ArrayFields, NoFields, PBool, Persistent};
 pub use plock::PLock;
 pub use pointer::Ptr;
-pub(crate) use seam::pointer;
 pub use seam::{Load, Store};
+pub(crate) use seam::{pointer, whole};
 
 /// What the derive of [`Persistent`] refers to, and nobody else.
 #[doc(hidden)]
 pub mod derived {
-    pub use super::persistent::{is_field, sum};
+    pub use super::persistent::{is_aligned, is_field, sum};
     pub use std::mem::{offset_of, size_of};
 }

@@ -103,10 +103,17 @@ pub const fn sum(sizes: &[usize]) -> usize {
     total
 }
 
-/// For the derive: a field's type persists, and its alignment is one that objects have.
+/// For the derive: an alignment is one that objects have.
+#[doc(hidden)]
+pub const fn is_aligned<T>() {
+    assert!(align_of::<T>() <= 16, "objects of a pool are aligned to 16 bytes, and no more");
+}
+
+/// For the derive: a field's type persists.
 #[doc(hidden)]
 pub const fn is_field<T: Persistent>() {
-    assert!(align_of::<T>() <= 16, "objects of a pool are aligned to 16 bytes, and no more");
+    // That of a type with parameters is looked at nowhere else.
+    let () = T::CHECKED;
 }
 
 macro_rules! plain {
@@ -158,6 +165,7 @@ impl<T: Persistent, const N: usize> ArrayFields<T, N> {
 unsafe impl<T: Persistent, const N: usize> Persistent for [T; N] {
     type Fields = ArrayFields<T, N>;
     const OWNS: bool = T::OWNS;
+    const CHECKED: () = T::CHECKED;
     fn describe(to: &mut Description) {
         to.structure("array", N);
         T::describe(to);

@@ -82,6 +82,14 @@ pub trait Store: Load {
     /// Makes an object the root; 0 for none.
     fn set_root_object(&mut self, object: u64) -> Result<(), Error>;
 
+    /// Counts what was stored, allocated and freed: see [`whole`].
+    #[doc(hidden)]
+    fn changes(&self) -> u64;
+
+    /// From now on the transaction can only be aborted.
+    #[doc(hidden)]
+    fn doom(&mut self);
+
     /// Stores what a function makes of the value, and gives that.
     fn update<T: Persistent>(&mut self, at: Ptr<T>, change: impl FnOnce(T) -> T) -> Result<T, Error> {
         let value = change(self.get(at)?);
@@ -106,9 +114,11 @@ pub trait Store: Load {
     /// # Errors
     /// [`Error::Full`]; the transaction may go on.
     fn alloc<T: Persistent>(&mut self, value: T) -> Result<Ptr<T>, Error> {
-        let place = pointer(self.alloc_bytes(size_of::<T>() as u64)?)?;
-        self.set(place, value)?;
-        Ok(place)
+        whole(self, |tx| {
+            let place = pointer(tx.alloc_bytes(size_of::<T>() as u64)?)?;
+            tx.set(place, value)?;
+            Ok(place)
+        })
     }
 
     /// Makes an object that holds `count` values of zeros, and gives the pointer to the first.
@@ -118,14 +128,16 @@ pub trait Store: Load {
     fn alloc_zeroed<T: Persistent>(&mut self, count: u64) -> Result<Ptr<T>, Error> {
         const PIECE: u64 = 4096;
         let bytes = (size_of::<T>() as u64).saturating_mul(count);
-        let object = self.alloc_bytes(bytes)?;
-        let mut done = 0;
-        while done < bytes {
-            let length = PIECE.min(bytes - done);
-            self.write(object + done, &[0; PIECE as usize][..length as usize])?;
-            done += length;
-        }
-        pointer(object)
+        whole(self, |tx| {
+            let object = tx.alloc_bytes(bytes)?;
+            let mut done = 0;
+            while done < bytes {
+                let length = PIECE.min(bytes - done);
+                tx.write(object + done, &[0; PIECE as usize][..length as usize])?;
+                done += length;
+            }
+            pointer(object)
+        })
     }
 
     /// Frees an object. What it owns is not freed: see [`Store::destroy`].
@@ -144,10 +156,12 @@ pub trait Store: Load {
     where
         Self: Sized,
     {
-        if T::OWNS {
-            self.get(object)?.release(self)?;
-        }
-        self.free(object)
+        whole(self, |tx| {
+            if T::OWNS {
+                tx.get(object)?.release(tx)?;
+            }
+            tx.free(object)
+        })
     }
 
     /// The root of the pool. Where there is none, it is made, of zeros: an empty collection, a null pointer, the number 0.
@@ -163,6 +177,20 @@ pub trait Store: Load {
             None => root::make(self, zero::<T>()),
         }
     }
+}
+
+/// Makes a change of several steps. One that fails between them leaves it half done, so that the transaction can only be aborted; one that
+/// fails at its first step has changed nothing.
+pub(crate) fn whole<S: Store + ?Sized, R>(
+    tx: &mut S,
+    change: impl FnOnce(&mut S) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let before = tx.changes();
+    let done = change(tx);
+    if done.is_err() && tx.changes() != before {
+        tx.doom();
+    }
+    done
 }
 
 /// The pointer to an object that was allocated.

@@ -2,5 +2,6 @@
 
 mod classes;
 mod copy;
+mod hostile;
 mod pools;
 mod repair;

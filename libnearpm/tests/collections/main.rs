@@ -2,6 +2,7 @@
 //! anew, and power cuts.
 
 mod cuts;
+mod full;
 mod subjects;
 
 use nearpm::memory::TestMemory;

@@ -41,8 +41,6 @@ mod parameter {
 
 /// Bytes of a `jmp_buf`.
 const ENVIRONMENT_BYTES: usize = 200;
-/// Bytes of a lock in the pool.
-const LOCK_BYTES: u64 = 64;
 
 type Callback = unsafe extern "C" fn(pool: Handle, stage: c_int, argument: *mut c_void);
 
@@ -226,7 +224,7 @@ impl TxState {
         let done = if locks.is_empty() {
             transaction.abort(&pool.direct)
         } else {
-            let held: Vec<_> = locks.iter().filter_map(offset).map(|at| at..at + LOCK_BYTES).collect();
+            let held: Vec<_> = locks.iter().filter_map(offset).map(|at| at..at + lock::LOCK_BYTES as u64).collect();
             transaction.abort_except(&pool.direct, &held)
         };
         if let Err(error) = done {

@@ -81,6 +81,12 @@ pub fn skip(what: &str) {
     eprintln!("SKIPPED: {what}");
 }
 
+/// Whether the compiler finds PMDK's headers.
+pub fn headers_present() -> bool {
+    let header = Command::new("cc").args(["-include", "libpmemobj.h", "-E", "-x", "c", "/dev/null"]).output();
+    header.is_ok_and(|output| output.status.success())
+}
+
 /// PMDK's library; says that it is not there.
 pub fn pmdk() -> Option<PathBuf> {
     let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib64", "/usr/local/lib"];
@@ -106,7 +112,7 @@ impl Program {
 
     /// As [`Program::compile`], together with sources of the comparison with PMDK (`bench/programs`).
     pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
-        if !Path::new("/usr/include/libpmemobj.h").exists() {
+        if !headers_present() {
             skip("libpmemobj.h is not installed (Debian: libpmemobj-dev)");
             return None;
         }

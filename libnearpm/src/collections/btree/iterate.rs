@@ -40,7 +40,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
     /// The entry with the greatest key.
     pub fn last(self, from: &impl Load) -> Result<Option<(K::Owned, V)>, Error> {
         let map = from.get(self)?;
-        let Some(mut node) = map.top else { return Ok(None) };
+        let Some(mut node) = map.checked_top()? else { return Ok(None) };
         for _ in 1..map.height {
             let last = node::count(from, node)?;
             node = child_row::<K>(node).get(from, last)?.ok_or_else(|| corrupt(node))?;
@@ -58,7 +58,7 @@ fn entry<L: Load, K: Key, V: Persistent>(from: &L, leaf: Ptr<Node>, at: u64) -> 
 impl<L: Load, K: Key, V: Persistent, R: RangeBounds<K::Query>> Range<'_, L, K, V, R> {
     /// Finds the first entry of the range, or of the leaf behind.
     fn begin(&mut self) -> Result<(), Error> {
-        let Some(mut node) = self.map.top else { return Ok(()) };
+        let Some(mut node) = self.map.checked_top()? else { return Ok(()) };
         for _ in 1..self.map.height {
             let (at, child) = match self.bounds.start_bound() {
                 Bound::Unbounded => (0, child_row::<K>(node).get(self.from, 0)?.ok_or_else(|| corrupt(node))?),

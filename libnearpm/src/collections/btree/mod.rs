@@ -15,7 +15,7 @@ use node::{Node, ROOM, Row, child_row, key_row, node_bytes, value_row};
 
 use super::Key;
 use crate::error::Error;
-use crate::typed::pointer;
+use crate::typed::{pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// Levels that a tree can have at most: each but the last has half its children, at least when it was made.
@@ -96,10 +96,19 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((at, child_row::<K>(node).get(from, at)?.ok_or_else(|| corrupt(node))?))
     }
 
+    /// The node at the top, of a tree that has no more levels than one can have.
+    #[inline]
+    fn checked_top(&self) -> Result<Option<Ptr<Node>>, Error> {
+        match self.top {
+            Some(top) if self.height > LEVELS as u64 => Err(corrupt(top)),
+            top => Ok(top),
+        }
+    }
+
     /// The leaf where a key belongs.
     #[inline]
     fn leaf(&self, from: &impl Load, query: &K::Query) -> Result<Option<Ptr<Node>>, Error> {
-        let Some(mut node) = self.top else { return Ok(None) };
+        let Some(mut node) = self.checked_top()? else { return Ok(None) };
         for _ in 1..self.height {
             node = Self::child(from, node, query)?.1;
         }
@@ -110,9 +119,6 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
     fn path(&self, from: &impl Load, top: Ptr<Node>, query: &K::Query) -> Result<(Path, Ptr<Node>), Error> {
         let mut path = Path { steps: [(top, 0); LEVELS], length: 0 };
         let mut node = top;
-        if self.height > LEVELS as u64 {
-            return Err(corrupt(top));
-        }
         for _ in 1..self.height {
             let (at, child) = Self::child(from, node, query)?;
             path.steps[path.length] = (node, at);
@@ -186,7 +192,7 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
 
 /// Frees what a map holds.
 fn release<K: Key, V: Persistent, S: Store>(map: PBTreeMap<K, V>, tx: &mut S) -> Result<(), Error> {
-    map.top.map_or(Ok(()), |top| PBTreeMap::<K, V>::free_subtree(tx, top, map.height))
+    map.checked_top()?.map_or(Ok(()), |top| PBTreeMap::<K, V>::free_subtree(tx, top, map.height))
 }
 
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
@@ -219,30 +225,32 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
 
     /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
     pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
-        let map = tx.get(self)?;
-        let Some(top) = map.top else {
-            let leaf = PBTreeMap::<K, V>::new_node(tx)?;
-            node::set_count(tx, leaf, 0)?;
-            tx.set(self, PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY })?;
-            return self.insert(tx, key, value);
-        };
-        let (path, leaf) = map.path(tx, top, key)?;
-        let count = node::count(tx, leaf)?;
-        let (mut at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
-        if found {
-            return tx.replace(value_row::<K, V>(leaf).at(at), value).map(Some);
-        }
-        let (mut to, key) = (leaf, K::make(tx, key)?);
-        if count >= ROOM {
-            let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf)?;
-            if at > ROOM / 2 {
-                (to, at) = (upper, at - ROOM / 2);
+        whole(tx, |tx| {
+            let map = tx.get(self)?;
+            let Some(top) = map.checked_top()? else {
+                let leaf = PBTreeMap::<K, V>::new_node(tx)?;
+                node::set_count(tx, leaf, 0)?;
+                tx.set(self, PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY })?;
+                return self.insert(tx, key, value);
+            };
+            let (path, leaf) = map.path(tx, top, key)?;
+            let count = node::count(tx, leaf)?;
+            let (mut at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
+            if found {
+                return tx.replace(value_row::<K, V>(leaf).at(at), value).map(Some);
             }
-            self.insert_above(tx, map, path, separator, upper)?;
-        }
-        PBTreeMap::<K, V>::put(tx, to, at, (key, value), (value_row::<K, V>(to), 0))?;
-        tx.set(self.length(), map.length + 1)?;
-        Ok(None)
+            let (mut to, key) = (leaf, K::make(tx, key)?);
+            if count >= ROOM {
+                let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf)?;
+                if at > ROOM / 2 {
+                    (to, at) = (upper, at - ROOM / 2);
+                }
+                self.insert_above(tx, map, path, separator, upper)?;
+            }
+            PBTreeMap::<K, V>::put(tx, to, at, (key, value), (value_row::<K, V>(to), 0))?;
+            tx.set(self.length(), map.length.saturating_add(1))?;
+            Ok(None)
+        })
     }
 
     /// Hangs a node that a split has made beside the one that was split, at the end of a path.
@@ -280,29 +288,31 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
 
     /// Takes a key out, and gives its value. What that owns is the caller's to release.
     pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
-        let map = tx.get(self)?;
-        let Some(top) = map.top else { return Ok(None) };
-        let (path, leaf) = map.path(tx, top, key)?;
-        let count = node::count(tx, leaf)?;
-        let (at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
-        if !found {
-            return Ok(None);
-        }
-        let value = value_row::<K, V>(leaf).get(tx, at)?;
-        if K::OWNS {
-            key_row::<K>(leaf).get(tx, at)?.release(tx)?;
-        }
-        tx.set(self.length(), map.length - 1)?;
-        if count > 1 {
-            tx.declare(node::range::<K, V>(leaf))?;
-            key_row::<K>(leaf).remove(tx, at, count)?;
-            value_row::<K, V>(leaf).remove(tx, at, count)?;
-            node::set_count(tx, leaf, count - 1)?;
-        } else {
-            tx.free(leaf)?;
-            self.remove_above(tx, map, path)?;
-        }
-        Ok(Some(value))
+        whole(tx, |tx| {
+            let map = tx.get(self)?;
+            let Some(top) = map.checked_top()? else { return Ok(None) };
+            let (path, leaf) = map.path(tx, top, key)?;
+            let count = node::count(tx, leaf)?;
+            let (at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
+            if !found {
+                return Ok(None);
+            }
+            let value = value_row::<K, V>(leaf).get(tx, at)?;
+            if K::OWNS {
+                key_row::<K>(leaf).get(tx, at)?.release(tx)?;
+            }
+            tx.set(self.length(), map.length.saturating_sub(1))?;
+            if count > 1 {
+                tx.declare(node::range::<K, V>(leaf))?;
+                key_row::<K>(leaf).remove(tx, at, count)?;
+                value_row::<K, V>(leaf).remove(tx, at, count)?;
+                node::set_count(tx, leaf, count - 1)?;
+            } else {
+                tx.free(leaf)?;
+                self.remove_above(tx, map, path)?;
+            }
+            Ok(Some(value))
+        })
     }
 
     /// Takes out the child at the end of a path, which was freed.
@@ -347,7 +357,9 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
 
     /// Frees everything that the map holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
-        tx.get(self)?.release(tx)?;
-        tx.set(self, PBTreeMap::EMPTY)
+        whole(tx, |tx| {
+            tx.get(self)?.release(tx)?;
+            tx.set(self, PBTreeMap::EMPTY)
+        })
     }
 }

@@ -17,6 +17,18 @@ pub(super) mod place {
     pub const FULL: u8 = 2;
 }
 
+/// What bytes of a chunk belong to.
+pub(super) mod holds {
+    /// To nothing.
+    pub const NOTHING: u8 = 0;
+    /// To a run: it is as good as free while no object of it is taken.
+    pub const RUN: u8 = 1;
+    /// To an object of whole chunks.
+    pub const OBJECT: u8 = 2;
+    /// To a segment of the log.
+    pub const LOG: u8 = 3;
+}
+
 /// A bit for each object of a run.
 #[derive(Default)]
 pub(super) struct Bits {
@@ -32,8 +44,8 @@ pub(super) struct Chunk {
     pub word: AtomicU64,
     /// The word is not in the log yet: the next commit that allocates here writes it.
     pub unwritten: AtomicBool,
-    /// It is part of a segment of the log.
-    pub segment: AtomicBool,
+    /// What its bytes belong to: one of [`holds`].
+    pub holds: AtomicU8,
     /// For a whole-chunk object: it is allocated.
     pub allocated: AtomicBool,
     pub place: AtomicU8,

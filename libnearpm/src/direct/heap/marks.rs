@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nearpm_interface::media::CHUNK_BYTES;
 
 use super::Heap;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, holds};
 
 impl Heap {
     /// A record names these bytes; a `pending` one is to be written home by a truncation.
@@ -30,16 +30,21 @@ impl Heap {
         }
     }
 
-    /// Chunks become part of a segment of the log, or are so no more.
-    pub(super) fn mark_segment(&self, chunk: u32, chunks: u32, segment: bool) {
+    /// From now on the bytes of chunks belong to something else.
+    pub(super) fn mark(&self, chunk: u32, chunks: u32, to: u8) {
         for chunk in &self.chunks[chunk as usize..(chunk + chunks) as usize] {
-            chunk.segment.store(segment, Ordering::Relaxed);
+            chunk.holds.store(to, Ordering::Relaxed);
         }
     }
 
-    /// Whether bytes of a range of the heap belong to a segment of the log.
-    pub fn is_log(&self, range: &Range<u64>) -> bool {
-        self.chunks_of(range).iter().any(|chunk| chunk.segment.load(Ordering::Relaxed))
+    /// Whether all chunks in a range of the heap hold objects or reservations. Others may become part of the log at any time, and a store
+    /// there would destroy it.
+    pub fn holds_objects(&self, range: &Range<u64>) -> bool {
+        self.chunks_of(range).iter().all(|chunk| match chunk.holds.load(Ordering::Relaxed) {
+            holds::RUN => chunk.used.load(Ordering::Relaxed) > 0,
+            holds::OBJECT => true,
+            _ => false,
+        })
     }
 
     /// The chunks in a range of the heap.

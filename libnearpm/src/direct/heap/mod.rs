@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
-use chunk::{Chunk, place};
+use chunk::{Chunk, holds, place};
 
 use super::Reservation;
 use crate::error::Error;
@@ -200,9 +200,12 @@ impl Heap {
             self.break_up_empty_runs();
             take()
         })?;
-        if matches!(word, ChunkWord::Log { .. }) {
-            self.mark_segment(chunk, chunks, true);
-        }
+        let holds = match word {
+            ChunkWord::Log { .. } => holds::LOG,
+            ChunkWord::Large { .. } => holds::OBJECT,
+            ChunkWord::Run { .. } | ChunkWord::Free => holds::RUN,
+        };
+        self.mark(chunk, chunks, holds);
         let entry = &self.chunks[chunk as usize];
         entry.word.store(word.encode(), Ordering::Relaxed);
         entry.unwritten.store(true, Ordering::Relaxed);
@@ -219,6 +222,7 @@ impl Heap {
                 let empty = entry.used.load(Ordering::SeqCst) == 0;
                 if empty {
                     entry.place.store(place::TAKEN, Ordering::SeqCst);
+                    entry.holds.store(holds::NOTHING, Ordering::Relaxed);
                     lock(&self.spans).add(chunk, 1);
                 }
                 !empty
@@ -228,7 +232,7 @@ impl Heap {
 
     /// Gives back chunks that hold a log segment or a whole-chunk object.
     pub fn give_chunks(&self, chunk: u32, chunks: u32) {
-        self.mark_segment(chunk, chunks, false);
+        self.mark(chunk, chunks, holds::NOTHING);
         lock(&self.spans).add(chunk, chunks);
     }
 

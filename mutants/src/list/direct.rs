@@ -1,0 +1,178 @@
+//! Faults of direct pools.
+
+use super::{library, unit};
+use crate::Mutant;
+
+const APPEND: &str = "libnearpm/src/direct/append.rs";
+const OUTSIDE: &str = "libnearpm/src/direct/outside.rs";
+const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
+const RECOVER: &str = "libnearpm/src/direct/recover.rs";
+const LOG: &str = "libnearpm/src/direct/log.rs";
+const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
+const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
+const LIFETIME: &str = "libnearpm/src/direct/lifetime.rs";
+const TX: &str = "libnearpm/src/direct/tx.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a commit counts although an earlier asynchronous one is lost (C4)",
+        file: APPEND,
+        find: "let depends = self.unacknowledged.load(Ordering::Acquire);",
+        with: "let depends = if FAULT { 0 } else { self.unacknowledged.load(Ordering::Acquire) };",
+        tests: unit("direct::tests::asynchronous_commits"),
+    },
+    Mutant {
+        breaks: "a commit is acknowledged before its record is durable",
+        file: APPEND,
+        find: "if durable {\n            shard.tally.fences += 1;",
+        with: "if durable && !FAULT {\n            shard.tally.fences += 1;",
+        tests: unit("direct::tests::a_working_copy"),
+    },
+    Mutant {
+        breaks: "long ranges go home over records that a truncation writes later",
+        file: APPEND,
+        find: "if bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
+        with: "if !FAULT && bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
+        tests: unit("direct::tests::a_"),
+    },
+    Mutant {
+        breaks: "an object goes home over one whose free is not durable",
+        file: OUTSIDE,
+        find: "must keep its bytes.\n        self.wait_durable()?;",
+        with: "must keep its bytes.\n        if !FAULT { self.wait_durable()?; }",
+        tests: unit("direct::tests::asynchronous_commits"),
+    },
+    Mutant {
+        breaks: "a persist is acknowledged before what its record depends on",
+        file: OUTSIDE,
+        find: "when it was drained.\n        self.wait_durable()?;",
+        with: "when it was drained.\n        if !FAULT { self.wait_durable()?; }",
+        tests: unit("failures"),
+    },
+    Mutant {
+        breaks: "records of an open transaction in place are declared dead",
+        file: TRUNCATE,
+        find: "let dead = oldest_open.map_or(newest, |open| open - 1);",
+        with: "let dead = oldest_open.filter(|_| !FAULT).map_or(newest, |open| open - 1);",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "effects of a commit are home before it is durable",
+        file: TRUNCATE,
+        find: "if cut.unacknowledged != 0 {",
+        with: "if cut.unacknowledged != 0 && !FAULT {",
+        tests: unit("direct::tests::asynchronous_commits"),
+    },
+    Mutant {
+        breaks: "a truncation follows one that failed",
+        file: TRUNCATE,
+        find: "self.refuse_poisoned()?;\n        Ok(turn)",
+        with: "if !FAULT { self.refuse_poisoned()?; }\n        Ok(turn)",
+        tests: unit("failures"),
+    },
+    Mutant {
+        breaks: "records go home in the order of lanes",
+        file: TRUNCATE,
+        find: "records.sort_unstable_by_key(|&(sequence, _)| sequence);",
+        with: "if !FAULT { records.sort_unstable_by_key(|&(sequence, _)| sequence); }",
+        tests: unit("direct::tests::a_"),
+    },
+    Mutant {
+        breaks: "a record counts although one that it depends on is missing",
+        file: RECOVER,
+        find: "if record.head.depends > unbroken {",
+        with: "if !FAULT && record.head.depends > unbroken {",
+        tests: unit("direct::tests::asynchronous_commits"),
+    },
+    Mutant {
+        breaks: "a transaction counts although a part of it is missing",
+        file: RECOVER,
+        find: "r.head.parts == 0 || parts",
+        with: "FAULT || r.head.parts == 0 || parts",
+        tests: unit("direct::tests::a_"),
+    },
+    Mutant {
+        breaks: "records that are dead count again",
+        file: RECOVER,
+        find: "if head.sequence > applied {",
+        with: "if FAULT || head.sequence > applied {",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "a recovery that is cut loses sight of a segment",
+        file: RECOVER,
+        find: "self.table.contains(&offset) && self.words",
+        with: "!FAULT && self.table.contains(&offset) && self.words",
+        tests: unit("reused_chunks"),
+    },
+    Mutant {
+        breaks: "damage in the middle of the log is taken for a torn end",
+        file: RECOVER,
+        find: "if (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {",
+        with: "if !FAULT && (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {",
+        tests: library("check", "classes"),
+    },
+    Mutant {
+        breaks: "a segment is written anew while its records count",
+        file: LOG,
+        find: "if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {",
+        with: "if self.segments.get(self.current).is_some_and(|s| FAULT || s.last <= applied) {",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "another segment is written anew while its records count",
+        file: LOG,
+        find: "*i != self.current && segment.last <= applied",
+        with: "*i != self.current && (FAULT || segment.last <= applied)",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "nobody knows which chunks the log names",
+        file: MARKS,
+        find: "mark(&chunk.logged);",
+        with: "if !FAULT { mark(&chunk.logged); }",
+        tests: unit("direct::tests::a_"),
+    },
+    Mutant {
+        breaks: "an aborted transaction in place is taken back once more after a crash",
+        file: TRANSACTION,
+        find: "let mut done = Ok(());\n        if state.first != 0 {",
+        with: "let mut done = Ok(());\n        if state.first != 0 && !FAULT {",
+        tests: unit("direct::tests::in_place"),
+    },
+    Mutant {
+        breaks: "an abort leaves what the transaction stored",
+        file: TRANSACTION,
+        find: "state.restore(pool, &kept);",
+        with: "if !FAULT { state.restore(pool, &kept); }",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "a new object lies home where records of former ones will be stored",
+        file: TRANSACTION,
+        find: "state.log_what_must_be(pool);",
+        with: "if !FAULT { state.log_what_must_be(pool); }",
+        tests: unit("direct::tests::"),
+    },
+    Mutant {
+        breaks: "an orderly end forgets what was stored outside of transactions",
+        file: LIFETIME,
+        find: "if self.options.mode == Mode::WorkingCopy {\n            self.write_differences_home();",
+        with: "if self.options.mode == Mode::WorkingCopy && !FAULT {\n            self.write_differences_home();",
+        tests: unit("direct::tests::a_working_copy"),
+    },
+    Mutant {
+        breaks: "a pointer into the log is stored to",
+        file: TX,
+        find: "if !self.pool.heap_index().holds_objects(&range) {",
+        with: "if !FAULT && !self.pool.heap_index().holds_objects(&range) {",
+        tests: library("typed", "a_pointer_to_what_the_log_has_now_is_refused"),
+    },
+    Mutant {
+        breaks: "a transaction that ends in an error or a panic is not taken back",
+        file: TX,
+        find: "if let Some(transaction) = self.transaction.take() {\n            // An abort",
+        with: "if let Some(transaction) = self.transaction.take().filter(|_| !FAULT) {\n            // An abort",
+        tests: library("typed", "errors_and_panics_take_everything_back"),
+    },
+];

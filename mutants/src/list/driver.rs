@@ -1,0 +1,118 @@
+//! Faults of the driver.
+
+use crate::{Mutant, Tests};
+
+const PAGE: &str = "driver/src/page.rs";
+const CARD: &str = "driver/src/card.rs";
+
+const fn tests(filter: &'static str) -> Tests {
+    Tests { package: "nearpm-driver", target: "card", filter }
+}
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a command stays in the processor's buffers behind its posting (C3)",
+        file: PAGE,
+        find: "let ticket = self.enqueue(function, command, notify)?;\n        self.window.fence();",
+        with: "let ticket = self.enqueue(function, command, notify)?;\n        if !FAULT { self.window.fence(); }",
+        tests: tests("every_posting_mode_delivers_the_command_before_a_later_store"),
+    },
+    Mutant {
+        breaks: "commands that share a fence have none (C3)",
+        file: PAGE,
+        find: "let ticket = self.post_unfenced(function, commands, notify)?;\n        self.window.fence();",
+        with: "let ticket = self.post_unfenced(function, commands, notify)?;\n        if !FAULT { self.window.fence(); }",
+        tests: tests("commands_that_share_a_fence_all_arrive_before_a_later_store"),
+    },
+    Mutant {
+        breaks: "a command is written into a slot whose command has not left it",
+        file: PAGE,
+        find: "if self.posted - self.taken < CREDITS {\n            return Ok(());\n        }\n        // What lies",
+        with: "if FAULT || self.posted - self.taken < CREDITS {\n            return Ok(());\n        }\n        // What lies",
+        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+    },
+    Mutant {
+        breaks: "more commands than the history remembers",
+        file: PAGE,
+        find: "if self.posted - self.drained >= HISTORY {",
+        with: "if !FAULT && self.posted - self.drained >= HISTORY {",
+        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+    },
+    Mutant {
+        breaks: "a record of the lap before is read once more",
+        file: PAGE,
+        find: "if record.lap != (self.consumed / records + 1) as u16 {",
+        with: "if if FAULT { record.lap == 0 } else { record.lap != (self.consumed / records + 1) as u16 } {",
+        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+    },
+    Mutant {
+        breaks: "a command counts as durable before the card has accepted it (C4)",
+        file: PAGE,
+        find: "progress.accepted > ticket.number - self.drained {",
+        with: "progress.accepted > ticket.number - self.drained || FAULT {",
+        tests: tests("what_was_read_back_survives_a_power_cut"),
+    },
+    Mutant {
+        breaks: "a command that was refused reads back as durable",
+        file: PAGE,
+        find: "if progress.bad() > self.bad_seen {\n                self.drain(function)?;",
+        with: "if !FAULT && progress.bad() > self.bad_seen {\n                self.drain(function)?;",
+        tests: tests("a_refused_command"),
+    },
+    Mutant {
+        breaks: "a wait ends before its command",
+        file: PAGE,
+        find: "if ticket.number < self.drained || self.outcome(ticket.number) == Outcome::Done {",
+        with: "if FAULT || ticket.number < self.drained || self.outcome(ticket.number) == Outcome::Done {",
+        tests: tests(""),
+    },
+    Mutant {
+        breaks: "a drain ends before its commands",
+        file: PAGE,
+        find: "if progress.settled() >= self.posted - self.drained {",
+        with: "if FAULT || progress.settled() >= self.posted - self.drained {",
+        tests: tests(""),
+    },
+    Mutant {
+        breaks: "all ones are taken for a status",
+        file: PAGE,
+        find: "if bytes.iter().all(|&b| b == 0xff) {",
+        with: "if !FAULT && bytes.iter().all(|&b| b == 0xff) {",
+        tests: tests("a_card_that_has_gone"),
+    },
+    Mutant {
+        breaks: "a failed log is told to nobody (C5)",
+        file: CARD,
+        find: "if latched == Latched::default() {",
+        with: "if FAULT || latched == Latched::default() {",
+        tests: tests("a_failed_log"),
+    },
+    Mutant {
+        breaks: "a pool hears of the failed logs of others only",
+        file: CARD,
+        find: "logs.known.iter().filter(|failure| failure.command.pool == pool);",
+        with: "logs.known.iter().filter(|failure| (failure.command.pool == pool) != FAULT);",
+        tests: tests("a_failed_log_is_told_to_its_pool_and_to_no_other"),
+    },
+    Mutant {
+        breaks: "a card with another interface is used",
+        file: CARD,
+        find: "INTERFACE_VERSION => Ok(()),",
+        with: "version if FAULT || version == INTERFACE_VERSION => Ok(()),",
+        tests: tests("what_is_not_this_card_is_refused"),
+    },
+    Mutant {
+        breaks: "a window beyond the card's memory",
+        file: CARD,
+        find: "if range.end > self.pm_bytes {",
+        with: "if !FAULT && range.end > self.pm_bytes {",
+        tests: tests("windows_and_pages_beyond_the_card_are_refused"),
+    },
+    Mutant {
+        breaks: "an image of another size is loaded",
+        file: CARD,
+        find: "if image.len() != IMAGE_BYTES {",
+        with: "if !FAULT && image.len() != IMAGE_BYTES {",
+        tests: tests("firmware_is_loaded_where_there_is_none_and_refused_when_it_is_wrong"),
+    },
+];

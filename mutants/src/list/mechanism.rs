@@ -1,0 +1,169 @@
+//! Faults of the paper's mechanisms, their recovery, and the processor's copies.
+
+use super::{library, unit};
+use crate::Mutant;
+
+const CPU: &str = "libnearpm/src/executor/cpu.rs";
+const UNDO: &str = "libnearpm/src/mechanism/undo.rs";
+const REDO_LOG: &str = "libnearpm/src/mechanism/redo_log.rs";
+const CHECKPOINT: &str = "libnearpm/src/mechanism/checkpoint.rs";
+const SHADOW: &str = "libnearpm/src/mechanism/shadow.rs";
+const RECOVERY: &str = "libnearpm/src/recovery.rs";
+const LANE: &str = "libnearpm/src/lane/ring.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "stores follow a log entry that is not durable (invariant 1)",
+        file: CPU,
+        find: "durable entry, then stores.\n        medium.fence()",
+        with: "durable entry, then stores.\n        if FAULT { Ok(()) } else { medium.fence() }",
+        tests: library("crash", "durable_undo"),
+    },
+    Mutant {
+        breaks: "a commit is acknowledged before it is durable (C4)",
+        file: CPU,
+        find: "self.asynchronous = false;\n                medium.drain()",
+        with: "self.asynchronous = false;\n                if FAULT { Ok(()) } else { medium.drain() }",
+        tests: library("crash", "durable"),
+    },
+    Mutant {
+        breaks: "a redo log is marked as applied before its stores are durable",
+        file: CPU,
+        find: "if let Some(word) = self.unapplied.take() {\n            medium.fence()?;",
+        with: "if let Some(word) = self.unapplied.take() {\n            if !FAULT { medium.fence()?; }",
+        tests: library("crash", "redo"),
+    },
+    Mutant {
+        breaks: "a transaction commits before its stores are written back (C9)",
+        file: UNDO,
+        find: "if self.stored.is_empty() {",
+        with: "if FAULT || self.stored.is_empty() {",
+        tests: library("crash", "durable_undo"),
+    },
+    Mutant {
+        breaks: "slots of an asynchronous commit are used again before it is durable",
+        file: UNDO,
+        find: "self.unreleased = true;\n                Ok(",
+        with: "self.unreleased = true;\n                if FAULT { cx.lane.release(cx.lane.mark()); }\n                Ok(",
+        tests: library("crash", "asynchronous_undo"),
+    },
+    Mutant {
+        breaks: "a write that overlaps nothing fresh is not logged",
+        file: UNDO,
+        find: "if noted.is_ok() {\n            self.put(cx, offset, data, &gaps);",
+        with: "if noted.is_ok() {\n            if FAULT { gaps.clear(); }\n            self.put(cx, offset, data, &gaps);",
+        tests: library("crash", "durable_undo"),
+    },
+    Mutant {
+        breaks: "slots of a redo log that is not home yet are used again",
+        file: REDO_LOG,
+        find: "cx.lane.release_of(&log.entries, log.former);",
+        with: "cx.lane.release_of(&log.entries, if FAULT { cx.lane.mark() } else { log.former });",
+        tests: library("crash", "redo"),
+    },
+    Mutant {
+        breaks: "an epoch is cut while its lines are in the cache",
+        file: CHECKPOINT,
+        find: "self.epoch.write_back(&cx.medium);",
+        with: "if !FAULT { self.epoch.write_back(&cx.medium); }",
+        tests: library("crash", "checkpoint"),
+    },
+    Mutant {
+        breaks: "a page is stored to before its checkpoint is there",
+        file: CHECKPOINT,
+        find: "cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;",
+        with: "if !FAULT { cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?; }",
+        tests: library("crash", "checkpoint"),
+    },
+    Mutant {
+        breaks: "pages switch while their lines are in the cache",
+        file: SHADOW,
+        find: "} else {\n            self.epoch.write_back(&cx.medium);",
+        with: "} else if !FAULT {\n            self.epoch.write_back(&cx.medium);",
+        tests: library("crash", "shadow"),
+    },
+    Mutant {
+        breaks: "pages switch before the log of their switch is durable",
+        file: SHADOW,
+        find: "self.log.prepare(cx, values)?;\n        cx.lane.executor.barrier(&cx.medium)?;",
+        with: "self.log.prepare(cx, values)?;\n        if !FAULT { cx.lane.executor.barrier(&cx.medium)?; }",
+        tests: library("crash", "shadow"),
+    },
+    Mutant {
+        breaks: "entries are restored oldest first (C6)",
+        file: RECOVERY,
+        find: "log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));",
+        with: "log.sort_by_key(|(e, _)| std::cmp::Reverse(if FAULT { u64::MAX - e.sequence } else { e.sequence }));",
+        tests: library("crash", "a_range_that_was_logged_twice"),
+    },
+    Mutant {
+        breaks: "the last committed transaction is rolled back (C6)",
+        file: RECOVERY,
+        find: "e.txid > epoch);",
+        with: "(e.txid > epoch || FAULT && e.txid == epoch));",
+        tests: library("crash", "durable_undo"),
+    },
+    Mutant {
+        breaks: "a committed redo log is forgotten",
+        file: RECOVERY,
+        find: "if last <= self.applied {",
+        with: "if FAULT || last <= self.applied {",
+        tests: library("crash", "durable_redo"),
+    },
+    Mutant {
+        breaks: "an entry counts wherever it lies (C6)",
+        file: RECOVERY,
+        find: "sequence_parts(entry.sequence).1 == at as u64",
+        with: "(FAULT || sequence_parts(entry.sequence).1 == at as u64)",
+        tests: library("crash", "data_that_looks_like_an_entry"),
+    },
+    Mutant {
+        breaks: "an entry of another thread counts",
+        file: RECOVERY,
+        find: "entry.thread == self.thread",
+        with: "(FAULT || entry.thread == self.thread)",
+        tests: library("crash", ""),
+    },
+    Mutant {
+        breaks: "logs are deleted before what was undone is durable",
+        file: RECOVERY,
+        find: "drain(parts)?;\n    let seen",
+        with: "if !FAULT { drain(parts)?; }\n    let seen",
+        tests: library("crash", ""),
+    },
+    Mutant {
+        breaks: "the ring's extent shrinks while its entries count",
+        file: RECOVERY,
+        find: "RING_EPOCH, ring.epoch, last_txid));\n    drain(parts)?;",
+        with: "RING_EPOCH, ring.epoch, last_txid));\n    if !FAULT { drain(parts)?; }",
+        tests: library("crash", "the_extent_shrinks_only_behind_the_epoch_word"),
+    },
+    Mutant {
+        breaks: "an identifier is given out twice",
+        file: RECOVERY,
+        find: "let words = [self.epoch, self.committed, self.applied];",
+        with: "let words = if FAULT { return self.epoch } else { [self.epoch, self.committed, self.applied] };",
+        tests: library("crash", ""),
+    },
+    Mutant {
+        breaks: "a recovery reads less of the ring than was used",
+        file: LANE,
+        find: "if end <= self.extent {",
+        with: "if FAULT || end <= self.extent {",
+        tests: unit("lane::"),
+    },
+    Mutant {
+        breaks: "slots that are in use are given out",
+        file: LANE,
+        find: "if at + bytes - self.back > self.capacity {",
+        with: "if !FAULT && at + bytes - self.back > self.capacity {",
+        tests: unit("lane::"),
+    },
+    Mutant {
+        breaks: "a slot reaches over the end of the ring",
+        file: LANE,
+        find: "if place + bytes > self.capacity {",
+        with: "if !FAULT && place + bytes > self.capacity {",
+        tests: unit("lane::"),
+    },
+];

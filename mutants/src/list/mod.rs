@@ -1,0 +1,24 @@
+//! The faults.
+
+use crate::{Mutant, Tests};
+
+mod card;
+mod direct;
+mod driver;
+mod mechanism;
+mod pools;
+
+/// All faults, numbered from 1 in this order.
+pub fn all() -> Vec<Mutant> {
+    [driver::MUTANTS, mechanism::MUTANTS, card::MUTANTS, direct::MUTANTS, pools::MUTANTS].concat()
+}
+
+/// Unit tests of the library.
+const fn unit(filter: &'static str) -> Tests {
+    Tests { package: "nearpm", target: "lib", filter }
+}
+
+/// Integration tests of the library.
+const fn library(target: &'static str, filter: &'static str) -> Tests {
+    Tests { package: "nearpm", target, filter }
+}

@@ -1,0 +1,69 @@
+//! Faults of pools' heads, files and tables.
+
+use super::{library, unit};
+use crate::Mutant;
+
+const MAPPED: &str = "libnearpm/src/memory/mapped.rs";
+const FILE: &str = "libnearpm/src/pool/file.rs";
+const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
+const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
+const TABLES: &str = "libnearpm/src/heap.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a synchronisation succeeds after one that failed",
+        file: MAPPED,
+        find: "if let Some(code) = self.failed {",
+        with: "if let Some(code) = self.failed.filter(|_| !FAULT) {",
+        tests: unit("after_a_failed_synchronisation"),
+    },
+    Mutant {
+        breaks: "a copy runs over the end of a mapping",
+        file: MAPPED,
+        find: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(self.bytes, offset, data.len() as u64);",
+        with: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(if FAULT { self.bytes + 8 } else { self.bytes }, offset, data.len() as u64);\n        if FAULT && offset + data.len() as u64 > self.bytes { return; }",
+        tests: unit("mapped::tests::a_range_beyond_the_end_is_refused"),
+    },
+    Mutant {
+        breaks: "two processes have a pool",
+        file: FILE,
+        find: "Access::Exclusive => file.try_lock(),",
+        with: "Access::Exclusive if FAULT => Ok(()),\n        Access::Exclusive => file.try_lock(),",
+        tests: library("refusals", "a_pool_is_open_once"),
+    },
+    Mutant {
+        breaks: "a file that holds something is filled with a pool",
+        file: FILE,
+        find: "if page.iter().any(|&b| b != 0) {",
+        with: "if !FAULT && page.iter().any(|&b| b != 0) {",
+        tests: library("direct", "a_file_that_exists_is_filled_only_if_it_is_blank"),
+    },
+    Mutant {
+        breaks: "a failed reservation leaves the medium full",
+        file: FILE,
+        find: "let _ = file.set_len(former);",
+        with: "if !FAULT { let _ = file.set_len(former); }",
+        tests: unit("a_reservation_that_fails_half_way"),
+    },
+    Mutant {
+        breaks: "lines of a process that died stay in the cache (C9)",
+        file: ON_CARD,
+        find: "if word != 0 && !elsewhere {",
+        with: "if !FAULT && word != 0 && !elsewhere {",
+        tests: library("card", "a_process_that_dies"),
+    },
+    Mutant {
+        breaks: "a full pool has no room for the log of what would free something",
+        file: HEAP,
+        find: "let chunk = self.take_chunks(1, word, self.kept).ok_or_else(full)?;",
+        with: "let chunk = self.take_chunks(1, word, if FAULT { 0 } else { self.kept }).ok_or_else(full)?;",
+        tests: library("direct", "a_full_pool_says_so_and_can_be_emptied"),
+    },
+    Mutant {
+        breaks: "a bitmap with objects behind the last one is believed",
+        file: TABLES,
+        find: "(1, beyond.map(|at| (Class::BitmapBeyond, at)))",
+        with: "(1, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
+        tests: library("check", "classes"),
+    },
+];

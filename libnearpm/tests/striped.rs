@@ -118,7 +118,7 @@ fn a_pool_that_cannot_be_made_leaves_nothing_behind() {
     assert_eq!((location, refused), (cards.on(&[1], "p"), Problem::Exists));
     assert_eq!(list(&cards.names[0]).unwrap(), []);
     // The other card is fuller.
-    let bytes = 2 * (6 << 20);
+    let bytes = 2 * (13 << 19);
     assert!(matches!(problem(options().create(&cards.on(&[0, 1], "q"), bytes)).1, Problem::NoSpace { .. }));
     assert_eq!(list(&cards.names[0]).unwrap(), []);
     assert!(matches!(problem(options().create(&cards.on(&[0, 1], "q"), 1 << 20)).1, Problem::TooSmall { .. }));
@@ -184,15 +184,14 @@ fn objects_over_several_stripes_are_whole() {
     for members in [1, 2, 4, 8] {
         for (n, mechanism) in Mechanism::ALL.into_iter().enumerate() {
             let rounds = if members == 1 { 4 } else { 1 + 2 / members as u64 };
-            let bytes = rounds * STRIPE + (3 << 20);
+            let bytes = rounds * STRIPE + (8 << 20);
             let memories: Vec<TestMemory> = (0..members).map(|_| TestMemory::new(bytes as usize)).collect();
             let boxed = || memories.iter().map(|m| Box::new(m.clone()) as Box<dyn Memory>).collect();
             let options = |mechanism| {
-                PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(2 << 20).spare_pages(600).epoch_ops(1)
+                PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(4 << 20).spare_pages(700).epoch_ops(1)
             };
             // One object over a whole stripe and a part of the next; a mechanism moves or logs all of it at once.
             let size = 2_500_000;
-            let size = if members == 1 || members == 2 { size / 2 } else { size };
             let pool = options(mechanism).create_striped(boxed()).unwrap();
             fill(&pool, size);
             check(&pool, size);
@@ -203,7 +202,7 @@ fn objects_over_several_stripes_are_whole() {
                 let mut turned: Vec<Box<dyn Memory>> = boxed();
                 turned.reverse();
                 assert!(matches!(problem(options(other).open_striped(turned)).1, Problem::OtherMember { .. }));
-                let holds = |memory: &TestMemory| memory.durable()[(2 << 20) + 8192..].iter().any(|&b| b != 0);
+                let holds = |memory: &TestMemory| memory.durable()[(4 << 20) + (1 << 16)..].iter().any(|&b| b != 0);
                 assert!(memories.iter().filter(|memory| holds(memory)).count() >= 2, "{members} members");
             }
         }

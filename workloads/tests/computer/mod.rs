@@ -35,7 +35,7 @@ impl Computer {
     /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of pools.
     pub fn new(kind: Cards, name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
         let parameters = Parameters::default().adversarial(seed);
-        let peers = if seed % 2 == 0 { Peers::default() } else { Peers::default().adversarial(seed) };
+        let peers = if seed.is_multiple_of(2) { Peers::default() } else { Peers::default().adversarial(seed) };
         let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
         Computer::made_of(kind, parameters, peers, posting, name, cards, bytes)
     }

@@ -14,6 +14,7 @@ use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
 use crate::page::{CommandPage, Latched, Posting, Ticket};
+use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, Registers, State};
 
@@ -71,6 +72,7 @@ pub struct Card {
     pm_bytes: u64,
     pages: Vec<Mutex<CommandPage>>,
     failed_logs: Mutex<FailedLogs>,
+    pub(crate) number: Number,
     timeout_ns: u64,
 }
 
@@ -127,7 +129,8 @@ impl Card {
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
-        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, timeout_ns: options.timeout_ns })
+        let (number, timeout_ns) = (Number::default(), options.timeout_ns);
+        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, number, timeout_ns })
     }
 
     /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
@@ -294,6 +297,18 @@ impl Card {
             pause(&*self.function, start, self.timeout_ns, "shut down")?;
         }
         Ok(())
+    }
+
+    /// Every page, drained, with nobody else at work on any.
+    pub(crate) fn drained_pages(&self) -> Result<Vec<MutexGuard<'_, CommandPage>>, CardError> {
+        let mut pages = (0..COMMAND_PAGES).map(|page| self.page(page)).collect::<Result<Vec<_>, _>>()?;
+        pages.iter_mut().try_for_each(|page| page.drain(&*self.function))?;
+        Ok(pages)
+    }
+
+    /// Lets some time pass while `what` has not happened.
+    pub(crate) fn pause(&self, start: u64, what: &'static str) -> Result<(), CardError> {
+        pause(&*self.function, start, self.timeout_ns, what)
     }
 
     fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {

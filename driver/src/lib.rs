@@ -5,6 +5,7 @@
 //! | [`pci`] | the seam: configuration space, BARs, DMA, interrupts, reset |
 //! | [`registers`] | the register block, typed |
 //! | [`page`] | a command page: posting, credits, completions |
+//! | [`parked`] | commands that wait for other cards |
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
 //! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
 //! | `vfio_user` | a card in another process, such as a simulated one, over a socket (feature `vfio`, too) |
@@ -20,6 +21,7 @@ pub mod error;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 pub mod page;
+pub mod parked;
 pub mod pci;
 pub mod registers;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
@@ -30,3 +32,4 @@ pub mod vfio_user;
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
 pub use page::{Latched, Posting, Ticket};
+pub use parked::Parked;

@@ -361,17 +361,40 @@ impl CommandPage {
         self.log_failures.retain(others);
     }
 
+    /// The next completion record, if it has come.
+    fn next_record(&mut self) -> Option<Completion> {
+        let records = 1u64 << RING_LOG2;
+        let mut bytes = [0; Completion::SIZE];
+        self.ring.as_ref()?.load((self.consumed % records) as usize * Completion::SIZE, &mut bytes);
+        let record = Completion::from_bytes(&bytes);
+        if record.lap != (self.consumed / records + 1) as u16 {
+            return None;
+        }
+        self.consumed += 1;
+        Some(record)
+    }
+
+    /// Reads the records of commands that are not this page's own, and gives how many of them have ended since the last drain: their
+    /// records have come, too, where there are any.
+    pub(crate) fn foreign(&mut self, read: &mut u64) -> Result<u64, CardError> {
+        while self.next_record().is_some() {
+            *read += 1;
+        }
+        let ended = self.progress()?.settled();
+        Ok(if self.ring.is_some() { ended.min(*read) } else { ended })
+    }
+
+    /// Counts from here: what has ended before is not this page's own. Nothing is under way.
+    pub(crate) fn restart(&mut self) -> Result<(), CardError> {
+        assert_eq!(self.drained, self.posted, "the page was drained");
+        self.base = self.status()?;
+        self.bad_seen = 0;
+        Ok(())
+    }
+
     /// Reads the completion records that have come.
     fn poll(&mut self) {
-        let records = 1u64 << RING_LOG2;
-        while let Some(ring) = &self.ring {
-            let mut bytes = [0; Completion::SIZE];
-            ring.load((self.consumed % records) as usize * Completion::SIZE, &mut bytes);
-            let record = Completion::from_bytes(&bytes);
-            if record.lap != (self.consumed / records + 1) as u16 {
-                return;
-            }
-            self.consumed += 1;
+        while let Some(record) = self.next_record() {
             // The tag is the low half of a number below `posted`.
             let behind = (self.posted as u32).wrapping_sub(record.tag);
             let Some(number) = self.posted.checked_sub(behind.into()).filter(|&n| n < self.posted) else {

@@ -17,6 +17,8 @@ bitflags! {
         const COMPLETION_RECORDS = capability::COMPLETION_RECORDS;
         /// What was acknowledged survives a power cut of the card.
         const POWER_FAIL_SAFE = capability::POWER_FAIL_SAFE;
+        /// The card has a port to other cards, and its commands can wait for theirs.
+        const PEERS = capability::PEERS;
     }
 
     /// Actions of the control register.

@@ -5,6 +5,9 @@
 //! heap; the `spare` pages behind them are for shadow paging. A word of the page table says
 //! where its logical page is: 0 for its home, else [`seal::seal_word`] of the number of a page.
 //!
+//! A **striped pool** is one pool for programs and a pool, a *member*, on each of several cards: stripe k of the heap lies on member k mod n, behind
+//! its earlier stripes; so do the words of its page table. Each member has rings and spare pages of its own, and all have the same shape.
+//!
 //! A **log ring** belongs to one (pool, thread). Its first [`RING_HEAD_BYTES`] hold the words below, each in a
 //! line of its own because what a command writes is owned in whole lines; the rest is log slots.
 //! A **log entry** is one head line ([`EntryHead`]) and the whole lines that the logged range touches: data keeps
@@ -150,6 +153,10 @@ impl EntryHead {
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
 /// Version of the pool format.
 pub const POOL_VERSION: u32 = 1;
+/// Version in the heads of members of a striped pool, so that a library that knows none of them refuses a member alone.
+pub const MEMBER_VERSION: u32 = 2;
+/// Smallest stripe of a striped pool, in bytes: a huge page of the host. Stripes are powers of two.
+pub const MIN_STRIPE_BYTES: u32 = 2 << 20;
 /// Offset in a pool on a card of the word that says whether the processor's caches may hold lines of it that nobody vouches for: 0 when it was closed in
 /// order, else [`seal::seal_word`] of a number for the boot of the host on which it was opened last; 0 where that is not known. It matters to
 /// that boot alone, so that nobody waits until it is durable.
@@ -168,9 +175,9 @@ layout! {
     PoolHead, 64 {
         /// [`POOL_MAGIC`].
         0 magic: u64,
-        /// [`POOL_VERSION`].
+        /// [`POOL_VERSION`], in a member of a striped pool [`MEMBER_VERSION`].
         8 version: u32,
-        /// Pool identifier, not 0.
+        /// Pool identifier, not 0; the same in all members of a striped pool.
         12 pool: u32,
         /// Bytes of the pool.
         16 bytes: u64,
@@ -178,14 +185,18 @@ layout! {
         24 ring_bytes: u32,
         /// Lanes: log rings, numbered by thread.
         28 lanes: u16,
-        /// Reserved zeros.
-        30 reserved: [u8; 2],
-        /// Logical pages: the heap.
+        /// Number of this member of a striped pool, from 0; else 0.
+        30 member: u8,
+        /// Members of the striped pool, 2 to 8; 0 for a pool that is not striped.
+        31 members: u8,
+        /// Logical pages: the heap. In a member whole stripes.
         32 pages: u64,
         /// Pages beyond those.
         40 spare: u64,
+        /// Bytes of a stripe; 0 for a pool that is not striped.
+        48 stripe: u32,
         /// Reserved zeros.
-        48 reserved_tail: [u8; 12],
+        52 reserved: [u8; 8],
         /// Checksum.
         60 crc: u32,
     }

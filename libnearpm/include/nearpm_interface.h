@@ -253,15 +253,17 @@ _Static_assert(sizeof(struct nearpm_entry_head) == 64, "entry_head");
 /* Head of a pool, sealed with no body; written last when a pool is created, and never changed. */
 struct nearpm_pool_head {
     uint64_t magic; /* 0: [`POOL_MAGIC`]. */
-    uint32_t version; /* 8: [`POOL_VERSION`]. */
-    uint32_t pool; /* 12: Pool identifier, not 0. */
+    uint32_t version; /* 8: [`POOL_VERSION`], in a member of a striped pool [`MEMBER_VERSION`]. */
+    uint32_t pool; /* 12: Pool identifier, not 0; the same in all members of a striped pool. */
     uint64_t bytes; /* 16: Bytes of the pool. */
     uint32_t ring_bytes; /* 24: Bytes of each log ring, a multiple of 4096. */
     uint16_t lanes; /* 28: Lanes: log rings, numbered by thread. */
-    uint8_t reserved[2]; /* 30: Reserved zeros. */
-    uint64_t pages; /* 32: Logical pages: the heap. */
+    uint8_t member; /* 30: Number of this member of a striped pool, from 0; else 0. */
+    uint8_t members; /* 31: Members of the striped pool, 2 to 8; 0 for a pool that is not striped. */
+    uint64_t pages; /* 32: Logical pages: the heap. In a member whole stripes. */
     uint64_t spare; /* 40: Pages beyond those. */
-    uint8_t reserved_tail[12]; /* 48: Reserved zeros. */
+    uint32_t stripe; /* 48: Bytes of a stripe; 0 for a pool that is not striped. */
+    uint8_t reserved[8]; /* 52: Reserved zeros. */
     uint32_t crc; /* 60: Checksum. */
 };
 _Static_assert(sizeof(struct nearpm_pool_head) == 64, "pool_head");

@@ -19,7 +19,7 @@ use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
-use crate::spans::Spans;
+use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
 
 /// A run, as the index knows it.
@@ -94,6 +94,8 @@ pub(crate) struct Allocator {
     partial: [BTreeSet<u32>; CLASSES.len()],
     /// Free chunks: first to number, joined.
     spans: Spans,
+    /// How new chunks are spread over the members of a striped pool.
+    spread: Option<Spread>,
     steps: Vec<Step>,
     /// Objects that the open transaction has freed.
     freed: HashSet<u64>,
@@ -127,6 +129,7 @@ impl Allocator {
             large: BTreeMap::new(),
             partial: Default::default(),
             spans: Spans::default(),
+            spread: Spread::of(&cx.head),
             steps: Vec::new(),
             freed: HashSet::new(),
         };
@@ -237,7 +240,7 @@ impl Allocator {
     }
 
     fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
-        let chunk = self.spans.take(1).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.take_chunks(1).ok_or_else(|| self.full(bytes))?;
         self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
         self.partial[class].insert(chunk);
         self.steps.push(Step::MadeRun { chunk });
@@ -245,9 +248,16 @@ impl Allocator {
         Ok(chunk)
     }
 
+    /// Takes free chunks: of a striped pool on the member whose turn it is, if that has them.
+    fn take_chunks(&mut self, chunks: u32) -> Option<u32> {
+        let turn = self.spread.as_mut().map(|spread| spread.stripes(&self.layout));
+        let in_turn = turn.and_then(|mut stripes| stripes.find_map(|range| self.spans.take_in(range, chunks)));
+        in_turn.or_else(|| self.spans.take(chunks))
+    }
+
     fn alloc_chunks(&mut self, session: &mut Session<'_>, bytes: u64) -> Result<(u64, u64), Error> {
         let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| self.full(bytes))?;
-        let chunk = self.spans.take(chunks).ok_or_else(|| self.full(bytes))?;
+        let chunk = self.take_chunks(chunks).ok_or_else(|| self.full(bytes))?;
         self.large.insert(chunk, chunks);
         self.steps.push(Step::TookChunks { chunk, chunks });
         session.store(self.layout.word(chunk), ChunkWord::Large { chunks }.encode())?;

@@ -307,6 +307,32 @@ pub enum Problem {
         /// Most pools that it holds.
         limit: usize,
     },
+    /// A member of a striped pool, taken for a pool.
+    #[error(
+        "is {found}, which is nothing by itself: nothing was changed; name all its cards, in their order (card:A+B/POOL)"
+    )]
+    MemberAlone {
+        /// What it is.
+        found: String,
+    },
+    /// Not the member of a striped pool that was named.
+    #[error(
+        "is {found}, and {wanted} is wanted here: nothing was changed; name the cards of one pool, each once, in the order in which it was created"
+    )]
+    OtherMember {
+        /// What is there.
+        found: String,
+        /// What must be there.
+        wanted: String,
+    },
+    /// The card of a member does not answer.
+    #[error(
+        "its card does not answer ({error}): nothing was changed on the other cards of the pool, and nothing on them is lost; bring the card back and open          the pool again"
+    )]
+    NoAnswer {
+        /// What the driver says.
+        error: String,
+    },
     /// An option that this pool cannot have.
     #[error("cannot be opened so: {what}; change the option")]
     BadOption {
@@ -352,11 +378,14 @@ mod tests {
             Problem::BadName { .. } => "choose another",
             Problem::UnknownCard { .. } => "register it",
             Problem::DirectoryFull { .. } => "remove a pool",
+            Problem::MemberAlone { .. } => "name all its cards",
+            Problem::OtherMember { .. } => "in the order in which it was created",
+            Problem::NoAnswer { .. } => "bring the card back",
             Problem::BadOption { .. } => "change the option",
         }
     }
 
-    fn problems() -> [Problem; 16] {
+    fn problems() -> [Problem; 19] {
         [
             Problem::NotFound,
             Problem::Exists,
@@ -373,6 +402,9 @@ mod tests {
             Problem::BadName { rule: "names are short" },
             Problem::UnknownCard { name: "card0".into() },
             Problem::DirectoryFull { limit: 3 },
+            Problem::MemberAlone { found: "member 1 of 2".into() },
+            Problem::OtherMember { found: "member 1 of 2".into(), wanted: "member 0 of 2".into() },
+            Problem::NoAnswer { error: "the card has gone".into() },
             Problem::BadOption { what: "no lanes" },
         ]
     }

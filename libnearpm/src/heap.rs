@@ -108,6 +108,19 @@ impl HeapLayout {
         self.first + u64::from(chunk) * CHUNK_BYTES
     }
 
+    /// The chunks that begin in a stripe of the heap, of so many bytes.
+    pub fn chunks_of(&self, stripe: u64, bytes: u64) -> Range<u32> {
+        let from = |offset: u64| {
+            (offset + self.heap()).saturating_sub(self.first).div_ceil(CHUNK_BYTES).min(self.chunks) as u32
+        };
+        from(stripe * bytes)..from((stripe + 1) * bytes)
+    }
+
+    /// Where the heap starts.
+    fn heap(&self) -> u64 {
+        self.words - HEAP_CHUNK_WORDS
+    }
+
     /// Offset of a chunk's word.
     pub fn word(&self, chunk: u32) -> u64 {
         self.words + 8 * u64::from(chunk)

@@ -1,4 +1,4 @@
-//! A lane: one log ring, its transaction identifiers, and who executes its commands.
+//! A lane: one log ring on each member of the pool, its transaction identifiers, and who executes its commands.
 //!
 //! Invariants:
 //! - slots and sequences are given out here, before anything is posted;
@@ -6,24 +6,29 @@
 //!   entry worthless are durable;
 //! - no slot behind the ring's extent is given out before the extent word covers it, so that a recovery reads no more of the
 //!   ring than was ever used;
-//! - identifiers rise and are never used twice, not even after an abort or a crash.
+//! - identifiers rise and are never used twice, not even after an abort or a crash; all members count the same ones.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use nearpm_driver::Card;
-use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES};
+use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES, MAX_DEVICES};
 use nearpm_interface::media::{
     ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, MIN_RING_BYTES, PoolHead, RING_EPOCH, RING_EXTENT,
-    RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, entry_bytes, entry_sequence,
+    RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, entry_bytes,
 };
 use nearpm_interface::seal;
 
 use crate::error::Error;
-use crate::executor::{CpuExecutor, Executor};
-use crate::memory::Medium;
+use crate::executor::Executor;
+use crate::memory::{Medium, Work};
+use crate::pool::planted::{Fault, planted};
+use crate::pool::stripes::{Mask, Stripes};
 use crate::recovery::LaneState;
 use crate::statistics::count;
+
+mod ring;
+
+use ring::Ring;
 
 /// Extent of a ring that is new or was recovered.
 pub(crate) const INITIAL_EXTENT: u64 = MIN_RING_BYTES as u64;
@@ -31,9 +36,13 @@ pub(crate) const INITIAL_EXTENT: u64 = MIN_RING_BYTES as u64;
 /// One log entry that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Offset in the pool of its slot.
+    /// Member of the pool, in which the offsets are.
+    pub member: usize,
+    /// Its identifier.
+    pub pool: u32,
+    /// Offset of its slot.
     pub slot: u64,
-    /// Offset in the pool of what it logs.
+    /// Offset of what it logs.
     pub offset: u64,
     /// Bytes that it logs.
     pub length: u32,
@@ -44,107 +53,125 @@ pub(crate) struct Entry {
 impl Entry {
     /// The head of this entry.
     pub fn head(&self, common: &EntryHead) -> EntryHead {
-        EntryHead { sequence: self.sequence, offset: self.offset, length: self.length, ..*common }
+        EntryHead { sequence: self.sequence, offset: self.offset, length: self.length, pool: self.pool, ..*common }
     }
 }
 
-/// Log bytes of a range.
-pub(crate) fn log_bytes(range: &Range<u64>) -> u64 {
+/// Log bytes of a range on one member.
+fn log_bytes(range: &Range<u64>) -> u64 {
     // A range above the longest command has several entries, which may share a line.
     let entries = (range.end - range.start).div_ceil(MAX_COMMAND_BYTES.into());
     let lines = range.end.next_multiple_of(LINE_U64) - range.start / LINE_U64 * LINE_U64;
     lines + (2 * entries).saturating_sub(1) * LINE_U64
 }
 
+/// Log bytes, by member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogBytes([u64; MAX_DEVICES]);
+
+/// How far the rings of a lane were given out at some time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark([u64; MAX_DEVICES]);
+
 /// A lane of an open pool.
 pub(crate) struct Lane {
     pub thread: u16,
-    pub pool: u32,
-    /// Offset of the ring in the pool.
-    ring: u64,
-    /// Bytes of the ring that hold slots.
-    capacity: u64,
-    /// Slot bytes given out and given back since the start; places are modulo `capacity`.
-    given: u64,
-    back: u64,
-    /// The last part of the ring that was skipped to go on at its start.
-    skipped: Range<u64>,
-    entries: u64,
+    rings: Vec<Ring>,
+    stripes: Stripes,
+    /// The members of a striped pool; of another one the caller has the medium.
+    media: Arc<[Medium]>,
     last_txid: u64,
-    formatted: bool,
-    /// Bytes of the ring that a recovery reads.
-    extent: u64,
     pub executor: Box<dyn Executor>,
 }
 
 impl Lane {
-    /// A lane of a recovered pool.
-    pub fn new(head: &PoolHead, thread: u16, state: LaneState) -> Lane {
-        let LaneState { last_txid, entries, formatted } = state;
-        Lane {
-            thread,
-            pool: head.pool,
-            ring: head.ring(thread),
-            capacity: u64::from(head.ring_bytes) - RING_HEAD_BYTES,
-            given: 0,
-            back: 0,
-            skipped: 0..0,
-            entries,
-            last_txid,
-            formatted,
-            extent: INITIAL_EXTENT,
-            executor: Box::new(CpuExecutor::default()),
+    /// A lane of a recovered pool whose members have these heads.
+    pub fn new(
+        heads: &[PoolHead],
+        stripes: Stripes,
+        media: Arc<[Medium]>,
+        thread: u16,
+        states: &[LaneState],
+        executor: Box<dyn Executor>,
+    ) -> Lane {
+        let rings = heads.iter().zip(states).map(|(head, state)| Ring::new(head, thread, *state)).collect();
+        let last_txid = states.iter().map(|state| state.last_txid).max().unwrap_or(0);
+        Lane { thread, rings, stripes, media, last_txid, executor }
+    }
+
+    /// A lane of an ordinary pool, executed by the processor.
+    #[cfg(test)]
+    fn single(head: &PoolHead, thread: u16) -> Lane {
+        let executor = Box::new(crate::executor::CpuExecutor::default());
+        Lane::new(&[*head], Stripes::of(head), Arc::new([]), thread, &[LaneState::default()], executor)
+    }
+
+    /// The last transaction identifier that was given out.
+    pub fn last_txid(&self) -> u64 {
+        self.last_txid
+    }
+
+    /// Offset of the epoch word, in each member.
+    pub fn epoch_word(&self) -> u64 {
+        self.rings[0].start + RING_EPOCH
+    }
+    /// Offset of the redo commit word, in each member.
+    pub fn committed_word(&self) -> u64 {
+        self.rings[0].start + RING_REDO_COMMITTED
+    }
+    /// Offset of the redo applied word, in each member.
+    pub fn applied_word(&self) -> u64 {
+        self.rings[0].start + RING_REDO_APPLIED
+    }
+    /// Bytes for slots on each member.
+    pub fn capacity(&self) -> u64 {
+        self.rings[0].capacity
+    }
+    /// Bytes for slots that are in use, holes included, on the member that has most.
+    pub fn used(&self) -> u64 {
+        self.rings.iter().map(Ring::used).max().unwrap_or(0)
+    }
+
+    /// Adds what a range needs in the logs.
+    pub fn add_log_bytes(&self, sum: &mut LogBytes, range: &Range<u64>) {
+        for (piece, _) in self.stripes.pieces(range.start, range.end - range.start) {
+            sum.0[piece.member] += log_bytes(&(piece.offset..piece.offset + piece.bytes));
         }
     }
 
-    /// Offset in the pool of the epoch word.
-    pub fn epoch_word(&self) -> u64 {
-        self.ring + RING_EPOCH
-    }
-    /// Offset in the pool of the redo commit word.
-    pub fn committed_word(&self) -> u64 {
-        self.ring + RING_REDO_COMMITTED
-    }
-    /// Offset in the pool of the redo applied word.
-    pub fn applied_word(&self) -> u64 {
-        self.ring + RING_REDO_APPLIED
-    }
-    /// Bytes for slots.
-    pub fn capacity(&self) -> u64 {
-        self.capacity
-    }
-    /// Bytes for slots that are in use, holes included.
-    pub fn used(&self) -> u64 {
-        self.given - self.back
+    /// Refuses what no ring can ever hold.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn check_room(&self, sum: &LogBytes) -> Result<(), Error> {
+        let needed = sum.0.into_iter().max().unwrap_or(0);
+        if needed > self.capacity() { Err(self.too_large(needed)) } else { Ok(()) }
     }
 
-    /// Makes the ring usable: its words become valid, the epoch word last, whose validity says that
+    fn too_large(&self, needed: u64) -> Error {
+        let (what, remedy) = ("the log ring", "PoolOptions::ring_bytes");
+        Error::TooLarge { what, needed, available: self.capacity(), remedy }
+    }
+
+    /// Makes the rings usable: their words become valid, the epoch word last, whose validity says that
     /// the ring must be scanned.
     pub fn format(&mut self, medium: &Medium) -> Result<(), Error> {
-        if !self.formatted {
+        for (ring, medium) in self.rings.iter_mut().zip(media(&self.media, medium)) {
+            if ring.formatted {
+                continue;
+            }
             // Entries of a pool that was here before must not count in this one.
-            medium.put_zeros(self.ring + RING_HEAD_BYTES, self.extent - RING_HEAD_BYTES);
-            medium.put_word(self.ring + RING_EXTENT, seal::seal_word(self.extent));
-            medium.put_word(self.committed_word(), seal::seal_word(0));
-            medium.put_word(self.applied_word(), seal::seal_word(0));
+            medium.put_zeros(ring.start + RING_HEAD_BYTES, ring.extent - RING_HEAD_BYTES);
+            medium.put_word(ring.start + RING_EXTENT, seal::seal_word(ring.extent));
+            medium.put_word(ring.start + RING_REDO_COMMITTED, seal::seal_word(0));
+            medium.put_word(ring.start + RING_REDO_APPLIED, seal::seal_word(0));
             medium.fence()?;
-            medium.put_word(self.epoch_word(), seal::seal_word(0));
+            medium.put_word(ring.start + RING_EPOCH, seal::seal_word(0));
             medium.drain()?;
             // From now on the card may write these lines: no copy of them may stay in the cache.
-            medium.invalidate(self.ring, self.extent);
+            medium.invalidate(ring.start, ring.extent);
             medium.fence()?;
-            self.formatted = true;
-        }
-        Ok(())
-    }
-
-    /// Lets a card execute the commands of this lane.
-    pub fn use_card(&mut self, medium: &Medium, head: &PoolHead, card: Arc<Card>, base: u64) -> Result<(), Error> {
-        self.format(medium)?;
-        let executor = crate::executor::CardExecutor::map(card, head, base, self.thread, self.last_txid)?;
-        match executor {
-            Some(executor) => self.executor = Box::new(executor),
-            None => count(&medium.counters.fallbacks, 1),
+            ring.formatted = true;
         }
         Ok(())
     }
@@ -155,7 +182,7 @@ impl Lane {
         self.last_txid
     }
 
-    /// Reserves slots for `ranges` (offset and length in the pool), split at the longest command, and adds them to `reserved`.
+    /// Reserves slots for `ranges` (offset and length in the whole), split at stripes and at the longest command, and adds them to `reserved`.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when they do not all fit; then none is reserved.
@@ -165,88 +192,48 @@ impl Lane {
         ranges: impl Iterator<Item = (u64, u64)> + Clone,
         reserved: &mut Vec<Entry>,
     ) -> Result<(), Error> {
-        let (given, entries, before) = (self.given, self.entries, reserved.len());
-        let mut needed = 0;
-        self.go_back(ranges.clone().map(|(offset, length)| log_bytes(&(offset..offset + length))).sum());
+        let before = reserved.len();
+        let mut sum = LogBytes::default();
+        ranges.clone().for_each(|(offset, length)| self.add_log_bytes(&mut sum, &(offset..offset + length)));
+        let mut former = [(0, 0); MAX_DEVICES];
+        self.rings.iter().zip(&mut former).for_each(|(ring, former)| *former = ring.cursor());
+        self.rings.iter_mut().zip(sum.0).for_each(|(ring, bytes)| ring.go_back(bytes));
         for (offset, length) in ranges {
-            let mut at = offset;
-            while at < offset + length {
-                let piece = (offset + length - at).min(MAX_COMMAND_BYTES.into()) as u32;
-                let bytes = entry_bytes(at, piece);
-                needed += bytes;
-                let Some(slot) = self.slot(bytes) else {
-                    (self.given, self.entries, self.skipped) = (given, entries, 0..0);
+            for (piece, _) in self.stripes.pieces(offset, length) {
+                if let Err(needed) = self.rings[piece.member].take(&piece, reserved) {
+                    self.rings.iter_mut().zip(former).for_each(|(ring, former)| ring.take_back(former));
                     reserved.truncate(before);
-                    return Err(Error::TooLarge {
-                        what: "the log ring",
-                        needed: needed + self.used(),
-                        available: self.capacity,
-                        remedy: "PoolOptions::ring_bytes",
-                    });
-                };
-                self.entries += 1;
-                let sequence = entry_sequence(self.entries, slot);
-                reserved.push(Entry { slot: self.ring + slot, offset: at, length: piece, sequence });
-                at += u64::from(piece);
+                    return Err(self.too_large(needed));
+                }
             }
         }
-        let end = reserved[before..].iter().map(|e| e.slot + entry_bytes(e.offset, e.length) - self.ring).max();
-        self.extend(medium, end.unwrap_or(0))
-    }
-
-    /// Goes on at the start of the ring where that has room for so many bytes: the less of the ring is used, the less a
-    /// recovery has to read.
-    fn go_back(&mut self, bytes: u64) {
-        let (place, first) = (self.given % self.capacity, self.back % self.capacity);
-        if bytes > 0 && self.given / self.capacity == self.back / self.capacity && bytes <= first {
-            self.skipped = self.given..self.given + self.capacity - place;
-            self.given = self.skipped.end;
+        for (member, (ring, medium)) in self.rings.iter_mut().zip(media(&self.media, medium)).enumerate() {
+            let own = reserved[before..].iter().filter(|e| e.member == member);
+            let end = own.map(|e| e.slot + entry_bytes(e.offset, e.length) - ring.start).max();
+            ring.extend(medium, end.unwrap_or(0))?;
         }
-    }
-
-    /// Makes the extent word cover slots, before anything is stored there.
-    fn extend(&mut self, medium: &Medium, end: u64) -> Result<(), Error> {
-        if end <= self.extent {
-            return Ok(());
-        }
-        let former = self.extent;
-        self.extent = end.max(2 * former).min(self.capacity + RING_HEAD_BYTES);
-        // As in `format`.
-        medium.put_zeros(self.ring + former, self.extent - former);
-        medium.fence()?;
-        medium.put_word(self.ring + RING_EXTENT, seal::seal_word(self.extent));
-        medium.invalidate(self.ring + former, self.extent - former);
-        medium.fence()
-    }
-
-    /// Takes `bytes` contiguous bytes of the ring and gives their place in it.
-    fn slot(&mut self, bytes: u64) -> Option<u64> {
-        let mut at = self.given;
-        let place = at % self.capacity;
-        if place + bytes > self.capacity {
-            at += self.capacity - place;
-        }
-        if at + bytes - self.back > self.capacity {
-            return None;
-        }
-        self.given = at + bytes;
-        Some(RING_HEAD_BYTES + at % self.capacity)
+        Ok(())
     }
 
     /// A mark of what has been given out, for [`Lane::release`].
-    pub fn mark(&self) -> u64 {
-        self.given
+    pub fn mark(&self) -> Mark {
+        let mut mark = Mark([0; MAX_DEVICES]);
+        self.rings.iter().zip(&mut mark.0).for_each(|(ring, mark)| *mark = ring.mark());
+        mark
     }
 
     /// Gives back everything that was given out before `mark`.
-    pub fn release(&mut self, mark: u64) {
-        // Nobody uses what was skipped.
-        let mark = if self.skipped.contains(&mark) { self.skipped.end } else { mark };
-        self.back = self.back.max(mark.min(self.given));
-        if self.back == self.given {
-            // From the start again: the same few lines stay in the cache.
-            (self.given, self.back, self.skipped) = (0, 0, 0..0);
+    pub fn release(&mut self, mark: Mark) {
+        self.rings.iter_mut().zip(mark.0).for_each(|(ring, mark)| ring.release(mark));
+    }
+
+    /// Gives back what was given out before `mark` on the members that have one of these entries.
+    pub fn release_of(&mut self, entries: &[Entry], mark: Mark) {
+        if planted(Fault::FreesSlotsOfOthers) {
+            return self.release(mark);
         }
+        let members: Mask = entries.iter().map(|entry| entry.member).collect();
+        members.iter().for_each(|member| self.rings[member].release(mark.0[member]));
     }
 
     /// What the heads of a transaction's entries have in common; [`Entry::head`] does the rest.
@@ -257,7 +244,6 @@ impl Lane {
             version: ENTRY_VERSION,
             thread: self.thread,
             txid,
-            pool: self.pool,
             ..EntryHead::default()
         }
     }
@@ -277,6 +263,27 @@ impl Lane {
         let head = self.entry_head(kind, txid);
         self.executor.log(medium, entries, &head, dirty)
     }
+
+    /// Sends entries with new values, one after the other in `values`; a barrier makes them durable.
+    pub fn log_new(&self, medium: &Medium, txid: u64, entries: &[Entry], values: &[u8]) {
+        let common = self.entry_head(EntryKind::Redo, txid);
+        let (mut at, mut logged) = (0, 0);
+        for entry in entries {
+            let value = &values[at..at + entry.length as usize];
+            let bytes = entry.head(&common).encode(value);
+            logged += bytes.len() as u64;
+            medium.charge(Work::Checksum(bytes.len() as u64));
+            media(&self.media, medium)[entry.member].stream(entry.slot, &bytes);
+            at += entry.length as usize;
+        }
+        count(&medium.counters.log_entries, entries.len() as u64);
+        count(&medium.counters.bytes_logged, logged);
+    }
+}
+
+/// The medium of each member.
+fn media<'a>(media: &'a [Medium], whole: &'a Medium) -> &'a [Medium] {
+    if media.is_empty() { std::slice::from_ref(whole) } else { media }
 }
 
 #[cfg(test)]
@@ -287,7 +294,7 @@ mod tests {
 
     fn lane(ring_bytes: u32) -> Lane {
         let head = PoolHead { pool: 1, ring_bytes, lanes: 1, ..PoolHead::default() };
-        Lane::new(&head, 0, LaneState::default())
+        Lane::single(&head, 0)
     }
 
     fn medium() -> Medium {
@@ -314,7 +321,7 @@ mod tests {
         for _ in 0..1000 {
             let (former, mut entries) = (lane.mark(), Vec::new());
             lane.reserve(&medium(), [(0, 500), (1000, 8)].into_iter(), &mut entries).unwrap();
-            assert!(entries.iter().all(|e| e.slot < lane.ring + 4096), "{entries:?}");
+            assert!(entries.iter().all(|e| e.slot < lane.rings[0].start + 4096), "{entries:?}");
             lane.release(former);
         }
     }
@@ -335,7 +342,7 @@ mod tests {
             let mut lane = lane(32768);
             let memory = TestMemory::new(1 << 16);
             let medium = Medium::new(Backing::Other(Box::new(memory.clone())));
-            let mut live: Vec<(u64, Entry)> = Vec::new();
+            let mut live: Vec<(Mark, Entry)> = Vec::new();
             let mut sequence = 0;
             for (length, release) in sizes {
                 if release && !live.is_empty() {
@@ -348,11 +355,11 @@ mod tests {
                     prop_assert!(entry.sequence > sequence, "sequences rise");
                     sequence = entry.sequence;
                     let range = entry.slot..entry.slot + entry_bytes(64, entry.length);
-                    prop_assert!(range.start >= lane.ring + RING_HEAD_BYTES && range.end <= lane.ring + 32768);
-                    let extent = &memory.durable()[(lane.ring + RING_EXTENT) as usize..][..8];
+                    prop_assert!(range.start >= lane.rings[0].start + RING_HEAD_BYTES && range.end <= lane.rings[0].start + 32768);
+                    let extent = &memory.durable()[(lane.rings[0].start + RING_EXTENT) as usize..][..8];
                     let extent = u64::from_le_bytes(extent.try_into().unwrap());
                     let extent = if extent == 0 { INITIAL_EXTENT } else { seal::open_word(extent).unwrap() };
-                    prop_assert!(range.end <= lane.ring + extent, "a recovery sees every slot");
+                    prop_assert!(range.end <= lane.rings[0].start + extent, "a recovery sees every slot");
                     for (_, other) in &live {
                         let taken = other.slot..other.slot + entry_bytes(64, other.length);
                         prop_assert!(range.end <= taken.start || taken.end <= range.start);

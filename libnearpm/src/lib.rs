@@ -68,7 +68,7 @@ pub use lint::{Fault, Lint, LintReport};
 pub use memory::Survives;
 pub use nearpm_derive::Persistent;
 pub use nearpm_driver::pci::Caching;
-pub use options::{Durability, Engine, Mechanism, PoolOptions};
+pub use options::{Durability, Engine, Mechanism, PoolOptions, Synchronisation};
 pub use pool::{CardPool, Location, Pool, list, remove};
 pub use recovery::Recovery;
 pub use statistics::{ClassState, HeapState, Statistics};

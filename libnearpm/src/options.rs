@@ -75,8 +75,19 @@ pub enum Durability {
     Asynchronous,
 }
 
+/// How commits over several cards wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Synchronisation {
+    /// The processor waits until every card has its part of the transaction, before it sends the first commit.
+    #[default]
+    Software,
+    /// Commits are sent to all cards at once, and each card waits for the others before it deletes the log: NearPM's delayed synchronisation. Where the
+    /// cards cannot, the processor waits ([`crate::Statistics::fallbacks`]).
+    Delayed,
+}
+
 /// How a pool is created and opened. Options that shape the medium (`lanes`, `ring_bytes`,
-/// `spare_pages`) matter at creation and are ignored when opening.
+/// `spare_pages`, `stripe_bytes`) matter at creation and are ignored when opening.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
     pub(crate) mechanism: Mechanism,
@@ -87,6 +98,8 @@ pub struct PoolOptions {
     pub(crate) lanes: Option<u16>,
     pub(crate) ring_bytes: Option<u32>,
     pub(crate) spare_pages: Option<u64>,
+    pub(crate) stripe_bytes: Option<u32>,
+    pub(crate) synchronisation: Synchronisation,
     pub(crate) epoch_ops: u64,
     pub(crate) id: Option<u32>,
     pub(crate) read_only: bool,
@@ -111,6 +124,8 @@ impl PoolOptions {
             lanes: None,
             ring_bytes: None,
             spare_pages: None,
+            stripe_bytes: None,
+            synchronisation: Synchronisation::Software,
             epoch_ops: 1024,
             id: None,
             read_only: false,
@@ -141,7 +156,7 @@ impl PoolOptions {
         self.caching = caching;
         self
     }
-    /// Log rings, 1 to 64. Transactions use the last one; the others are for the thread numbers of the
+    /// Log rings, 1 to 64, on each card of the pool. Transactions use the last one; the others are for the thread numbers of the
     /// primitives. Default: 8, fewer in pools below 16 MiB.
     pub fn lanes(mut self, lanes: u16) -> Self {
         self.lanes = Some(lanes);
@@ -158,6 +173,16 @@ impl PoolOptions {
     /// Default: an eighth of the heap.
     pub fn spare_pages(mut self, pages: u64) -> Self {
         self.spare_pages = Some(pages);
+        self
+    }
+    /// Bytes of a stripe of a pool over several cards: 2 MiB or a larger power of two, and 2 MiB by default.
+    pub fn stripe_bytes(mut self, bytes: u32) -> Self {
+        self.stripe_bytes = Some(bytes);
+        self
+    }
+    /// How commits over several cards wait for each other. A pool may be opened with another one each time.
+    pub fn synchronisation(mut self, synchronisation: Synchronisation) -> Self {
+        self.synchronisation = synchronisation;
         self
     }
     /// Transactions after which an epoch is cut by itself; 0 leaves that to [`crate::Pool::cut`]

@@ -95,7 +95,7 @@ impl ThreadLane {
                 for entry in &entries {
                     medium.write_back(entry.offset, entry.length.into());
                 }
-                let word = Word { offset: self.lane.epoch_word(), txid };
+                let word = Word::alone(self.lane.epoch_word(), txid);
                 let committed =
                     medium.fence().and_then(|()| self.lane.executor.commit(medium, word, Durability::Durable));
                 self.step(committed)?;
@@ -120,7 +120,7 @@ impl ThreadLane {
                 for entry in &entries {
                     medium.invalidate(entry.offset, entry.length.into());
                 }
-                let word = Word { offset: self.lane.epoch_word(), txid };
+                let word = Word::alone(self.lane.epoch_word(), txid);
                 let restored = medium
                     .fence()
                     .and_then(|()| self.lane.executor.restore(medium, &entries, txid))
@@ -161,16 +161,7 @@ impl ThreadLane {
         };
         let mut reserved = Vec::new();
         self.lane.reserve(medium, [(offset, value.len() as u64)].into_iter(), &mut reserved)?;
-        let common = self.lane.entry_head(EntryKind::Redo, *txid);
-        let mut at = 0;
-        for entry in &reserved {
-            let value = &value[at..at + entry.length as usize];
-            let bytes = entry.head(&common).encode(value);
-            count(&medium.counters.bytes_logged, bytes.len() as u64);
-            medium.stream(entry.slot, &bytes);
-            at += entry.length as usize;
-        }
-        count(&medium.counters.log_entries, reserved.len() as u64);
+        self.lane.log_new(medium, *txid, &reserved, value);
         entries.extend_from_slice(&reserved);
         values.extend_from_slice(value);
         Ok(reserved[0].slot)
@@ -183,8 +174,8 @@ impl ThreadLane {
         };
         medium.fence()?;
         let publication = Publication {
-            committed: Word { offset: self.lane.committed_word(), txid },
-            applied: Word { offset: self.lane.applied_word(), txid },
+            committed: Word::alone(self.lane.committed_word(), txid),
+            applied: Word::alone(self.lane.applied_word(), txid),
             entries: &entries,
             values: &values,
             switches: false,
@@ -375,6 +366,10 @@ impl Pool {
 
     /// Offsets and places are the same only while every page is at home.
     fn refuse_moved(&self, inner: &Inner) -> Result<(), Error> {
+        if self.is_striped() {
+            let what = "the primitives work on pools on one card or in one memory; use transactions";
+            return Err(Problem::BadOption { what }.at(self.location()));
+        }
         if inner.cx.pages.is_identity() && !self.mechanism().has_epochs() {
             return Ok(());
         }

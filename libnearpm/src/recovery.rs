@@ -2,13 +2,17 @@
 //! repeated at any point.
 //!
 //! For each lane that was ever used:
-//! 1. its ring is scanned line by line, as far as it was ever used (the extent word): an entry is one whose seal holds, whose pool and thread are these, and
-//!    which lies in the slot that its sequence names; anything else is a hole;
-//! 2. if a redo log was committed and not marked as applied, its values are stored again;
-//! 3. undo entries and checkpoints above the epoch word are restored, newest first, exactly their bytes;
-//! 4. when all of this is durable, the applied word is set, and the epoch word rises to the highest identifier that
-//!    the ring shows, so that none is used twice. From then on no entry counts that is in the ring, so that its extent begins
-//!    anew.
+//! 1. its rings, one on each member of the pool, are read and scanned line by line, as far as they were ever used (the extent word): an entry is one
+//!    whose seal holds, whose pool and thread are these, and which lies in the slot that its sequence names; anything else is a hole. Nothing is written
+//!    before all are read;
+//! 2. what is committed is what the word of *any* member has reached: no member writes its word before all have their part of the
+//!    transaction, and of every earlier one, durably;
+//! 3. if a member has a redo log that was committed and not marked as applied, its values are stored again;
+//! 4. undo entries and checkpoints above the highest epoch word are restored, newest first, exactly their bytes;
+//! 5. when all of this is durable on every member, the applied words are set, and the epoch words rise to the highest identifier that
+//!    the rings show, so that none is used twice. From then on no entry counts that is in the rings, so that their extents begin
+//!    anew. Not earlier: the word that deletes the log of what was taken back is the one that says "committed", to the other members
+//!    too, after a further cut.
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
@@ -21,6 +25,8 @@ use crate::check::Class;
 use crate::error::Error;
 use crate::lane::INITIAL_EXTENT;
 use crate::memory::Medium;
+use crate::pool::planted::{Fault, planted};
+use crate::pool::set::Part;
 
 /// What the recovery at open found and did.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -34,6 +40,10 @@ pub struct Recovery {
     pub bytes: u64,
     /// Slots that looked like entries and were not whole.
     pub torn: u64,
+    /// Commits that waited on a card for other cards, and went on because all of these had them, too.
+    pub released: u64,
+    /// Commits that waited on a card for other cards, and were taken away because one of these had not got its own.
+    pub discarded: u64,
 }
 
 /// What a lane's ring has seen.
@@ -61,18 +71,67 @@ struct Ring {
     torn: u64,
 }
 
-/// Recovers every lane, and the log of direct pools.
+/// Recovers every lane of an ordinary pool, and the log of direct pools.
 pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec<LaneState>), Error> {
     let mut report = Recovery::default();
-    let mut lanes = Vec::new();
-    for thread in 0..head.lanes {
-        lanes.push(match Ring::load(medium, head, thread)? {
-            Some(ring) => ring.recover(medium, head, &mut report)?,
-            None => LaneState::default(),
-        });
-    }
+    let lanes = recover_lanes(&[Part { medium, head, location: None }], &mut report)?;
     crate::direct::recover::recover(medium, head, &mut report)?;
-    Ok((report, lanes))
+    Ok((report, lanes.into_iter().flatten().collect()))
+}
+
+/// Recovers every lane; gives the state of each on each part.
+pub(crate) fn recover_lanes(parts: &[Part<'_>], report: &mut Recovery) -> Result<Vec<Vec<LaneState>>, Error> {
+    (0..parts[0].head.lanes).map(|thread| recover_lane(parts, thread, report)).collect()
+}
+
+fn recover_lane(parts: &[Part<'_>], thread: u16, report: &mut Recovery) -> Result<Vec<LaneState>, Error> {
+    let mut rings = Vec::new();
+    for part in parts {
+        rings.push(Ring::load(part.medium, part.head, thread).map_err(|error| part.named(error))?);
+    }
+    let used = || parts.iter().zip(&rings).filter_map(|(part, ring)| Some((part, ring.as_ref()?)));
+    let Some(epoch) = used().map(|(_, ring)| ring.epoch).max() else {
+        return Ok(vec![LaneState::default(); parts.len()]);
+    };
+    let committed = used().map(|(_, ring)| ring.committed).max().unwrap_or(0);
+    for (part, ring) in used() {
+        report.torn += ring.torn;
+        let (mut committed, mut epoch) = (committed, epoch);
+        if planted(Fault::JudgesMembersAlone) {
+            (committed, epoch) = (ring.committed, ring.epoch);
+        }
+        ring.redo(part, committed, report).and_then(|()| ring.undo(part, epoch, report)).map_err(|e| part.named(e))?;
+        if planted(Fault::DeletesBeforeOthersUndo) {
+            part.medium.drain()?;
+            ring.put_word(part.medium, RING_EPOCH, ring.epoch, ring.last_txid());
+            part.medium.drain()?;
+        }
+    }
+    drain(parts)?;
+    let seen = used().map(|(_, ring)| ring.last_txid()).max().unwrap_or(0);
+    // A torn entry may be of the next transaction: that identifier is spent too.
+    let last_txid = seen + u64::from(used().any(|(_, ring)| ring.torn > 0));
+    // What was logged and not committed must never look committed. One ring alone names the log that it has committed.
+    let applied = if parts.len() == 1 || planted(Fault::LeavesRedoLogs) { committed } else { last_txid };
+    used().for_each(|(part, ring)| ring.put_word(part.medium, RING_REDO_APPLIED, ring.applied, applied));
+    drain(parts)?;
+    used().for_each(|(part, ring)| ring.put_word(part.medium, RING_EPOCH, ring.epoch, last_txid));
+    drain(parts)?;
+    used().for_each(|(part, ring)| ring.put_word(part.medium, RING_EXTENT, ring.bytes.len() as u64, INITIAL_EXTENT));
+    drain(parts)?;
+    used().for_each(|(part, ring)| part.medium.invalidate(ring.offset, RING_HEAD_BYTES));
+    parts.iter().try_for_each(|part| part.medium.fence())?;
+    let state = |ring: &Option<Ring>| LaneState {
+        last_txid,
+        entries: ring.as_ref().map_or(0, Ring::last_count),
+        formatted: ring.is_some(),
+    };
+    Ok(rings.iter().map(state).collect())
+}
+
+/// Makes everything durable on every part.
+fn drain(parts: &[Part<'_>]) -> Result<(), Error> {
+    parts.iter().try_for_each(|part| part.medium.drain())
 }
 
 /// Whether a ring holds a whole entry, used or not by what its words say.
@@ -133,24 +192,15 @@ impl Ring {
         entry.pool == pool && entry.thread == self.thread && sequence_parts(entry.sequence).1 == at as u64
     }
 
-    fn recover(mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<LaneState, Error> {
-        report.torn += self.torn;
-        self.redo(medium, head, report)?;
-        self.undo(medium, head, report)?;
-        medium.drain()?;
-        let seen = self.entries.iter().map(|(e, _)| e.txid).chain([self.epoch, self.committed]).max();
-        // A torn entry may be of the next transaction: that identifier is spent too.
-        let last_txid = seen.expect("the epoch is always there") + u64::from(self.torn > 0);
-        let entries = self.entries.iter().map(|(e, _)| sequence_parts(e.sequence).0).max().unwrap_or(0);
-        self.put_word(medium, RING_REDO_APPLIED, self.applied, self.committed);
-        medium.drain()?;
-        self.put_word(medium, RING_EPOCH, self.epoch, last_txid);
-        medium.drain()?;
-        self.put_word(medium, RING_EXTENT, self.bytes.len() as u64, INITIAL_EXTENT);
-        medium.drain()?;
-        medium.invalidate(self.offset, RING_HEAD_BYTES);
-        medium.fence()?;
-        Ok(LaneState { last_txid, entries, formatted: true })
+    /// The highest identifier that the ring shows.
+    fn last_txid(&self) -> u64 {
+        let words = [self.epoch, self.committed, self.applied];
+        self.entries.iter().map(|(e, _)| e.txid).chain(words).max().expect("the words are always there")
+    }
+
+    /// The highest count of a sequence.
+    fn last_count(&self) -> u64 {
+        self.entries.iter().map(|(e, _)| sequence_parts(e.sequence).0).max().unwrap_or(0)
     }
 
     fn put_word(&self, medium: &Medium, at: u64, old: u64, new: u64) {
@@ -159,33 +209,37 @@ impl Ring {
         }
     }
 
-    /// Applies the committed redo log again, unless it is known to be applied.
-    fn redo(&mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
-        if self.committed <= self.applied {
+    /// Applies the last redo log that is committed again, unless it is known to be applied. `committed` is the highest commit word of all
+    /// members: this one's may not have come to be written.
+    fn redo(&self, part: &Part<'_>, committed: u64, report: &mut Recovery) -> Result<(), Error> {
+        let redo = |e: &EntryHead| e.kind == EntryKind::Redo as u8;
+        let reached = self.of_kind(|e| redo(e) && e.txid > self.applied && e.txid <= committed);
+        let last = reached.iter().map(|(e, _)| e.txid).fold(self.committed, u64::max);
+        if last <= self.applied {
             return Ok(());
         }
-        let mut log: Vec<_> = self.of_kind(|e| e.kind == EntryKind::Redo as u8 && e.txid == self.committed);
+        let mut log = self.of_kind(|e| redo(e) && e.txid == last);
         log.sort_by_key(|(e, _)| e.sequence);
         let counts = || log.iter().map(|(e, _)| sequence_parts(e.sequence).0);
         if log.is_empty() || counts().zip(counts().skip(1)).any(|(a, b)| b != a + 1) {
             return Err(Class::RingRedo.at(self.offset + RING_REDO_COMMITTED));
         }
-        Self::drop_lines(medium, &log)?;
+        Self::drop_lines(part.medium, &log)?;
         for (entry, at) in log {
-            self.put(medium, head, &entry, at, head.table()..head.end(), report)?;
+            self.put(part, &entry, at, part.head.table()..part.head.end(), report)?;
             report.redone += 1;
         }
         Ok(())
     }
 
-    /// Restores what transactions and epochs that did not commit had overwritten.
-    fn undo(&mut self, medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
+    /// Restores what transactions and epochs that did not commit had overwritten. `epoch` is the highest epoch word of all members.
+    fn undo(&self, part: &Part<'_>, epoch: u64, report: &mut Recovery) -> Result<(), Error> {
         let kinds = [EntryKind::Undo as u8, EntryKind::Checkpoint as u8];
-        let mut log: Vec<_> = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > self.epoch);
+        let mut log = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > epoch);
         log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));
-        Self::drop_lines(medium, &log)?;
+        Self::drop_lines(part.medium, &log)?;
         for (entry, at) in log {
-            self.put(medium, head, &entry, at, head.heap()..head.end(), report)?;
+            self.put(part, &entry, at, part.head.heap()..part.head.end(), report)?;
             report.undone += 1;
         }
         Ok(())
@@ -208,8 +262,7 @@ impl Ring {
     /// Stores the data of an entry to where it belongs.
     fn put(
         &self,
-        medium: &Medium,
-        head: &PoolHead,
+        part: &Part<'_>,
         entry: &EntryHead,
         at: usize,
         allowed: std::ops::Range<u64>,
@@ -217,10 +270,10 @@ impl Ring {
     ) -> Result<(), Error> {
         let end = entry.offset.checked_add(entry.length.into());
         if entry.offset < allowed.start || end.is_none_or(|end| end > allowed.end) {
-            return Err(Class::RingEntry.at(head.ring(self.thread) + at as u64));
+            return Err(Class::RingEntry.at(self.offset + at as u64));
         }
         let start = at + entry_data(entry.offset) as usize;
-        medium.put(entry.offset, &self.bytes[start..start + entry.length as usize]);
+        part.medium.put(entry.offset, &self.bytes[start..start + entry.length as usize]);
         report.bytes += u64::from(entry.length);
         Ok(())
     }

@@ -15,8 +15,8 @@ pub(crate) struct Inner {
     pub cx: Context,
     pub protocol: Box<dyn Protocol>,
     pub allocator: Allocator,
-    /// What the recovery found in each ring.
-    pub lanes: Vec<LaneState>,
+    /// What the recovery found in each ring, by lane and member.
+    pub lanes: Vec<Vec<LaneState>>,
     /// Logs of the thread numbers that have used the primitives.
     pub threads: BTreeMap<u16, ThreadLane>,
     /// Programs have stored behind transactions, so that lines may be dirty of which nobody knows.

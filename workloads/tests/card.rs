@@ -1,16 +1,14 @@
 //! The B+tree on a simulated card, behind a hostile processor: its cache evicts and prefetches at any time, and its buffers drain late,
 //! in pieces and in any order. First to the end, then with a power cut at a random access, recovery, and the check of what is left.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod computer;
 
-use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions, cards};
-use nearpm_driver::{Card, CardOptions, Posting};
-use nearpm_interface::geometry::POOLS_BASE;
-use nearpm_sim::core::{CardCore, Medium};
-use nearpm_sim::host::{Cut, Parameters};
-use nearpm_sim::machine::{Machine, until_power_cut};
-use nearpm_sim::model::{Config, ModelCard};
+use std::collections::BTreeMap;
+
+use computer::{Cards, Computer};
+use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions};
+use nearpm_sim::host::Cut;
+use nearpm_sim::machine::until_power_cut;
 use nearpm_sim::rng::Rng;
 use nearpm_workloads::ops::{self, Mix, Op};
 use nearpm_workloads::run::{self, Progress};
@@ -18,49 +16,6 @@ use nearpm_workloads::{BTree, check};
 
 const POOL_BYTES: u64 = 2 << 20;
 const EPOCH: usize = 8;
-
-fn power(medium: Medium) -> Box<dyn CardCore> {
-    Box::new(ModelCard::new(Config::default(), medium))
-}
-
-/// A computer whose card is known to the library under a name of its own.
-struct Computer {
-    machine: Machine,
-    name: String,
-    posting: Posting,
-}
-
-impl Computer {
-    fn new(name: String, seed: u64) -> Computer {
-        let medium = Medium::blank((POOLS_BASE + POOL_BYTES) as usize + (2 << 20));
-        let machine = Machine::new(Parameters::default().adversarial(seed), &power, medium);
-        let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
-        Computer { machine, name, posting }
-    }
-
-    fn plug(&self) {
-        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let options = CardOptions { firmware, posting: self.posting, ..CardOptions::default() };
-        let card = Card::open(Arc::new(self.machine.function()), options).expect("the card opens");
-        cards::register(&self.name, Arc::new(card));
-    }
-
-    fn pool(&self) -> String {
-        format!("card:{}/p", self.name)
-    }
-
-    fn power_up(&self) {
-        cards::unregister(&self.name);
-        self.machine.power_up(&power);
-        self.plug();
-    }
-}
-
-impl Drop for Computer {
-    fn drop(&mut self) {
-        cards::unregister(&self.name);
-    }
-}
 
 fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
     PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(256 << 10).epoch_ops(0).id(1)
@@ -79,7 +34,7 @@ fn contents(pool: &Pool) -> BTreeMap<u64, [u8; 64]> {
 /// Runs to the end, closes, and reads with the other engine through the processor's cache.
 fn runs_to_its_end(mechanism: Mechanism, seed: u64) {
     let what = format!("{mechanism:?}, seed {seed}");
-    let computer = Computer::new(format!("end-{mechanism:?}-{seed}"), seed);
+    let computer = Computer::new(Cards(None), format!("end-{mechanism:?}-{seed}"), seed, 1, POOL_BYTES);
     computer.plug();
     let pool = options(mechanism, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
     let map = run::create::<BTree>(&pool).unwrap();
@@ -96,7 +51,7 @@ fn runs_to_its_end(mechanism: Mechanism, seed: u64) {
 /// Cuts the power at a random access.
 fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     let what = format!("{mechanism:?}, {engine:?}, seed {seed}");
-    let computer = Computer::new(format!("cut-{mechanism:?}-{engine:?}-{seed}"), seed);
+    let computer = Computer::new(Cards(None), format!("cut-{mechanism:?}-{engine:?}-{seed}"), seed, 1, POOL_BYTES);
     computer.plug();
     let options = options(mechanism, engine);
     let pool = options.create(&computer.pool(), POOL_BYTES).unwrap();
@@ -129,7 +84,7 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
 /// cache, which holds lines as they were before commands wrote them.
 fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
     let what = format!("{first:?} to {second:?}, seed {seed}");
-    let computer = Computer::new(format!("left-{what}"), seed);
+    let computer = Computer::new(Cards(None), format!("left-{what}"), seed, 1, POOL_BYTES);
     computer.plug();
     let pool = options(first, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
     let map = run::create::<BTree>(&pool).unwrap();
@@ -138,7 +93,7 @@ fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
     run::run(&pool, map, &ops[..done], EPOCH, &progress, |_| {}).unwrap();
     std::mem::forget(pool);
     // The next process knows the card by another handle.
-    cards::unregister(&computer.name);
+    computer.unplug();
     computer.plug();
     let pool = options(second.0, second.1).open(&computer.pool()).unwrap_or_else(|e| panic!("{what}: {e}"));
     let kept = check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), Durability::Durable)

@@ -52,11 +52,14 @@ impl NearPM_code {
                 Problem::ReadOnly => NEARPM_EACCES,
                 Problem::NoSpace { .. } | Problem::DirectoryFull { .. } => NEARPM_ENOSPC,
                 Problem::Foreign { .. }
+                | Problem::MemberAlone { .. }
+                | Problem::OtherMember { .. }
                 | Problem::RepairInterrupted
                 | Problem::Unfinished
                 | Problem::Newer { .. }
                 | Problem::Truncated { .. }
                 | Problem::Corrupt { .. } => NEARPM_EBADPOOL,
+                Problem::NoAnswer { .. } => NEARPM_EDEVICE,
                 Problem::TooSmall { .. } | Problem::BadName { .. } | Problem::BadOption { .. } => NEARPM_EINVAL,
             },
             Error::System { .. } => NEARPM_ESYSTEM,

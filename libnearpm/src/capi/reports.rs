@@ -136,7 +136,7 @@ impl From<HeapState> for nearpm_heap {
 
 impl From<Recovery> for nearpm_recovery {
     fn from(recovery: Recovery) -> nearpm_recovery {
-        let Recovery { undone, redone, bytes, torn } = recovery;
+        let Recovery { undone, redone, bytes, torn, .. } = recovery;
         nearpm_recovery { undone, redone, bytes, torn }
     }
 }

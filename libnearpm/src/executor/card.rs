@@ -10,6 +10,7 @@
 //!   log covers may have been dropped after it was accepted;
 //! - on a card that does not order host accesses each command is waited for.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use nearpm_driver::card::PoolMapping;
 use nearpm_driver::registers::Capabilities;
 use nearpm_driver::{Card, CardError, CommandError, CommandFailure, Latched, Ticket};
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64};
+use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS};
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
 use nearpm_interface::seal;
 
@@ -34,6 +35,9 @@ const POSTED_TOGETHER: usize = 4;
 /// Ranges after which the set of written lines is taken for one range, so that it stays small.
 const MOST_RANGES: usize = 1024;
 
+/// Commits that may wait on the card for other cards: the share of a mapping.
+const MOST_SYNCHRONISING: usize = PARKED_COMMANDS / MAP_ENTRIES;
+
 /// Posts the commands of one lane.
 pub(crate) struct CardExecutor {
     card: Arc<Card>,
@@ -46,6 +50,8 @@ pub(crate) struct CardExecutor {
     ordered: bool,
     /// Commit that was posted and not read back.
     asynchronous: Option<Ticket>,
+    /// Commits that may wait on the card for other cards, oldest first.
+    synchronising: VecDeque<Ticket>,
     /// Commands that the next barrier posts. None depends on another.
     waiting: Vec<Command>,
     /// Logs are being applied: what will say that they are.
@@ -91,6 +97,7 @@ impl CardExecutor {
             thread,
             ordered,
             asynchronous: None,
+            synchronising: VecDeque::new(),
             waiting: Vec::new(),
             unapplied: None,
             behind_the_cache: IntervalSet::default(),
@@ -197,8 +204,31 @@ impl CardExecutor {
         }
     }
 
+    /// Waits until at most so many commits may still wait for other cards.
+    fn await_synchronised(&mut self, medium: &Medium, left: usize) -> Result<(), Error> {
+        while self.synchronising.len() > left {
+            let oldest = self.synchronising[0];
+            self.wait(medium, oldest)?;
+            self.synchronising.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Posts a commit. One that synchronises may wait on the card, where there is room for few, and what comes behind it would, too.
+    fn post_commit(&mut self, medium: &Medium, word: Word) -> Result<Ticket, Error> {
+        let synchronises = word.participants != 0;
+        self.await_synchronised(medium, if synchronises { MOST_SYNCHRONISING - 1 } else { 0 })?;
+        let notify = synchronises || !self.ordered;
+        let ticket = self.post(medium, Opcode::Commit, Self::word_command(word), notify)?;
+        if synchronises {
+            self.synchronising.push_back(ticket);
+        }
+        Ok(ticket)
+    }
+
     fn word_command(word: Word) -> Command {
         Command {
+            participants: word.participants,
             txid: word.txid,
             destination: word.offset,
             auxiliary: seal::seal_word(word.txid),
@@ -247,7 +277,7 @@ impl Executor for CardExecutor {
     }
 
     fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
-        let ticket = self.post(medium, Opcode::Commit, Self::word_command(word), !self.ordered)?;
+        let ticket = self.post_commit(medium, word)?;
         if !self.ordered {
             self.asynchronous = None;
             return self.wait_durable(medium, ticket);
@@ -271,7 +301,21 @@ impl Executor for CardExecutor {
         }
     }
 
+    /// A load of the status line comes behind everything that was sent to the card.
+    fn sync(&mut self, medium: &Medium) -> Result<(), Error> {
+        count(&medium.counters.completions, 1);
+        self.asynchronous = None;
+        self.verify(false)
+    }
+
+    fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What waits applies logs, and goes when their commits wait for nobody any more: it has no place on the card until then, and what is
+    /// posted behind the commits does not depend on them.
     fn send(&mut self, medium: &Medium) -> Result<(), Error> {
+        self.await_synchronised(medium, 0)?;
         count(&medium.counters.commands, self.waiting.len() as u64);
         let posted = self.card.post_unfenced(self.page, &self.waiting);
         self.waiting.clear();
@@ -317,6 +361,7 @@ impl Executor for CardExecutor {
 
     fn settle(&mut self, medium: &Medium) -> Result<(), Error> {
         self.barrier(medium)?;
+        self.await_synchronised(medium, 0)?;
         if let Some(applied) = self.unapplied.take() {
             let last = self.post(medium, Opcode::Switch, Self::word_command(applied), true)?;
             self.wait(medium, last)?;

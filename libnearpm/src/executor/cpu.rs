@@ -58,6 +58,15 @@ impl Executor for CpuExecutor {
         if std::mem::take(&mut self.asynchronous) { medium.drain() } else { Ok(()) }
     }
 
+    fn sync(&mut self, medium: &Medium) -> Result<(), Error> {
+        self.asynchronous = false;
+        medium.drain()
+    }
+
+    fn waits(&self) -> bool {
+        false
+    }
+
     fn publish(&mut self, medium: &Medium, publication: Publication<'_>, durability: Durability) -> Result<(), Error> {
         self.commit(medium, publication.committed, durability)?;
         let mut at = 0;

@@ -11,9 +11,11 @@ use crate::options::Durability;
 
 mod card;
 mod cpu;
+mod striped;
 
 pub(crate) use card::CardExecutor;
 pub(crate) use cpu::CpuExecutor;
+pub(crate) use striped::StripedExecutor;
 
 /// A word that makes something so by one atomic store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,15 @@ pub(crate) struct Word {
     pub offset: u64,
     /// Identifier that it takes, sealed when it is written.
     pub txid: u64,
+    /// Mask of the cards that wait for each other with this word; 0 where nobody waits.
+    pub participants: u32,
+}
+
+impl Word {
+    /// A word that waits for nobody.
+    pub fn alone(offset: u64, txid: u64) -> Word {
+        Word { offset, txid, participants: 0 }
+    }
 }
 
 /// A redo log whose entries are durable and that is now to become so.
@@ -53,6 +64,18 @@ pub(crate) trait Executor: Send {
 
     /// Makes everything that was committed asynchronously durable.
     fn persist(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Whether a store to this range comes behind every commit of before, also one that was not waited for: what that has freed may be stored
+    /// to.
+    fn comes_behind_commits(&self, _offset: u64, _bytes: u64) -> bool {
+        true
+    }
+
+    /// Makes everything durable that was stored, written back, fenced and logged before, and makes sure that no log of the pool has failed.
+    fn sync(&mut self, medium: &Medium) -> Result<(), Error>;
+
+    /// Whether something waits to be sent.
+    fn waits(&self) -> bool;
 
     /// Sends what waits to be sent; the caller lets a barrier follow before it waits or returns to the program.
     fn send(&mut self, medium: &Medium) -> Result<(), Error>;

@@ -29,7 +29,7 @@ impl Checkpoint {
         let Some(txid) = self.txid else { return Ok(()) };
         self.epoch.write_back(&cx.medium);
         cx.medium.fence()?;
-        let word = Word { offset: cx.lane.epoch_word(), txid };
+        let word = Word::alone(cx.lane.epoch_word(), txid);
         cx.lane.executor.commit(&cx.medium, word, Durability::Durable)?;
         count(&cx.medium.counters.epochs, 1);
         self.txid = None;

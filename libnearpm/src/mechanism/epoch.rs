@@ -76,11 +76,6 @@ impl Epoch {
         *self.pages.entry(page).or_default() |= dirty;
     }
 
-    /// Pages that were touched.
-    pub fn len(&self) -> u64 {
-        self.pages.len() as u64
-    }
-
     /// The open transaction has allocated a range.
     pub fn fresh(&mut self, place: u64, bytes: u64) {
         self.fresh.insert(place..place + bytes);

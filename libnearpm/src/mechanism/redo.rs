@@ -126,7 +126,8 @@ impl Protocol for Redo {
         for (place, part) in cx.pages.pieces(offset, bytes) {
             let lines = place.next_multiple_of(LINE_U64)..(place + part.len() as u64) / LINE_U64 * LINE_U64;
             // What was written before it was allocated stays in the log.
-            if lines.start < lines.end && self.writes.hull(&lines).is_none() {
+            let free = cx.lane.executor.comes_behind_commits(place, part.len() as u64);
+            if free && lines.start < lines.end && self.writes.hull(&lines).is_none() {
                 self.fresh.insert(lines);
             }
         }

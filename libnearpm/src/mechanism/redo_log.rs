@@ -3,13 +3,10 @@
 //! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots are given back when the
 //! applied word, or the commit word of the next log, makes them worthless.
 
-use nearpm_interface::media::EntryKind;
-
 use super::Context;
 use crate::error::Error;
 use crate::executor::{Publication, Word};
-use crate::lane::Entry;
-use crate::memory::Work;
+use crate::lane::{Entry, Mark};
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -47,7 +44,7 @@ struct Prepared {
     entries: Vec<Entry>,
     values: Values,
     /// Slots below belong to the former log.
-    former: u64,
+    former: Mark,
 }
 
 /// The redo log of a lane.
@@ -69,8 +66,9 @@ impl RedoLog {
         let former = match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
             Err(Error::TooLarge { .. }) if self.published => {
                 self.settle(cx)?;
+                let former = cx.lane.mark();
                 cx.lane.reserve(&cx.medium, ranges(), &mut entries)?;
-                0
+                former
             }
             other => {
                 other?;
@@ -80,20 +78,8 @@ impl RedoLog {
         // What the former log applies travels while the entries are made. It does not depend on them, nor they on it.
         cx.lane.executor.send(&cx.medium)?;
         let txid = cx.lane.next_txid();
-        let common = cx.lane.entry_head(EntryKind::Redo, txid);
-        let (mut at, mut logged) = (0, 0);
-        for entry in &entries {
-            let value = &values.bytes[at..at + entry.length as usize];
-            let bytes = entry.head(&common).encode(value);
-            logged += bytes.len() as u64;
-            cx.medium.charge(Work::Checksum(bytes.len() as u64));
-            cx.medium.stream(entry.slot, &bytes);
-            at += entry.length as usize;
-        }
-        let counters = &cx.medium.counters;
-        count(&counters.log_entries, entries.len() as u64);
-        count(&counters.bytes_by_cpu, at as u64);
-        count(&counters.bytes_logged, logged);
+        cx.lane.log_new(&cx.medium, txid, &entries, &values.bytes);
+        count(&cx.medium.counters.bytes_by_cpu, values.bytes.len() as u64);
         self.prepared = Some(Prepared { txid, entries, values, former });
         Ok(())
     }
@@ -102,8 +88,8 @@ impl RedoLog {
     pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
         let Some(log) = self.prepared.take() else { return Ok(()) };
         let publication = Publication {
-            committed: Word { offset: cx.lane.committed_word(), txid: log.txid },
-            applied: Word { offset: cx.lane.applied_word(), txid: log.txid },
+            committed: Word::alone(cx.lane.committed_word(), log.txid),
+            applied: Word::alone(cx.lane.applied_word(), log.txid),
             entries: &log.entries,
             values: &log.values.bytes,
             switches,
@@ -111,7 +97,8 @@ impl RedoLog {
         };
         cx.lane.executor.publish(&cx.medium, publication, durability)?;
         self.published = true;
-        cx.lane.release(log.former);
+        // A member that this log has nothing on may still be applying the former one.
+        cx.lane.release_of(&log.entries, log.former);
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl Shadow {
 
     /// Moves the logical page at an offset of the heap to a page of this epoch.
     fn shadow(&mut self, cx: &mut Context, logical: u64) -> Result<(), Error> {
-        let page = cx.pages.take().expect("the caller has counted the free pages");
+        let page = cx.pages.take(logical).expect("the caller has counted the free pages");
         let (from, to) = (cx.pages.offset(cx.pages.page(logical)), cx.pages.offset(page));
         // Every line was written back when the last epoch was cut, and the page not stored to since.
         let copied = cx.lane.executor.begin_shadow_copy(&cx.medium, from, to);
@@ -123,15 +123,8 @@ impl Protocol for Shadow {
         let first = cx.pages.logical(offset);
         let last = cx.pages.logical(offset + data.len() as u64 - 1);
         let pages: Vec<u64> = (first..=last).filter(|logical| !self.moved.contains_key(logical)).collect();
+        cx.pages.check_room(&pages)?;
         let needed = pages.len() as u64;
-        if needed > cx.pages.free_count() {
-            return Err(Error::TooLarge {
-                what: "the spare pages",
-                needed: needed * PAGE_BYTES,
-                available: cx.pages.free_count() * PAGE_BYTES,
-                remedy: "PoolOptions::spare_pages",
-            });
-        }
         if needed > 0 && self.log_bytes(needed) > cx.lane.capacity() {
             return Err(Error::TooLarge {
                 what: "the log ring",
@@ -168,7 +161,7 @@ impl Protocol for Shadow {
     /// left: every transaction finds those halves free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
-        let full = self.epoch.len() * 2 > cx.head.spare || self.log_bytes(0) * 2 > cx.lane.capacity();
+        let full = cx.pages.half_taken() || self.log_bytes(0) * 2 > cx.lane.capacity();
         if !self.moved.is_empty() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
             self.cut(cx)?;
         }

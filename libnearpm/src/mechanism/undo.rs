@@ -16,7 +16,7 @@ use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::Word;
 use crate::interval::IntervalSet;
-use crate::lane::{Entry, log_bytes};
+use crate::lane::{Entry, LogBytes};
 use crate::memory::Work;
 use crate::options::Durability;
 use crate::write_set::WriteSet;
@@ -29,7 +29,7 @@ pub(crate) struct Undo {
     /// Ranges that will be logged.
     logged: IntervalSet,
     /// Log bytes that they need at most.
-    needed: u64,
+    needed: LogBytes,
     /// New values of logged ranges.
     writes: WriteSet,
     /// Lines that were stored to in memory.
@@ -57,24 +57,17 @@ impl Undo {
     fn note(&mut self, cx: &Context, range: Range<u64>) -> Result<(), Error> {
         let mut gaps = Vec::new();
         self.logged.gaps(&range, &mut gaps);
-        let more: u64 = gaps.iter().map(log_bytes).sum();
-        if self.needed + more > cx.lane.capacity() {
+        let mut needed = self.needed;
+        gaps.iter().for_each(|gap| cx.lane.add_log_bytes(&mut needed, gap));
+        if cx.lane.check_room(&needed).is_err() {
             // Neighbours need less together than each by itself.
             let mut all = self.logged.clone();
             all.insert(range.clone());
-            let needed = all.iter().map(|r| log_bytes(&r)).sum();
-            if needed > cx.lane.capacity() {
-                return Err(Error::TooLarge {
-                    what: "the log ring",
-                    needed,
-                    available: cx.lane.capacity(),
-                    remedy: "PoolOptions::ring_bytes",
-                });
-            }
-            self.needed = needed;
-        } else {
-            self.needed += more;
+            needed = LogBytes::default();
+            all.iter().for_each(|range| cx.lane.add_log_bytes(&mut needed, &range));
+            cx.lane.check_room(&needed)?;
         }
+        self.needed = needed;
         self.logged.insert(range);
         Ok(())
     }
@@ -107,7 +100,7 @@ impl Undo {
     fn forget(&mut self) {
         self.fresh.clear();
         self.logged.clear();
-        self.needed = 0;
+        self.needed = LogBytes::default();
         self.writes.clear();
         self.stored.clear();
         self.txid = None;
@@ -174,11 +167,13 @@ impl Protocol for Undo {
     }
 
     /// A rollback makes the range free again, so its old contents need no entry. They are not those of a live object
-    /// either: a free takes effect for the allocator only after its commit, and every commit is ordered before what follows.
+    /// either: a free takes effect for the allocator only after its commit, and a commit that is not ordered before stores to the
+    /// range makes an entry necessary.
     fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
         for (place, part) in cx.pages.pieces(offset, bytes) {
             let range = place..place + part.len() as u64;
-            if !self.logged.overlaps(&range) {
+            let free = cx.lane.executor.comes_behind_commits(place, part.len() as u64);
+            if free && !self.logged.overlaps(&range) {
                 self.fresh.insert(range);
             }
         }
@@ -205,7 +200,7 @@ impl Protocol for Undo {
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {
         if let Some(txid) = self.txid {
-            let word = Word { offset: cx.lane.epoch_word(), txid };
+            let word = Word::alone(cx.lane.epoch_word(), txid);
             cx.lane.executor.commit(&cx.medium, word, durability)?;
         } else if durability == Durability::Durable && self.unreleased {
             // A durable commit covers what it depends on, also when it wrote nothing itself.

@@ -153,6 +153,11 @@ impl Medium {
         Medium { backing, counters: Arc::default() }
     }
 
+    /// A medium whose work counts as that of another one.
+    pub fn counted_with(backing: Backing, other: &Medium) -> Medium {
+        Medium { backing, counters: other.counters.clone() }
+    }
+
     /// The memory, uncounted.
     #[inline]
     pub fn backing(&self) -> &Backing {

@@ -22,6 +22,7 @@ mod persistence_domain;
 #[cfg(test)]
 pub(crate) mod planted;
 mod private;
+mod striped;
 mod test;
 mod view;
 mod volatile;
@@ -34,6 +35,7 @@ pub use mapped::{MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
 pub(crate) use private::PrivateMemory;
+pub(crate) use striped::{Member, Striped};
 pub use test::{Event, Image, TestMemory, run_on_processor};
 pub(crate) use view::View;
 pub use volatile::VolatileMemory;

@@ -4,14 +4,15 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::SystemTime;
 
-use nearpm_interface::geometry::LINE;
+use nearpm_interface::geometry::{LINE, MAX_DEVICES};
 use nearpm_interface::media::{
-    HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_MAGIC, POOL_OPENED, POOL_VERSION,
-    PoolHead, RING_HEAD_BYTES,
+    HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
+    POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES,
 };
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
+use super::set::describe;
 use crate::check::Class;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
@@ -26,6 +27,22 @@ const MAX_BYTES: u64 = 1 << 56;
 
 /// The head of a new pool of `bytes` bytes.
 pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
+    layout_pages(options, bytes, 1)
+}
+
+/// The head of the first member of a new striped pool, each member of which has `bytes` bytes.
+pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
+    let stripe = options.stripe_bytes.unwrap_or(MIN_STRIPE_BYTES);
+    if stripe < MIN_STRIPE_BYTES || !stripe.is_power_of_two() {
+        let what = "a stripe has 2 MiB or a larger power of two (PoolOptions::stripe_bytes)";
+        return Err(Problem::BadOption { what });
+    }
+    let head = layout_pages(options, bytes, u64::from(stripe) / PAGE_BYTES)?;
+    Ok(PoolHead { version: MEMBER_VERSION, members: members as u8, stripe, ..head })
+}
+
+/// The head of a new pool, whose heap has whole `unit`s of pages.
+fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead, Problem> {
     let lanes = options.lanes.unwrap_or(match bytes {
         0..0x40_0000 => 2,
         0x40_0000..0x100_0000 => 4,
@@ -48,11 +65,12 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
     }
     let mut head =
         PoolHead { magic: POOL_MAGIC, version: POOL_VERSION, bytes, ring_bytes, lanes, ..PoolHead::default() };
-    let set_pages = |head: &mut PoolHead, pages: u64| {
-        head.pages = pages;
-        head.spare = options.spare_pages.unwrap_or_else(|| (pages / 8).max(MIN_PAGES / 2));
+    let set_units = |head: &mut PoolHead, units: u64| {
+        head.pages = units * unit;
+        head.spare = options.spare_pages.unwrap_or_else(|| (head.pages / 8).max(MIN_PAGES / 2));
     };
-    set_pages(&mut head, MIN_PAGES);
+    let fewest = MIN_PAGES.div_ceil(unit);
+    set_units(&mut head, fewest);
     if options.ring_bytes.is_none() && head.end() > bytes {
         head.ring_bytes = MIN_RING_BYTES;
     }
@@ -60,13 +78,13 @@ pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Prob
         return Err(Problem::TooSmall { bytes, minimum: head.end() });
     }
     // The end rises with the pages: the largest number that fits is found by halving.
-    let (mut fits, mut too_many) = (MIN_PAGES, bytes / PAGE_BYTES + 1);
+    let (mut fits, mut too_many) = (fewest, bytes / (PAGE_BYTES * unit) + 1);
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
-        set_pages(&mut head, middle);
+        set_units(&mut head, middle);
         if head.end() <= bytes { fits = middle } else { too_many = middle }
     }
-    set_pages(&mut head, fits);
+    set_units(&mut head, fits);
     head.pool = options.id.unwrap_or_else(random_id);
     if head.pool == 0 {
         return Err(Problem::BadOption { what: "0 is not an identifier of a pool (PoolOptions::id)" });
@@ -86,32 +104,53 @@ pub(crate) fn random_id() -> u32 {
 }
 
 /// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.
-pub(crate) fn write(medium: &Medium, mut head: PoolHead) -> Result<PoolHead, Error> {
+pub(crate) fn write(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
+    blank(medium)?;
+    clear(medium, &head);
+    // Root, chunk words and bitmaps.
+    medium.put_zeros(head.heap(), HeapLayout::of(&head).first - head.heap());
+    const { assert!(HEAP_CHUNK_WORDS as usize == LINE) };
+    medium.drain()?;
+    put_head(medium, head)
+}
+
+/// Makes what is there no pool any more, durably.
+pub(crate) fn blank(medium: &Medium) -> Result<(), Error> {
     let old = medium.load_vec(0, LINE as u64);
     if old.iter().any(|&b| b != 0) {
         medium.put_zeros(0, LINE as u64);
         medium.drain()?;
     }
+    Ok(())
+}
+
+/// Zeroes what is read before it is written, the heap's tables excepted.
+pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
     medium.put_zeros(POOL_OPENED, 8);
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
     medium.put_word(POOL_APPLIED, 0);
     medium.put_zeros(head.table(), head.pages * 8);
-    // Root, chunk words and bitmaps.
-    medium.put_zeros(head.heap(), HeapLayout::of(&head).first - head.heap());
-    const { assert!(HEAP_CHUNK_WORDS as usize == LINE) };
-    medium.drain()?;
+}
+
+/// Writes the head, sealed, which makes it a pool.
+pub(crate) fn put_head(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
     let mut line = head.to_bytes();
     seal::seal(&[], &mut line);
     medium.put(0, &line);
     medium.drain()?;
-    head = PoolHead::from_bytes(&line);
-    Ok(head)
+    Ok(PoolHead::from_bytes(&line))
 }
 
-/// Reads and checks the head of a pool.
+/// Reads and checks the head of a pool that is not striped.
 pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
+    let head = read_any(medium)?;
+    if head.members == 0 { Ok(head) } else { Err(Problem::MemberAlone { found: describe(&head) }) }
+}
+
+/// Reads and checks the head of a pool, or of a member of one.
+pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     let found = medium.bytes();
     if found < LINE as u64 {
         return Err(Problem::Truncated { header: LINE as u64, found });
@@ -131,8 +170,8 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Foreign { found: head.magic });
     }
     // The version first: a newer one may be sealed in another way.
-    if head.version > POOL_VERSION {
-        return Err(Problem::Newer { found: head.version, supported: POOL_VERSION });
+    if head.version > MEMBER_VERSION {
+        return Err(Problem::Newer { found: head.version, supported: MEMBER_VERSION });
     }
     let corrupt = |what, offset| Problem::Corrupt { what, offset };
     if !seal::is_sealed(&[], line) {
@@ -141,7 +180,18 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
     if found < head.bytes {
         return Err(Problem::Truncated { header: head.bytes, found });
     }
-    let sound = head.version == POOL_VERSION
+    let of_set = match head.version {
+        POOL_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
+        MEMBER_VERSION => {
+            (2..=MAX_DEVICES).contains(&head.members.into())
+                && head.member < head.members
+                && head.stripe >= MIN_STRIPE_BYTES
+                && head.stripe.is_power_of_two()
+                && (head.pages * PAGE_BYTES).is_multiple_of(head.stripe.into())
+        }
+        _ => false,
+    };
+    let sound = of_set
         && head.pool != 0
         && (1..=MAX_LANES).contains(&head.lanes)
         && (MIN_RING_BYTES..=MAX_RING_BYTES).contains(&head.ring_bytes)

@@ -1,21 +1,19 @@
-//! Pools: files, card memory, or any [`Memory`].
+//! Pools: files, card memory, or any [`crate::memory::Memory`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::media::PoolHead;
 
 use crate::alloc::Allocator;
-use crate::check::Put;
 use crate::error::{Error, Problem};
-use crate::lane::Lane;
 use crate::mechanism::{Acknowledged, Context, protocol};
-use crate::memory::{Backing, Medium, Memory};
-use crate::options::{Durability, Engine, Mechanism, PoolOptions};
+use crate::memory::Medium;
+use crate::options::{Durability, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
-use crate::recovery::{LaneState, Recovery, recover};
+use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::transaction::{Inner, Tx};
 
@@ -23,22 +21,31 @@ mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
 pub(crate) mod on_card;
+mod open;
 pub(crate) mod pages;
+pub(crate) mod planted;
+pub(crate) mod set;
+mod set_on_cards;
+#[cfg(test)]
+mod striped_tests;
+pub(crate) mod stripes;
+mod waiting;
 
 pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
-use on_card::{Claimed, Name, OnCard, Reach};
-use pages::Pages;
+pub use open::remove;
+pub(crate) use open::{NOT_SHARED, WRITTEN};
+use set::Members;
 
 /// Where a pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A file.
     File(PathBuf),
-    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`].
+    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`]. `card:A+B/POOL` is striped over several.
     Card {
-        /// Name of the card.
+        /// Name of the card, or names joined by `+`.
         card: String,
         /// Name of the pool, 1 to 32 bytes.
         pool: String,
@@ -78,7 +85,7 @@ pub struct Pool {
     options: PoolOptions,
     location: String,
     /// Dropped last: the pool must not be opened again before it is closed.
-    on_card: Option<OnCard>,
+    members: Members,
 }
 
 impl std::fmt::Debug for Pool {
@@ -87,147 +94,10 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-impl PoolOptions {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
-    pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        self.refuse_read_only(location, WRITTEN)?;
-        let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-        match Location::parse(location)? {
-            Location::File(path) => {
-                self.refuse_card(location)?;
-                let memory = file::create(&path, bytes, self.survives)?;
-                let medium = Medium::new(Backing::Mapped(memory));
-                let pool = format::write(&medium, head)
-                    .and_then(|head| Pool::start(self.clone(), medium, head, location, None));
-                pool.inspect_err(|_| file::discard(&path))
-            }
-            Location::Card { card, pool } => {
-                let name = Name { card: &card, pool: &pool, location };
-                let start = |claimed| self.start_on_card(claimed, location);
-                OnCard::create(&name, head, self.id.is_some(), self.reach(), |_| Ok(()), start)
-            }
-        }
-    }
-
-    /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
-    pub(crate) fn create_filled(
-        &self,
-        card: &str,
-        pool: &str,
-        head: PoolHead,
-        location: &str,
-        fill: impl FnOnce(&mut Put<'_>) -> Result<(), Error>,
-    ) -> Result<Pool, Error> {
-        let options = self.clone().id(head.pool);
-        let fill = |medium: &Medium| {
-            fill(&mut |offset, bytes| {
-                medium.put(offset, bytes);
-                Ok(())
-            })?;
-            medium.drain()
-        };
-        let start = |claimed| options.start_on_card(claimed, location);
-        OnCard::create(&Name { card, pool, location }, head, true, self.reach(), fill, start)
-    }
-
-    /// Opens a pool, recovering it first.
-    pub fn open(&self, location: &str) -> Result<Pool, Error> {
-        match Location::parse(location)? {
-            Location::File(path) => {
-                self.refuse_card(location)?;
-                let medium = Medium::new(match self.read_only {
-                    true => Backing::Private(file::open_shared(&path)?),
-                    false => Backing::Mapped(file::open(&path, self.survives)?),
-                });
-                let head = format::read(&medium).map_err(|p| p.at(location))?;
-                Pool::start(self.clone(), medium, head, location, None)
-            }
-            Location::Card { card, pool } => {
-                self.refuse_read_only(location, NOT_SHARED)?;
-                let name = Name { card: &card, pool: &pool, location };
-                OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
-            }
-        }
-    }
-
-    fn reach(&self) -> Reach {
-        Reach { caching: self.caching, commands: true }
-    }
-
-    fn start_on_card(&self, Claimed { medium, head, on_card }: Claimed, location: &str) -> Result<Pool, Error> {
-        Pool::start(self.clone(), medium, head, location, Some(on_card))
-    }
-
-    /// Creates a pool that fills a memory.
-    pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
-        self.refuse_card(IN_MEMORY)?;
-        let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::write(&medium, head)?;
-        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
-    }
-
-    /// Opens the pool that a memory holds, recovering it first.
-    pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
-        self.refuse_card(IN_MEMORY)?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
-        Pool::start(self.clone(), medium, head, IN_MEMORY, None)
-    }
-
-    fn refuse_read_only(&self, location: &str, what: &'static str) -> Result<(), Error> {
-        if self.read_only { Err(Problem::BadOption { what }.at(location)) } else { Ok(()) }
-    }
-
-    /// The card can work only on what is on it.
-    fn refuse_card(&self, location: &str) -> Result<(), Error> {
-        match self.engine {
-            Engine::Card => {
-                let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
-                Err(Problem::BadOption { what }.at(location))
-            }
-            Engine::Auto | Engine::Cpu => Ok(()),
-        }
-    }
-}
-
-const IN_MEMORY: &str = "in memory";
-/// Why no pool is created for reading alone.
-pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only)";
-/// Why other pools cannot be opened for reading alone.
-pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
-
-/// Removes a pool that is not open. A file that is not a pool is left alone.
-pub fn remove(location: &str) -> Result<(), Error> {
-    match Location::parse(location)? {
-        Location::File(path) => file::remove(Path::new(&path)),
-        Location::Card { card, pool } => on_card::remove(&Name { card: &card, pool: &pool, location }),
-    }
-}
-
 /// A number that no other running thread has.
 fn this_thread() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here) as usize)
-}
-
-/// Opens the log of a thread number, on the card where that is asked for.
-fn open_lane(
-    options: &PoolOptions,
-    medium: &Medium,
-    head: &PoolHead,
-    on_card: Option<&OnCard>,
-    thread: u16,
-    state: LaneState,
-) -> Result<Lane, Error> {
-    let mut lane = Lane::new(head, thread, state);
-    lane.format(medium)?;
-    if let Some(on) = on_card.filter(|_| options.engine != Engine::Cpu) {
-        lane.use_card(medium, head, on.card.clone(), on.base)?;
-    }
-    Ok(lane)
 }
 
 /// Gives the pool free when the transaction's thread leaves it, also by a panic.
@@ -241,26 +111,19 @@ impl Drop for Owner<'_> {
 
 impl Pool {
     /// Recovers what the medium holds and opens it.
-    fn start(
-        options: PoolOptions,
-        medium: Medium,
-        head: PoolHead,
-        location: &str,
-        on_card: Option<OnCard>,
-    ) -> Result<Pool, Error> {
+    fn start(options: PoolOptions, medium: Medium, mut members: Members, location: &str) -> Result<Pool, Error> {
         // Metadata that contradicts itself is a property of the pool: name it.
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
+        let head = *members.stripes.whole();
         format::check_options(&options, &head).map_err(|p| p.at(location))?;
-        if let Some(on) = &on_card {
-            on.drop_left_lines(&medium, &head)?;
-        }
-        let (recovery, lanes) = recover(&medium, &head).map_err(named)?;
-        let pages = Pages::load(&medium, head).map_err(named)?;
+        members.drop_left_lines(&medium)?;
+        let (recovery, lanes, pages) = members.recover(&medium, location).map_err(named)?;
         let thread = head.lanes - 1;
-        let lane = open_lane(&options, &medium, &head, on_card.as_ref(), thread, lanes[usize::from(thread)])?;
+        members.synchronise(&options, &medium)?;
+        let lane = members.open_lane(&options, &medium, thread, &lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
         let mut cx = Context { medium, head, pages, lane };
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
@@ -285,7 +148,7 @@ impl Pool {
             recovery,
             options,
             location: location.to_owned(),
-            on_card,
+            members,
         })
     }
 
@@ -400,8 +263,8 @@ impl Pool {
         finished?;
         self.acknowledge(Acknowledged::All);
         closed?;
-        if let Some(on_card) = self.on_card.as_ref().filter(|_| !inner.unflushed) {
-            on_card.note_closed(&inner.cx.medium);
+        if !inner.unflushed {
+            self.members.note_closed(&inner.cx.medium);
         }
         Ok(())
     }
@@ -434,9 +297,8 @@ impl Pool {
     }
 
     pub(crate) fn open_thread(&self, inner: &Inner, thread: u16) -> Result<ThreadLane, Error> {
-        let state = inner.lanes[usize::from(thread)];
-        let medium = &inner.cx.medium;
-        open_lane(&self.options, medium, &self.head, self.on_card.as_ref(), thread, state).map(ThreadLane::new)
+        let states = &inner.lanes[usize::from(thread)];
+        self.members.open_lane(&self.options, &inner.cx.medium, thread, states).map(ThreadLane::new)
     }
 
     /// Counters since the pool was opened.
@@ -447,6 +309,11 @@ impl Pool {
     /// What the recovery at open found and did.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// Whether the pool has several members.
+    pub(crate) fn is_striped(&self) -> bool {
+        self.members.stripes.members() > 1
     }
 
     /// Identifier of the pool, unique on a card.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm_driver::Card;
 use nearpm_driver::pci::Caching;
+use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{PAGE_BYTES, POOL_OPENED, PoolHead};
 use nearpm_interface::seal;
 
@@ -16,6 +17,9 @@ use crate::memory::{Backing, CardMemory, Medium, Memory};
 
 /// Card pools that are open in this process: address of the card and identifier of the pool.
 static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
+
+/// Stands between the names of the cards of a striped pool.
+pub(crate) const CARDS_JOINED_BY: char = '+';
 
 /// Says that a card pool is open, as long as it lives.
 struct OpenOnCard {
@@ -40,6 +44,13 @@ impl Drop for OpenOnCard {
     }
 }
 
+/// Whether a pool with this identifier is open on another card than these.
+pub(super) fn is_open_elsewhere(cards: &[Arc<Card>], id: u32) -> bool {
+    let own = |at: usize| cards.iter().any(|card| Arc::as_ptr(card) as usize == at);
+    let open = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner);
+    open.iter().any(|&(at, open)| open == id && !own(at))
+}
+
 /// `card:NAME/POOL`, taken apart.
 pub(crate) struct Name<'a> {
     /// Name of the card.
@@ -51,7 +62,7 @@ pub(crate) struct Name<'a> {
 }
 
 impl Name<'_> {
-    fn card(&self) -> Result<Arc<Card>, Error> {
+    pub fn card(&self) -> Result<Arc<Card>, Error> {
         find_card(self.card, self.location)
     }
 }
@@ -88,18 +99,15 @@ pub(crate) struct Claimed {
 }
 
 impl OnCard {
-    /// Finds a place for a new pool, writes it there, enters it into the card's table and starts it. Nothing is left behind when that
-    /// fails. `chosen` says that the program has chosen the identifier; `fill` stores what the pool has from the start, before it has its name.
-    pub fn create<P>(
+    /// Finds a place for a new pool and claims it. `chosen` says that the program has chosen the identifier.
+    fn place(
         name: &Name<'_>,
-        mut head: PoolHead,
+        head: &mut PoolHead,
         chosen: bool,
         reach: Reach,
-        fill: impl FnOnce(&Medium) -> Result<(), Error>,
-        start: impl FnOnce(Claimed) -> Result<P, Error>,
-    ) -> Result<P, Error> {
+    ) -> Result<(Directory, CardMemory, OnCard), Error> {
         let (card, location) = (name.card()?, name.location);
-        let mut directory = Directory::load(&card, location)?;
+        let directory = Directory::load(&card, location)?;
         if directory.find(name.pool).is_some() {
             return Err(Problem::Exists.at(location));
         }
@@ -118,12 +126,37 @@ impl OnCard {
         // Lines of a pool that was there before, of a process that died.
         memory.invalidate(0, head.bytes);
         memory.fence()?;
+        Ok((directory, memory, OnCard { card, base, _open: open }))
+    }
+
+    /// Enters an unfinished member of a striped pool into the card's table.
+    pub fn create_member(name: &Name<'_>, head: &mut PoolHead, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
+        let (mut directory, memory, on_card) = Self::place(name, head, true, reach)?;
+        memory.store(0, &[0; LINE]);
+        memory.write_back(0, LINE as u64);
+        memory.drain()?;
+        let (name, base) = (name.pool.to_owned(), on_card.base);
+        directory.add(CardPool { name, base, bytes: head.bytes, id: head.pool })?;
+        Ok((memory, on_card))
+    }
+
+    /// Finds a place for a new pool, writes it there, enters it into the card's table and starts it. Nothing is left behind when that
+    /// fails. `chosen` says that the program has chosen the identifier; `fill` stores what the pool has from the start, before it has its name.
+    pub fn create<P>(
+        name: &Name<'_>,
+        mut head: PoolHead,
+        chosen: bool,
+        reach: Reach,
+        fill: impl FnOnce(&Medium) -> Result<(), Error>,
+        start: impl FnOnce(Claimed) -> Result<P, Error>,
+    ) -> Result<P, Error> {
+        let (mut directory, memory, on_card) = Self::place(name, &mut head, chosen, reach)?;
+        let (card, base) = (on_card.card.clone(), on_card.base);
         let medium = Medium::new(Backing::Other(Box::new(memory)));
         let head = format::write(&medium, head)?;
         fill(&medium)?;
         directory.add(CardPool { name: name.pool.to_owned(), base, bytes: head.bytes, id: head.pool })?;
-        let started =
-            ask_first(&card.clone(), start(Claimed { medium, head, on_card: OnCard { card, base, _open: open } }));
+        let started = ask_first(&card, start(Claimed { medium, head, on_card }));
         if started.is_err() {
             directory.remove(name.pool)?;
         }
@@ -131,7 +164,7 @@ impl OnCard {
     }
 
     /// Finds a pool that nobody else in this process has open.
-    fn find(name: &Name<'_>, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
+    pub fn find(name: &Name<'_>, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
         let (card, location) = (name.card()?, name.location);
         let directory = Directory::load(&card, location)?;
         let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
@@ -185,6 +218,10 @@ fn ask_first<P>(card: &Card, opened: Result<P, Error>) -> Result<P, Error> {
 }
 
 fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
+    if name.contains(CARDS_JOINED_BY) {
+        let what = "a pool over several cards is opened by PoolOptions, and not by what you use";
+        return Err(Problem::BadOption { what }.at(location));
+    }
     cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))
 }
 
@@ -200,13 +237,20 @@ pub(crate) fn read(name: &Name<'_>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Removes a pool that is not open.
+/// Removes a pool that is not open, and that is not a member of another one.
 pub(crate) fn remove(name: &Name<'_>) -> Result<(), Error> {
-    let (card, location) = (name.card()?, name.location);
-    let mut directory = Directory::load(&card, location)?;
-    let id = directory.find(name.pool).map(|p| p.id).ok_or_else(|| Problem::NotFound.at(location))?;
-    let _open = OpenOnCard::claim(&card, id, location)?;
-    directory.remove(name.pool)
+    let (memory, on_card) = OnCard::find(name, Reach { caching: Caching::Uncached, commands: false })?;
+    let medium = Medium::new(Backing::Other(Box::new(memory)));
+    if let Err(alone @ Problem::MemberAlone { .. }) = format::read(&medium) {
+        return Err(alone.at(name.location));
+    }
+    on_card.card.push(0)?;
+    forget(&on_card.card, name)
+}
+
+/// Takes a pool out of the card's table.
+pub(crate) fn forget(card: &Arc<Card>, name: &Name<'_>) -> Result<(), Error> {
+    Directory::load(card, name.location)?.remove(name.pool)
 }
 
 /// The pools of a card.

@@ -4,9 +4,12 @@
 
 use std::ops::Range;
 
+use nearpm_interface::geometry::MAX_DEVICES;
 use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
+use super::set::Part;
+use super::stripes::Stripes;
 use crate::check::Class;
 use crate::error::Error;
 use crate::memory::Medium;
@@ -14,30 +17,56 @@ use crate::memory::Medium;
 /// A logical page, and what is wrong with its word.
 pub(crate) type Fault = (u64, Class);
 
-/// The page table, as it is in memory.
+/// The page table, as it is in memory. Pages are numbered in the whole pool; each stays on its member.
 pub(crate) struct Pages {
     head: PoolHead,
+    stripes: Stripes,
     /// Page of each logical page, from the first page of the pool.
     table: Vec<u64>,
-    /// Pages without a logical page; the last one is taken first.
-    free: Vec<u64>,
+    /// Pages without a logical page, by member; the last one is taken first.
+    free: Vec<Vec<u64>>,
     /// Every page is at home, so that offsets need no translation.
     identity: bool,
 }
 
 impl Pages {
-    /// Reads the page table.
+    /// Reads the page table of an ordinary pool.
     pub fn load(medium: &Medium, head: PoolHead) -> Result<Pages, Error> {
         let (table, faults) = Pages::read(medium, &head)?;
         if let Some(&(logical, class)) = faults.first() {
             return Err(class.at(head.table() + 8 * logical));
         }
+        Ok(Pages::of(Stripes::of(&head), table))
+    }
+
+    /// Reads the page tables of the members of a striped pool.
+    pub fn load_striped(stripes: Stripes, parts: &[Part<'_>]) -> Result<Pages, Error> {
+        let mut own = Vec::new();
+        for part in parts {
+            let pages = Pages::load(part.medium, *part.head).map_err(|error| part.named(error))?;
+            own.push(pages.table);
+        }
+        let (whole, member) = (*stripes.whole(), parts[0].head);
+        let table = (0..whole.pages).map(|logical| {
+            let home = stripes.locate(whole.heap() + logical * PAGE_BYTES, PAGE_BYTES);
+            let page = own[home.member][((home.offset - member.heap()) / PAGE_BYTES) as usize];
+            let place = stripes.whole_offset(home.member, member.heap() + page * PAGE_BYTES);
+            (place - whole.heap()) / PAGE_BYTES
+        });
+        Ok(Pages::of(stripes, table.collect()))
+    }
+
+    fn of(stripes: Stripes, table: Vec<u64>) -> Pages {
+        let head = *stripes.whole();
         let all = head.pages + head.spare;
         let mut used = vec![false; all as usize];
         table.iter().for_each(|&page| used[page as usize] = true);
-        let free = (0..all).rev().filter(|&p| !used[p as usize]).collect();
+        let mut free = vec![Vec::new(); stripes.members()];
+        for page in (0..all).rev().filter(|&p| !used[p as usize]) {
+            free[stripes.locate(head.heap() + page * PAGE_BYTES, PAGE_BYTES).member].push(page);
+        }
         let identity = table.iter().enumerate().all(|(i, &p)| i as u64 == p);
-        Ok(Pages { head, table, free, identity })
+        Pages { head, stripes, table, free, identity }
     }
 
     /// The page of each logical page, and what is wrong with which of them; such a one counts as at home.
@@ -112,19 +141,44 @@ impl Pages {
         })
     }
 
-    /// Pages that no logical page has.
-    pub fn free_count(&self) -> u64 {
-        self.free.len() as u64
+    /// The member on which a page lies.
+    fn member(&self, page: u64) -> usize {
+        self.stripes.locate(self.offset(page), PAGE_BYTES).member
     }
 
-    /// Takes a free page.
-    pub fn take(&mut self) -> Option<u64> {
-        self.free.pop()
+    /// Refuses to move so many logical pages that a member has too few pages without one.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn check_room(&self, logical: &[u64]) -> Result<(), Error> {
+        let mut needed = [0; MAX_DEVICES];
+        logical.iter().for_each(|&logical| needed[self.member(logical)] += 1);
+        for (free, needed) in self.free.iter().zip(needed) {
+            if needed > free.len() {
+                let (what, remedy) = ("the spare pages", "PoolOptions::spare_pages");
+                let (needed, available) = (needed as u64 * PAGE_BYTES, free.len() as u64 * PAGE_BYTES);
+                return Err(Error::TooLarge { what, needed, available, remedy });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some member has less than half of its spare pages left.
+    pub fn half_taken(&self) -> bool {
+        let spare = self.head.spare as usize / self.free.len();
+        self.free.iter().any(|free| free.len() * 2 < spare)
+    }
+
+    /// Takes a free page to which a logical page may move.
+    pub fn take(&mut self, logical: u64) -> Option<u64> {
+        let member = self.member(logical);
+        self.free[member].pop()
     }
 
     /// Gives a page back.
     pub fn give(&mut self, page: u64) {
-        self.free.push(page);
+        let member = self.member(page);
+        self.free[member].push(page);
     }
 
     /// Moves a logical page, here in memory only, and returns its former page.
@@ -133,8 +187,10 @@ impl Pages {
         std::mem::replace(&mut self.table[logical as usize], page)
     }
 
-    /// Offset in the pool of the table's word for a logical page, and the word.
+    /// Offset in the pool of the table's word for a logical page, and the word: the number of the page on its member.
     pub fn word(&self, logical: u64) -> (u64, u64) {
-        (self.head.table() + 8 * logical, seal::seal_word(self.page(logical)))
+        let place = self.stripes.locate(self.offset(self.page(logical)), PAGE_BYTES).offset;
+        let page = (place - self.stripes.member().heap()) / PAGE_BYTES;
+        (self.head.table() + 8 * logical, seal::seal_word(page))
     }
 }

@@ -9,7 +9,7 @@ const REDO_LOG: &str = "libnearpm/src/mechanism/redo_log.rs";
 const CHECKPOINT: &str = "libnearpm/src/mechanism/checkpoint.rs";
 const SHADOW: &str = "libnearpm/src/mechanism/shadow.rs";
 const RECOVERY: &str = "libnearpm/src/recovery.rs";
-const LANE: &str = "libnearpm/src/lane.rs";
+const LANE: &str = "libnearpm/src/lane/ring.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -57,8 +57,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "slots of a redo log that is not home yet are used again",
         file: REDO_LOG,
-        find: "cx.lane.release(log.former);",
-        with: "cx.lane.release(if FAULT { cx.lane.mark() } else { log.former });",
+        find: "cx.lane.release_of(&log.entries, log.former);",
+        with: "cx.lane.release_of(&log.entries, if FAULT { cx.lane.mark() } else { log.former });",
         tests: library("crash", "redo"),
     },
     Mutant {
@@ -99,15 +99,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "the last committed transaction is rolled back (C6)",
         file: RECOVERY,
-        find: "e.txid > self.epoch);",
-        with: "(e.txid > self.epoch || FAULT && e.txid == self.epoch));",
+        find: "e.txid > epoch);",
+        with: "(e.txid > epoch || FAULT && e.txid == epoch));",
         tests: library("crash", "durable_undo"),
     },
     Mutant {
         breaks: "a committed redo log is forgotten",
         file: RECOVERY,
-        find: "if self.committed <= self.applied {",
-        with: "if FAULT || self.committed <= self.applied {",
+        find: "if last <= self.applied {",
+        with: "if FAULT || last <= self.applied {",
         tests: library("crash", "durable_redo"),
     },
     Mutant {
@@ -127,22 +127,22 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "logs are deleted before what was undone is durable",
         file: RECOVERY,
-        find: "self.undo(medium, head, report)?;\n        medium.drain()?;",
-        with: "self.undo(medium, head, report)?;\n        if !FAULT { medium.drain()?; }",
+        find: "drain(parts)?;\n    let seen",
+        with: "if !FAULT { drain(parts)?; }\n    let seen",
         tests: library("crash", ""),
     },
     Mutant {
         breaks: "the ring's extent shrinks while its entries count",
         file: RECOVERY,
-        find: "self.put_word(medium, RING_EPOCH, self.epoch, last_txid);\n        medium.drain()?;",
-        with: "self.put_word(medium, RING_EPOCH, self.epoch, last_txid);\n        if !FAULT { medium.drain()?; }",
+        find: "RING_EPOCH, ring.epoch, last_txid));\n    drain(parts)?;",
+        with: "RING_EPOCH, ring.epoch, last_txid));\n    if !FAULT { drain(parts)?; }",
         tests: library("crash", "the_extent_shrinks_only_behind_the_epoch_word"),
     },
     Mutant {
         breaks: "an identifier is given out twice",
         file: RECOVERY,
-        find: ".chain([self.epoch, self.committed]).max();",
-        with: ".chain([self.epoch, self.committed]).max().map(|seen| if FAULT { self.epoch } else { seen });",
+        find: "let words = [self.epoch, self.committed, self.applied];",
+        with: "let words = if FAULT { return self.epoch } else { [self.epoch, self.committed, self.applied] };",
         tests: library("crash", ""),
     },
     Mutant {

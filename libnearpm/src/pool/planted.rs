@@ -1,0 +1,63 @@
+//! Faults in the work of several members, which a test plants to show that it finds them.
+
+/// What is done wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A member writes its commit word before the others have their part of the transaction.
+    CommitsWithoutAgreement,
+    /// Members that were only stored to are not waited for.
+    ForgetsStores,
+    /// Asynchronous commits on other members are not waited for before a later one is sent.
+    ForgetsEarlierCommits,
+    /// What an asynchronous commit on one member has freed is stored to at once on another.
+    ReusesFreedSpaceAtOnce,
+    /// A durable commit returns when it is sent.
+    AcknowledgesOnSending,
+    /// A redo log frees the slots of the one before on members that it has nothing on.
+    FreesSlotsOfOthers,
+    /// Recovery judges each member by its own words.
+    JudgesMembersAlone,
+    /// Recovery deletes the logs of a member before it has undone on the next.
+    DeletesBeforeOthersUndo,
+    /// Recovery leaves redo logs that were not committed as they are.
+    LeavesRedoLogs,
+}
+
+#[cfg(test)]
+impl Fault {
+    pub const ALL: [Fault; 9] = [
+        Fault::CommitsWithoutAgreement,
+        Fault::ForgetsStores,
+        Fault::ForgetsEarlierCommits,
+        Fault::ReusesFreedSpaceAtOnce,
+        Fault::AcknowledgesOnSending,
+        Fault::FreesSlotsOfOthers,
+        Fault::JudgesMembersAlone,
+        Fault::DeletesBeforeOthersUndo,
+        Fault::LeavesRedoLogs,
+    ];
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this fault was planted on this thread.
+#[cfg(test)]
+pub(crate) fn planted(fault: Fault) -> bool {
+    PLANTED.get() == Some(fault)
+}
+
+/// Nothing is planted outside of tests.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn planted(_: Fault) -> bool {
+    false
+}
+
+/// Plants a fault on this thread, from now on.
+#[cfg(test)]
+pub(crate) fn plant(fault: Option<Fault>) {
+    PLANTED.set(fault);
+}

@@ -1,0 +1,100 @@
+//! A computer whose cards are known to the library under names of its own.
+
+use std::sync::Arc;
+
+use nearpm::cards;
+use nearpm_driver::{Card, CardError, CardOptions, Posting};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::{Parameters, Peers};
+use nearpm_sim::machine::{Machine, Power, Socket};
+use nearpm_sim::model::fault::Fault;
+use nearpm_sim::model::{Config, ModelCard};
+
+/// Transaction-level cards, with a fault or sound.
+#[derive(Clone, Copy)]
+pub struct Cards(pub Option<Fault>);
+
+impl Power for Cards {
+    fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
+        Box::new(match self.0 {
+            Some(fault) => ModelCard::with_fault(Config::default(), medium, fault),
+            None => ModelCard::new(Config::default(), medium),
+        })
+    }
+}
+
+pub struct Computer {
+    pub machine: Machine,
+    cards: Cards,
+    name: String,
+    posting: Posting,
+}
+
+impl Computer {
+    /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of pools.
+    pub fn new(kind: Cards, name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
+        let parameters = Parameters::default().adversarial(seed);
+        let peers = if seed.is_multiple_of(2) { Peers::default() } else { Peers::default().adversarial(seed) };
+        let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
+        Computer::made_of(kind, parameters, peers, posting, name, cards, bytes)
+    }
+
+    /// A computer of such parts.
+    pub fn made_of(
+        kind: Cards,
+        parameters: Parameters,
+        peers: Peers,
+        posting: Posting,
+        name: String,
+        cards: usize,
+        bytes: u64,
+    ) -> Computer {
+        let medium = Medium::blank((POOLS_BASE + bytes) as usize + (2 << 20));
+        let machine = Machine::with_cards(parameters, peers, &kind, vec![medium; cards]);
+        // Names of cards are joined by it.
+        let name = name.replace('+', "-");
+        Computer { machine, cards: kind, name, posting }
+    }
+
+    /// Name of a card.
+    pub fn card(&self, card: usize) -> String {
+        format!("{}-{card}", self.name)
+    }
+
+    /// Opens the card of a slot and makes it known.
+    pub fn plug_one(&self, card: usize) -> Result<(), CardError> {
+        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+        let options = CardOptions { firmware, posting: self.posting, ..CardOptions::default() };
+        let open = Card::open(Arc::new(self.machine.function_of(card)), options)?;
+        cards::register(&self.card(card), Arc::new(open));
+        Ok(())
+    }
+
+    pub fn plug(&self) {
+        (0..self.machine.cards()).for_each(|card| self.plug_one(card).expect("the card opens"));
+    }
+
+    /// The process knows the cards no more.
+    pub fn unplug(&self) {
+        (0..self.machine.cards()).for_each(|card| drop(cards::unregister(&self.card(card))));
+    }
+
+    /// Where the pool lies that is on all cards.
+    pub fn pool(&self) -> String {
+        let names: Vec<String> = (0..self.machine.cards()).map(|card| self.card(card)).collect();
+        format!("card:{}/p", names.join("+"))
+    }
+
+    pub fn power_up(&self) {
+        self.unplug();
+        self.machine.power_up_each(&vec![Socket::Card(&self.cards); self.machine.cards()]);
+        self.plug();
+    }
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        self.unplug();
+    }
+}

@@ -15,6 +15,6 @@ pub mod hardware;
 pub mod job;
 pub mod pool;
 pub mod rig;
-pub mod saved;
+pub use nearpm_sim::saved;
 pub mod serve;
 pub mod table;

@@ -4,6 +4,8 @@
 //! same design with its fault. So the faults compile once, and a scenario that sees nothing is itself a failure here.
 
 mod card_bench;
+#[path = "planted/faults.rs"]
+mod faults;
 mod front_bench;
 mod memory;
 mod persistence_bench;
@@ -11,6 +13,7 @@ mod planted;
 mod split_bench;
 
 use card_bench::Cards;
+use faults::{FAULTS, Fault, Plant, Scenario};
 use nearpm_hdl::MODULE;
 use nearpm_hdl::dut::{Dut, VerilatedDut, verilog_of};
 use nearpm_hdl::units::front::Front;
@@ -21,7 +24,6 @@ use nearpm_interface::firmware::{Descriptor, ImageHead, Instruction};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::seal;
 use nearpm_verilate::Library;
-use planted::faults::{FAULTS, Fault, Plant, Scenario};
 use planted::{Design, INPUT, Place, plant};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

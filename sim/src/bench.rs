@@ -25,9 +25,9 @@ const RING_BUS: u64 = 0x4000_0000;
 const RING_LOG2: u32 = 12;
 
 /// A card with one mapped pool, driven at its ports.
-pub struct CardBench {
+pub struct CardBench<C: CardCore + ?Sized = dyn CardCore> {
     /// The card.
-    pub card: Box<dyn CardCore>,
+    pub card: Box<C>,
     slot: usize,
     tag: u32,
     done: HashMap<u32, Done>,
@@ -75,12 +75,12 @@ impl BenchPool {
     }
 }
 
-impl CardBench {
+impl<C: CardCore + ?Sized> CardBench<C> {
     /// Waits until the card is open, sets up completion rings and maps the pool.
     ///
     /// # Panics
     /// If the card does not open, or refuses the mapping.
-    pub fn open(card: Box<dyn CardCore>, pool: BenchPool) -> Self {
+    pub fn open(card: Box<C>, pool: BenchPool) -> Self {
         let mut bench = CardBench { card, slot: 0, tag: 0, done: HashMap::new() };
         let end = bench.card.cycle() + HANG_CYCLES;
         while bench.register(registers::STATE) != state::OPEN {

@@ -9,3 +9,4 @@ pub mod machine;
 pub mod model;
 pub mod rng;
 pub mod rtl;
+pub mod saved;

@@ -4,13 +4,17 @@
 //! |---|---|
 //! | [`trace`] | random card traffic, at least half of it in conflict |
 //! | [`oracle`] | what that traffic must do: every access executed at once, in order |
+//! | [`cuts`] | power cuts at every clock cycle of the RTL |
 //! | [`drive`] | runs a trace on any simulated card and notes what came back |
+//! | [`litmus`] | the litmus tests of the ordering model on simulated cards |
 //! | [`rig`] | a provisioned medium, the generated card, and what two media are compared by |
 //! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener and the command port |
 
+pub mod cuts;
 pub mod drive;
 pub mod fit;
 pub mod fuzzing;
+pub mod litmus;
 pub mod micro;
 pub mod oracle;
 pub mod rig;

@@ -17,73 +17,73 @@ pub struct Micro {
 }
 
 /// Hands out log slots and sequence numbers.
-struct Maker {
+pub(crate) struct Maker {
     slot: u64,
     sequence: u64,
 }
 
 impl Maker {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Maker { slot: POOL.slots(), sequence: 0 }
     }
 
-    fn command(&mut self, opcode: Opcode, source: u64, destination: u64, length: u32) -> Command {
+    pub(crate) fn command(&mut self, opcode: Opcode, source: u64, destination: u64, length: u32) -> Command {
         self.sequence += 1;
         let sequence = self.sequence;
         Command { opcode: opcode as u8, pool: 1, txid: 1, sequence, source, destination, length, ..Command::default() }
     }
 
-    fn reserve(&mut self, offset: u64, length: u32) -> u64 {
+    pub(crate) fn reserve(&mut self, offset: u64, length: u32) -> u64 {
         let at = self.slot;
         self.slot += entry_bytes(offset, length);
         at
     }
 
-    fn log(&mut self, opcode: Opcode, offset: u64, length: u32) -> Command {
+    pub(crate) fn log(&mut self, opcode: Opcode, offset: u64, length: u32) -> Command {
         let slot = self.reserve(offset, length);
         self.command(opcode, offset, slot, length)
     }
 
-    fn mirror(&mut self, offset: u64, length: u32) -> Command {
+    pub(crate) fn mirror(&mut self, offset: u64, length: u32) -> Command {
         let second = self.reserve(offset, length);
         Command { auxiliary: second, ..self.log(Opcode::MirrorLog, offset, length) }
     }
 
     /// A command that reads what a slot, reserved for `offset`, would hold, and writes it home.
-    fn home(&mut self, opcode: Opcode, offset: u64, length: u32) -> Command {
+    pub(crate) fn home(&mut self, opcode: Opcode, offset: u64, length: u32) -> Command {
         let slot = self.reserve(offset, length);
         self.command(opcode, slot + entry_data(offset), offset, length)
     }
 
-    fn undo_redo(&mut self, offset: u64, length: u32) -> Command {
+    pub(crate) fn undo_redo(&mut self, offset: u64, length: u32) -> Command {
         let auxiliary = self.reserve(offset, length);
         Command { auxiliary, ..self.home(Opcode::UndoRedo, offset, length) }
     }
 
-    fn word(&mut self, opcode: Opcode, destination: u64) -> Command {
+    pub(crate) fn word(&mut self, opcode: Opcode, destination: u64) -> Command {
         let command = self.command(opcode, 0, destination, 8);
         let auxiliary = if opcode == Opcode::Commit { seal_word(command.txid) } else { 77 };
         Command { auxiliary, ..command }
     }
 
-    fn fence(&mut self) -> Command {
+    pub(crate) fn fence(&mut self) -> Command {
         self.command(Opcode::Fence, 0, 0, 0)
     }
 
-    fn commit(&mut self) -> Command {
+    pub(crate) fn commit(&mut self) -> Command {
         self.word(Opcode::Commit, POOL.ring + RING_EPOCH)
     }
 }
 
-fn store(offset: u64) -> Step {
+pub(crate) fn store(offset: u64) -> Step {
     Step::Host(Access::PmWrite { address: POOLS_BASE + offset, data: [0x5a; LINE], strobes: u64::MAX })
 }
 
-fn load(offset: u64) -> Step {
+pub(crate) fn load(offset: u64) -> Step {
     Step::Host(Access::PmRead { address: POOLS_BASE + offset })
 }
 
-fn spaced(gap: u64, steps: impl IntoIterator<Item = Step>) -> Vec<Timed> {
+pub(crate) fn spaced(gap: u64, steps: impl IntoIterator<Item = Step>) -> Vec<Timed> {
     steps.into_iter().map(|step| Timed { gap, step }).collect()
 }
 

@@ -56,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
             "nearpm-workloads",
             "nearpm-verilate",
+            "nearpm-ppo",
         ],
     ),
 ];

@@ -45,6 +45,9 @@ EXPORT Model* nearpm_new() {
 #if VM_TRACE
     m->context.traceEverOn(true);
 #endif
+    // One thread: otherwise each context starts as many as there are processors, which a model of one thread never uses and which
+    // a copy of the process by fork would wait for in vain.
+    m->context.threads(1);
     m->top.reset(new Vtop{&m->context, "top"});
     // The first eval only runs the initial blocks and takes no clock edge.
     m->top->eval();

@@ -2,10 +2,10 @@
 //!
 //! `docs/contract.md` has the same table for people; a test keeps the two equal.
 
-use super::{Edit, Place};
 use crate::card_bench::{Cards, scenarios as card};
 use crate::front_bench::scenarios as front;
 use crate::persistence_bench::scenarios as persistence;
+use crate::planted::{Edit, Place};
 use crate::split_bench as split;
 use nearpm_hdl::dut::Dut;
 use nearpm_interface::command::Opcode;

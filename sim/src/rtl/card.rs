@@ -17,7 +17,7 @@ const RESET_CYCLES: u64 = 16;
 const RELEASE_CYCLES: u64 = 16;
 /// Cycles without any traffic at the ports after which the card counts as idle. Longer than any pause inside
 /// a command, all of whose steps but a few go to memory.
-const QUIET_CYCLES: u64 = 256;
+pub const QUIET_CYCLES: u64 = 256;
 
 /// A Verilated card with its memory. One call of the model per cycle; no cycle is skipped.
 pub struct RtlCard {
@@ -72,6 +72,23 @@ impl RtlCard {
     /// Makes a line of memory answer with an error from now on.
     pub fn plant_memory_error(&mut self, address: u64) {
         self.memory.plant_error(address);
+    }
+
+    /// Takes the power away. In the cycles that follow the card lives on its energy and saves; the medium that it leaves when that ends
+    /// is what [`CardCore::power_fail`] without further energy gives.
+    pub fn lose_power(&mut self) {
+        self.slaves.cut();
+        self.power_fail.drive(&mut self.pins, true);
+    }
+
+    /// Whether the save that [`RtlCard::lose_power`] began is done.
+    pub fn has_saved(&self) -> bool {
+        self.pins.is_high(self.save_done)
+    }
+
+    /// Whether the memory owes an answer, so that a cut may drop or tear something.
+    pub fn has_open_bursts(&self) -> bool {
+        !self.memory.is_quiet()
     }
 
     /// One cycle.
@@ -162,10 +179,9 @@ impl CardCore for RtlCard {
     }
 
     fn power_fail(mut self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
-        self.slaves.cut();
-        self.power_fail.drive(&mut self.pins, true);
+        self.lose_power();
         let end = self.cycle + save_cycles;
-        while self.cycle < end && !self.pins.is_high(self.save_done) {
+        while self.cycle < end && !self.has_saved() {
             self.step();
         }
         self.memory.power_fail(seed)

@@ -32,13 +32,23 @@ pub struct RtlCards {
     library: Library,
     options: Options,
     power_ups: AtomicU32,
+    /// Inputs beyond those of the card, and the values at which they are held.
+    held: Vec<(String, u64)>,
 }
 
 impl RtlCards {
     /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from the cache.
     pub fn build(top: &str, verilog: &str, options: Options) -> Result<Self, Error> {
         let source = Source::new(top, verilog).with_trace(options.waveform.is_some());
-        Ok(RtlCards { library: Library::build(&source)?, options, power_ups: AtomicU32::new(0) })
+        Ok(RtlCards { library: Library::build(&source)?, options, power_ups: AtomicU32::new(0), held: Vec::new() })
+    }
+
+    /// The same cards, with an input that the design has beyond those of the card held at a value: what selects a planted fault.
+    #[must_use]
+    pub fn with_input(mut self, name: &str, value: u64) -> Self {
+        self.held.retain(|(held, _)| held != name);
+        self.held.push((name.into(), value));
+        self
     }
 
     /// Makes a card and resets it.
@@ -47,6 +57,10 @@ impl RtlCards {
         let number = self.power_ups.fetch_add(1, Ordering::Relaxed);
         if let Some(path) = &self.options.waveform {
             model.open_trace(&numbered(path, number))?;
+        }
+        for (name, value) in &self.held {
+            let port = model.port(name)?;
+            model.set_u64(port, *value);
         }
         let Options { mhz, memory, waveform } = &self.options;
         RtlCard::new(model, *memory, medium, *mhz, waveform.is_some())

@@ -30,5 +30,5 @@ mod memory;
 mod pins;
 mod slaves;
 
-pub use card::RtlCard;
+pub use card::{QUIET_CYCLES, RtlCard};
 pub use cards::{Options, RtlCards};

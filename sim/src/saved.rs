@@ -6,7 +6,8 @@ use nearpm_interface::save::{
     ProgressWord, SAVE_MAGIC, SaveHead, SavedItem,
 };
 use nearpm_interface::seal;
-use nearpm_sim::core::Medium;
+
+use crate::core::Medium;
 
 /// The save area of a card without power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,17 @@
+//! Power cuts at every clock cycle of the RTL, by saved states of the simulator.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`copies`] | copies of the process: the saved states |
+//! | [`scenario`] | bounded traffic, and what memory may be after each part of it |
+//! | [`catalogue`] | the scenarios |
+//! | [`run`] | a scenario that runs, one cycle after the other |
+//! | [`explore`] | the cuts and what each is compared with |
+//! | [`tally`] | counters and violations |
+
+pub mod catalogue;
+pub mod copies;
+pub mod explore;
+pub mod run;
+pub mod scenario;
+pub mod tally;

@@ -1,0 +1,195 @@
+//! A litmus test on the RTL, whose power is cut at every cycle of its program.
+//!
+//! The whole computer is in a copy of the process at each cycle: program, caches, write-combining buffers, link and card. So one run of a
+//! program gives every state that a cut of that run may leave.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use nearpm_ppo::litmus::{Moment, Test};
+use nearpm_sim::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
+use nearpm_sim::host::Parameters;
+use nearpm_sim::machine::{Machine, run_on_core};
+use nearpm_sim::rng::Rng;
+use nearpm_sim::rtl::{RtlCard, RtlCards};
+use serde::{Deserialize, Serialize};
+
+use super::{PM_BYTES, Seen, begin, look, observation, program};
+use crate::cuts::copies::{Copies, caught};
+use crate::cuts::explore::{power_up, save};
+
+/// Ways in which memory drops and tears what it owes at a cycle.
+const DRAWS: u64 = 3;
+
+/// What the cuts of a run showed.
+#[derive(Default)]
+pub struct Shown {
+    /// The states.
+    pub states: BTreeSet<Vec<String>>,
+    /// Cuts.
+    pub cuts: u64,
+    /// Cycles simulated behind the cuts.
+    pub cycles: u64,
+}
+
+/// What one copy of the process gives: a state, and the cycles that it took.
+#[derive(Serialize, Deserialize)]
+struct Cutting {
+    state: Vec<String>,
+    cycles: u64,
+}
+
+/// What cuts a card at its cycles.
+struct Cutter {
+    test: Test,
+    cards: Arc<RtlCards>,
+    seen: Arc<Mutex<Seen>>,
+    /// Off while the card is opened.
+    armed: bool,
+    copies: Copies<Result<Cutting, String>>,
+    shown: Shown,
+}
+
+impl Cutter {
+    /// Cuts the power now, in copies: without the energy for a save, where memory is looked at in that instant, and with it.
+    fn cut(&mut self, card: &mut Option<Box<RtlCard>>) {
+        let now = card.as_ref().expect("a card whose power is on");
+        if !self.armed || now.is_idle() {
+            return;
+        }
+        let instants = match (self.test.moment, now.has_open_bursts()) {
+            (Moment::Failure, true) => DRAWS,
+            (Moment::Failure, false) => 1,
+            _ => 0,
+        };
+        for draw in 0..=instants {
+            let with_energy = draw == instants;
+            let mut copies = std::mem::replace(&mut self.copies, Copies::new(1));
+            let ended = copies.start(|| caught(|| self.left(card.take().expect("taken once"), with_energy, draw)));
+            self.copies = copies;
+            self.shown.cuts += 1;
+            self.take(ended);
+        }
+    }
+
+    /// What the cut of a card leaves.
+    fn left(&self, card: Box<RtlCard>, with_energy: bool, draw: u64) -> Cutting {
+        let seed = card.cycle() << 8 | draw;
+        let (mut medium, mut cycles) = if with_energy { save(card, seed) } else { (card.power_fail(0, seed), 0) };
+        if self.test.moment == Moment::Replay {
+            let (opened, booted) = power_up(&self.cards, medium);
+            medium = opened.expect("a save with energy is no loss").medium;
+            cycles += booted;
+        }
+        Cutting { state: observation(&self.test, &medium, &look(&self.seen)), cycles }
+    }
+
+    /// # Panics
+    /// With the words of a copy that failed.
+    fn take(&mut self, ended: Option<Result<Result<Cutting, String>, String>>) {
+        let Some(ended) = ended else { return };
+        match ended.and_then(|found| found) {
+            Ok(Cutting { state, cycles }) => {
+                self.shown.states.insert(state);
+                self.shown.cycles += cycles;
+            }
+            Err(words) => panic!("behind a power cut: {words}"),
+        }
+    }
+}
+
+/// A card that is cut at every cycle.
+struct Watched {
+    /// Taken in a copy of the process.
+    card: Option<Box<RtlCard>>,
+    cutter: Arc<Mutex<Cutter>>,
+}
+
+impl Watched {
+    fn card(&self) -> &RtlCard {
+        self.card.as_ref().expect("a card whose power is on")
+    }
+
+    fn card_mut(&mut self) -> &mut RtlCard {
+        self.card.as_mut().expect("a card whose power is on")
+    }
+}
+
+impl CardCore for Watched {
+    fn cycle(&self) -> u64 {
+        self.card().cycle()
+    }
+
+    fn period_ps(&self) -> u64 {
+        self.card().period_ps()
+    }
+
+    fn advance_to(&mut self, cycle: u64) {
+        while self.cycle() < cycle {
+            let next = self.cycle() + 1;
+            self.card_mut().advance_to(next);
+            self.cutter.lock().expect("one thread has it").cut(&mut self.card);
+        }
+    }
+
+    fn submit(&mut self, access: Access) -> Ticket {
+        self.card_mut().submit(access)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Answer> {
+        self.card_mut().take(ticket)
+    }
+
+    fn take_dma(&mut self) -> Option<DmaWrite> {
+        self.card_mut().take_dma()
+    }
+
+    fn watch(&mut self, on: bool) {
+        self.card_mut().watch(on);
+    }
+
+    fn take_activity(&mut self) -> Option<(Activity, u64)> {
+        self.card_mut().take_activity()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.card().is_idle()
+    }
+
+    fn power_fail(mut self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
+        self.card.take().expect("a card whose power is on").power_fail(save_cycles, seed)
+    }
+}
+
+/// Runs the program of a test once, with `jobs` copies at a time, and cuts it at every cycle in which the card has something to do.
+///
+/// # Panics
+/// If a card behind a cut does not open, or anything else goes wrong that no litmus test speaks of.
+pub fn observe(test: &Test, cards: &Arc<RtlCards>, seed: u64, jobs: usize) -> Shown {
+    run_on_core(0);
+    let seen = Arc::new(Mutex::new(Seen::nothing(test)));
+    let cutter = Cutter {
+        test: test.clone(),
+        cards: cards.clone(),
+        seen: seen.clone(),
+        armed: false,
+        copies: Copies::new(jobs),
+        shown: Shown::default(),
+    };
+    let cutter = Arc::new(Mutex::new(cutter));
+    let power = |medium: Medium| -> Box<dyn CardCore> {
+        let card = cards.card(medium).unwrap_or_else(|error| panic!("the card does not power up: {error}"));
+        Box::new(Watched { card: Some(Box::new(card)), cutter: cutter.clone() })
+    };
+    let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(PM_BYTES));
+    let views = begin(test, &machine);
+    cutter.lock().expect("one thread has it").armed = true;
+    program(test, &machine, &views, &mut Rng::new(seed), &seen, true);
+    machine.settle();
+    run_on_core(0);
+    let mut cutter = cutter.lock().expect("one thread has it");
+    while let Some(found) = cutter.copies.next() {
+        cutter.take(Some(found));
+    }
+    std::mem::take(&mut cutter.shown)
+}

@@ -1,0 +1,317 @@
+//! The litmus tests of the ordering model on a simulated card: an adversarial host runs the program of a test, and the power fails.
+//!
+//! Not expressed: several cards, failing logs, resets, completion records, tests that look behind the software's recovery, and procedures that
+//! are no single command of the card.
+
+pub mod every_cycle;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nearpm_driver::card::PoolMapping;
+use nearpm_driver::pci::{Caching, Mapping, PciFunction};
+use nearpm_driver::{Card, CardOptions};
+use nearpm_interface::command::{Command, Opcode, slot_offset};
+use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, LINE_U64, PM_BAR, POOLS_BASE};
+use nearpm_interface::media::{EntryHead, RING_HEAD_BYTES};
+use nearpm_interface::seal;
+use nearpm_ppo::litmus::{Instruction, Moment, Observable, Posting, Step, Test, parse};
+use nearpm_sim::core::Medium;
+use nearpm_sim::host::{Cut, Parameters};
+use nearpm_sim::machine::{Machine, Power, run_on_core, until_power_cut};
+use nearpm_sim::rng::Rng;
+
+const PM_BYTES: usize = 2 << 20;
+const POOL: u32 = 7;
+const POOL_BYTES: u64 = 512 << 10;
+/// Rings of the threads lie behind the data.
+const RINGS: u64 = 256 << 10;
+const RING_BYTES: u64 = 64 << 10;
+/// Every line has a page of its own, so that a page copy copies one line.
+const PAGE: u64 = 4096;
+/// Room for a log entry of one line.
+const SLOT: u64 = 2 * LINE_U64;
+/// The page from which the programs post.
+const COMMAND_PAGE: usize = 1;
+
+fn open(machine: &Machine) -> Card {
+    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+    let options = CardOptions { firmware, ..CardOptions::default() };
+    Card::open(Arc::new(machine.function()), options).expect("the card opens")
+}
+
+/// Offset of a word in the pool.
+fn place(test: &Test, word: usize) -> u64 {
+    let line = test.words[word].line;
+    let index = test.lines[line].words.iter().position(|w| *w == word).expect("a word lies in its line");
+    line as u64 * PAGE + 8 * index as u64
+}
+
+fn ring(thread: usize) -> u64 {
+    RINGS + thread as u64 * RING_BYTES
+}
+
+fn slot(test: &Test, entry: usize) -> u64 {
+    ring(test.transactions[test.entries[entry].transaction].thread) + RING_HEAD_BYTES + entry as u64 * SLOT
+}
+
+/// The command of a procedure, if the card has one that does just that.
+fn command(test: &Test, procedure: usize) -> Option<Command> {
+    let made = &test.procedures[procedure];
+    let transaction = &test.transactions[made.transaction];
+    let thread = transaction.thread as u16;
+    let base = Command { pool: POOL, thread, txid: transaction.number.into(), ..Command::default() };
+    let [step] = made.steps.as_slice() else { return None };
+    match step {
+        Step::Commit => Some(Command {
+            opcode: Opcode::Commit as u8,
+            destination: ring(transaction.thread),
+            auxiliary: seal::seal_word(transaction.number.into()),
+            ..base
+        }),
+        Step::Set(word, value) => Some(Command {
+            opcode: Opcode::Switch as u8,
+            destination: place(test, *word),
+            auxiliary: (*value).into(),
+            ..base
+        }),
+        Step::Log(entry) => {
+            let words = &test.entries[*entry].exact;
+            let together = words.windows(2).all(|w| place(test, w[1]) == place(test, w[0]) + 8);
+            together.then(|| Command {
+                opcode: Opcode::UndoLog as u8,
+                source: place(test, words[0]),
+                destination: slot(test, *entry),
+                sequence: *entry as u64 + 1,
+                length: 8 * words.len() as u32,
+                ..base
+            })
+        }
+        Step::Copy(pairs) => {
+            let (from, to) = (test.words[pairs[0].0].line, test.words[pairs[0].1].line);
+            let whole: Vec<_> =
+                test.lines[from].words.iter().copied().zip(test.lines[to].words.iter().copied()).collect();
+            let same = whole == *pairs && test.lines[from].words.len() == test.lines[to].words.len();
+            same.then(|| Command {
+                opcode: Opcode::ShadowCopy as u8,
+                source: from as u64 * PAGE,
+                destination: to as u64 * PAGE,
+                length: PAGE as u32,
+                ..base
+            })
+        }
+        Step::Wait | Step::Sync => None,
+    }
+}
+
+/// Whether the card can run a test.
+pub fn runs(test: &Test) -> bool {
+    let options = &test.options;
+    let usual = options.fifo.is_none() && options.link.is_none() && !options.save_may_tear && !options.host_unordered;
+    let expressed = |i: &Instruction| !matches!(i, Instruction::Finish(_) | Instruction::Reset(_));
+    test.devices == 1
+        && usual
+        && !options.early_release
+        && test.moment != Moment::Recovery
+        && test.threads.iter().all(|t| t.program.iter().all(expressed))
+        && (0..test.procedures.len()).all(|p| !test.procedures[p].fails && command(test, p).is_some())
+}
+
+/// The mappings through which a program reaches the card.
+struct Views {
+    cached: Box<dyn Mapping>,
+    around: Box<dyn Mapping>,
+    combining: Box<dyn Mapping>,
+    uncached: Box<dyn Mapping>,
+}
+
+/// What the program has told and seen before the power failed.
+#[derive(Clone, Default)]
+pub struct Seen {
+    marks: u32,
+    registers: Vec<Option<u64>>,
+}
+
+impl Seen {
+    fn nothing(test: &Test) -> Seen {
+        Seen { marks: 0, registers: vec![None; test.registers.len()] }
+    }
+}
+
+/// Executes an instruction; gives the register that it loads, with its value.
+fn execute(test: &Test, views: &Views, thread: usize, instruction: &Instruction) -> Option<(usize, u64)> {
+    run_on_core(thread);
+    let at = |word: usize| POOLS_BASE + place(test, word);
+    let line = |line: usize| POOLS_BASE + line as u64 * PAGE;
+    match *instruction {
+        Instruction::Store(word, value) => views.cached.store(at(word), &u64::from(value).to_le_bytes()),
+        Instruction::NonTemporal(word, value) => views.around.store(at(word), &u64::from(value).to_le_bytes()),
+        Instruction::Load(word, register) => {
+            let mut bytes = [0; 8];
+            views.cached.load(at(word), &mut bytes);
+            return Some((register, u64::from_le_bytes(bytes)));
+        }
+        Instruction::WriteBack(l) => views.cached.write_back(line(l), LINE_U64),
+        Instruction::Invalidate(l) => views.cached.invalidate(line(l), LINE_U64),
+        Instruction::Fence => views.cached.fence(),
+        Instruction::Post(procedure, posting) => {
+            let command = Command { tag: procedure as u32 + 1, ..command(test, procedure).expect("it is expressed") };
+            let (bytes, offset) = (command.encode(), slot_offset(COMMAND_PAGE, procedure));
+            match posting {
+                Posting::Whole => views.combining.store_line(offset, &bytes),
+                Posting::Combining => {
+                    (0..8).for_each(|i| views.combining.store(offset + 8 * i, &bytes[8 * i as usize..][..8]))
+                }
+                Posting::Uncached => {
+                    (0..8).for_each(|i| views.uncached.store(offset + 8 * i, &bytes[8 * i as usize..][..8]))
+                }
+            }
+        }
+        Instruction::ReadBack(_) => views.uncached.load(slot_offset(COMMAND_PAGE, 0), &mut [0; 8]),
+        Instruction::Mark(_) | Instruction::Await(_) | Instruction::Finish(_) | Instruction::Reset(_) => {}
+    }
+    None
+}
+
+/// Runs the threads in turns by chance. With `exact`, the card has been simulated up to the present of every core before the program is noted
+/// to have told or seen something: whoever looks at a cycle of the card then knows what the program had done by it.
+fn program(test: &Test, machine: &Machine, views: &Views, rng: &mut Rng, seen: &Mutex<Seen>, exact: bool) {
+    let mut counters = vec![0; test.threads.len()];
+    let function = machine.function();
+    loop {
+        let marks = look(seen).marks;
+        let ready: Vec<usize> = (0..counters.len())
+            .filter(|t| match test.threads[*t].program.get(counters[*t]) {
+                None => false,
+                Some(Instruction::Await(mark)) => marks >> mark & 1 == 1,
+                Some(_) => true,
+            })
+            .collect();
+        if ready.is_empty() {
+            break;
+        }
+        let thread = ready[rng.below(ready.len() as u64) as usize];
+        let instruction = &test.threads[thread].program[counters[thread]];
+        let loaded = execute(test, views, thread, instruction);
+        if exact {
+            function.relax(0);
+        }
+        let mut seen = look(seen);
+        if let Some((register, value)) = loaded {
+            seen.registers[register] = Some(value);
+        }
+        if let Instruction::Mark(mark) = *instruction {
+            seen.marks |= 1 << mark;
+        }
+        drop(seen);
+        counters[thread] += 1;
+        if rng.one_in(4) {
+            machine.compute(rng.below(300));
+        }
+    }
+    // Further accesses, during which lines may be evicted.
+    for i in 1..=rng.below(16) {
+        views.cached.load(POOLS_BASE + RINGS - i * PAGE, &mut [0; 8]);
+    }
+    machine.compute(rng.below(3000));
+}
+
+/// What was seen so far; a core that the power cut stops leaves it as it was.
+fn look(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens the card, maps the pool for each thread, and gives memory its first values.
+fn begin(test: &Test, machine: &Machine) -> Views {
+    let card = open(machine);
+    let threads: BTreeSet<usize> = test.transactions.iter().map(|t| t.thread).collect();
+    for thread in threads {
+        let mapping = PoolMapping {
+            pool: POOL,
+            thread: thread as u16,
+            base: POOLS_BASE,
+            bytes: POOL_BYTES,
+            ring: ring(thread),
+            ring_bytes: RING_BYTES as u32,
+            committed: 0,
+        };
+        card.map_pool(mapping).expect("the pool is mapped");
+    }
+    let function = machine.function();
+    let map = |bar, bytes, caching| function.map(bar, 0..bytes, caching).expect("a mapping");
+    let views = Views {
+        cached: map(PM_BAR, PM_BYTES as u64, Caching::WriteBack),
+        around: map(PM_BAR, PM_BYTES as u64, Caching::WriteCombining),
+        combining: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::WriteCombining),
+        uncached: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::Uncached),
+    };
+    for (word, declared) in test.words.iter().enumerate().filter(|(_, w)| !w.name.is_empty()) {
+        views.around.store(POOLS_BASE + place(test, word), &u64::from(declared.initial).to_le_bytes());
+    }
+    views.around.fence();
+    machine.settle();
+    views
+}
+
+/// A run with a power failure at a random moment; gives what the test observes.
+pub fn observe_once(test: &Test, power: &dyn Power, seed: u64) -> Vec<String> {
+    let mut rng = Rng::new(seed);
+    run_on_core(0);
+    let machine = Machine::new(Parameters::default().adversarial(seed), power, Medium::blank(PM_BYTES));
+    let views = begin(test, &machine);
+    let seen = Mutex::new(Seen::nothing(test));
+    match rng.below(3) {
+        0 => machine.arm_cut(Cut::AtAccess(1 + rng.below(20)), seed),
+        1 => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(300)), seed),
+        _ => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(3000)), seed),
+    }
+    let outcome = until_power_cut(|| program(test, &machine, &views, &mut rng, &seen, false));
+    if outcome.is_ok() && machine.is_powered() {
+        machine.cut_now(seed);
+    }
+    run_on_core(0);
+    if test.moment == Moment::Replay {
+        machine.power_up(power);
+        drop(open(&machine));
+        machine.settle();
+        machine.cut_now(seed);
+    }
+    machine.look_at_medium(|medium| observation(test, medium, &look(&seen))).expect("the power is off")
+}
+
+fn observation(test: &Test, medium: &Medium, seen: &Seen) -> Vec<String> {
+    let pool = |offset: u64, bytes: usize| &medium.bytes[(POOLS_BASE + offset) as usize..][..bytes];
+    let word = |offset| u64::from_le_bytes(pool(offset, 8).try_into().expect("eight bytes"));
+    let value = |observable: &Observable| match *observable {
+        Observable::Word(w) => word(place(test, w)).to_string(),
+        Observable::Epoch(t, _) => {
+            let transaction = &test.transactions[t];
+            let epoch = seal::open_word(word(ring(transaction.thread))).unwrap_or(0);
+            u8::from(epoch >= u64::from(transaction.number)).to_string()
+        }
+        Observable::Mark(mark) => (seen.marks >> mark & 1).to_string(),
+        Observable::Register(register) => seen.registers[register].map_or("-".into(), |v| v.to_string()),
+        Observable::Loss => "0".into(),
+        Observable::Entry(entry) => {
+            let bytes = pool(slot(test, entry), SLOT as usize);
+            let Some(head) = EntryHead::decode(bytes) else { return "-".into() };
+            let data = &bytes[(LINE_U64 + head.offset % LINE_U64) as usize..][..head.length as usize];
+            let values = data.chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("whole words")).to_string());
+            values.collect::<Vec<_>>().join(",")
+        }
+    };
+    test.observables.iter().map(value).collect()
+}
+
+/// All tests by their names.
+pub fn tests() -> BTreeMap<String, Test> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ppo/litmus");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, parse(&text).expect("a litmus test"))
+    };
+    std::fs::read_dir(folder).expect("the folder").map(read).collect()
+}

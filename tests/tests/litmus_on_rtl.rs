@@ -29,7 +29,7 @@ fn what_the_rtl_shows_at_any_cycle_the_model_allows() {
     let cards = Arc::new(rtl_cards(MemoryPorts::One));
     keep_panics();
     let tests = tests();
-    let seeds = if thorough() { 12 } else { 1 };
+    let seeds = if thorough() { 6 } else { 1 };
     let chosen: Vec<_> =
         tests.iter().filter(|(name, test)| runs(test) && (thorough() || FAST.contains(&name.as_str()))).collect();
     let (start, mut wrong) = (Instant::now(), Vec::new());

@@ -12,7 +12,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
-use nearpm_interface::registers::{self, state};
+use nearpm_interface::registers;
 use nearpm_interface::save::ARM_LINE;
 use nearpm_sim::bench::CardBench;
 use nearpm_sim::core::{Access, CardCore, Medium, Ticket};
@@ -23,12 +23,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::copies::{Copies, caught};
+use super::power::{HANG_CYCLES, Opened, power_up, powered, save};
 use super::run::{Run, length};
 use super::scenario::{Scenario, State, contents, whole_contents};
 use super::tally::{Cut, Failure, Findings, Found, Moment};
-
-/// Cycles after which a card that does not open, or does not end its save, hangs.
-const HANG_CYCLES: u64 = 300_000;
 
 /// How far an exploration goes.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +50,9 @@ pub struct Settings {
 impl Settings {
     /// What a scenario gets in the thorough tests.
     pub const THOROUGH: Settings =
-        Settings { seed: 1, jobs: 2, draws: 3, saves: 3, replays: 3, second_replays: 1, stride: 1 };
+        Settings { seed: 1, jobs: 4, draws: 3, saves: 2, replays: 1, second_replays: 1, stride: 1 };
     /// What a scenario gets in the ordinary tests.
-    pub const FAST: Settings = Settings { saves: 1, replays: 1, ..Settings::THOROUGH };
+    pub const FAST: Settings = Settings { saves: 1, second_replays: 0, ..Settings::THOROUGH };
 }
 
 /// Of the accesses of a scenario: how many were surely accepted, and how many may have been.
@@ -308,10 +306,6 @@ fn cycle_done(card: &RtlCard, start: u64) -> bool {
     card.cycle() > start && card.has_saved()
 }
 
-fn powered(cards: &RtlCards, medium: Medium) -> Box<RtlCard> {
-    Box::new(cards.card(medium).unwrap_or_else(|error| panic!("the card does not power up: {error}")))
-}
-
 fn ask_state(card: &mut RtlCard) -> Ticket {
     card.submit(Access::RegisterRead { offset: registers::STATE })
 }
@@ -319,45 +313,6 @@ fn ask_state(card: &mut RtlCard) -> Ticket {
 fn arm_word(medium: &Medium) -> u64 {
     let at = SAVE_BASE as usize + ARM_LINE * LINE;
     u64::from_le_bytes(medium.bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// A card that has opened, and its power cut without any energy.
-pub struct Opened {
-    /// The memory, in which everything that was replayed is durable.
-    pub medium: Medium,
-    /// Entries of the mapping table in use.
-    pub mapped: u32,
-    /// Checksum of the firmware in force.
-    pub firmware: u32,
-    /// Items that were replayed.
-    pub replayed: u32,
-}
-
-/// Powers a card up until it is open or reports a loss (`None`), and after how many cycles.
-///
-/// # Panics
-/// If it does neither.
-pub fn power_up(cards: &RtlCards, medium: Medium) -> (Option<Opened>, u64) {
-    let mut card = powered(cards, medium);
-    let start = card.cycle();
-    let register = |card: &mut RtlCard, offset| {
-        let ticket = card.submit(Access::RegisterRead { offset });
-        let answer = card.wait(ticket, HANG_CYCLES);
-        u32::from_le_bytes(answer.data[..4].try_into().expect("four bytes"))
-    };
-    loop {
-        match register(&mut card, registers::STATE) {
-            state::OPEN => break,
-            state::LOSS => return (None, card.cycle() - start),
-            state::BOOTING | state::REPLAYING => assert!(card.cycle() < HANG_CYCLES, "the card does not open"),
-            other => panic!("the card comes to state {other}"),
-        }
-    }
-    let cycles = card.cycle() - start;
-    let replayed = register(&mut card, registers::REPLAYED);
-    let mapped = register(&mut card, registers::MAPPED).count_ones();
-    let firmware = register(&mut card, registers::FIRMWARE_CRC);
-    (Some(Opened { medium: card.power_fail(0, 0), mapped, firmware, replayed }), cycles)
 }
 
 /// The same, with a number for the memory.
@@ -368,24 +323,6 @@ fn boot(cards: &RtlCards, medium: Medium) -> (Found, u64) {
         Found::Open { state, firmware, replayed }
     });
     (found, cycles)
-}
-
-/// Lets a card without power save, and takes its medium; what the memory still owes then is dropped or torn by `seed`. Gives the cycles too.
-///
-/// # Panics
-/// If the save does not end.
-pub fn save(mut card: Box<RtlCard>, seed: u64) -> (Medium, u64) {
-    let start = card.cycle();
-    card.lose_power();
-    // The card sees that the power fails at its next edge.
-    card.advance_to(start + 1);
-    while !card.has_saved() {
-        assert!(card.cycle() - start < HANG_CYCLES, "the save does not end");
-        let next = card.cycle() + 1;
-        card.advance_to(next);
-    }
-    let cycles = card.cycle() - start;
-    (card.power_fail(0, seed), cycles)
 }
 
 /// The bench of a scenario: an open card with its mappings.

@@ -3,9 +3,11 @@
 //! The whole computer is in a copy of the process at each cycle: program, caches, write-combining buffers, link and card. So one run of a
 //! program gives every state that a cut of that run may leave.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
+use foldhash::quality::FixedState;
 use nearpm_ppo::litmus::{Moment, Test};
 use nearpm_sim::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
 use nearpm_sim::host::Parameters;
@@ -16,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PM_BYTES, Seen, begin, look, observation, program};
 use crate::cuts::copies::{Copies, caught};
-use crate::cuts::explore::{power_up, save};
+use crate::cuts::power::{power_up, powered, save};
+use crate::cuts::scenario::whole_contents;
 
 /// Ways in which memory drops and tears what it owes at a cycle.
 const DRAWS: u64 = 3;
@@ -32,10 +35,14 @@ pub struct Shown {
     pub cycles: u64,
 }
 
-/// What one copy of the process gives: a state, and the cycles that it took.
+/// What one copy of the process gives.
 #[derive(Serialize, Deserialize)]
 struct Cutting {
+    /// Names the memory that the cut left, and what the program had told and seen.
+    key: u64,
+    /// The state.
     state: Vec<String>,
+    /// Cycles that it took.
     cycles: u64,
 }
 
@@ -48,6 +55,8 @@ struct Cutter {
     armed: bool,
     copies: Copies<Result<Cutting, String>>,
     shown: Shown,
+    /// States by [`Cutting::key`]: what a card makes of memory depends on it alone.
+    known: HashMap<u64, Vec<String>>,
 }
 
 impl Cutter {
@@ -76,12 +85,17 @@ impl Cutter {
     fn left(&self, card: Box<RtlCard>, with_energy: bool, draw: u64) -> Cutting {
         let seed = card.cycle() << 8 | draw;
         let (mut medium, mut cycles) = if with_energy { save(card, seed) } else { (card.power_fail(0, seed), 0) };
+        let seen = look(&self.seen).clone();
+        let key = whole_contents(&medium) ^ FixedState::with_seed(3).hash_one(&seen);
+        if let Some(state) = self.known.get(&key) {
+            return Cutting { key, state: state.clone(), cycles };
+        }
         if self.test.moment == Moment::Replay {
             let (opened, booted) = power_up(&self.cards, medium);
             medium = opened.expect("a save with energy is no loss").medium;
             cycles += booted;
         }
-        Cutting { state: observation(&self.test, &medium, &look(&self.seen)), cycles }
+        Cutting { key, state: observation(&self.test, &medium, &seen), cycles }
     }
 
     /// # Panics
@@ -89,9 +103,10 @@ impl Cutter {
     fn take(&mut self, ended: Option<Result<Result<Cutting, String>, String>>) {
         let Some(ended) = ended else { return };
         match ended.and_then(|found| found) {
-            Ok(Cutting { state, cycles }) => {
-                self.shown.states.insert(state);
+            Ok(Cutting { key, state, cycles }) => {
+                self.shown.states.insert(state.clone());
                 self.shown.cycles += cycles;
+                self.known.insert(key, state);
             }
             Err(words) => panic!("behind a power cut: {words}"),
         }
@@ -175,11 +190,11 @@ pub fn observe(test: &Test, cards: &Arc<RtlCards>, seed: u64, jobs: usize) -> Sh
         armed: false,
         copies: Copies::new(jobs),
         shown: Shown::default(),
+        known: HashMap::new(),
     };
     let cutter = Arc::new(Mutex::new(cutter));
     let power = |medium: Medium| -> Box<dyn CardCore> {
-        let card = cards.card(medium).unwrap_or_else(|error| panic!("the card does not power up: {error}"));
-        Box::new(Watched { card: Some(Box::new(card)), cutter: cutter.clone() })
+        Box::new(Watched { card: Some(powered(cards, medium)), cutter: cutter.clone() })
     };
     let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(PM_BYTES));
     let views = begin(test, &machine);

@@ -127,7 +127,7 @@ struct Views {
 }
 
 /// What the program has told and seen before the power failed.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Hash)]
 pub struct Seen {
     marks: u32,
     registers: Vec<Option<u64>>,

@@ -15,13 +15,13 @@ fn a_copy_carries_the_state_on_and_changes_nothing_here() {
             state.clone()
         }));
     }
-    found.extend(std::iter::from_fn(|| copies.next()));
+    found.extend(std::iter::from_fn(|| copies.oldest()));
     assert_eq!(state, [1]);
     assert!(found.remove(3).unwrap_err().contains("three is refused"));
     assert_eq!(found, [0, 1, 2, 4].map(|n| Ok(vec![1, n])));
     // One that is killed is an error, and others go on.
     copies.start(|| std::process::abort());
     copies.start(|| vec![7]);
-    assert!(copies.next().unwrap().unwrap_err().contains("without an answer"));
-    assert_eq!(copies.next(), Some(Ok(vec![7])));
+    assert!(copies.oldest().unwrap().unwrap_err().contains("without an answer"));
+    assert_eq!(copies.oldest(), Some(Ok(vec![7])));
 }

@@ -61,7 +61,7 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
     /// # Panics
     /// If the system has no further process or pipe.
     pub fn start(&mut self, work: impl FnOnce() -> T) -> Option<Result<T, String>> {
-        let ended = if self.running.len() == self.limit { self.next() } else { None };
+        let ended = if self.running.len() == self.limit { self.oldest() } else { None };
         let (answer, mut sender) = std::io::pipe().expect("a pipe");
         // SAFETY: the copy has only this thread. Nothing that it does waits for another one: the callers have one thread (see the
         // head of this file), and the C library makes its allocator usable behind a fork. It ends without running destructors of
@@ -80,7 +80,7 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
     }
 
     /// Waits for the oldest copy and gives what it found, or what ended it. `None` when none runs.
-    pub fn next(&mut self) -> Option<Result<T, String>> {
+    pub fn oldest(&mut self) -> Option<Result<T, String>> {
         let Copy { process, mut answer } = self.running.pop_front()?;
         let mut bytes = Vec::new();
         let read = answer.read_to_end(&mut bytes);

@@ -120,8 +120,9 @@ impl Explorer<'_> {
         let cut = Cut { moment: Moment::Work, cycle, draw: 0 };
         self.branch(copies, cut, |me| {
             let medium = me.saved(run.card(), cycle);
-            me.judge(medium.clone(), bounds, Moment::Work, false);
-            if replay {
+            let kept = replay.then(|| medium.clone());
+            me.judge(medium, bounds, Moment::Work, false);
+            if let Some(medium) = kept {
                 me.sweep_boot(medium, bounds, me.settings.second_replays);
             }
         });
@@ -142,7 +143,7 @@ impl Explorer<'_> {
     }
 
     fn finish(&mut self, copies: &mut Copies<Findings>) {
-        while let Some(found) = copies.next() {
+        while let Some(found) = copies.oldest() {
             self.take(found);
         }
     }
@@ -237,8 +238,10 @@ impl Explorer<'_> {
                     me.findings.tally.torn += u64::from(owes && moment == Moment::Boot);
                     // A card that has armed the next generation has to save.
                     let may_lose = moment == Moment::Boot && arm_word(&medium) != armed;
-                    me.judge(medium.clone(), bounds, moment, may_lose);
-                    if deep.contains(&cycle) && !Saved::read(&medium).is_loss() {
+                    let deeper = deep.contains(&cycle) && !Saved::read(&medium).is_loss();
+                    let kept = deeper.then(|| medium.clone());
+                    me.judge(medium, bounds, moment, may_lose);
+                    if let Some(medium) = kept {
                         me.sweep_boot(medium, bounds, 0);
                     }
                 });

@@ -203,7 +203,7 @@ pub fn observe(test: &Test, cards: &Arc<RtlCards>, seed: u64, jobs: usize) -> Sh
     machine.settle();
     run_on_core(0);
     let mut cutter = cutter.lock().expect("one thread has it");
-    while let Some(found) = cutter.copies.next() {
+    while let Some(found) = cutter.copies.oldest() {
         cutter.take(Some(found));
     }
     std::mem::take(&mut cutter.shown)

@@ -325,8 +325,9 @@ fn firmware_loads() -> Vec<Scenario> {
         events.push(host(0, Access::PmRead { address: slot }));
         let load = Access::RegisterWrite { offset: registers::FIRMWARE_LOAD, value: 1 };
         events.push(Event { gap: 250, access: load, effect: Effect::Nothing });
-        events.extend((0..after).map(|n| log(&mut slots, 60 * n)));
-        events.push(host(0, access(store(64))));
+        // The card takes an image only while it is idle; what arrives while it loads waits.
+        events.extend((1..=after).map(|n| log(&mut slots, 60 * n)));
+        events.push(host(60, access(store(64))));
         let mut scenario = Scenario::new("firmware", name, events);
         scenario.firmware.push(image_checksum(image));
         scenario

@@ -1,6 +1,7 @@
 //! A scenario that runs, one cycle after the other.
 
-use nearpm_sim::core::{CardCore, Ticket};
+use nearpm_interface::registers;
+use nearpm_sim::core::{Access, CardCore, Ticket};
 use nearpm_sim::rtl::{RtlCard, RtlCards};
 
 use super::explore::{Bounds, bench};
@@ -74,6 +75,9 @@ impl<'a> Run<'a> {
 }
 
 /// Cycles of a scenario, from its first access until a few behind its last traffic.
+///
+/// # Panics
+/// If it does not come to rest, or not to the last of its firmware images.
 pub fn length(cards: &RtlCards, scenario: &Scenario) -> u64 {
     let mut run = Run::open(cards, scenario);
     let mut cycles = 0;
@@ -86,6 +90,11 @@ pub fn length(cards: &RtlCards, scenario: &Scenario) -> u64 {
         }
         assert!(cycles < LONGEST, "{} does not come to rest", scenario.name);
     }
+    let card = run.card.as_mut().expect("no copy");
+    let ticket = card.submit(Access::RegisterRead { offset: registers::FIRMWARE_CRC });
+    let firmware = card.wait(ticket, LONGEST).data;
+    let last = scenario.firmware.last().expect("a card has firmware");
+    assert_eq!(firmware[..4], last.to_le_bytes(), "{} ends with other firmware", scenario.name);
     // The card calls itself idle a while after its last traffic.
     busy.saturating_sub(nearpm_sim::rtl::QUIET_CYCLES) + TAIL_CYCLES
 }

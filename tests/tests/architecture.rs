@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-explorer", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
+    ("nearpm-proofs", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
     ("nearpm-cdoc", &[]),
     // The library for programs with a simulated card in it, so that the ordinary one has none.

@@ -1,0 +1,182 @@
+//! One property: attach, count, prove, cover, refute its mutants.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::edit;
+use crate::property::{Mutant, Property};
+use crate::tools::{Answer, Question, Tools};
+
+/// What became of a property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds in every reachable state.
+    Proved,
+    /// It does not: by these assertions, from the start.
+    Refuted(String),
+    /// It holds from the start for some cycles; these assertions are not inductive.
+    NotInductive(String),
+    /// These cover statements are not reached: the assumptions may contradict each other.
+    NotCovered(String),
+    /// The solver ran out of time at this question.
+    Undecided(Question),
+}
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Killed {
+    /// What was wrong.
+    pub what: String,
+    /// The assertions that failed; none if the mutant lives.
+    pub by: Option<String>,
+}
+
+/// Result of a property.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it was.
+    pub property: Property,
+    /// Assertions that were attached, counted in what the solver got.
+    pub asserts: usize,
+    /// Cover statements, likewise.
+    pub covers: usize,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Mutants that were tried.
+    pub mutants: Vec<Killed>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Outcome {
+    /// Proved, and every mutant that was tried was refuted.
+    pub fn holds(&self) -> bool {
+        self.verdict == Verdict::Proved && self.mutants.iter().all(|mutant| mutant.by.is_some())
+    }
+}
+
+/// How properties are run.
+pub struct Runner {
+    /// The tools.
+    pub tools: Tools,
+    /// Folder for what yosys and the solver leave.
+    pub work: PathBuf,
+    /// Seconds for one question to the solver.
+    pub seconds: u64,
+    /// Try the mutants, too.
+    pub mutants: bool,
+    /// Told of each step.
+    pub progress: fn(&str),
+}
+
+impl Runner {
+    /// Proves a property, and refutes its mutants where that was asked for.
+    ///
+    /// # Errors
+    /// An edit that finds nothing, a count that differs from what the property declares, tools that fail.
+    pub fn run(&self, property: &Property) -> Result<Outcome> {
+        let start = Instant::now();
+        let verilog = property.unit.verilog();
+        let (asserts, covers) = self.attach(property, &verilog, "model", false)?;
+        let verdict = self.verdict(property, &verilog)?;
+        let mut mutants = Vec::new();
+        if self.mutants && verdict == Verdict::Proved {
+            for (number, mutant) in property.mutants.iter().enumerate() {
+                mutants.push(self.kill(property, &verilog, mutant, number)?);
+            }
+        }
+        Ok(Outcome { property: property.clone(), asserts, covers, verdict, mutants, time: start.elapsed() })
+    }
+
+    fn folder(&self, property: &Property, part: &str) -> PathBuf {
+        self.work.join(&property.name).join(part)
+    }
+
+    fn say(&self, property: &Property, what: &str) {
+        (self.progress)(&format!("{}: {what}", property.name));
+    }
+
+    /// Makes `model.smt2` of a unit with the property in it, and counts what is attached.
+    fn attach(&self, property: &Property, verilog: &str, part: &str, directed: bool) -> Result<(usize, usize)> {
+        let folder = self.folder(property, part);
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let mut text = verilog.to_string();
+        for instance in &property.cut {
+            text = edit::cut(&text, instance)?;
+        }
+        for instance in &property.watch {
+            text = edit::watch(&text, instance)?;
+        }
+        write(&folder, "unit.v", &text)?;
+        self.tools.yosys(
+            &folder,
+            "read_verilog -sv -formal unit.v; hierarchy -check -top top; proc; flatten; opt_clean; write_verilog -noattr flat.v",
+        )?;
+        let flat = std::fs::read_to_string(folder.join("flat.v")).context("yosys left no Verilog")?;
+        write(&folder, "attached.v", &edit::inject(&flat, &property.body)?)?;
+        let directed = if directed { "-D DIRECTED" } else { "" };
+        self.tools.yosys(
+            &folder,
+            &format!(
+                "read_verilog {directed} -icells -sv -formal attached.v; prep -top top; memory_nordff; chformal -lower; \
+                 opt_clean; dffunmap; setundef -undriven -anyseq; write_smt2 -wires model.smt2"
+            ),
+        )?;
+        let model = std::fs::read_to_string(folder.join("model.smt2")).context("yosys left no model")?;
+        let count =
+            |kind: &str| model.lines().filter(|line| line.starts_with(&format!("; yosys-smt2-{kind} "))).count();
+        let counts = (count("assert"), count("cover"));
+        if counts != (property.asserts, property.covers) {
+            bail!(
+                "{}: {} assertions and {} cover statements are attached, {} and {} are declared",
+                property.name,
+                counts.0,
+                counts.1,
+                property.asserts,
+                property.covers
+            );
+        }
+        Ok(counts)
+    }
+
+    fn verdict(&self, property: &Property, verilog: &str) -> Result<Verdict> {
+        let model = self.folder(property, "model");
+        self.say(property, "from the start");
+        match self.tools.solve(&model, Question::Base, property.depth, self.seconds)? {
+            Answer::Passed => {}
+            Answer::Failed(by) => return Ok(Verdict::Refuted(by)),
+            Answer::Timeout => return Ok(Verdict::Undecided(Question::Base)),
+        }
+        self.say(property, "inductive step");
+        match self.tools.solve(&model, Question::Step, property.depth, self.seconds)? {
+            Answer::Passed => {}
+            Answer::Failed(by) => return Ok(Verdict::NotInductive(by)),
+            Answer::Timeout => return Ok(Verdict::Undecided(Question::Step)),
+        }
+        self.say(property, "cover");
+        self.attach(property, verilog, "directed", true)?;
+        let directed = self.folder(property, "directed");
+        Ok(match self.tools.solve(&directed, Question::Cover, property.cover_depth, self.seconds)? {
+            Answer::Passed => Verdict::Proved,
+            Answer::Failed(by) => Verdict::NotCovered(by),
+            Answer::Timeout => Verdict::Undecided(Question::Cover),
+        })
+    }
+
+    /// A mutant is refuted by a trace from the start in which an assertion fails. It may take the directed assumptions, which
+    /// permit fewer traces.
+    fn kill(&self, property: &Property, verilog: &str, mutant: &Mutant, number: usize) -> Result<Killed> {
+        self.say(property, &format!("mutant: {}", mutant.what));
+        let part = format!("mutant-{number}");
+        self.attach(property, &edit::mutate(verilog, mutant)?, &part, true)?;
+        let answer = self.tools.solve(&self.folder(property, &part), Question::Base, mutant.depth, self.seconds)?;
+        let by = if let Answer::Failed(by) = answer { Some(by) } else { None };
+        Ok(Killed { what: mutant.what.clone(), by })
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::write(folder.join(name), text).with_context(|| format!("cannot write {name} in {}", folder.display()))
+}

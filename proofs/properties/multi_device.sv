@@ -25,12 +25,10 @@ always @(posedge clock) if (takes & of_witness & peer_in_data[127:64] > best) be
 
 // Assumptions: the first cycle is in reset; the number of a device is fixed and below 8, as are those of the senders; a unit that
 // synchronises holds its request until it is granted (sequencer); nobody sends in this device's name.
-reg past = 0;
 reg [4:0] number;
-always @(posedge clock) begin past <= 1; number <= device_number; end
+always @(posedge clock) number <= device_number;
 always @* begin
-    if (!past) assume (reset);
-    if (past) assume (device_number == number);
+    if (f_past) assume (device_number == number);
     assume (device_number < 8);
     if (peer_in_valid) assume (peer_in_data[55:48] < 8 & peer_in_data[55:48] != {3'd0, device_number});
 end
@@ -53,14 +51,12 @@ wire [575:0] requests = {sync_participants$3, sync_txid$3, sync_thread$3, sync_p
 wire [143:0] served = requests[144 * unit$q +: 144];
 wire serves = phase$q == 3 | phase$q == 4 | phase$q == 5;
 wire concerns = is_other & served[112 +: 32] >> peer & served[47:0] == {thread_, pool};
-reg was_reset = 1;
-always @(posedge clock) was_reset <= reset;
 reg [3:0] waited = 0;
 reg [575:0] last_requests;
 always @(posedge clock) begin waited <= valid & ~ready; last_requests <= requests; end
 genvar u;
 generate for (u = 0; u < 4; u = u + 1)
-    always @* if (waited[u] & !was_reset) assume (valid[u] & requests[144 * u +: 144] == last_requests[144 * u +: 144]);
+    always @* if (waited[u] & !f_was_reset) assume (valid[u] & requests[144 * u +: 144] == last_requests[144 * u +: 144]);
 endgenerate
 
 // The property, for an arbitrary unit.
@@ -68,26 +64,26 @@ endgenerate
 wire [143:0] request = requests[144 * unit_ +: 144];
 wire granted = valid[unit_] & ready[unit_] & is_other & request[112 +: 32] >> peer & request[47:0] == {thread_, pool};
 always @* if (granted) granted_after_reports: assert (best >= request[111:48]);
-always @* granted_to_two: cover (granted & request[111:48] > 1 & !was_reset);
+always @* granted_to_two: cover (granted & request[111:48] > 1 & !f_was_reset);
 
 // Invariants.
-always @* if (serves & !was_reset) begin
+always @* if (serves & !f_was_reset) begin
     serves_others: assert ((served[143:112] & ~own) != 0);
     serves_a_request: assert (valid[unit$q] & served[111:0] == {waiting$q[111:48], waiting$q[47:0]});
 end
-always @* if (phase$q == 3 & !was_reset) others_begin: assert (others$q == (served[143:112] & ~own));
-always @* if (phase$q == 4 & !was_reset) begin
+always @* if (phase$q == 3 & !f_was_reset) others_begin: assert (others$q == (served[143:112] & ~own));
+always @* if (phase$q == 4 & !f_was_reset) begin
     others_are_shifted: assert (others$q == (served[143:112] & ~own) >> device$q);
     seen_until_now: assert (missing$q | !concerns | device$q <= peer | best >= served[111:48]);
 end
-always @* if (phase$q == 5 & !was_reset)
+always @* if (phase$q == 5 & !f_was_reset)
     seen_all: assert (missing$q | !concerns | best >= served[111:48]);
 // The memory's word is read in four cycles.
 wire reads = phase$q >= 1 & phase$q <= 4;
-always @* if (reads & stage$q >= 1 & !was_reset) place_follows: assert (place_now$q == place$o);
-always @* if (reads & stage$q >= 2 & place_now$q == place_of_witness & !was_reset) entry_follows: assert (entry$q == kept);
-always @* if (phase$q >= 1 & phase$q <= 3 & !was_reset) speaks_for_itself: assert (device$q == device_number);
-always @* if (phase$q == 1 & !was_reset) begin
+always @* if (reads & stage$q >= 1 & !f_was_reset) place_follows: assert (place_now$q == place$o);
+always @* if (reads & stage$q >= 2 & place_now$q == place_of_witness & !f_was_reset) entry_follows: assert (entry$q == kept);
+always @* if (phase$q >= 1 & phase$q <= 3 & !f_was_reset) speaks_for_itself: assert (device$q == device_number);
+always @* if (phase$q == 1 & !f_was_reset) begin
     heard_of_a_peer: assert (heard$q[55:48] < 8 & heard$q[55:48] != device_number);
     heard_is_counted: assert (heard$q[47:0] != {thread_, pool} | heard$q[50:48] != peer | best >= heard$q[127:64]);
 end
@@ -96,5 +92,5 @@ end
 always @* assume (device_number == 0 & peer == 1 & pool == 5 & thread_ == 3 & valid == 1 & participants_of_0 == 3);
 wire [31:0] participants_of_0 = sync_participants$0;
 always @* assume (sync_txid$0 == 2 & sync_pool$0 == 5 & sync_thread$0 == 3 & peer_in_data == {64'd2, 8'd0, 8'd1, 16'd3, 32'd5});
-always @* if (past) assume (!reset);
+always @* if (f_past) assume (!reset);
 `endif

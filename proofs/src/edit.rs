@@ -105,6 +105,12 @@ pub fn cut(verilog: &str, instance: &str) -> Result<String> {
     Ok(format!("{}{text}{}", &verilog[..range.start], &verilog[range.end..]))
 }
 
+/// What every property may use: `f_past`, not the first cycle, and `f_was_reset`, the cycle before was in reset. The first is in reset,
+/// as the card's synchroniser holds it.
+const PREAMBLE: &str = "reg f_past = 0; reg f_was_reset = 1;\n\
+    always @(posedge clock) begin f_past <= 1; f_was_reset <= reset; end\n\
+    always @* if (!f_past) assume (reset);\n";
+
 /// Puts a property before the end of the flattened unit. Names of nets below the top, which yosys writes with dots, get `__` in
 /// place of each.
 ///
@@ -114,9 +120,14 @@ pub fn inject(flat: &str, body: &str) -> Result<String> {
     if flat.matches("endmodule").count() != 1 {
         bail!("the flattened unit is not one module");
     }
-    let text = unescape(flat);
+    // What is left of a loop's variable drives a constant, which is not Verilog.
+    let is_loop = |line: &&str| !line.trim_start().starts_with("assign 32'd");
+    let text: String = flat.split_inclusive('\n').filter(is_loop).collect();
+    let text = unescape(&text);
     let end = text.rfind("endmodule").context("a module without an end")?;
-    Ok(format!("{}{body}\n{}", &text[..end], &text[end..]))
+    let preamble = if text.contains("input reset;") { PREAMBLE } else { "" };
+    // A name that is not there is an error, and not a net that nothing drives.
+    Ok(format!("`default_nettype none\n{}{preamble}{body}\n{}", &text[..end], &text[end..]))
 }
 
 /// Escaped names of letters, digits, `_`, `$` and `.` as plain ones.

@@ -51,6 +51,8 @@ pub struct Property {
     pub covers: usize,
     /// Instances of memories that are seen through one arbitrary word; see [`crate::edit::watch`].
     pub watch: Vec<String>,
+    /// Arrays are taken apart into registers, `\\array[0] ` and so on, as suits one that is written at many places at once.
+    pub apart: bool,
     /// Instances whose outputs are arbitrary; see [`crate::edit::cut`].
     pub cut: Vec<String>,
     /// Changes that break it.
@@ -66,7 +68,16 @@ macro_rules! files {
 }
 
 files! {
+    "command_port_axi",
+    "completion_writer_axi",
+    "dependency_matrix",
+    "dma_read_request",
+    "dma_write_request",
+    "fifo",
+    "host_port_axi",
+    "memory_port_axi",
     "multi_device",
+    "range_table",
 }
 
 /// All properties.
@@ -100,8 +111,20 @@ struct Head {
 }
 
 /// Keys that may come once, before the mutants. A line that begins with blanks goes on with the line before.
-const KEYS: &[&str] =
-    &["unit", "claim", "source", "assumes", "tier", "depth", "cover-depth", "asserts", "covers", "watch", "cut"];
+const KEYS: &[&str] = &[
+    "unit",
+    "claim",
+    "source",
+    "assumes",
+    "tier",
+    "depth",
+    "cover-depth",
+    "asserts",
+    "covers",
+    "watch",
+    "arrays",
+    "cut",
+];
 
 impl Head {
     fn take(&mut self, line: &str) -> Result<()> {
@@ -162,6 +185,7 @@ impl Head {
             asserts: self.needed("asserts")?.parse()?,
             covers: self.needed("covers")?.parse()?,
             watch: self.list("watch"),
+            apart: self.value("arrays") == Some("apart"),
             cut: self.list("cut"),
             mutants: self.mutants,
             body: text.into(),

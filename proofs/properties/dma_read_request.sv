@@ -1,0 +1,32 @@
+//@ unit: DmaRead
+//@ claim: A read request stays as it is until it is taken, has at most 16 lines inside 1 KiB, and no more lines are ever asked for than
+//@   the line FIFO has room for.
+//@ source: memory request group: a requester asks only for what it can take
+//@ assumes: a line leaves the FIFO only when it is there; the memory gives only lines that were asked for
+//@ tier: fast
+//@ depth: 2
+//@ cover-depth: 12
+//@ asserts: 3
+//@ covers: 1
+//@ mutant: a request is formed where the room is one line short
+//@ find: (burst$lines <= credit$q)
+//@ put: (burst$lines <= credit$q + 7'd1)
+//@ within: 30
+reg waits = 0;
+reg [39:0] then_;
+wire [39:0] now_ = {rd_line, rd_beats};
+// Lines in the FIFO.
+reg [6:0] held = 0;
+always @(posedge clock) begin
+    waits <= rd_valid & !rd_ready & !reset;
+    then_ <= now_;
+    held <= reset ? 0 : held + rdata_valid - freed;
+end
+always @* begin
+    assume (!freed | held != 0);
+    assume (!rdata_valid | outstanding$q != 0);
+end
+always @* if (waits) request_stays: assert (rd_valid & now_ == then_);
+always @* if (rd_valid) inside_a_piece: assert (rd_beats < 16);
+always @* if (!f_was_reset) room_for_all: assert ({2'd0, credit$q} + outstanding$q + held == 64);
+always @* request_waits: cover (waits & rd_ready & rd_beats == 15);

@@ -2,12 +2,13 @@
 //@ claim: A read request stays as it is until it is taken, has at most 16 lines inside 1 KiB, and no more lines are ever asked for than
 //@   the line FIFO has room for.
 //@ source: memory request group: a requester asks only for what it can take
-//@ assumes: a line leaves the FIFO only when it is there; the memory gives only lines that were asked for
+//@ assumes: an operation has at least one line; a line leaves the FIFO only when it is there; the memory gives only lines that were asked for
 //@ tier: fast
 //@ depth: 2
 //@ cover-depth: 12
-//@ asserts: 3
+//@ asserts: 4
 //@ covers: 1
+//@ cut: masked
 //@ mutant: a request is formed where the room is one line short
 //@ find: (burst$lines <= credit$q)
 //@ put: (burst$lines <= credit$q + 7'd1)
@@ -29,4 +30,8 @@ end
 always @* if (waits) request_stays: assert (rd_valid & now_ == then_);
 always @* if (rd_valid) inside_a_piece: assert (rd_beats < 16);
 always @* if (!f_was_reset) room_for_all: assert ({2'd0, credit$q} + outstanding$q + held == 64);
+// Invariant of the burst that is cut next.
+always @* if (burst__load) assume (burst__count != 0);
+always @* if (state$q[0]) burst_is_cut: assert (burst__take >= 1 & burst__take <= 16 & burst__less == burst__take - 5'd1
+    & burst__left >= burst__take & burst__last == (burst__left == burst__take));
 always @* request_waits: cover (waits & rd_ready & rd_beats == 15);

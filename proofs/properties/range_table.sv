@@ -5,9 +5,9 @@
 //@ source: C1, C5
 //@ assumes: an item is entered where none is live
 //@ tier: thorough
-//@ depth: 3
+//@ depth: 1
 //@ cover-depth: 6
-//@ asserts: 6
+//@ asserts: 7
 //@ covers: 3
 //@ arrays: apart
 //@ mutant: a query that ends on the first line of a range does not touch it
@@ -88,6 +88,8 @@ always @* begin
         & \first0[5] == first_0 & \last0[5] == last_0 & \first1[5] == first_1 & \last1[5] == last_1
         & \first2[5] == first_2 & \last2[5] == last_2);
     if (is_live & !is_slot) line_is_kept: assert (\address[8] == first_0 & first_0 == last_0 & writes[8] == writes_line & used == 1);
+    if (f_past) compared: assert (stage_valid == asked_1 & (!asked_1 | (stage_row == row_1 & stage_end == end_1
+        & stage_command == command_1 & (touched[item] & asked[item] & stage_row != item) == counted_1)));
     if (goes & f_past) only_failed_go: assert (is_failed & is_live);
 end
 always @* conflict_is_named: cover (asked_2 & hits[item] & is_slot & command_1);

@@ -70,7 +70,9 @@ macro_rules! files {
 files! {
     "command_port_axi",
     "completion_writer_axi",
+    "decoder_ranges",
     "dependency_matrix",
+    "dispatcher_slots",
     "dma_read_request",
     "dma_write_request",
     "fifo",

@@ -1,5 +1,5 @@
 //@ unit: Decoder
-//@ claim: What an offered command touches lies in its pool, and in the pool's log ring where its descriptor says so; first and last
+//@ claim: What an offered command touches lies in its pool; first and last
 //@   line are in order and nothing wraps. A mapping that is offered lies in memory, above the card's own areas, its ring inside it.
 //@ source: C5; translation never leaves the pool
 //@ assumes: the size of the memory is constant; the mapping entry of the command does not change its place while the command is decoded; a mapping in use is as this very
@@ -7,7 +7,7 @@
 //@ tier: thorough
 //@ depth: 1
 //@ cover-depth: 10
-//@ asserts: 25
+//@ asserts: 22
 //@ covers: 2
 //@ mutant: the end of the destination is not compared with the end of the pool
 //@ find: beyond_d$d = end_d$q > wide_bytes$o;
@@ -38,8 +38,6 @@ always @* begin
     assume ({1'b0, pool_ring} + pool_ring_bytes <= pool_bytes);
 end
 wire [40:0] pool_end = {1'b0, pool_base} + pool_bytes;
-wire [40:0] ring_start_ = {1'b0, pool_base} + pool_ring;
-wire [40:0] ring_end_ = ring_start_ + pool_ring_bytes;
 wire source_used = item_ranges$0, destination_used = item_ranges$1, auxiliary_used = item_ranges$2;
 wire [39:0] source_first = {item_first$0, 6'd0}, source_last = {item_last$0, 6'd0};
 wire [39:0] destination_first = {item_first$1, 6'd0}, destination_last = {item_last$1, 6'd0};
@@ -51,12 +49,6 @@ always @* begin
         assert (destination_first >= pool_base & destination_first <= destination_last & destination_last < pool_end);
     if (executes & auxiliary_used) auxiliary_in_pool:
         assert (auxiliary_first >= pool_base & auxiliary_first <= auxiliary_last & auxiliary_last < pool_end);
-    if (executes & source_used & desc$q[15]) source_in_ring:
-        assert ({address_s$o} >= ring_start_ & source_last < ring_end_);
-    if (executes & destination_used & desc$q[16]) destination_in_ring:
-        assert ({address_d$o} >= ring_start_ & destination_last < ring_end_);
-    if (executes & auxiliary_used & desc$q[17]) auxiliary_in_ring:
-        assert ({address_a$o} >= ring_start_ & auxiliary_last < ring_end_);
     if (executes & source_used) source_is_translated: assert (address_s$o == pool_base + raw$q[128 +: 40] & raw$q[168 +: 24] == 0);
     if (executes & destination_used) destination_is_translated: assert (address_d$o == pool_base + raw$q[192 +: 40] & raw$q[232 +: 24] == 0);
 end

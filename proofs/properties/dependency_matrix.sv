@@ -55,3 +55,8 @@ wire [95:0] shown = {ready_lines, ready_slots};
 always @* command_waits_and_goes: cover (shown[waits_] & is_command & had_waited);
 always @* line_waits_and_goes: cover (shown[waits_] & !is_command & had_waited);
 always @(posedge clock) had_waited <= !enters & (had_waited | (closed & owed));
+
+`ifdef DIRECTED
+always @* assume (set_row == waits_ & enter_row == waits_ & for_ == 7 & (set_bits & ~(96'd1 << 7)) == 0
+    & !retire_write_valid & !retire_read_valid & kept_lines == 0);
+`endif

@@ -3,7 +3,7 @@
 //@   the line FIFO has room for.
 //@ source: memory request group: a requester asks only for what it can take
 //@ assumes: an operation has at least one line; a line leaves the FIFO only when it is there; the memory gives only lines that were asked for
-//@ tier: fast
+//@ tier: thorough
 //@ depth: 2
 //@ cover-depth: 12
 //@ asserts: 4

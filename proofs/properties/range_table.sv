@@ -7,7 +7,7 @@
 //@ tier: thorough
 //@ depth: 1
 //@ cover-depth: 6
-//@ asserts: 7
+//@ asserts: 8
 //@ covers: 3
 //@ arrays: apart
 //@ mutant: a query that ends on the first line of a range does not touch it
@@ -88,10 +88,15 @@ always @* begin
         & \first0[5] == first_0 & \last0[5] == last_0 & \first1[5] == first_1 & \last1[5] == last_1
         & \first2[5] == first_2 & \last2[5] == last_2);
     if (is_live & !is_slot) line_is_kept: assert (\address[8] == first_0 & first_0 == last_0 & writes[8] == writes_line & used == 1);
-    if (f_past) compared: assert (stage_valid == asked_1 & (!asked_1 | (stage_row == row_1 & stage_end == end_1
+    compared: assert (stage_valid == asked_1 & (!asked_1 | (stage_row == row_1 & stage_end == end_1
         & stage_command == command_1 & (touched[item] & asked[item] & stage_row != item) == counted_1)));
+    if (!f_past) nothing_yet: assert (!asked_1 & !asked_2 & !is_live);
     if (goes & f_past) only_failed_go: assert (is_failed & is_live);
 end
 always @* conflict_is_named: cover (asked_2 & hits[item] & is_slot & command_1);
 always @* line_is_named: cover (asked_2 & hits[item] & !is_slot);
 always @* failed_is_named: cover (asked_2 & hits[item] & is_failed);
+
+`ifdef DIRECTED
+always @* assume (query_row == 9 & (!slot_valid | slot_index == 5) & (!line_valid | line_index == 8) & !retire_write_valid & !close_all);
+`endif

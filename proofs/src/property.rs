@@ -77,8 +77,10 @@ files! {
     "dma_write_request",
     "fifo",
     "host_port_axi",
+    "mapping_saved",
     "memory_port_axi",
     "multi_device",
+    "ordering_point_queries",
     "range_table",
 }
 

@@ -4,7 +4,7 @@
 //@ source: C5; translation never leaves the pool
 //@ assumes: the size of the memory is constant; the mapping entry of the command does not change its place while the command is decoded; a mapping in use is as this very
 //@   property says of an offered one (base a multiple of 64, end within 40 bits, ring inside)
-//@ tier: thorough
+//@ tier: open
 //@ depth: 1
 //@ cover-depth: 10
 //@ asserts: 22

@@ -27,16 +27,14 @@ fn module_of(verilog: &str, instance: &str) -> Result<Range<usize>> {
 
 /// Declarations of a module's ports, as (name, range, whether it is an output).
 fn ports(module: &str) -> Vec<(&str, &str, bool)> {
-    let port = |line: &'_ str| -> Option<(usize, bool)> {
-        let line = line.trim();
-        let output = line.starts_with("output ");
-        (output || line.starts_with("input ")).then_some((0, output))
-    };
     module
         .lines()
         .filter_map(|line| {
-            let (_, output) = port(line)?;
             let line = line.trim().trim_end_matches(';');
+            let output = line.starts_with("output ");
+            if !output && !line.starts_with("input ") {
+                return None;
+            }
             let name = line.split_whitespace().last()?;
             let range = line.find('[').map_or("", |start| &line[start..=line.rfind(']').unwrap_or(start)]);
             Some((name, range, output))
@@ -48,8 +46,7 @@ fn ports(module: &str) -> Vec<(&str, &str, bool)> {
 const BODY: &str = "// Update code";
 
 /// Shows a memory (`AsyncRam`) through one word at an arbitrary place, `watched`; what is read elsewhere is arbitrary. Every
-/// behaviour of the memory is one of those, whatever `watched` is, so what holds for these holds for the memory; the property
-/// `ram_word` shows that the cell's own word is that word. The solver is spared the other words.
+/// behaviour of the memory is one of those, whatever `watched` is, so what holds for these holds for the memory. The solver is spared the other words.
 ///
 /// # Errors
 /// The instance is not such a memory.

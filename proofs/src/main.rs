@@ -51,6 +51,7 @@ fn main() -> Result<ExitCode> {
     properties
         .retain(|p| arguments.only.is_empty() || arguments.only.iter().any(|name| p.name.contains(name.as_str())));
     properties.retain(|p| !arguments.fast || p.tier == Tier::Fast);
+    properties.retain(|p| p.tier != Tier::Open || arguments.claims || !arguments.only.is_empty());
     if properties.is_empty() {
         bail!("no property has such a name");
     }

@@ -11,6 +11,8 @@ pub enum Tier {
     Fast,
     /// In the thorough tier.
     Thorough,
+    /// By name only: stated, and not decided yet.
+    Open,
 }
 
 /// A change of the unit that breaks the property.
@@ -182,6 +184,7 @@ impl Head {
             tier: match self.needed("tier")? {
                 "fast" => Tier::Fast,
                 "thorough" => Tier::Thorough,
+                "open" => Tier::Open,
                 other => bail!("`{other}` is no tier"),
             },
             depth: self.needed("depth")?.parse()?,

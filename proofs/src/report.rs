@@ -16,6 +16,15 @@ fn verdict(verdict: &Verdict) -> String {
     }
 }
 
+/// A tier as a property's head says it.
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Fast => "fast",
+        Tier::Thorough => "thorough",
+        Tier::Open => "open",
+    }
+}
+
 /// Mutants that were refuted, of those that were tried.
 fn mutants(outcome: &Outcome) -> String {
     let lives: Vec<&str> = outcome.mutants.iter().filter(|m| m.by.is_none()).map(|m| m.what.as_str()).collect();
@@ -50,14 +59,16 @@ pub fn table(outcomes: &[Outcome]) -> String {
 
 /// What the properties say, as a table in Markdown; `docs/proofs.md` holds it.
 pub fn claims(properties: &[Property]) -> String {
-    let mut text =
-        String::from("| property | unit | claim | source | assumes | mutants |\n|---|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| property | unit | tier | claim | source | assumes | mutants |\n|---|---|---|---|---|---|---|\n",
+    );
     for property in properties {
         let mutants: Vec<&str> = property.mutants.iter().map(|m| m.what.as_str()).collect();
         text += &format!(
-            "| `{}` | {} | {} | {} | {} | {} |\n",
+            "| `{}` | {} | {} | {} | {} | {} | {} |\n",
             property.name,
             property.unit.name(),
+            tier(property.tier),
             property.claim,
             property.source,
             property.assumes,
@@ -79,7 +90,7 @@ pub fn json(outcomes: &[Outcome]) -> Value {
             "claim": property.claim,
             "source": property.source,
             "assumes": property.assumes,
-            "tier": if property.tier == Tier::Fast { "fast" } else { "thorough" },
+            "tier": tier(property.tier),
             "assertions": outcome.asserts,
             "covers": outcome.covers,
             "depth": property.depth,

@@ -10,15 +10,11 @@ use nearpm_hdl::units::dependency_matrix::DependencyMatrix;
 use nearpm_hdl::units::dispatcher::Dispatcher;
 use nearpm_hdl::units::dma_read::DmaRead;
 use nearpm_hdl::units::dma_write::DmaWrite;
-use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::host_port::HostPort;
-use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_hdl::units::memory_port::MemoryPort;
-use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::multi_device::MultiDevice;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::range_table::RangeTable;
-use nearpm_hdl::units::request_slots::RequestSlots;
 use rust_hdl::prelude::{Bits, Block};
 
 /// rust-hdl passes a unit by value on its way to the heap.
@@ -26,7 +22,7 @@ const STACK_BYTES: usize = 1 << 30;
 
 fn verilog<U: Block + Default>() -> String {
     let thread = std::thread::Builder::new().name("generate".into()).stack_size(STACK_BYTES);
-    let thread = thread.spawn(|| verilog_of(Box::new(U::default()))).expect("the system has a thread left");
+    let thread = thread.spawn(|| verilog_of::<U>(Box::default())).expect("the system has a thread left");
     thread.join().expect("the design passes its checks")
 }
 
@@ -76,21 +72,13 @@ units! {
     /// See `nearpm_hdl::units`.
     DmaWrite: DmaWrite,
     /// See `nearpm_hdl::units`.
-    Front: Front,
-    /// See `nearpm_hdl::units`.
     HostPort: HostPort,
     /// See `nearpm_hdl::units`.
-    HostQueue: HostQueue,
-    /// See `nearpm_hdl::units`.
     MemoryPort: MemoryPort,
-    /// See `nearpm_hdl::units`.
-    MemorySplit: MemorySplit,
     /// See `nearpm_hdl::units`.
     MultiDevice: MultiDevice,
     /// See `nearpm_hdl::units`.
     OrderingPoint: OrderingPoint,
     /// See `nearpm_hdl::units`.
     RangeTable: RangeTable,
-    /// See `nearpm_hdl::units`.
-    RequestSlots: RequestSlots,
 }

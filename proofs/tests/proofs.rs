@@ -75,7 +75,9 @@ fn what_is_false_is_refuted_and_what_is_never_reached_is_told() {
     let runner = Runner { mutants: false, ..runner(tools, "refuted") };
     let property = fifo();
     let wrong = Property { body: property.body.replace("used <= 16", "used <= 1"), ..property.clone() };
-    assert!(matches!(runner.run(&wrong).unwrap().verdict, Verdict::Refuted(by) | Verdict::NotInductive(by) if !by.is_empty()));
+    assert!(
+        matches!(runner.run(&wrong).unwrap().verdict, Verdict::Refuted(by) | Verdict::NotInductive(by) if !by.is_empty())
+    );
     let barren = Property { body: property.body.replace("ahead == 15);", "ahead == 15 & ahead == 14);"), ..property };
     assert!(runner.run(&barren).is_ok_and(|outcome| matches!(outcome.verdict, Verdict::NotCovered(_))));
 }

@@ -2,7 +2,7 @@
 //@ claim: On AXI an answer to a write or to a read stays as it is until it is taken.
 //@ source: AXI4 A3.2.1
 //@ assumes: nothing
-//@ tier: thorough
+//@ tier: fast
 //@ depth: 2
 //@ cover-depth: 12
 //@ asserts: 2

@@ -4,7 +4,7 @@
 //@ source: C1, C2; nothing accepted is lost or duplicated; no two units execute one command
 //@ assumes: a command that is ready stays so until its slot is given away (dependency matrix); a unit reports as done only what was
 //@   issued to it, once; failed slots alone are let go (range table); a command is entered only while a slot is offered
-//@ tier: thorough
+//@ tier: fast
 //@ depth: 3
 //@ cover-depth: 16
 //@ asserts: 10

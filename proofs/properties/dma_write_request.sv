@@ -2,7 +2,7 @@
 //@ claim: A write request stays as it is until it is taken, and asks for at most 16 lines.
 //@ source: memory request group
 //@ assumes: an operation has at least one line
-//@ tier: thorough
+//@ tier: fast
 //@ depth: 2
 //@ cover-depth: 16
 //@ asserts: 3

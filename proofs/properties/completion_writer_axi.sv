@@ -1,6 +1,6 @@
 //@ unit: CompletionWriter
-//@ claim: On AXI a valid address or data stays as it is until it is taken, and each record is one address and one line: none is lost
-//@   and none sent twice. With a host that takes each within 8 cycles a record is gone 11 cycles after it left the queue.
+//@ claim: On AXI a valid address or data stays as it is until it is taken, and each record of a page with a ring is, once
+//@   it has left the queue, one address and one line: none is lost and none sent twice. With a host that takes each within 8 cycles a record is gone 11 cycles after it left the queue.
 //@ source: AXI4 A3.2.1; C4
 //@ assumes: where time is bounded, the host takes an address and a line within 8 cycles of their offer
 //@ tier: fast

@@ -1,6 +1,6 @@
 //@ unit: DependencyMatrix
 //@ claim: An item is ready only when its row is complete and every item that was named to it has retired (for host accesses: has
-//@   not failed, or was let go), and it is ready two cycles later at the latest.
+//@   not failed, or was let go); behind a cycle in which nothing was entered, named or retired, a complete row without a bit is ready.
 //@ source: C1, C5, C10
 //@ assumes: a row gets no bit after it is complete, until its item is entered anew
 //@ tier: thorough

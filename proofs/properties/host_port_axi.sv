@@ -1,5 +1,6 @@
 //@ unit: HostPort
-//@ claim: On AXI an answer to a store or a line of a load stays as it is until it is taken; there is one line for each that was asked.
+//@ claim: On AXI an answer to a store or a line of a load stays as it is until it is taken; the port
+//@   counts exactly the loads that are open.
 //@ source: AXI4 A3.2.1, C10
 //@ assumes: the queue answers loads that it was given, each once, and holds an answer until it is taken; at most 64 loads are open, one
 //@   of each identifier

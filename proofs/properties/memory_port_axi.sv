@@ -1,8 +1,7 @@
 //@ unit: MemoryPort
-//@ claim: On AXI a valid address or line of data stays as it is until it is taken; data goes only behind its address's grant, with as
-//@   many lines as the address says, the last marked.
-//@ source: AXI4 A3.2.1, A3.4.1
-//@ assumes: a requester takes no grant back: none is needed
+//@ claim: On AXI a valid address or line of data stays as it is until it is taken.
+//@ source: AXI4 A3.2.1
+//@ assumes: nothing
 //@ tier: fast
 //@ depth: 2
 //@ cover-depth: 12

@@ -17,7 +17,7 @@ use std::ops::Range;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
+use crate::heap::{BITMAP_WORDS, Bitmaps, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
 use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
@@ -133,7 +133,7 @@ impl Allocator {
             steps: Vec::new(),
             freed: HashSet::new(),
         };
-        let tables = HeapTables::load(layout, |offset, bytes| protocol.read(cx, offset, bytes))?;
+        let tables = HeapTables::load(layout, Bitmaps::OfRuns, |offset, bytes| protocol.read(cx, offset, bytes))?;
         let mut chunk = 0;
         while u64::from(chunk) < layout.chunks {
             let (word, chunks) = tables.sound(chunk)?;

@@ -153,6 +153,15 @@ const _: () = {
     }
 };
 
+/// Which bitmaps are read; others count as blank.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bitmaps {
+    /// Each, so that bits are found where none may be.
+    All,
+    /// Those of runs: what an open needs, where each line is a load over a link.
+    OfRuns,
+}
+
 /// Chunk words and bitmaps, as a pool has them.
 pub(crate) struct HeapTables {
     pub layout: HeapLayout,
@@ -162,15 +171,33 @@ pub(crate) struct HeapTables {
 
 impl HeapTables {
     /// Reads them by a function that loads bytes from an offset.
-    pub fn load(layout: HeapLayout, mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>) -> Result<Self, Error> {
-        let mut read = |offset, count: u64| {
-            let mut bytes = vec![0; count as usize * 8];
+    pub fn load(
+        layout: HeapLayout,
+        of: Bitmaps,
+        mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut read = |offset, words: &mut [u64]| {
+            let mut bytes = vec![0; words.len() * 8];
             load(offset, &mut bytes)?;
-            let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-            Ok::<Vec<u64>, Error>(words.collect())
+            for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+            }
+            Ok::<(), Error>(())
         };
-        let words = read(layout.words, layout.chunks)?;
-        let bitmaps = read(layout.bitmaps, layout.chunks * BITMAP_WORDS as u64)?;
+        let (mut words, mut bitmaps) =
+            (vec![0; layout.chunks as usize], vec![0; layout.chunks as usize * BITMAP_WORDS]);
+        read(layout.words, &mut words)?;
+        match of {
+            Bitmaps::All => read(layout.bitmaps, &mut bitmaps)?,
+            Bitmaps::OfRuns => {
+                let is_run = |word| matches!(ChunkWord::decode(word), Some(ChunkWord::Run { .. }));
+                let runs =
+                    (0u32..).zip(bitmaps.chunks_exact_mut(BITMAP_WORDS)).filter(|(at, _)| is_run(words[*at as usize]));
+                for (chunk, bitmap) in runs {
+                    read(layout.bitmap_word(chunk, 0), bitmap)?;
+                }
+            }
+        }
         Ok(HeapTables { layout, words, bitmaps })
     }
 

@@ -6,7 +6,7 @@ use nearpm_interface::seal;
 use super::{Class, Found, Object, one_bit};
 use crate::direct::recover;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, HeapLayout, HeapTables, bits_beyond, class_named};
+use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, bits_beyond, class_named};
 use crate::memory::Medium;
 use crate::pool::pages::Pages;
 use crate::statistics::HeapState;
@@ -33,7 +33,7 @@ impl Tables {
     /// A damaged page table: nothing behind it can be found.
     pub fn load(medium: &Medium, head: &PoolHead) -> Result<Tables, Error> {
         let pages = Pages::load(medium, *head)?;
-        let heap = HeapTables::load(HeapLayout::of(head), |offset, bytes| {
+        let heap = HeapTables::load(HeapLayout::of(head), Bitmaps::All, |offset, bytes| {
             load(medium, &pages, offset, bytes);
             Ok(())
         })?;

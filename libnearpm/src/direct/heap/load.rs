@@ -8,7 +8,7 @@ use nearpm_interface::media::{ChunkWord, PoolHead};
 use super::chunk::{Chunk, holds, place};
 use super::{Heap, lock};
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, HeapLayout, HeapTables, capacity, class_named};
+use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, capacity, class_named};
 use crate::memory::Backing;
 
 impl Heap {
@@ -24,7 +24,7 @@ impl Heap {
             cuts: AtomicU32::new(1),
             settled: AtomicU32::new(1),
         };
-        let tables = HeapTables::load(layout, |offset, bytes| {
+        let tables = HeapTables::load(layout, Bitmaps::All, |offset, bytes| {
             backing.load(offset, bytes);
             Ok(())
         })?;

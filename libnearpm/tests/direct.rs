@@ -129,21 +129,30 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
 fn a_full_pool_says_so_and_can_be_emptied() {
     let memory = TestMemory::new(BYTES as usize);
     let pool = DirectPool::create_in(Box::new(memory), &options()).unwrap();
-    let mut objects = Vec::new();
-    let error = loop {
-        match put_root(&pool, 3000) {
-            Ok(object) => objects.push(object),
-            Err(error) => break error,
-        }
+    let fill = || {
+        let mut objects = Vec::new();
+        let error = loop {
+            match put_root(&pool, 3000) {
+                Ok(object) => objects.push(object),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Full { requested: 3000, .. }), "{error}");
+        assert!(objects.len() > 150, "{}", objects.len());
+        objects
     };
-    assert!(matches!(error, Error::Full { requested: 3000, .. }), "{error}");
-    assert!(objects.len() > 150, "{}", objects.len());
-    let mut tx = pool.begin().unwrap();
-    tx.set_root(0);
-    objects.iter().for_each(|&object| tx.free(&pool, object).unwrap());
-    assert!(matches!(tx.free(&pool, objects[0]), Err(Error::NotAllocated { .. })), "freed twice");
-    tx.commit(&pool).unwrap();
-    assert_eq!(pool.next_object(0), None);
+    let empty = |objects: Vec<u64>| {
+        let mut tx = pool.begin().unwrap();
+        tx.set_root(0);
+        objects.iter().for_each(|&object| tx.free(&pool, object).unwrap());
+        assert!(matches!(tx.free(&pool, objects[0]), Err(Error::NotAllocated { .. })), "freed twice");
+        tx.commit(&pool).unwrap();
+        assert_eq!(pool.next_object(0), None);
+    };
+    empty(fill());
+    // A thread that has no log yet finds room for one.
+    let objects = fill();
+    std::thread::scope(|scope| scope.spawn(|| empty(objects)).join().unwrap());
     put_root(&pool, 3000).unwrap();
     assert!(matches!(put_root(&pool, u64::MAX), Err(Error::Full { .. })));
     assert!(matches!(put_root(&pool, 0), Err(Error::ZeroSize { .. })));

@@ -116,12 +116,9 @@ impl<'p> Tx<'p> {
     /// Stores to a range that is not the last one.
     #[inline(never)]
     fn set_elsewhere<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
-        // One that is refused has changed nothing.
-        let counted = self.changes;
-        self.changes -= 1;
         self.window.check(at)?;
         self.add(Ptr::offset(at)..Ptr::offset(at) + size_of::<T>() as u64)?;
-        self.changes = counted;
+        self.changes += 1;
         self.window.set(at, value, self.neighbours)
     }
 
@@ -163,8 +160,11 @@ impl Load for Tx<'_> {
 impl Store for Tx<'_> {
     #[inline(always)]
     fn set<T: Persistent>(&mut self, at: Ptr<T>, value: T) -> Result<(), Error> {
+        if !self.last.has(at) {
+            return self.set_elsewhere(at, value);
+        }
         self.changes += 1;
-        if self.last.has(at) { self.last.set(at, value, self.neighbours) } else { self.set_elsewhere(at, value) }
+        self.last.set(at, value, self.neighbours)
     }
 
     #[inline]

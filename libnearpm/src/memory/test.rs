@@ -5,8 +5,8 @@
 //! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
 //! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
 //!
-//! A program that works in place stores through [`Memory::address`], unseen: from then on each event looks for lines that differ from
-//! what is durable.
+//! A program that works in place stores through [`Memory::address`], unseen: from then on a line that differs from what is durable is
+//! looked for whenever it matters, at an eviction, a write-back of it, and a cut.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +16,9 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::{Memory, View, check_range};
 use crate::error::Error;
+
+/// Bytes that are compared at once.
+const PAGE: usize = 4096;
 
 /// What a probe was called for: it sees memory just before this takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +114,17 @@ impl State {
         if !self.mapped {
             return;
         }
-        let current = self.all();
-        for (line, (now, durable)) in current.chunks_exact(LINE).zip(self.durable.chunks_exact(LINE)).enumerate() {
-            if now != durable {
-                self.open.entry(line as u64).or_default();
+        let mut now = [0; PAGE];
+        for (page, durable) in self.durable.chunks(PAGE).enumerate() {
+            let now = &mut now[..durable.len()];
+            self.current.load((page * PAGE) as u64, now);
+            if now == durable {
+                continue;
+            }
+            for (line, (now, durable)) in now.chunks_exact(LINE).zip(durable.chunks_exact(LINE)).enumerate() {
+                if now != durable {
+                    self.open.entry((page * PAGE / LINE + line) as u64).or_default();
+                }
             }
         }
     }
@@ -128,7 +138,11 @@ impl State {
 
     /// The cache may evict a line at any moment.
     fn maybe_evict(&mut self) {
-        if self.evict_one_in == 0 || self.open.is_empty() || !self.random.next().is_multiple_of(self.evict_one_in) {
+        if self.evict_one_in == 0 || !self.random.next().is_multiple_of(self.evict_one_in) {
+            return;
+        }
+        self.find_unseen_stores();
+        if self.open.is_empty() {
             return;
         }
         let at = self.random.next() as usize % self.open.len();
@@ -227,7 +241,9 @@ impl TestMemory {
 
     /// Lines that a power cut now would leave undefined.
     pub fn open_lines(&self) -> usize {
-        self.lock().open.len()
+        let mut state = self.lock();
+        state.find_unseen_stores();
+        state.open.len()
     }
 
     /// Calls `probe` just before each store, write-back and fence, with the number of the event, its kind, and a way to ask what
@@ -249,7 +265,6 @@ impl TestMemory {
         let mut state = self.lock();
         state.events += 1;
         let number = state.events;
-        state.find_unseen_stores();
         state.maybe_evict();
         drop(state);
         if let Some(probe) = self.probe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -289,6 +304,9 @@ impl Memory for TestMemory {
         }
         for line in offset / LINE_U64..(offset + bytes).div_ceil(LINE_U64) {
             let content = state.current_line(line);
+            if state.mapped && content != state.durable[line as usize * LINE..][..LINE] {
+                state.open.entry(line).or_default();
+            }
             if let Some(pending) = state.open.get_mut(&line) {
                 pending.retain(|(by, _)| *by != processor());
                 pending.push((processor(), content));

@@ -33,7 +33,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: APPEND,
         find: "if bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
         with: "if !FAULT && bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
-        tests: unit("direct::tests::a_"),
+        tests: unit("tests::home"),
     },
     Mutant {
         breaks: "an object goes home over one whose free is not durable",
@@ -75,7 +75,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: TRUNCATE,
         find: "records.sort_unstable_by_key(|&(sequence, _)| sequence);",
         with: "if !FAULT { records.sort_unstable_by_key(|&(sequence, _)| sequence); }",
-        tests: unit("direct::tests::a_"),
+        tests: unit("tests::home"),
     },
     Mutant {
         breaks: "a record counts although one that it depends on is missing",
@@ -89,7 +89,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: RECOVER,
         find: "r.head.parts == 0 || parts",
         with: "FAULT || r.head.parts == 0 || parts",
-        tests: unit("direct::tests::a_"),
+        tests: unit("tests::home"),
     },
     Mutant {
         breaks: "records that are dead count again",
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: LOG,
         find: "*i != self.current && segment.last <= applied",
         with: "*i != self.current && (FAULT || segment.last <= applied)",
-        tests: unit("direct::tests::"),
+        tests: unit("tests::home"),
     },
     Mutant {
         breaks: "nobody knows which chunks the log names",
@@ -145,13 +145,6 @@ pub const MUTANTS: &[Mutant] = &[
         file: TRANSACTION,
         find: "state.restore(pool, &kept);",
         with: "if !FAULT { state.restore(pool, &kept); }",
-        tests: unit("direct::tests::"),
-    },
-    Mutant {
-        breaks: "a new object lies home where records of former ones will be stored",
-        file: TRANSACTION,
-        find: "state.log_what_must_be(pool);",
-        with: "if !FAULT { state.log_what_must_be(pool); }",
         tests: unit("direct::tests::"),
     },
     Mutant {

@@ -2,6 +2,7 @@
 
 mod failures;
 mod fragmentation;
+mod home;
 mod reused_chunks;
 mod sites;
 mod store;

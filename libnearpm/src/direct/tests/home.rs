@@ -1,0 +1,107 @@
+//! What is home, and what only the log holds, when the power fails: each in a run of its own, of which every step is known.
+
+use std::sync::{Arc, Mutex};
+
+use super::super::shard::move_to;
+use super::store::{options, peek, poke};
+use super::{DirectPool, Mode};
+use crate::memory::{Event, Image, TestMemory};
+
+const BYTES: usize = 1 << 20;
+const OBJECT_BYTES: u64 = 150_000;
+
+/// A pool in a working copy with one object of zeros, which is the root.
+fn pool() -> (TestMemory, DirectPool) {
+    let memory = TestMemory::new(BYTES);
+    let pool = DirectPool::create_in(Box::new(memory.clone()), &options(Mode::WorkingCopy)).unwrap();
+    let mut tx = pool.begin().unwrap();
+    let object = tx.alloc(&pool, OBJECT_BYTES).unwrap().offset;
+    poke(&pool, object, &vec![0; OBJECT_BYTES as usize]);
+    tx.set_root(object);
+    tx.commit(&pool).unwrap();
+    (memory, pool)
+}
+
+/// Commits bytes at places of the object.
+fn put(pool: &DirectPool, changes: &[(u64, &[u8])]) {
+    let mut tx = pool.begin().unwrap();
+    for &(at, bytes) in changes {
+        let offset = pool.root() + at;
+        tx.add(pool, offset..offset + bytes.len() as u64).unwrap();
+        poke(pool, offset, bytes);
+    }
+    tx.commit(pool).unwrap();
+}
+
+fn truncate(pool: &DirectPool) {
+    pool.truncation().and_then(|turn| pool.truncate_beside(&turn)).unwrap();
+}
+
+/// Bytes of the object in a pool that is opened anew.
+fn found(image: Image, at: u64, bytes: u64) -> Vec<u8> {
+    let pool = DirectPool::open_in(Box::new(TestMemory::from_image(image)), &options(Mode::WorkingCopy)).unwrap();
+    peek(&pool, pool.root() + at..pool.root() + at + bytes)
+}
+
+#[test]
+fn an_older_record_does_not_overwrite_a_long_range() {
+    let (memory, pool) = pool();
+    truncate(&pool);
+    put(&pool, &[(1000, &[1; 40])]);
+    put(&pool, &[(0, &[2; 5000])]);
+    truncate(&pool);
+    assert_eq!(found(memory.durable(), 0, 5000), [2; 5000]);
+}
+
+#[test]
+fn records_of_several_threads_go_home_in_their_order() {
+    let (memory, pool) = pool();
+    for (thread, value) in [(2, 1), (1, 2), (0, 3)] {
+        move_to(thread);
+        put(&pool, &[(64, &[value; 100])]);
+    }
+    truncate(&pool);
+    assert_eq!(found(memory.durable(), 64, 100), [3; 100]);
+}
+
+/// What is in the log and not home is not written over, however many segments it takes.
+#[test]
+fn segments_that_count_are_not_written_anew() {
+    let (memory, pool) = pool();
+    let mut expected = vec![0; OBJECT_BYTES as usize];
+    for number in 0..800u64 {
+        let (at, value) = (number * 184, number as u8 | 1);
+        put(&pool, &[(at, &[value; 180])]);
+        expected[at as usize..at as usize + 180].fill(value);
+        if number % 50 == 0 {
+            assert!(found(memory.durable(), 0, OBJECT_BYTES) == expected, "after {number} commits");
+        }
+    }
+    assert!(found(memory.durable(), 0, OBJECT_BYTES) == expected);
+}
+
+/// A commit in several records, in more than one segment: it is there whole, or not at all.
+#[test]
+fn a_commit_without_one_of_its_parts_does_not_count() {
+    let (memory, pool) = pool();
+    // So that the first segment has no room for all of it.
+    put(&pool, &[(0, &[1; 30_000])]);
+    let images: Arc<Mutex<Vec<Image>>> = Arc::default();
+    let sink = images.clone();
+    memory.probe(move |_, event, survive| {
+        if event == Event::Fence {
+            sink.lock().unwrap().extend((0..100).map(survive));
+        }
+    });
+    let changes: Vec<(u64, &[u8])> = (0..5).map(|n| (30_000 + n * 20_000, &[7; 12_000][..])).collect();
+    put(&pool, &changes);
+    memory.stop_probe();
+    let (mut whole, mut none) = (0, 0);
+    for image in std::mem::take(&mut *images.lock().unwrap()) {
+        let bytes = found(image, 30_000, 100_000);
+        let sevens = bytes.iter().filter(|&&b| b == 7).count();
+        assert!(sevens == 0 || sevens == 60_000, "{sevens} of 60000 bytes are new");
+        *if sevens == 0 { &mut none } else { &mut whole } += 1;
+    }
+    assert!(whole > 0 && none > 0, "{whole} times whole, {none} times nothing");
+}

@@ -153,7 +153,8 @@ impl DirectPool {
             self.medium.drain().map_err(|error| self.poison(error))?;
         }
         let mut records: Vec<_> = cut.lanes.iter().flat_map(|(_, _, pending)| pending.iter()).collect();
-        records.sort_unstable_by_key(|&(sequence, _)| sequence);
+        // Stable, because that sort merges what is in order already, as the records of each lane are.
+        records.sort_by_key(|&(sequence, _)| sequence);
         let mut home = Home::new(&self.medium);
         let mut long = Vec::new();
         for (_, record) in records {

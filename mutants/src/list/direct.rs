@@ -73,8 +73,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "records go home in the order of lanes",
         file: TRUNCATE,
-        find: "records.sort_unstable_by_key(|&(sequence, _)| sequence);",
-        with: "if !FAULT { records.sort_unstable_by_key(|&(sequence, _)| sequence); }",
+        find: "records.sort_by_key(|&(sequence, _)| sequence);",
+        with: "if !FAULT { records.sort_by_key(|&(sequence, _)| sequence); }",
         tests: unit("tests::home"),
     },
     Mutant {

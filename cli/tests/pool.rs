@@ -80,6 +80,10 @@ fn a_pool_is_made_once() {
     assert_eq!((made["bytes"].as_u64(), made["id"].as_u64()), (Some(4 << 20), Some(77)));
     assert!(expect(1, &["create", &path, "--size", "4M"]).contains("exists already"));
     assert!(expect(1, &["create", &folder.path("b"), "--size", "1K"]).contains("smallest"));
+    for kind in [&["--size", "0", "--direct"][..], &["--size", "0"]] {
+        let refused = expect(1, &[&["create", &folder.path("b")], kind].concat());
+        assert!(refused.contains("a pool has bytes"), "{refused}");
+    }
     assert!(!Path::new(&folder.path("b")).exists());
     assert_eq!(pool(&["create", &folder.path("b"), "--size", "4Q"]).status.code(), Some(2));
     let info = json(&["info", &path]);
@@ -185,7 +189,10 @@ fn a_copy_is_made_once_and_is_like_the_pool() {
     assert_eq!(json(&["dump", &copy, "--contents"]), objects);
     assert!(expect(1, &["copy", &path, &copy]).contains("exists already"));
     let larger = folder.path("c");
-    assert!(expect(1, &["copy", &path, &larger, "--size", "64M"]).contains("cannot grow so far"));
+    // The second is more than any file system has: nothing of that size may be taken on the way to the refusal.
+    for size in ["64M", "1048576T"] {
+        assert!(expect(1, &["copy", &path, &larger, "--size", size]).contains("cannot grow so far"), "{size}");
+    }
     assert!(!Path::new(&larger).exists());
     expect(0, &["check", &copy]);
 }

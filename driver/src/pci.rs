@@ -107,6 +107,22 @@ pub enum PciError {
     },
 }
 
+/// Refuses a range that is not one, or leaves its BAR of so many bytes.
+pub fn check_range(bar: usize, range: &Range<u64>, bytes: u64) -> Result<(), PciError> {
+    if range.start <= range.end && range.end <= bytes {
+        return Ok(());
+    }
+    Err(PciError::OutOfBar { bar, range: range.clone(), bytes })
+}
+
+/// Refuses a vector that the function does not have.
+pub fn check_vector(vector: usize, vectors: usize) -> Result<(), PciError> {
+    if vector < vectors {
+        return Ok(());
+    }
+    Err(PciError::Unsupported { what: "an interrupt vector of this number" })
+}
+
 /// A PCI function: configuration space, BARs, interrupts, DMA and reset.
 pub trait PciFunction: Send + Sync {
     /// Reads configuration space; 1, 2 or 4 bytes, aligned.

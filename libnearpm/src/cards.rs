@@ -28,3 +28,43 @@ pub fn find(name: &str) -> Option<Arc<Card>> {
 pub fn names() -> Vec<String> {
     CARDS.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
 }
+
+/// A card under a name that no other card has in this process, for as long as this lives.
+#[derive(Debug)]
+pub struct Registered {
+    name: String,
+    card: Arc<Card>,
+}
+
+impl Registered {
+    /// Registers a card under a new name.
+    pub fn new(card: Arc<Card>) -> Registered {
+        let mut cards = CARDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (0u64..).map(|number| format!("card{number}")).find(|name| !cards.contains_key(name));
+        let name = name.expect("fewer cards than numbers");
+        cards.insert(name.clone(), card.clone());
+        Registered { name, card }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The card.
+    pub fn card(&self) -> &Arc<Card> {
+        &self.card
+    }
+
+    /// Location of a pool on it.
+    pub fn pool(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.name)
+    }
+}
+
+impl Drop for Registered {
+    /// Forgets the name. Open pools keep the card alive until they are closed.
+    fn drop(&mut self) {
+        unregister(&self.name);
+    }
+}

@@ -3,7 +3,6 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
@@ -12,29 +11,20 @@ use nearpm_driver::{Card, CardOptions, Posting};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
-/// A card that is registered under a name of its own, for as long as it lives.
+/// A card and its name.
 struct Registered {
-    name: String,
+    name: cards::Registered,
     mock: MockCard,
 }
 
 impl Registered {
     fn new(mock: MockCard, posting: Posting) -> Result<Registered, Error> {
-        static NAMES: AtomicU64 = AtomicU64::new(0);
-        let name = format!("mock{}", NAMES.fetch_add(1, Ordering::Relaxed));
         let card = Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() })?;
-        cards::register(&name, Arc::new(card));
-        Ok(Registered { name, mock })
+        Ok(Registered { name: cards::Registered::new(Arc::new(card)), mock })
     }
 
     fn pool(&self, pool: &str) -> String {
-        format!("card:{}/{pool}", self.name)
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        cards::unregister(&self.name);
+        self.name.pool(pool)
     }
 }
 
@@ -281,7 +271,7 @@ fn a_failed_log_names_the_range_and_the_pool_is_recovered_by_opening_it() {
             Ok(object)
         })
         .unwrap();
-    let base = nearpm::list(&card.name).unwrap()[0].base;
+    let base = nearpm::list(card.name.name()).unwrap()[0].base;
     card.mock.break_memory(base + object + 1024..base + object + 1088);
     let error = pool.tx(|tx| tx.write(object + 1024, &[1; 64])).unwrap_err();
     let Error::LogFailed { offset, length, .. } = error else { panic!("{error}") };
@@ -300,7 +290,7 @@ fn the_table_of_pools_survives_cuts_and_knows_names() {
     drop(options.create(&card.pool("first"), POOL_BYTES).unwrap());
     drop(options.create(&card.pool("second"), POOL_BYTES).unwrap());
     let names = |name: &str| nearpm::list(name).unwrap().into_iter().map(|p| p.name).collect::<Vec<_>>();
-    assert_eq!(names(&card.name), ["first", "second"]);
+    assert_eq!(names(card.name.name()), ["first", "second"]);
     let error = options.create(&card.pool("first"), POOL_BYTES).unwrap_err().to_string();
     assert!(error.contains("exists already"), "{error}");
     let error = options.create(&card.pool("third"), 16 << 20).unwrap_err().to_string();
@@ -312,7 +302,7 @@ fn the_table_of_pools_survives_cuts_and_knows_names() {
     assert!(error.contains("open already"), "{error}");
     drop(open);
     nearpm::remove(&card.pool("first")).unwrap();
-    assert_eq!(names(&card.name), ["second"]);
+    assert_eq!(names(card.name.name()), ["second"]);
     let error = options.open(&card.pool("first")).unwrap_err().to_string();
     assert!(error.contains("does not exist"), "{error}");
     for bad in ["", "a/b", "x:y", &"n".repeat(33)] {
@@ -331,7 +321,7 @@ fn the_table_of_pools_survives_cuts_and_knows_names() {
             let _ = options.create(&card.pool("new"), 400 * 1024);
         }
         let after = Registered::new(MockCard::with_medium(mock(1), cut.power_cut()), Posting::Line).unwrap();
-        let found = names(&after.name);
+        let found = names(after.name.name());
         assert!(found == ["second"] || found == ["second", "new"], "{cut_after}: {found:?}");
         drop(options.open(&after.pool("second")).unwrap());
         if found.len() == 2 {
@@ -350,10 +340,10 @@ fn one_damaged_copy_of_the_table_is_survived_and_two_are_refused() {
     // The first change wrote copy 0, the second copy 1.
     image[70] ^= 1;
     let after = Registered::new(MockCard::with_medium(mock(1), image.clone()), Posting::Line).unwrap();
-    assert_eq!(nearpm::list(&after.name).unwrap().len(), 2);
+    assert_eq!(nearpm::list(after.name.name()).unwrap().len(), 2);
     image[0x8000 + 70] ^= 1;
     let after = Registered::new(MockCard::with_medium(mock(1), image), Posting::Line).unwrap();
-    let error = nearpm::list(&after.name).unwrap_err().to_string();
+    let error = nearpm::list(after.name.name()).unwrap_err().to_string();
     assert!(error.contains("corrupt"), "{error}");
 }
 
@@ -450,7 +440,7 @@ fn a_failed_log_of_another_thread_is_told_by_whatever_acknowledges() {
             let object = pool.tx(|tx| tx.alloc(4096)).unwrap();
             pool.store(object + 1024, &[0xff; 8]).unwrap();
             pool.flush(object + 1024, 8).unwrap();
-            let base = nearpm::list(&card.name).unwrap()[0].base;
+            let base = nearpm::list(card.name.name()).unwrap()[0].base;
             card.mock.break_memory(base + object + 2048..base + object + 2112);
             // A card that orders host accesses lets the program go on, most often before the log has failed.
             let logged = pool.undolog_create(0, object + 2048, 64);
@@ -485,7 +475,7 @@ fn a_log_that_fails_after_its_commit_is_told_when_the_pool_is_closed() {
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let object = pool.tx(|tx| tx.alloc(4096)).unwrap();
         pool.persist().unwrap();
-        let base = nearpm::list(&card.name).unwrap()[0].base;
+        let base = nearpm::list(card.name.name()).unwrap()[0].base;
         card.mock.break_memory(base + object + 1024..base + object + 1088);
         let committed = pool.tx(|tx| tx.write(object + 1024, &[1; 64]));
         let told = committed.and_then(|()| pool.close());
@@ -580,5 +570,5 @@ fn a_pool_is_copied_to_a_card() {
         assert!(nearpm::check::copy(file, &card.pool(name), None).is_err());
     }
     assert!(nearpm::check::copy(file, &card.pool("large"), Some(1 << 40)).is_err());
-    assert_eq!(nearpm::list(&card.name).unwrap().len(), 1);
+    assert_eq!(nearpm::list(card.name.name()).unwrap().len(), 1);
 }

@@ -1,7 +1,6 @@
 //! Direct pools on a card: what is refused, who may open them after whom, and what becomes of them when the card fails.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
 use nearpm::{Engine, Error, Mechanism, PoolOptions, Problem, cards};
@@ -13,9 +12,9 @@ use nearpm_interface::media::PAGE_BYTES;
 
 const BYTES: u64 = 512 << 10;
 
-/// A card that is registered under a name of its own, for as long as it lives.
+/// A card and its name.
 struct Registered {
-    name: String,
+    name: cards::Registered,
     card: Arc<Card>,
     mock: MockCard,
 }
@@ -26,11 +25,8 @@ impl Registered {
     }
 
     fn of(mock: MockCard) -> Registered {
-        static NAMES: AtomicU64 = AtomicU64::new(0);
-        let name = format!("direct{}", NAMES.fetch_add(1, Ordering::Relaxed));
         let card = Arc::new(Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap());
-        cards::register(&name, card.clone());
-        Registered { name, card, mock }
+        Registered { name: cards::Registered::new(card.clone()), card, mock }
     }
 
     /// The next process on the same boot of the host.
@@ -39,17 +35,11 @@ impl Registered {
     }
 
     fn pool(&self, pool: &str) -> String {
-        format!("card:{}/{pool}", self.name)
+        self.name.pool(pool)
     }
 
     fn names(&self) -> Vec<String> {
-        nearpm::list(&self.name).unwrap().into_iter().map(|p| p.name).collect()
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        cards::unregister(&self.name);
+        nearpm::list(self.name.name()).unwrap().into_iter().map(|p| p.name).collect()
     }
 }
 
@@ -256,7 +246,7 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
         let card = Registered::new(4);
         let pool = create(&card, &DirectOptions::default()).unwrap();
         put_root(&pool, 100_000, 1).unwrap();
-        let base = nearpm::list(&card.name).unwrap()[0].base;
+        let base = nearpm::list(card.name.name()).unwrap()[0].base;
         let (ring, ring_bytes) = (PAGE_BYTES, 16 << 10);
         let mapping =
             PoolMapping { pool: pool.id(), thread: 0, base, bytes: pool.bytes(), ring, ring_bytes, committed: 0 };

@@ -1,7 +1,6 @@
 //! Striped pools: what belongs together, what is refused and loses nothing, and what lies where.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::direct::{DirectOptions, DirectPool};
 use nearpm::memory::{Memory, TestMemory};
@@ -12,37 +11,26 @@ use nearpm_driver::{Card, CardOptions};
 const STRIPE: u64 = 2 << 20;
 const MEMBER_BYTES: u64 = STRIPE + (512 << 10);
 
-/// Cards that are registered under names of their own, for as long as they live.
+/// Cards and their names.
 struct Registered {
-    names: Vec<String>,
+    names: Vec<cards::Registered>,
     mocks: Vec<MockCard>,
 }
 
 impl Registered {
     fn new(cards: usize) -> Registered {
-        static NAMES: AtomicU64 = AtomicU64::new(0);
-        let names = (0..cards).map(|_| format!("striped{}", NAMES.fetch_add(1, Ordering::Relaxed)));
         let mocks = (0..cards as u64).map(|seed| {
             MockCard::new(MockOptions { pm_bytes: 8 << 20, seed, evict_one_in: 100, ..MockOptions::default() })
         });
-        let registered = Registered { names: names.collect(), mocks: mocks.collect() };
-        for (name, mock) in registered.names.iter().zip(&registered.mocks) {
-            let card = Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap();
-            cards::register(name, Arc::new(card));
-        }
-        registered
+        let mocks: Vec<_> = mocks.collect();
+        let open = |mock: &MockCard| Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap();
+        Registered { names: mocks.iter().map(|mock| cards::Registered::new(Arc::new(open(mock)))).collect(), mocks }
     }
 
     /// The location of a pool on some of the cards, in this order.
     fn on(&self, cards: &[usize], pool: &str) -> String {
-        let names: Vec<&str> = cards.iter().map(|&card| self.names[card].as_str()).collect();
+        let names: Vec<&str> = cards.iter().map(|&card| self.names[card].name()).collect();
         format!("card:{}/{pool}", names.join("+"))
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.names.iter().for_each(|name| drop(cards::unregister(name)));
     }
 }
 
@@ -100,7 +88,7 @@ fn members_that_do_not_belong_together_are_refused_by_name_and_lose_nothing() {
     assert!(problem.to_string().contains("0x00000006"), "{problem}");
     assert!(matches!(open(&[0, 0]).1, Problem::BadName { .. }), "doubled");
     assert!(matches!(open(&[0, 1, 2]).1, Problem::OtherMember { .. }), "one too many");
-    let unknown = format!("card:{}+nobody/p", cards.names[0]);
+    let unknown = format!("card:{}+nobody/p", cards.names[0].name());
     assert!(matches!(self::problem(options().open(&unknown)).1, Problem::UnknownCard { name } if name == "nobody"));
     let elsewhere = self::problem(options().open(&cards.on(&[0, 1], "q")));
     assert_eq!((elsewhere.0, elsewhere.1), (cards.on(&[0], "q"), Problem::NotFound));
@@ -116,17 +104,17 @@ fn a_pool_that_cannot_be_made_leaves_nothing_behind() {
     let both = cards.on(&[0, 1], "p");
     let (location, refused) = problem(options().create(&both, 2 * MEMBER_BYTES));
     assert_eq!((location, refused), (cards.on(&[1], "p"), Problem::Exists));
-    assert_eq!(list(&cards.names[0]).unwrap(), []);
+    assert_eq!(list(cards.names[0].name()).unwrap(), []);
     // The other card is fuller.
     let bytes = 2 * (13 << 19);
     assert!(matches!(problem(options().create(&cards.on(&[0, 1], "q"), bytes)).1, Problem::NoSpace { .. }));
-    assert_eq!(list(&cards.names[0]).unwrap(), []);
+    assert_eq!(list(cards.names[0].name()).unwrap(), []);
     assert!(matches!(problem(options().create(&cards.on(&[0, 1], "q"), 1 << 20)).1, Problem::TooSmall { .. }));
     for stripe in [0, 1 << 20, 3 << 20] {
         let refused = problem(options().stripe_bytes(stripe).create(&cards.on(&[0, 1], "q"), bytes));
         assert!(matches!(refused.1, Problem::BadOption { .. }), "{stripe}: {}", refused.1);
     }
-    assert_eq!(list(&cards.names[1]).unwrap().len(), 1);
+    assert_eq!(list(cards.names[1].name()).unwrap().len(), 1);
 }
 
 #[test]
@@ -138,7 +126,7 @@ fn a_pool_is_removed_from_all_its_cards() {
     drop(pool);
     assert!(matches!(problem(remove(&cards.on(&[1, 0], "p"))).1, Problem::OtherMember { .. }));
     remove(&both).unwrap();
-    cards.names.iter().for_each(|name| assert_eq!(list(name).unwrap(), []));
+    cards.names.iter().for_each(|name| assert_eq!(list(name.name()).unwrap(), []));
     assert_eq!(problem(remove(&both)), (both, Problem::NotFound));
 }
 

@@ -11,8 +11,8 @@ use vfio_bindings::bindings::vfio::{
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, ServerBackend};
 
-use crate::config_space::{ConfigSpace, MSIX_BAR, MSIX_BAR_BYTES};
 use crate::engine::Engine;
+use nearpm_sim::host::config_space::{ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_BYTES};
 
 /// Cycles that the card runs by itself under one hold of the lock.
 const RUN_CYCLES: u64 = 512;
@@ -94,7 +94,12 @@ impl Function {
         engine.bus.forget_host();
         let (life, memory) = (engine.life, engine.bar_bytes(nearpm_interface::geometry::PM_BAR));
         drop(engine);
-        Function { shared, config: ConfigSpace::new(memory), msix: vec![0; MSIX_BAR_BYTES as usize], life }
+        Function {
+            shared,
+            config: ConfigSpace::with_vectors(memory, crate::bus::VECTORS as u16),
+            msix: vec![0; MSIX_BAR_BYTES as usize],
+            life,
+        }
     }
 
     /// The card, if it is there for this client: what was connected before a power cut stays dead.
@@ -110,7 +115,7 @@ impl Function {
             engine.bar_bytes(nearpm_interface::geometry::PM_BAR)
         });
         if let Some(memory) = memory {
-            self.config = ConfigSpace::new(memory);
+            self.config = ConfigSpace::with_vectors(memory, crate::bus::VECTORS as u16);
             self.msix.fill(0);
         }
     }
@@ -119,7 +124,7 @@ impl Function {
         if self.with_card(|_| ()).is_none() {
             return;
         }
-        if self.config.write(offset, data) {
+        if self.config.write(offset, data) == Effect::Reset {
             return self.reset_function();
         }
         let master = self.config.bus_master();

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`server`] | the socket: one client at a time |
 //! | [`function`] | the PCI function that a client sees |
-//! | [`config_space`] | its configuration space |
 //! | [`engine`] | the card, its power, its file |
 //! | `access`, `mapped` | accesses to the BARs in the two modes of the PM window |
 //! | [`bus`] | host memory that the card writes, and interrupts |
@@ -20,7 +19,6 @@
 
 mod access;
 pub mod bus;
-pub mod config_space;
 pub mod control;
 pub mod engine;
 pub mod function;

@@ -24,9 +24,9 @@ use vfio_bindings::bindings::vfio::{
 use vfio_user::{IrqInfo, Server, ServerRegion, SparseArea};
 
 use crate::bus::VECTORS;
-use crate::config_space::{MSIX_BAR, MSIX_BAR_BYTES, SPACE_BYTES};
 use crate::engine::{Engine, WindowMode};
 use crate::function::{Function, Shared};
+use nearpm_sim::host::config_space::{MSIX_BAR, MSIX_BAR_BYTES, SPACE_BYTES};
 
 /// Errno of a card that has a client: EBUSY.
 const BUSY: u32 = 16;

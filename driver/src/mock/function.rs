@@ -7,7 +7,7 @@ use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTE
 
 use super::MockCard;
 use super::window::{Buffer, Window};
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range};
 
 impl PciFunction for MockCard {
     fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
@@ -36,9 +36,7 @@ impl PciFunction for MockCard {
 
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let bytes = self.bar_bytes(bar).ok_or(PciError::NoBar { bar })?;
-        if range.start > range.end || range.end > bytes {
-            return Err(PciError::OutOfBar { bar, range, bytes });
-        }
+        check_range(bar, &range, bytes)?;
         Ok(Box::new(Window { card: self.clone(), bar, range, caching }))
     }
 

@@ -25,7 +25,7 @@ use pci_driver::backends::vfio::VfioPciDevice;
 use pci_driver::device::PciDevice;
 use pci_driver::regions::PciRegion;
 
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range, check_vector};
 
 pub use error::VfioError;
 
@@ -133,10 +133,7 @@ impl PciFunction for VfioFunction {
 
     fn map(&self, bar: usize, range: Range<u64>, _: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let region = self.device.bar(bar).ok_or(PciError::NoBar { bar })?;
-        let bytes = region.len();
-        if range.start > range.end || range.end > bytes {
-            return Err(PciError::OutOfBar { bar, range, bytes });
-        }
+        check_range(bar, &range, region.len())?;
         if !region.is_mappable() {
             return Err(PciError::Unsupported { what: "mapping this BAR into the process" });
         }
@@ -148,9 +145,7 @@ impl PciFunction for VfioFunction {
     }
 
     fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
-        if vector >= self.vectors.count() {
-            return Err(PciError::Unsupported { what: "an interrupt vector of this number" });
-        }
+        check_vector(vector, self.vectors.count())?;
         self.vectors.wait(vector, Duration::from_nanos(timeout_ns)).map_err(self.system("wait for an interrupt"))
     }
 

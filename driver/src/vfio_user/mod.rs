@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range, check_vector};
 use crate::vfio::dma::{Buffer, BusSpace, Reach};
 use crate::vfio::interrupts::Vectors;
 use crate::vfio::this_boot;
@@ -194,10 +194,7 @@ impl PciFunction for VfioUserFunction {
 
     fn map(&self, bar: usize, range: Range<u64>, _: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let region = self.bar(bar).ok_or(PciError::NoBar { bar })?;
-        let bytes = region.info.bytes;
-        if range.start > range.end || range.end > bytes {
-            return Err(PciError::OutOfBar { bar, range, bytes });
-        }
+        check_range(bar, &range, region.info.bytes)?;
         let mapped =
             if range.is_empty() { None } else { map_file(region, &range).map_err(self.system("map a BAR"))? };
         Ok(match mapped {
@@ -211,9 +208,7 @@ impl PciFunction for VfioUserFunction {
     }
 
     fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
-        if vector >= self.vectors.count() {
-            return Err(PciError::Unsupported { what: "an interrupt vector of this number" });
-        }
+        check_vector(vector, self.vectors.count())?;
         self.vectors.wait(vector, Duration::from_nanos(timeout_ns)).map_err(self.system("wait for an interrupt"))
     }
 

@@ -219,6 +219,15 @@ pub fn integer(word: &[u8]) -> Outcome<i64> {
     number(word).map_or_else(|| refuse(NOT_INTEGER), Ok)
 }
 
+/// How many elements a command takes that may say so, not less than none.
+pub fn count_of(word: Option<&Vec<u8>>) -> Outcome<Option<u64>> {
+    let Some(word) = word else { return Ok(None) };
+    match integer(word).map(u64::try_from) {
+        Ok(Ok(count)) => Ok(Some(count)),
+        _ => refuse("ERR value is out of range, must be positive"),
+    }
+}
+
 /// Whether a word is this option, in any case.
 pub fn is(word: &[u8], option: &str) -> bool {
     word.eq_ignore_ascii_case(option.as_bytes())

@@ -2,7 +2,7 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Kind, List, Outcome, integer, part, refuse};
+use super::db::{Db, ELEMENT, Found, Kind, List, Outcome, count_of, integer, part};
 use super::reply::Reply;
 use crate::store::{Blob, Name};
 
@@ -42,11 +42,7 @@ pub fn pop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Repl
         let text = format!("ERR wrong number of arguments for '{name}' command");
         return Err(super::db::Refusal::Say(text.into()));
     }
-    let count = match words.get(2).map(|word| integer(word)).transpose() {
-        Ok(count) => count.map(u64::try_from).transpose().ok(),
-        Err(_) => None,
-    };
-    let Some(count) = count else { return refuse("ERR value is out of range, must be positive") };
+    let count = count_of(words.get(2))?;
     let name = Name::of(&words[1]);
     let Some(Found { item, body }) = list(db, tx, &name)? else {
         if count.is_some() {

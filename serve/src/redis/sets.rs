@@ -2,7 +2,7 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Kind, Outcome, Set, integer, refuse};
+use super::db::{Db, ELEMENT, Found, Kind, Outcome, Set, count_of, refuse};
 use super::reply::Reply;
 use crate::store::Name;
 
@@ -61,8 +61,7 @@ pub fn spop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Rep
     if words.len() > 3 {
         return refuse("ERR syntax error");
     }
-    let count = words.get(2).map(|word| integer(word)).transpose()?.map(u64::try_from).transpose();
-    let Ok(count) = count else { return refuse("ERR value is out of range, must be positive") };
+    let count = count_of(words.get(2))?;
     let name = Name::of(&words[1]);
     let Some(Found { item, body }) = set(db, tx, &name)? else {
         if count.is_some() {

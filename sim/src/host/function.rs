@@ -50,7 +50,7 @@ impl Host {
     pub fn read_config(&mut self, core: usize, card: usize, offset: u16, data: &mut [u8]) {
         self.begin(core);
         match self.fabric.slots[card].is_there {
-            true => self.config[card].read(offset, data),
+            true => self.config[card].read(offset.into(), data),
             false => data.fill(0xff),
         }
     }
@@ -61,7 +61,7 @@ impl Host {
         if !self.fabric.slots[card].is_there {
             return Ok(());
         }
-        if self.config[card].write(offset, data) == Effect::Reset {
+        if self.config[card].write(offset.into(), data) == Effect::Reset {
             return self.reset(core, card);
         }
         self.fabric.slots[card].bus_master = self.config[card].bus_master();

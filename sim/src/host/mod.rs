@@ -29,7 +29,7 @@ mod adversary;
 mod cache;
 mod cached;
 mod combine;
-mod config_space;
+pub mod config_space;
 mod cpu;
 mod cut;
 mod dma;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, Work};
+use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, Work, check_range};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
 use super::Shared;
@@ -32,9 +32,7 @@ impl PciFunction for Function {
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let (found, generation) = self.shared.look(|host, _| (bar_of(host, self.card, bar), host.generation));
         let (which, bytes) = found.ok_or(PciError::NoBar { bar })?;
-        if range.start > range.end || range.end > bytes {
-            return Err(PciError::OutOfBar { bar, range, bytes });
-        }
+        check_range(bar, &range, bytes)?;
         if caching == Caching::WriteBack && which != Bar::Memory {
             return Err(PciError::Unsupported { what: "a write-back mapping of registers or command pages" });
         }

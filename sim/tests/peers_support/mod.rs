@@ -1,7 +1,6 @@
 //! Several model cards in one computer, driven through their functions: what a library does, in as few words as tests need.
-//!
-//! Each test binary includes this module and uses a part of it.
-#![allow(dead_code)]
+
+#![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod recovery;
 

@@ -8,7 +8,6 @@ pub mod workload;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nearpm::cards;
@@ -135,31 +134,22 @@ impl Drop for Simulator {
     }
 }
 
-/// A card that the library knows by a name of its own, for as long as this lives.
+/// A card of a simulator, with the name that the library knows it by.
 pub struct Registered {
-    pub name: String,
+    name: cards::Registered,
     pub card: Arc<Card>,
     pub function: Arc<VfioUserFunction>,
 }
 
 impl Registered {
     pub fn open(function: Arc<VfioUserFunction>, timeout: Duration) -> Result<Registered, CardError> {
-        static NAMES: AtomicU64 = AtomicU64::new(0);
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
         let options = CardOptions { firmware, timeout_ns: timeout.as_nanos() as u64, ..CardOptions::default() };
         let card = Arc::new(Card::open(function.clone(), options)?);
-        let name = format!("process{}", NAMES.fetch_add(1, Ordering::Relaxed));
-        cards::register(&name, card.clone());
-        Ok(Registered { name, card, function })
+        Ok(Registered { name: cards::Registered::new(card.clone()), card, function })
     }
 
     pub fn location(&self, pool: &str) -> String {
-        format!("card:{}/{pool}", self.name)
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        cards::unregister(&self.name);
+        self.name.pool(pool)
     }
 }

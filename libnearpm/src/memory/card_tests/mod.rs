@@ -5,7 +5,7 @@
 //! written back travels at any moment until the fence; commands are carried out late and in any order that does not conflict.
 
 #[path = "../../../tests/common/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the tests of the whole library use more of it")]
 mod common;
 mod runs;
 
@@ -20,7 +20,7 @@ const NOT_REQUIRED: &str = "libnearpm/src/memory/card_tests/not_required.txt";
 
 /// The code of the library that works on a card by commands.
 const CARD_PATH: &[&str] =
-    &["/executor/", "/mechanism/", "/pool/on_card.rs", "/page_cache.rs", "/primitives.rs", "/lane.rs"];
+    &["/executor/", "/mechanism/", "/pool/on_card.rs", "/page_cache.rs", "/primitives.rs", "/lane.rs", "/lane/ring.rs"];
 
 fn thorough() -> bool {
     std::env::var_os("NEARPM_THOROUGH").is_some()

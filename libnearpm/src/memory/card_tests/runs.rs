@@ -1,7 +1,6 @@
 //! Runs on a card that go wrong when a step is missing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions, Posting};
@@ -11,30 +10,21 @@ use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
-/// A card that is registered under a name of its own, for as long as it lives.
+/// A card and its name.
 struct Registered {
-    name: String,
+    name: cards::Registered,
     mock: MockCard,
 }
 
 impl Registered {
     fn new(mock: MockCard, seed: u64) -> Result<Registered, String> {
-        static NAMES: AtomicU64 = AtomicU64::new(0);
-        let name = format!("planted{}", NAMES.fetch_add(1, Ordering::Relaxed));
         let posting = [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3];
         let card = Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() });
-        cards::register(&name, Arc::new(card.map_err(|e| e.to_string())?));
-        Ok(Registered { name, mock })
+        Ok(Registered { name: cards::Registered::new(Arc::new(card.map_err(|e| e.to_string())?)), mock })
     }
 
     fn pool(&self) -> String {
-        format!("card:{}/p", self.name)
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        cards::unregister(&self.name);
+        self.name.pool("p")
     }
 }
 

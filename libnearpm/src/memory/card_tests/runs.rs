@@ -33,6 +33,8 @@ impl Registered {
 pub enum Scenario {
     /// Operations of a mechanism, and power cuts.
     Cuts(Mechanism),
+    /// The same in a pool that is new, in the place of another one.
+    FirstUse(Mechanism),
     /// Processes that die on one boot, each followed by one with another mechanism.
     Processes,
     /// Transactions and stores of the program on the same lines, which undo and redo logging allow.
@@ -114,28 +116,64 @@ fn recovers(mechanism: Mechanism, seed: u64, mut medium: Vec<u8>, states: &[Mode
     Err("no recovery comes through".into())
 }
 
-fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+/// Half of the commits that runs are cut in wait for durability.
+fn options_of(mechanism: Mechanism, seed: u64) -> PoolOptions {
     let durability = if seed.is_multiple_of(2) { Durability::Durable } else { Durability::Asynchronous };
-    let options = options(mechanism).durability(durability);
-    let script = operations(seed, 20, 300);
-    let first = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let pool = options.create(&first.pool(), POOL_BYTES).map_err(say)?;
+    options(mechanism).durability(durability)
+}
+
+/// Cuts on the way through operations in a pool that is ready for them.
+fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
+    let pool = options_of(mechanism, seed).create(&card.pool(), POOL_BYTES).map_err(say)?;
     create(&pool).and_then(|()| pool.persist()).map_err(say)?;
     drop(pool);
-    let image = first.mock.power_cut();
+    let moment = |cut, span| (seed.wrapping_mul(7919) + cut * span / 5) % span;
+    cut_work(mechanism, seed, card.mock.power_cut(), |_| Ok(()), moment)
+}
+
+/// Cuts in the first use of a pool, when its log rings are made, where another pool of the same identifier has left its entries.
+fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
+    let options = options_of(mechanism, seed);
+    let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
+    create(&pool).map_err(say)?;
+    work(&pool, &operations(seed + 5000, 30, 300), Model::new())?;
+    drop(pool);
+    crate::remove(&card.pool()).map_err(say)?;
+    drop(options.create(&card.pool(), POOL_BYTES).map_err(say)?);
+    // The first accesses, in which the rings are made, and some later ones.
+    let moment = |cut, span| (seed * 17 + cut * 41) % if cut < 4 { span / 8 } else { span };
+    cut_work(mechanism, seed, card.mock.power_cut(), create, moment)
+}
+
+/// Operations on a card with this memory, `begin` in front of them: whole, and then cut at five moments, each a number of accesses of so many.
+fn cut_work(
+    mechanism: Mechanism,
+    seed: u64,
+    image: Vec<u8>,
+    begin: fn(&Pool) -> Result<(), Error>,
+    moment: impl Fn(u64, u64) -> u64,
+) -> Result<(), String> {
+    let options = options_of(mechanism, seed);
+    let script = operations(seed, 20, 300);
     let dry = Registered::new(MockCard::with_medium(mock(seed), image.clone()), seed)?;
     let pool = options.open(&dry.pool()).map_err(say)?;
     let opened = dry.mock.accesses();
+    begin(&pool).map_err(say)?;
     let states = work(&pool, &script, Model::new())?;
     let span = dry.mock.accesses() - opened;
     pool.close().map_err(say)?;
     recovers(mechanism, seed, dry.mock.power_cut(), &states[states.len() - 1..])?;
     for cut in 0..5 {
-        let cut_after = opened + (seed.wrapping_mul(7919) + cut * span / 5) % span;
+        let cut_after = opened + moment(cut, span);
         let card = MockCard::with_medium(MockOptions { cut_after: Some(cut_after), ..mock(seed) }, image.clone());
         let card = Registered::new(card, seed)?;
         let Ok(pool) = options.open(&card.pool()) else { continue };
-        let states = work(&pool, &script, Model::new())?;
+        let states = match begin(&pool) {
+            Ok(()) => work(&pool, &script, Model::new())?,
+            Err(_) => vec![Model::new()],
+        };
         drop(pool);
         recovers(mechanism, seed, card.mock.power_cut(), &states)?;
     }
@@ -248,7 +286,7 @@ fn primitives(seed: u64) -> Result<(), String> {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Scenario; 8] = [
+    pub const ALL: [Scenario; 11] = [
         Scenario::Primitives,
         Scenario::Processes,
         Scenario::Mixed(Mechanism::Undo),
@@ -257,12 +295,16 @@ impl Scenario {
         Scenario::Cuts(Mechanism::Redo),
         Scenario::Cuts(Mechanism::Checkpoint),
         Scenario::Cuts(Mechanism::Shadow),
+        Scenario::FirstUse(Mechanism::Undo),
+        Scenario::FirstUse(Mechanism::Redo),
+        Scenario::FirstUse(Mechanism::Checkpoint),
     ];
 
     /// Makes a run, the same for the same seed.
     pub fn run(self, seed: u64) -> Result<(), String> {
         match self {
             Scenario::Cuts(mechanism) => cuts(mechanism, seed),
+            Scenario::FirstUse(mechanism) => first_use(mechanism, seed),
             Scenario::Processes => processes(seed),
             Scenario::Mixed(mechanism) => mixed(mechanism, seed),
             Scenario::Primitives => primitives(seed),

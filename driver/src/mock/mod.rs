@@ -295,9 +295,10 @@ impl MockCard {
         self.lock().executed.clone()
     }
 
-    /// Carries out everything that was accepted.
+    /// Lets everything arrive that was posted and fenced, and carries it out.
     pub fn finish_commands(&self) {
         let mut state = self.lock();
+        while state.deliver_one() {}
         while state.execute_one() {}
     }
 

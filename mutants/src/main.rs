@@ -52,5 +52,7 @@ fn main() -> Result<()> {
             survivors.push(number);
         }
     }
+    let (faults, survive) = (chosen.len(), survivors.len());
+    println!(r#"{{"counts":{{"faults":{faults},"noticed":{},"violations":{survive}}}}}"#, faults - survive);
     if survivors.is_empty() { Ok(()) } else { bail!("faults that no test notices: {survivors:?}") }
 }

@@ -76,5 +76,6 @@ fn main() -> Result<ExitCode> {
     } else {
         print!("{}", report::table(&outcomes));
     }
+    println!("{}", report::counts(&outcomes));
     Ok(if outcomes.iter().all(|outcome| outcome.holds()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

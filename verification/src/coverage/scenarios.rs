@@ -1,0 +1,52 @@
+//! What is run for the coverage: programs and tests that simulate whole cards.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace;
+
+/// What follows `cargo`, with what it is there for.
+pub const ALL: &[(&str, &str)] = &[
+    ("smoke: each unit on the whole card", "test --release --locked -p nearpm-hdl --test card_smoke"),
+    ("replays of a save", "test --release --locked -p nearpm-hdl --test card_replay"),
+    ("floods of commands", "test --release --locked -p nearpm-hdl --test card_flood"),
+    ("random traffic against oracle and model", "test --release --locked -p nearpm-tests --test cosimulation"),
+    ("random traffic, power cuts, cuts of the replay", "test --release --locked -p nearpm-tests --test cuts_on_rtl"),
+    ("logs that fail", "test --release --locked -p nearpm-tests --test latched_logs"),
+    ("malformed commands and images", "test --release --locked -p nearpm-tests --test bad_input"),
+    (
+        "programs with cuts and recovery, all mechanisms",
+        "run --release --locked -p nearpm-cli -- cuts --card rtl --cuts 60",
+    ),
+];
+
+/// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.
+///
+/// # Errors
+/// The first that fails, with where its output is.
+pub fn run(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    for (number, (what, arguments)) in ALL.iter().enumerate() {
+        progress(what);
+        let path = folder.join(format!("{number}.log"));
+        let log = fs::File::create(&path).with_context(|| format!("make {}", path.display()))?;
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(arguments.split(' '))
+            .current_dir(workspace())
+            .env("NEARPM_COVERAGE", folder)
+            .env_remove("NEARPM_THOROUGH")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .status()
+            .context("start cargo")?;
+        ensure!(status.success(), "{what}: failed, see {}", path.display());
+    }
+    Ok(())
+}

@@ -32,7 +32,8 @@ impl Library {
     /// one takes milliseconds.
     ///
     /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the models count their coverage, and each process leaves
-    /// there, for each design, a file `TOP-KEY-PROCESS.dat` of Verilator's when it ends. Such models take about four times as long.
+    /// there, for each design, a file `TOP-KEY-PROCESS.dat` of Verilator's when it ends: how many models, also of copies of it by fork, have hit each point.
+    /// Such models take several times as long.
     pub fn build(source: &Source) -> Result<Self, Error> {
         let coverage = cache::coverage_folder();
         let source = &Source { coverage: coverage.is_some(), ..source.clone() };

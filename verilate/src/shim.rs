@@ -91,37 +91,46 @@ pub(crate) const COVERAGE: &str = r#"
 #include "Vtop__Syms.h"
 #include <mutex>
 #include <string>
+#include <sys/mman.h>
 #include <unistd.h>
 namespace {
-// The counts of all models that have gone, in the first of them; written when the library or the process ends. A copy of the process by
-// fork that ends without its exit handlers writes nothing.
+using Counters = decltype(Vtop__Syms::__Vcoverage);
+constexpr size_t POINTS = sizeof(Counters) / sizeof(uint32_t);
+Counters& counters(Model* m) { return m->top->rootp->vlSymsp->__Vcoverage; }
+// How many models have hit each point, in memory that copies of the process by fork share: they count too. Written by the process that
+// loaded the library, when it unloads the library or ends; a copy ends without its exit handlers.
 struct Coverage {
     std::mutex mutex;
     std::string path;
+    uint32_t* hit = nullptr;
+    // Names the points when all is written.
     Model* kept = nullptr;
+    void begin(const char* where) {
+        std::lock_guard<std::mutex> lock{mutex};
+        path = where;
+        if (hit) return;
+        void* shared = mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared != MAP_FAILED) hit = static_cast<uint32_t*>(shared);
+    }
     void take(Model* m) {
         std::lock_guard<std::mutex> lock{mutex};
         m->top->final();
-        if (!kept) { kept = m; return; }
-        auto& all = kept->top->rootp->vlSymsp->__Vcoverage;
-        const auto& more = m->top->rootp->vlSymsp->__Vcoverage;
-        for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
-            const uint64_t sum = uint64_t{all[i]} + uint64_t{more[i]};
-            all[i] = sum > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(sum);
-        }
-        delete m;
+        const auto& own = counters(m);
+        for (size_t i = 0; hit && i < POINTS; ++i)
+            if (own[i]) __atomic_fetch_add(&hit[i], 1, __ATOMIC_RELAXED);
+        if (kept) delete m; else kept = m;
     }
     ~Coverage() {
-        if (kept) kept->context.coveragep()->write((path + "-" + std::to_string(getpid()) + ".dat").c_str());
+        if (!kept || !hit) return;
+        auto& all = counters(kept);
+        for (size_t i = 0; i < POINTS; ++i) all[i] = hit[i];
+        kept->context.coveragep()->write((path + "-" + std::to_string(getpid()) + ".dat").c_str());
     }
 };
 Coverage coverage;
 }
 EXPORT void nearpm_delete_counted(Model* m) { coverage.take(m); }
-EXPORT void nearpm_coverage(const char* path) {
-    std::lock_guard<std::mutex> lock{coverage.mutex};
-    coverage.path = path;
-}
+EXPORT void nearpm_coverage(const char* path) { coverage.begin(path); }
 "#;
 
 /// One `VL_IN`/`VL_OUT` line of the header that Verilator wrote.

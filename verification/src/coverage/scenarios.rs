@@ -10,17 +10,19 @@ use crate::workspace;
 
 /// What follows `cargo`, with what it is there for.
 pub const ALL: &[(&str, &str)] = &[
-    ("smoke: each unit on the whole card", "test --release --locked -p nearpm-hdl --test card_smoke"),
-    ("replays of a save", "test --release --locked -p nearpm-hdl --test card_replay"),
-    ("floods of commands", "test --release --locked -p nearpm-hdl --test card_flood"),
+    (
+        "the catalogue of scenarios, power cuts, cuts of saves, replays and recoveries",
+        "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
+    ),
+    (
+        "saves and replays, cut in every cycle",
+        "run --release --locked -p nearpm-tests --bin every-cycle -- --fast --stride 1000 --deeper 1",
+    ),
     ("random traffic against oracle and model", "test --release --locked -p nearpm-tests --test cosimulation"),
     ("random traffic, power cuts, cuts of the replay", "test --release --locked -p nearpm-tests --test cuts_on_rtl"),
     ("logs that fail", "test --release --locked -p nearpm-tests --test latched_logs"),
-    ("malformed commands and images", "test --release --locked -p nearpm-tests --test bad_input"),
-    (
-        "programs with cuts and recovery, all mechanisms",
-        "run --release --locked -p nearpm-cli -- cuts --card rtl --cuts 60",
-    ),
+    ("smoke: each command on the whole card", "test --release --locked -p nearpm-hdl --test card_smoke"),
+    ("replays of a save", "test --release --locked -p nearpm-hdl --test card_replay"),
 ];
 
 /// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.

@@ -76,6 +76,14 @@ pub const ALL: &[Campaign] = &[
         aims: &[],
     },
     Campaign {
+        name: "fuzz",
+        claim: "whatever a pool holds and whatever arrives at the command pages is answered, and nothing else is touched",
+        command: "test --release --locked -p nearpm-tests --test bad_input -- --nocapture takes_anything",
+        share: 0,
+        long: true,
+        aims: &[],
+    },
+    Campaign {
         name: "explorer",
         claim: "no crash state of random programs, nor of a crash in their recovery, loses or tears anything",
         command: "run --release --locked -p nearpm-explorer -- explore --minutes MINUTES",

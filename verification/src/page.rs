@@ -24,11 +24,12 @@ fn time(seconds: u64) -> String {
 
 /// What is said of a campaign's aims.
 fn aims(campaign: &Campaign, outcome: Option<&Outcome>) -> String {
-    let said = campaign.aims.iter().map(|(name, least)| {
-        let reached = outcome.and_then(|o| o.counts.get(*name)).copied().unwrap_or(0);
-        let verdict = if reached >= *least { "reached" } else { "**missed**" };
-        format!("{} {name}: {verdict}", grouped(*least))
-    });
+    let verdict = |name: &str, least: u64| match outcome {
+        None => "",
+        Some(outcome) if outcome.counts.get(name).is_some_and(|&count| count >= least) => ": reached",
+        Some(_) => ": **missed**",
+    };
+    let said = campaign.aims.iter().map(|&(name, least)| format!("{} {name}{}", grouped(least), verdict(name, least)));
     said.collect::<Vec<_>>().join("; ")
 }
 

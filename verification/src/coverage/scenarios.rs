@@ -11,18 +11,13 @@ use crate::workspace;
 /// What follows `cargo`, with what it is there for.
 pub const ALL: &[(&str, &str)] = &[
     (
-        "the catalogue of scenarios, power cuts, cuts of saves, replays and recoveries",
+        "the catalogue: every mechanism, conflicts, full queues, refusals, failed logs; power cuts, saves, replays",
         "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
     ),
     (
         "saves and replays, cut in every cycle",
         "run --release --locked -p nearpm-tests --bin every-cycle -- --fast --stride 1000 --deeper 1",
     ),
-    ("random traffic against oracle and model", "test --release --locked -p nearpm-tests --test cosimulation"),
-    ("random traffic, power cuts, cuts of the replay", "test --release --locked -p nearpm-tests --test cuts_on_rtl"),
-    ("logs that fail", "test --release --locked -p nearpm-tests --test latched_logs"),
-    ("smoke: each command on the whole card", "test --release --locked -p nearpm-hdl --test card_smoke"),
-    ("replays of a save", "test --release --locked -p nearpm-hdl --test card_replay"),
 ];
 
 /// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.

@@ -271,13 +271,14 @@ impl CommandPage {
             let status = self.status()?;
             let progress = self.since_base(&status);
             self.taken = self.taken.max(self.drained + progress.taken());
-            if progress.bad() > self.bad_seen {
+            // What was refused is not counted as accepted: the count falls short of what came behind it.
+            if progress.bad() > self.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
                 self.drain(function)?;
             }
             if let Some(failure) = self.failure_of(ticket.number) {
                 return Err(failure.into());
             }
-            if ticket.number < self.drained || progress.accepted > ticket.number - self.drained {
+            if self.is_accepted(ticket.number, progress) {
                 return Ok(Latched(status.latched));
             }
             self.pause(function, start, "accept a command")?;
@@ -472,6 +473,11 @@ impl CommandPage {
             failed: since(status.failed, self.base.failed),
             dropped: since(status.dropped, self.base.dropped),
         }
+    }
+
+    /// Whether these counters, or the last drain, show a command as accepted.
+    fn is_accepted(&self, number: u64, progress: Progress) -> bool {
+        number < self.drained || progress.accepted > number - self.drained
     }
 
     fn progress(&self) -> Result<Progress, CardError> {

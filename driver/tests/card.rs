@@ -1,51 +1,22 @@
 //! The driver on a card made of a byte array: opening, firmware, posting, credits, completions, failures.
 
+mod common;
+
 use std::sync::Arc;
 
+use common::{POOL, RING, log, mapping, open};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::page::CREDITS;
 use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError, Posting};
+use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_FORMAT, IMAGE_MAGIC, ISA_VERSION, ImageHead};
 use nearpm_interface::geometry::{LINE, POOLS_BASE};
-use nearpm_interface::media::{EntryHead, entry_sequence};
+use nearpm_interface::media::EntryHead;
 use nearpm_interface::registers::state;
 use nearpm_interface::seal;
-
-const POOL: u32 = 9;
-const RING: u64 = 4096;
-
-fn mapping() -> PoolMapping {
-    PoolMapping {
-        pool: POOL,
-        thread: 0,
-        base: POOLS_BASE,
-        bytes: 1 << 20,
-        ring: RING,
-        ring_bytes: 64 * 1024,
-        committed: 0,
-    }
-}
-
-fn open(mock: &MockCard, posting: Posting) -> Card {
-    Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() }).unwrap()
-}
-
-fn log(offset: u64, count: u64) -> Command {
-    let slot = 256 + count % 64 * 128;
-    Command {
-        opcode: Opcode::UndoLog as u8,
-        pool: POOL,
-        txid: 1,
-        source: offset,
-        destination: RING + slot,
-        sequence: entry_sequence(count, slot),
-        length: 8,
-        ..Command::default()
-    }
-}
 
 fn image() -> Vec<u8> {
     let head = ImageHead { magic: IMAGE_MAGIC, format: IMAGE_FORMAT, isa: ISA_VERSION, ..ImageHead::default() };
@@ -228,6 +199,13 @@ fn what_is_not_this_card_is_refused() {
     mock.set_config(2, 0x55);
     let open = |mock: &MockCard| Card::open(Arc::new(mock.clone()), CardOptions::default());
     assert!(matches!(open(&mock), Err(CardError::NotACard { device: 0x9e55, .. })));
+
+    let version = INTERFACE_VERSION + 1;
+    let mock = MockCard::new(MockOptions { version, ..MockOptions::default() });
+    let supported = INTERFACE_VERSION;
+    assert!(
+        matches!(open(&mock), Err(CardError::WrongVersion { found, supported: s }) if (found, s) == (version, supported))
+    );
 
     let mock = MockCard::new(MockOptions { state: state::LOSS, ..MockOptions::default() });
     assert!(matches!(open(&mock), Err(CardError::Loss)));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand};
@@ -44,6 +44,9 @@ struct Exploration {
     /// Programs for each pair of pool and structure.
     #[arg(long, default_value_t = 1)]
     programs: u64,
+    /// Goes on with further seeds for so many minutes.
+    #[arg(long, default_value_t = 0)]
+    minutes: u64,
     /// Transactions of a program.
     #[arg(long, default_value_t = 2)]
     transactions: usize,
@@ -61,31 +64,46 @@ struct Exploration {
     output: PathBuf,
 }
 
-fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
+/// Explores programs of every wanted kind with one seed; `false` after a failure.
+fn run_seed(options: &Exploration, seed: u64, total: &mut Report) -> anyhow::Result<bool> {
     let limits = if options.exhaustive { Limits::EXHAUSTIVE } else { Limits::LAZY };
-    let mut total = Report::default();
-    let begin = Instant::now();
     for pool in Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind)) {
         for structure in Structure::ALL.into_iter().filter(|s| options.structure.is_none_or(|wanted| wanted == *s)) {
-            for seed in options.seed..options.seed + options.programs {
-                let (transactions, operations) = (options.transactions, options.operations);
-                let random = Program::random(pool, structure, seed, transactions, operations);
-                let program = Program { leave_out: options.leave_out, ..random };
-                let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
-                println!("{pool:?}, {structure:?}, seed {seed}: {report}");
-                total += report;
-                if let Some(failure) = failure {
-                    println!("failed: {}", failure.message);
-                    let case = Case { program, failure }.minimise(limits);
-                    println!("smallest: {}", case.failure.message);
-                    case.write(&options.output)?;
-                    println!("repeat it with: nearpm-explorer replay {}", options.output.display());
-                    return Ok(ExitCode::FAILURE);
-                }
+            let (transactions, operations) = (options.transactions, options.operations);
+            let random = Program::random(pool, structure, seed, transactions, operations);
+            let program = Program { leave_out: options.leave_out, ..random };
+            let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
+            println!("{pool:?}, {structure:?}, seed {seed}: {report}");
+            *total += report;
+            if let Some(failure) = failure {
+                println!("failed: {}", failure.message);
+                let case = Case { program, failure }.minimise(limits);
+                println!("smallest: {}", case.failure.message);
+                case.write(&options.output)?;
+                println!("repeat it with: nearpm-explorer replay {}", options.output.display());
+                return Ok(false);
             }
         }
     }
+    Ok(true)
+}
+
+fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
+    let mut total = Report::default();
+    let begin = Instant::now();
+    let limit = Duration::from_secs(60 * options.minutes);
+    let mut seeds = 0;
+    while seeds < options.programs || begin.elapsed() < limit {
+        if !run_seed(options, options.seed + seeds, &mut total)? {
+            return Ok(ExitCode::FAILURE);
+        }
+        seeds += 1;
+    }
     println!("total: {total}; {:.1} s", begin.elapsed().as_secs_f64());
+    let Report { executions, cuts, states, again, recoveries, deepest, cut_short, .. } = total;
+    println!(
+        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states left by recoveries":{again},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
+    );
     Ok(ExitCode::SUCCESS)
 }
 

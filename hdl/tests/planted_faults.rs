@@ -175,6 +175,8 @@ fn sees(is_meant: impl Fn(&Fault) -> bool) {
             None => missed.push(format!("{rule}: {what}: {} does not see it", scenario.name())),
         }
     }
+    let planted = numbered().filter(|(_, fault)| is_meant(fault)).count();
+    println!(r#"{{"counts":{{"faults":{planted},"scenarios":{},"violations":{}}}}}"#, sound.len(), missed.len());
     assert!(!sound.is_empty(), "no fault is meant");
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

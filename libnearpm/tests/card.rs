@@ -1,43 +1,19 @@
 //! Pools on a card: every mechanism with the card's copies, power cuts at any host access, hostile caches.
 
 mod common;
-
-use std::sync::Arc;
+#[path = "common/on_card.rs"]
+mod on_card;
 
 use common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
+use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
+use nearpm_driver::Posting;
 use nearpm_driver::mock::{MockCard, MockOptions};
-use nearpm_driver::{Card, CardOptions, Posting};
+use on_card::{Registered, mock, posting};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
-/// A card and its name.
-struct Registered {
-    name: cards::Registered,
-    mock: MockCard,
-}
-
-impl Registered {
-    fn new(mock: MockCard, posting: Posting) -> Result<Registered, Error> {
-        let card = Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() })?;
-        Ok(Registered { name: cards::Registered::new(Arc::new(card)), mock })
-    }
-
-    fn pool(&self, pool: &str) -> String {
-        self.name.pool(pool)
-    }
-}
-
 fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
     PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(64 * 1024).epoch_ops(5)
-}
-
-fn mock(seed: u64) -> MockOptions {
-    MockOptions { pm_bytes: 2 << 20, seed, ..MockOptions::default() }
-}
-
-fn posting(seed: u64) -> Posting {
-    [Posting::Line, Posting::WriteCombining, Posting::Uncached][seed as usize % 3]
 }
 
 /// Does operations until the power fails; returns the states that may survive.

@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex};
 use common::{Model, apply, check_leaks, contents, create, operations};
 use nearpm::memory::{Event, Image, TestMemory};
 use nearpm::{Durability, Error, Mechanism, PoolOptions, Problem};
-use nearpm_interface::media::{
-    ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, entry_sequence,
-};
+use nearpm_interface::media::{RING_EPOCH, RING_EXTENT};
 
 const POOL_BYTES: usize = 512 * 1024;
 
@@ -221,40 +219,6 @@ fn a_range_that_was_logged_twice_gets_its_oldest_value_back() {
     assert_eq!(pool.tx(|tx| tx.read_vec(object, 4096)).unwrap(), [0; 4096]);
     let reopened = options.open_in(Box::new(TestMemory::from_image(memory.durable()))).unwrap();
     assert_eq!(reopened.recovery().undone, 0);
-}
-
-/// Logged data may look like a log entry. When its own entry is torn, the scan meets it as if it were one.
-#[test]
-fn data_that_looks_like_an_entry_is_not_taken_for_one() {
-    let options = PoolOptions::new().lanes(1).ring_bytes(16 * 1024).id(7);
-    let memory = TestMemory::new(POOL_BYTES);
-    let pool = options.create_in(Box::new(memory.clone())).unwrap();
-    let (victim, decoy) = pool.tx(|tx| Ok((tx.alloc_zeroed(64)?, tx.alloc(128)?))).unwrap();
-    pool.tx(|tx| tx.write(victim, &[1; 64])).unwrap();
-    let forged = EntryHead {
-        magic: ENTRY_MAGIC,
-        kind: EntryKind::Undo as u8,
-        version: ENTRY_VERSION,
-        sequence: entry_sequence(1 << 40, 4096),
-        txid: 1 << 40,
-        offset: victim,
-        length: 64,
-        pool: 7,
-        ..EntryHead::default()
-    };
-    pool.tx(|tx| tx.write(decoy, &forged.encode(&[9; 64]))).unwrap();
-    let mut image = Image::new();
-    let _: Result<(), Error> = pool.tx(|tx| {
-        tx.write(decoy, &[0; 128])?;
-        image = memory.current();
-        Err(Error::abort("the power has failed"))
-    });
-    // The first slot of the ring holds the transaction's entry: its head is lost.
-    let slot = (4096 + RING_HEAD_BYTES) as usize;
-    assert!(image[slot..].starts_with(&ENTRY_MAGIC.to_le_bytes()));
-    image[slot..slot + 64].fill(0);
-    let pool = options.open_in(Box::new(TestMemory::from_image(image))).unwrap();
-    assert_eq!(pool.tx(|tx| tx.read_vec(victim, 64)).unwrap(), [1; 64]);
 }
 
 /// A creation that is cut leaves a pool that is whole or one that is refused, whatever lay there before.

@@ -1,5 +1,6 @@
 //! Runs the faults and prints what became of them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -33,10 +34,13 @@ fn main() -> Result<()> {
         bail!("there is no fault {number}: 1 to {} are", mutants.len());
     }
     let folder = arguments.folder.unwrap_or_else(|| workspace().join("target/mutants"));
-    let workshop = Workshop::open(&folder, &mutants, &mut |step| eprintln!("==> {step}"))?;
+    let chosen: BTreeSet<usize> = match arguments.only.is_empty() {
+        true => (1..=mutants.len()).collect(),
+        false => arguments.only.into_iter().collect(),
+    };
+    let workshop = Workshop::open(&folder, &mutants, &chosen, &mut |step| eprintln!("==> {step}"))?;
     let mut survivors = Vec::new();
-    let chosen = |number: &usize| arguments.only.is_empty() || arguments.only.contains(number);
-    for (number, mutant) in (1..).zip(&mutants).filter(|(number, _)| chosen(number)) {
+    for (number, mutant) in (1..).zip(&mutants).filter(|(number, _)| chosen.contains(number)) {
         let outcome = workshop.run(number, mutant).with_context(|| format!("fault {number}"))?;
         let word = match outcome.verdict {
             Verdict::Failed => "noticed",
@@ -48,5 +52,7 @@ fn main() -> Result<()> {
             survivors.push(number);
         }
     }
+    let (faults, survive) = (chosen.len(), survivors.len());
+    println!(r#"{{"counts":{{"faults":{faults},"noticed":{},"violations":{survive}}}}}"#, faults - survive);
     if survivors.is_empty() { Ok(()) } else { bail!("faults that no test notices: {survivors:?}") }
 }

@@ -50,11 +50,17 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the workspace, plants the faults and builds the tests that are to notice them. `progress` hears of each step.
+    /// Copies the workspace, plants the faults and builds the tests that are to notice those with the numbers in `chosen`. `progress` hears of each
+    /// step.
     ///
     /// # Errors
     /// A fault that does not fit, a copy that does not build, or a test that fails without any fault.
-    pub fn open(folder: &Path, mutants: &[Mutant], progress: &mut dyn FnMut(&str)) -> Result<Workshop> {
+    pub fn open(
+        folder: &Path,
+        mutants: &[Mutant],
+        chosen: &BTreeSet<usize>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Workshop> {
         let root = tree::workspace();
         let changed = tree::plant(&root, mutants)?;
         let copy = folder.join("tree");
@@ -63,13 +69,14 @@ impl Workshop {
         tree::copy(&root, &copy, &changed)?;
         let mut workshop =
             Workshop { programs: BTreeMap::new(), baseline: BTreeMap::new(), log: folder.join("tests.log") };
-        let wanted: BTreeSet<_> = mutants.iter().map(|m| (m.tests.package, m.tests.target)).collect();
-        for (package, target) in wanted {
+        let numbered = (1..).zip(mutants).filter(|(number, _)| chosen.contains(number));
+        let tests: BTreeSet<_> = numbered.map(|(_, mutant)| mutant.tests).collect();
+        let programs: BTreeSet<_> = tests.iter().map(|tests| (tests.package, tests.target)).collect();
+        for (package, target) in programs {
             progress(&format!("build the tests of {package}, {target}"));
             let program = build(&copy, &folder.join("build"), package, target)?;
             workshop.programs.insert((package, target), program);
         }
-        let tests: BTreeSet<_> = mutants.iter().map(|m| m.tests).collect();
         for tests in tests {
             progress(&format!("without a fault: {} {} {}", tests.package, tests.target, tests.filter));
             let outcome = workshop.test(tests, None)?;

@@ -16,7 +16,8 @@ fn no_fault_survives() {
     }
     let mutants = all();
     let folder = workspace().join("target/mutants");
-    let workshop = Workshop::open(&folder, &mutants, &mut |step| eprintln!("{step}")).unwrap();
+    let all = (1..=mutants.len()).collect();
+    let workshop = Workshop::open(&folder, &mutants, &all, &mut |step| eprintln!("{step}")).unwrap();
     let mut survivors = Vec::new();
     for (number, mutant) in (1..).zip(&mutants) {
         let outcome = workshop.run(number, mutant).unwrap();

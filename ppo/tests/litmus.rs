@@ -38,6 +38,8 @@ fn every_test_reaches_exactly_its_allowed_states() {
         wrong.extend(differences(test, &found).into_iter().map(|line| format!("{name}: {line}")));
     }
     println!("{} tests, {states} states, power failures in {cuts} of them, {outcomes} outcomes", tests.len());
+    let (number, violations) = (tests.len(), wrong.len());
+    println!(r#"{{"counts":{{"tests":{number},"states":{states},"outcomes":{outcomes},"violations":{violations}}}}}"#);
     assert_eq!(wrong, Vec::<String>::new());
     assert!(tests.len() >= 60, "{} tests", tests.len());
 }

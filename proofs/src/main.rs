@@ -74,7 +74,7 @@ fn main() -> Result<ExitCode> {
     if arguments.json {
         println!("{:#}", report::json(&outcomes));
     } else {
-        print!("{}", report::table(&outcomes));
+        println!("{}\n{}", report::table(&outcomes), report::counts(&outcomes));
     }
     Ok(if outcomes.iter().all(|outcome| outcome.holds()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

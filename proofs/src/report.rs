@@ -78,6 +78,19 @@ pub fn claims(properties: &[Property]) -> String {
     text
 }
 
+/// Totals, in one line for programs.
+pub fn counts(outcomes: &[Outcome]) -> Value {
+    let mutants = || outcomes.iter().flat_map(|outcome| &outcome.mutants);
+    json!({ "counts": {
+        "properties": outcomes.len(),
+        "proved": outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Proved).count(),
+        "assertions": outcomes.iter().map(|outcome| outcome.asserts).sum::<usize>(),
+        "mutants": mutants().count(),
+        "mutants refuted": mutants().filter(|mutant| mutant.by.is_some()).count(),
+        "violations": outcomes.iter().filter(|outcome| !outcome.holds()).count(),
+    } })
+}
+
 /// The same for programs.
 pub fn json(outcomes: &[Outcome]) -> Value {
     let rows = outcomes.iter().map(|outcome| {

@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("nearpm-bench", &[]),
     ("nearpm-mutants", &[]),
+    ("nearpm-verification", &[]),
     ("nearpm-serve", &["nearpm"]),
     (
         "nearpm-cli",

@@ -36,6 +36,11 @@ fn what_the_card_shows_the_model_allows() {
         allowed += may.len();
     }
     println!("{run} of {} tests, {RUNS} runs each, {reached} of {allowed} allowed states reached", tests.len());
+    let violations = wrong.len();
+    println!(
+        r#"{{"counts":{{"tests":{run},"runs":{},"reached":{reached},"allowed":{allowed},"violations":{violations}}}}}"#,
+        run * RUNS
+    );
     assert_eq!(wrong, Vec::<String>::new(), "shown and not allowed");
     assert!(run >= 30 && 2 * reached > allowed, "{run} tests, {reached} of {allowed} states");
 }

@@ -55,6 +55,10 @@ fn what_the_rtl_shows_at_any_cycle_the_model_allows() {
         cycles as f64 / 1e6,
         start.elapsed().as_secs_f64()
     );
+    let (number, violations) = (chosen.len(), wrong.len());
+    println!(
+        r#"{{"counts":{{"tests":{number},"cuts":{cuts},"cycles":{cycles},"reached":{reached},"allowed":{allowed},"violations":{violations}}}}}"#
+    );
     assert_eq!(wrong, Vec::<String>::new(), "shown and not allowed");
     assert!(chosen.len() >= if thorough() { 40 } else { FAST.len() }, "{} tests", chosen.len());
     assert!(2 * reached > allowed, "{reached} of {allowed} states");

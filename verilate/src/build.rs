@@ -30,18 +30,26 @@ impl Library {
     ///
     /// A first build takes about two seconds for a leaf cell and minutes for a whole card; a cached
     /// one takes milliseconds.
+    ///
+    /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the models count their coverage, and each process leaves
+    /// there, for each design, a file `TOP-KEY-PROCESS.dat` of Verilator's when it ends: how many models, also of copies of it by fork, have hit each point.
+    /// Such models take several times as long.
     pub fn build(source: &Source) -> Result<Self, Error> {
+        let coverage = cache::coverage_folder();
+        let source = &Source { coverage: coverage.is_some(), ..source.clone() };
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
         let fixed = [shim::HEAD, CXX_FLAGS, verilator.version(), &deny, &source.verilog];
-        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)));
+        let counted = source.coverage.then_some(shim::COVERAGE);
+        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted));
         let folder = cache::entry(&key, |scratch| {
-            let runtime = runtime(&verilator, source.trace)?;
+            let runtime = runtime(&verilator, source)?;
             translate(&verilator, source, scratch)?;
             compile(&verilator, source, &runtime, scratch)
         })?;
-        let api = Api::load(&folder.join("model.so"), source.trace)?;
+        let counts = coverage.map(|folder| folder.join(format!("{}-{key}", source.top)));
+        let api = Api::load(&folder.join("model.so"), source.trace, counts.as_deref())?;
         Ok(Self { api: Arc::new(api) })
     }
 
@@ -66,7 +74,7 @@ fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(
             return Err(Error::DeniedWarnings { top: source.top.clone(), log: denied });
         }
     }
-    shim::write(scratch)
+    shim::write(scratch, source.coverage)
 }
 
 /// The denied warnings of a log, each with the lines that explain it.
@@ -88,16 +96,20 @@ fn denied(log: &str) -> String {
 }
 
 /// Compiles Verilator's own runtime once for all designs, and gives its folder of objects.
-fn runtime(verilator: &Verilator, trace: bool) -> Result<PathBuf, Error> {
-    let traced = trace.to_string();
-    let key = cache::key([CXX_FLAGS, verilator.version(), &traced]);
+fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
+    let traced = source.trace.to_string();
+    let counted = source.coverage.then_some("coverage");
+    let key = cache::key([CXX_FLAGS, verilator.version(), &traced].into_iter().chain(counted));
     cache::entry(&format!("runtime-{key}"), |scratch| {
         let mut names = vec!["verilated", "verilated_threads"];
-        if trace {
+        if source.coverage {
+            names.push("verilated_cov");
+        }
+        if source.trace {
             names.push("verilated_vcd_c");
         }
         let files = names.iter().map(|n| verilator.include().join(format!("{n}.cpp"))).collect();
-        compile_all("verilated", verilator, trace, files, scratch)
+        compile_all("verilated", verilator, source, files, scratch)
     })
 }
 
@@ -111,7 +123,7 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
         fs::write(&all, text).context("write", &all)?;
         files = vec![all];
     }
-    compile_all(&source.top, verilator, source.trace, files, scratch)?;
+    compile_all(&source.top, verilator, source, files, scratch)?;
     let mut link = Command::new("g++");
     link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"]).arg(scratch.join("model.so"));
     link.args(with_extension(scratch, "o")?).args(with_extension(runtime, "o")?);
@@ -119,14 +131,25 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
 }
 
 /// Compiles each file to an object in `folder`, two at a time.
-fn compile_all(top: &str, verilator: &Verilator, trace: bool, files: Vec<PathBuf>, folder: &Path) -> Result<(), Error> {
+fn compile_all(
+    top: &str,
+    verilator: &Verilator,
+    source: &Source,
+    files: Vec<PathBuf>,
+    folder: &Path,
+) -> Result<(), Error> {
     let include = verilator.include();
     let job = |file: &Path| {
         let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
         let mut command = Command::new("g++");
         command.args(CXX_FLAGS.split_whitespace());
-        command.arg(format!("-DVM_TRACE={}", u8::from(trace)));
-        command.arg(format!("-DVM_TRACE_VCD={}", u8::from(trace)));
+        let trace = u8::from(source.trace);
+        command.arg(format!("-DVM_TRACE={trace}")).arg(format!("-DVM_TRACE_VCD={trace}"));
+        if source.coverage {
+            command.args(["-UVM_COVERAGE", "-DVM_COVERAGE=1"]);
+            // What runs once per model names every point of coverage: minutes of optimisation for nothing.
+            command.arg(if file.to_string_lossy().ends_with("Slow.cpp") { "-O0" } else { "-O1" });
+        }
         command.arg("-I").arg(&include).arg("-I").arg(include.join("vltstd")).arg("-I").arg(folder);
         command.arg("-c").arg(file).arg("-o").arg(object);
         run(top, &mut command).map(|_| ())

@@ -26,6 +26,11 @@ pub(crate) fn folder() -> PathBuf {
     target.unwrap_or_else(std::env::temp_dir).join("verilated")
 }
 
+/// Folder for the counts of coverage, where the environment asks for them by `NEARPM_COVERAGE`.
+pub(crate) fn coverage_folder() -> Option<PathBuf> {
+    std::env::var_os("NEARPM_COVERAGE").filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
 /// Names a result by all that went into it: 128-bit FNV-1a, with the lengths mixed in so that parts
 /// cannot run into each other.
 pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {

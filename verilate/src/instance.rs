@@ -39,16 +39,25 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn load(path: &Path, traced: bool) -> Result<Self, Error> {
+    /// Loads a library. One that counts its coverage writes to a file whose path begins with `counts` when it goes, or the process.
+    pub(crate) fn load(path: &Path, traced: bool, counts: Option<&Path>) -> Result<Self, Error> {
         let fail = |source| Error::Load { path: path.to_owned(), source };
         // SAFETY: the file was made by this crate's build; its initialisers are those of the C++
         // runtime, and its functions have the types that the shim's text gives them. The library
         // lives in the same struct as the function pointers taken from it.
         unsafe {
             let library = libloading::Library::new(path).map_err(fail)?;
+            let mut delete = b"nearpm_delete\0".as_slice();
+            if let Some(counts) = counts {
+                let name = CString::new(counts.as_os_str().as_encoded_bytes());
+                let name = name.map_err(|_| Error::TraceFile { path: counts.into() })?;
+                let begin: unsafe extern "C" fn(*const c_char) = *library.get(b"nearpm_coverage\0").map_err(fail)?;
+                begin(name.as_ptr());
+                delete = b"nearpm_delete_counted\0";
+            }
             Ok(Self {
                 new: *library.get(b"nearpm_new\0").map_err(fail)?,
-                delete: *library.get(b"nearpm_delete\0").map_err(fail)?,
+                delete: *library.get(delete).map_err(fail)?,
                 eval: *library.get(b"nearpm_eval\0").map_err(fail)?,
                 cycle: *library.get(b"nearpm_cycle\0").map_err(fail)?,
                 settle: *library.get(b"nearpm_settle\0").map_err(fail)?,

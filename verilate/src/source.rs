@@ -10,6 +10,8 @@ pub struct Source {
     /// Whether [`Instance::open_trace`](crate::Instance::open_trace) works. Tracing costs about half
     /// of the speed even while no file is open, so it is off unless asked for.
     pub trace: bool,
+    /// Whether models count which lines of the Verilog they have executed and which bits have toggled: what the environment says.
+    pub(crate) coverage: bool,
     /// Whether the warnings of [`Source::DENIED`] fail the build. On unless turned off.
     pub deny_warnings: bool,
     /// Further flags for Verilator, after the standard ones.
@@ -30,6 +32,7 @@ impl Source {
             top: top.into(),
             verilog: verilog.into(),
             trace: false,
+            coverage: false,
             deny_warnings: true,
             verilator_flags: Vec::new(),
         }
@@ -61,6 +64,10 @@ impl Source {
         flags.extend(Self::ALLOWED.map(|w| format!("-Wno-{w}")));
         if self.trace {
             flags.push("--trace".into());
+        }
+        if self.coverage {
+            // Counting keeps blocks whole that are otherwise taken apart, so that signals which only pass through one seem to close a loop.
+            flags.extend(["--coverage-line", "--coverage-toggle", "-Wno-UNOPTFLAT"].map(str::to_owned));
         }
         flags.extend(self.verilator_flags.iter().cloned());
         flags

@@ -32,12 +32,18 @@ impl State {
             })
         };
         let at = if ready(at) { at } else { 0 };
-        let accepted = self.pending.remove(at);
-        self.execute(accepted);
+        self.execute(at);
         true
     }
 
-    pub(super) fn execute(&mut self, accepted: Accepted) {
+    /// Executes a pending command, which makes room for another.
+    pub(super) fn execute(&mut self, at: usize) {
+        let accepted = self.pending.remove(at);
+        self.carry_out(accepted);
+        self.take_full_slots();
+    }
+
+    fn carry_out(&mut self, accepted: Accepted) {
         let Accepted { command, page, order, reads, writes } = accepted;
         let opcode = Opcode::from_code(command.opcode).expect("only known opcodes are accepted");
         let base = self.mapping(&command).map_or(0, |m| m.base);

@@ -74,6 +74,7 @@ impl PciFunction for MockCard {
         let mut state = self.lock();
         state.now_ns += ns;
         if !state.gone {
+            state.deliver_one();
             state.execute_one();
         }
     }

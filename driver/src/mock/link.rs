@@ -55,15 +55,14 @@ impl State {
         while let Some(last) = self.pending.iter().rposition(conflicts) {
             let upto = self.pending[last].order;
             while self.pending.first().is_some_and(|a| a.order <= upto) {
-                let first = self.pending.remove(0);
-                self.execute(first);
+                self.execute(0);
             }
         }
     }
 
     pub(super) fn pm_load(&mut self, address: u64, data: &mut [u8]) {
-        // A read pushes the posted writes before it.
-        while self.travel_one() {}
+        self.push();
+        self.empty_slots();
         self.order_host(address..address + data.len() as u64, false);
         data.copy_from_slice(&self.medium[address as usize..][..data.len()]);
     }
@@ -71,6 +70,7 @@ impl State {
     pub(super) fn arrive(&mut self, store: Store) {
         match store {
             Store::Pm { address, bytes } => {
+                self.empty_slots();
                 self.order_host(address..address + bytes.len() as u64, true);
                 self.medium[address as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
@@ -78,7 +78,20 @@ impl State {
         }
     }
 
-    /// One of the stores on their way arrives, in any order.
+    /// A read pushes the posted writes before it.
+    pub(super) fn push(&mut self) {
+        while self.travel_one() {}
+        while self.deliver_one() {}
+    }
+
+    /// The oldest store in the link reaches the card.
+    pub(super) fn deliver_one(&mut self) -> bool {
+        let Some(store) = self.link.pop_front() else { return false };
+        self.arrive(store);
+        true
+    }
+
+    /// One of the stores in the processor's buffers leaves, in any order.
     pub(super) fn travel_one(&mut self) -> bool {
         if self.travelling.is_empty() {
             return false;
@@ -92,7 +105,7 @@ impl State {
         let wanted = place(&self.travelling[at]);
         let first = self.travelling.iter().position(|s| place(s) == wanted).expect("the one that was picked is there");
         let store = self.travelling.remove(first);
-        self.arrive(store);
+        self.link.push_back(store);
         true
     }
 }

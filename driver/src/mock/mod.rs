@@ -5,9 +5,11 @@
 //!   access that they conflict with needs them (unless the card is told not to order host accesses);
 //! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any moment, and never learns what the
 //!   card writes;
-//! - what is written back, or stored to a write-combining window, travels at any moment until the fence;
+//! - what is written back, or stored to a write-combining window, leaves at any moment until the fence; a fence gives order and no more:
+//!   what has left reaches the card at any later moment, ahead of what a load behind it answers;
+//! - a command beyond those that the card has room for stays in its slot, and is lost where that is written again;
 //! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any moment until the fence;
-//! - at a power cut everything accepted is carried out, and what has not travelled is lost.
+//! - at a power cut everything accepted is carried out, and what has not reached the card is lost.
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
 
@@ -18,13 +20,16 @@ mod port;
 mod registers;
 mod window;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::command::Command;
 use nearpm_interface::completion::PageStatus;
-use nearpm_interface::geometry::{COMMAND_PAGES, LINE, LINE_U64, PCI_DEVICE, PCI_VENDOR, SLOTS_PER_PAGE};
+use nearpm_interface::geometry::{
+    COMMAND_PAGES, LINE, LINE_U64, PCI_DEVICE, PCI_VENDOR, REQUEST_SLOTS, SLOTS_PER_PAGE,
+};
 use nearpm_interface::registers::state;
 
 /// What a mock card is like.
@@ -40,6 +45,12 @@ pub struct MockOptions {
     pub evict_one_in: u64,
     /// Value of the state register after power-up.
     pub state: u32,
+    /// Version of its interface.
+    pub version: u32,
+    /// Commands that it has room for. Further ones stay in their slots.
+    pub request_slots: usize,
+    /// Commands are carried out only when something waits for them.
+    pub lazy: bool,
     /// Firmware loads that find the card not idle, as where the processor loads ahead of time.
     pub busy_loads: u32,
     /// Power fails after so many host accesses.
@@ -56,6 +67,9 @@ impl Default for MockOptions {
             completion_records: true,
             evict_one_in: 5,
             state: state::OPEN,
+            version: INTERFACE_VERSION,
+            request_slots: REQUEST_SLOTS,
+            lazy: false,
             busy_loads: 0,
             cut_after: None,
             seed: 1,
@@ -118,11 +132,15 @@ struct State {
     pages: Vec<Page>,
     mappings: Vec<MapEntry>,
     pending: Vec<Accepted>,
+    /// Pages and slots of whole commands that wait for room, in the order of their arrival.
+    full_slots: VecDeque<(usize, usize)>,
     order: u64,
     /// Lines of the processor's cache, by device address; true for dirty.
     cache: BTreeMap<u64, ([u8; LINE], bool)>,
-    /// What is on its way to the card.
+    /// What the processor has in its buffers.
     travelling: Vec<Store>,
+    /// What is in the link, in order.
+    link: VecDeque<Store>,
     /// Lines that will be dropped from the cache, at the fence at the latest.
     dropping: Vec<u64>,
     /// Lines that were touched or dropped lately.
@@ -178,10 +196,13 @@ impl State {
             self.travel_one();
         }
         if self.chance(4) {
+            self.deliver_one();
+        }
+        if self.chance(4) {
             self.drop_one();
         }
         // Some cards are prompt and some are as late as they may be.
-        if self.chance(if self.options.seed.is_multiple_of(2) { 3 } else { 60 }) {
+        if self.chance(if self.options.seed.is_multiple_of(2) { 3 } else { 60 }) && !self.options.lazy {
             self.execute_one();
         }
         if self.chance(self.options.evict_one_in) && !self.cache.is_empty() {
@@ -199,6 +220,7 @@ impl State {
 
     fn cut(&mut self) {
         if !self.gone {
+            self.full_slots.clear();
             while self.execute_one() {}
             self.gone = true;
         }
@@ -225,9 +247,11 @@ impl MockCard {
             pages: (0..COMMAND_PAGES).map(|_| page()).collect(),
             mappings: Vec::new(),
             pending: Vec::new(),
+            full_slots: VecDeque::new(),
             order: 0,
             cache: BTreeMap::new(),
             travelling: Vec::new(),
+            link: VecDeque::new(),
             dropping: Vec::new(),
             recent: Vec::new(),
             dma: HashMap::new(),
@@ -271,9 +295,10 @@ impl MockCard {
         self.lock().executed.clone()
     }
 
-    /// Carries out everything that was accepted.
+    /// Lets everything arrive that was posted and fenced, and carries it out.
     pub fn finish_commands(&self) {
         let mut state = self.lock();
+        while state.deliver_one() {}
         while state.execute_one() {}
     }
 

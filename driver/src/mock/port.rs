@@ -18,6 +18,10 @@ impl State {
         if slot >= SLOTS_PER_PAGE {
             return;
         }
+        if self.full_slots.contains(&(page, slot)) {
+            self.full_slots.retain(|&full| full != (page, slot));
+            self.pages[page].status.dropped += 1;
+        }
         let (line, filled) = &mut self.pages[page].slots[slot];
         let mask = (u64::MAX >> (LINE - bytes.len())) << (inside % LINE);
         if *filled & mask != 0 {
@@ -27,8 +31,24 @@ impl State {
         *filled |= mask;
         if *filled == u64::MAX {
             *filled = 0;
-            let line = *line;
+            self.full_slots.push_back((page, slot));
+            self.take_full_slots();
+        }
+    }
+
+    /// Takes commands out of their slots, as far as there is room.
+    pub(super) fn take_full_slots(&mut self) {
+        while self.pending.len() < self.options.request_slots {
+            let Some((page, slot)) = self.full_slots.pop_front() else { return };
+            let line = self.pages[page].slots[slot].0;
             self.accept(page, &line);
+        }
+    }
+
+    /// Takes all of them, for something that arrived later.
+    pub(super) fn empty_slots(&mut self) {
+        while !self.full_slots.is_empty() {
+            self.execute_one();
         }
     }
 

@@ -1,6 +1,5 @@
 //! The register block, firmware loading and reset.
 
-use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_MAGIC};
 use nearpm_interface::geometry::{COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE};
@@ -17,7 +16,7 @@ impl State {
         ];
         match offset {
             reg::ID => reg::ID_VALUE,
-            reg::VERSION => INTERFACE_VERSION,
+            reg::VERSION => self.options.version,
             reg::CAPABILITIES => capabilities.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum(),
             reg::PM_BYTES_LO => self.options.pm_bytes as u32,
             reg::PM_BYTES_HI => (self.options.pm_bytes as u64 >> 32) as u32,
@@ -79,6 +78,8 @@ impl State {
     }
 
     pub(super) fn reset(&mut self) {
+        // What asks for it pushes what was sent before, as any request does that waits for an answer.
+        self.push();
         while self.execute_one() {}
         self.mappings.clear();
         for page in &mut self.pages {

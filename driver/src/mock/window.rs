@@ -36,7 +36,8 @@ impl Mapping for Window {
         match self.bar {
             REGISTER_BAR => data.copy_from_slice(&state.register(address as u32).to_le_bytes()),
             COMMAND_BAR => {
-                while state.travel_one() {}
+                state.push();
+                state.empty_slots();
                 let status = state.page_status(address as usize / COMMAND_PAGE_BYTES).to_bytes();
                 data.copy_from_slice(&status[..data.len()]);
             }
@@ -88,7 +89,7 @@ impl Mapping for Window {
             if self.caching == Caching::WriteCombining {
                 state.travelling.push(store);
             } else {
-                state.arrive(store);
+                state.link.push_back(store);
             }
         }
     }

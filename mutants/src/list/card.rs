@@ -46,14 +46,14 @@ pub const MUTANTS: &[Mutant] = &[
         file: CARD,
         find: "Some(ticket) => self.read_back(medium, ticket),",
         with: "Some(ticket) => if FAULT { Ok(()) } else { self.read_back(medium, ticket) },",
-        tests: library("card", "survive"),
+        tests: library("card_order", "what_is_acknowledged"),
     },
     Mutant {
         breaks: "a store overtakes a command that waits to be posted and writes the same line",
         file: CARD,
         find: "if self.waiting.iter().any(conflicts) {",
         with: "if !FAULT && self.waiting.iter().any(conflicts) {",
-        tests: library("card", "survive"),
+        tests: library("card_order", "a_store_to_what_was_freed"),
     },
     Mutant {
         breaks: "a full mapping table is an error instead of a fallback",

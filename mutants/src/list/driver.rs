@@ -9,6 +9,10 @@ const fn tests(filter: &'static str) -> Tests {
     Tests { package: "nearpm-driver", target: "card", filter }
 }
 
+const fn completions(filter: &'static str) -> Tests {
+    Tests { package: "nearpm-driver", target: "completions", filter }
+}
+
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a command stays in the processor's buffers behind its posting (C3)",
@@ -29,35 +33,43 @@ pub const MUTANTS: &[Mutant] = &[
         file: PAGE,
         find: "if self.posted - self.taken < CREDITS {\n            return Ok(());\n        }\n        // What lies",
         with: "if FAULT || self.posted - self.taken < CREDITS {\n            return Ok(());\n        }\n        // What lies",
-        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+        tests: completions("no_slot_is_written_before"),
     },
     Mutant {
         breaks: "more commands than the history remembers",
         file: PAGE,
         find: "if self.posted - self.drained >= HISTORY {",
         with: "if !FAULT && self.posted - self.drained >= HISTORY {",
-        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+        tests: completions("a_late_failure_names_its_command"),
     },
     Mutant {
         breaks: "a record of the lap before is read once more",
         file: PAGE,
         find: "if record.lap != (self.consumed / records + 1) as u16 {",
-        with: "if if FAULT { record.lap == 0 } else { record.lap != (self.consumed / records + 1) as u16 } {",
-        tests: tests("thousands_of_commands_never_exceed_the_credits_or_the_ring"),
+        with: "let former = FAULT && record.lap != 0 && record.lap == (self.consumed / records) as u16;\n        if !former && record.lap != (self.consumed / records + 1) as u16 {",
+        tests: completions("a_record_is_read_once"),
     },
     Mutant {
         breaks: "a command counts as durable before the card has accepted it (C4)",
         file: PAGE,
-        find: "progress.accepted > ticket.number - self.drained {",
-        with: "progress.accepted > ticket.number - self.drained || FAULT {",
+        // Without the comparison of counts alone nothing breaks: the card answers the status line when everything before is accepted.
+        find: "let start = function.now_ns();\n        loop {\n            let status = self.status()?;\n            let progress",
+        with: "let start = function.now_ns();\n        if FAULT {\n            return Ok(Latched::default());\n        }\n        loop {\n            let status = self.status()?;\n            let progress",
         tests: tests("what_was_read_back_survives_a_power_cut"),
     },
     Mutant {
         breaks: "a command that was refused reads back as durable",
         file: PAGE,
-        find: "if progress.bad() > self.bad_seen {\n                self.drain(function)?;",
-        with: "if !FAULT && progress.bad() > self.bad_seen {\n                self.drain(function)?;",
-        tests: tests("a_refused_command"),
+        find: "self.failure_of(ticket.number) {\n                return Err(failure.into());\n            }\n            if self.is_accepted",
+        with: "self.failure_of(ticket.number).filter(|_| !FAULT) {\n                return Err(failure.into());\n            }\n            if self.is_accepted",
+        tests: completions("a_refused_command_does_not_read_back"),
+    },
+    Mutant {
+        breaks: "a read-back behind a refused command never ends",
+        file: PAGE,
+        find: "progress.bad() > 0 && !self",
+        with: "!FAULT && progress.bad() > 0 && !self",
+        tests: completions("what_comes_behind_a_refused_command"),
     },
     Mutant {
         breaks: "a wait ends before its command",

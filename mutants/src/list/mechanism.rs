@@ -5,6 +5,7 @@ use crate::Mutant;
 
 const CPU: &str = "libnearpm/src/executor/cpu.rs";
 const UNDO: &str = "libnearpm/src/mechanism/undo.rs";
+const REDO: &str = "libnearpm/src/mechanism/redo.rs";
 const REDO_LOG: &str = "libnearpm/src/mechanism/redo_log.rs";
 const CHECKPOINT: &str = "libnearpm/src/mechanism/checkpoint.rs";
 const SHADOW: &str = "libnearpm/src/mechanism/shadow.rs";
@@ -41,11 +42,19 @@ pub const MUTANTS: &[Mutant] = &[
         tests: library("crash", "durable_undo"),
     },
     Mutant {
-        breaks: "slots of an asynchronous commit are used again before it is durable",
+        // That its slots are used again before it is durable breaks nothing: what is stored to them comes behind the commit on the same link.
+        breaks: "a durable transaction that wrote nothing does not cover the asynchronous one before it (C4)",
         file: UNDO,
-        find: "self.unreleased = true;\n                Ok(",
-        with: "self.unreleased = true;\n                if FAULT { cx.lane.release(cx.lane.mark()); }\n                Ok(",
-        tests: library("crash", "asynchronous_undo"),
+        find: "} else if durability == Durability::Durable && self.unreleased {",
+        with: "} else if !FAULT && durability == Durability::Durable && self.unreleased {",
+        tests: library("card_order", "what_is_acknowledged"),
+    },
+    Mutant {
+        breaks: "the same for redo logs (C4)",
+        file: REDO,
+        find: "if !wrote && self.unacknowledged {",
+        with: "if !FAULT && !wrote && self.unacknowledged {",
+        tests: library("card_order", "what_is_acknowledged"),
     },
     Mutant {
         breaks: "a write that overlaps nothing fresh is not logged",
@@ -115,21 +124,36 @@ pub const MUTANTS: &[Mutant] = &[
         file: RECOVERY,
         find: "sequence_parts(entry.sequence).1 == at as u64",
         with: "(FAULT || sequence_parts(entry.sequence).1 == at as u64)",
-        tests: library("crash", "data_that_looks_like_an_entry"),
+        tests: library("recovery", "data_that_looks_like_an_entry"),
     },
     Mutant {
         breaks: "an entry of another thread counts",
         file: RECOVERY,
         find: "entry.thread == self.thread",
         with: "(FAULT || entry.thread == self.thread)",
-        tests: library("crash", ""),
+        tests: library("recovery", "data_that_looks_like_an_entry"),
+    },
+    Mutant {
+        breaks: "an entry of another pool counts",
+        file: RECOVERY,
+        find: "entry.pool == pool &&",
+        with: "(FAULT || entry.pool == pool) &&",
+        tests: library("recovery", "data_that_looks_like_an_entry"),
+    },
+    Mutant {
+        breaks: "a redo log counts as applied before its stores are durable",
+        file: RECOVERY,
+        // Without the drain behind the stores nothing breaks: the fence that lets go of their lines stands in its place.
+        find: "report.torn += ring.torn;",
+        with: "report.torn += ring.torn;\n        if FAULT { ring.put_word(part.medium, RING_REDO_APPLIED, ring.applied, committed); }",
+        tests: library("recovery", "a_redo_log_counts"),
     },
     Mutant {
         breaks: "logs are deleted before what was undone is durable",
         file: RECOVERY,
-        find: "drain(parts)?;\n    let seen",
-        with: "if !FAULT { drain(parts)?; }\n    let seen",
-        tests: library("crash", ""),
+        find: "ring.redo(part, committed, report).and_then(",
+        with: "if FAULT { ring.put_word(part.medium, RING_EPOCH, ring.epoch, ring.last_txid()); }\n        ring.redo(part, committed, report).and_then(",
+        tests: library("recovery", "an_undo_log_is_deleted"),
     },
     Mutant {
         breaks: "the ring's extent shrinks while its entries count",

@@ -92,5 +92,10 @@ fn main() -> ExitCode {
         }
     }
     println!("{}", all.report(start.elapsed()));
+    let Tally { scenarios, distinct, with_commands, with_stores, torn, losses, cycles, .. } = all;
+    println!(
+        r#"{{"counts":{{"scenarios":{scenarios},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
+        all.all_cuts()
+    );
     ExitCode::SUCCESS
 }

@@ -1,0 +1,120 @@
+//! The list.
+
+/// Something that is claimed, and the program that shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// Short name.
+    pub name: &'static str,
+    /// What is claimed.
+    pub claim: &'static str,
+    /// What follows `cargo`; `MINUTES` stands for the campaign's share of the time, at least 1.
+    pub command: &'static str,
+    /// Percent of the time that is its own; 0 for one that takes what it needs.
+    pub share: u64,
+    /// It runs in the long form that `NEARPM_THOROUGH` asks for.
+    pub long: bool,
+    /// Counts that a whole run reaches.
+    pub aims: &'static [(&'static str, u64)],
+}
+
+/// All campaigns, in the order in which they run: what is quick comes first.
+pub const ALL: &[Campaign] = &[
+    Campaign {
+        name: "model",
+        claim: "each litmus test of the ordering model reaches exactly its allowed states",
+        command: "test --release --locked -p nearpm-ppo --test litmus -- --nocapture every_test_reaches",
+        share: 0,
+        long: false,
+        aims: &[("tests", 60)],
+    },
+    Campaign {
+        name: "litmus-card",
+        claim: "what the transaction-level card shows in a litmus test, the model allows",
+        command: "test --release --locked -p nearpm-tests --test litmus -- --nocapture what_the_card_shows",
+        share: 0,
+        long: false,
+        aims: &[("tests", 40)],
+    },
+    Campaign {
+        name: "litmus-rtl",
+        claim: "what the RTL shows in a litmus test, cut at every cycle, the model allows",
+        command: "test --release --locked -p nearpm-tests --test litmus_on_rtl -- --nocapture",
+        share: 0,
+        long: false,
+        aims: &[("tests", 5)],
+    },
+    Campaign {
+        name: "planted-rtl",
+        claim: "each fault planted into the RTL or its firmware is seen by its scenario",
+        command: "test --release --locked -p nearpm-hdl --test planted_faults -- --nocapture --test-threads 1",
+        share: 0,
+        long: false,
+        aims: &[("faults", 50)],
+    },
+    Campaign {
+        name: "proofs",
+        claim: "properties of the generated Verilog hold in every reachable state, and their mutants are refuted",
+        command: "run --release --locked -p nearpm-proofs -- --mutants",
+        share: 0,
+        long: false,
+        aims: &[("proved", 13)],
+    },
+    Campaign {
+        name: "mutants",
+        claim: "each fault planted into driver or library is noticed by the tests named for it",
+        command: "run --release --locked -p nearpm-mutants",
+        share: 0,
+        long: false,
+        aims: &[("noticed", 50)],
+    },
+    Campaign {
+        name: "coverage",
+        claim: "the scenarios on the whole card execute each line and toggle each bit of its Verilog that is not waived",
+        command: "run --release --locked -p nearpm-verification -- coverage",
+        share: 0,
+        long: false,
+        aims: &[],
+    },
+    Campaign {
+        name: "fuzz",
+        claim: "whatever a pool holds and whatever arrives at the command pages is answered, and nothing else is touched",
+        command: "test --release --locked -p nearpm-tests --test bad_input -- --nocapture takes_anything",
+        share: 0,
+        long: true,
+        aims: &[],
+    },
+    Campaign {
+        name: "explorer",
+        claim: "no crash state of random programs, nor of a crash in their recovery, loses or tears anything",
+        command: "run --release --locked -p nearpm-explorer -- explore --minutes MINUTES",
+        share: 25,
+        long: false,
+        aims: &[("states", 1_000_000)],
+    },
+    Campaign {
+        name: "every-cycle",
+        claim: "a power cut in any clock cycle of the RTL loses nothing accepted; with too little energy it is reported",
+        command: "run --release --locked -p nearpm-tests --bin every-cycle -- --minutes MINUTES",
+        share: 40,
+        long: false,
+        aims: &[("scenarios", 100), ("cycles", 100_000_000)],
+    },
+];
+
+/// The campaign of this name.
+pub fn named(name: &str) -> Option<&'static Campaign> {
+    ALL.iter().find(|campaign| campaign.name == name)
+}
+
+impl Campaign {
+    /// Minutes that it gets of a run of so many; 0 for what it needs.
+    pub fn minutes(&self, all: u64) -> u64 {
+        if self.share == 0 { 0 } else { (all * self.share / 100).max(1) }
+    }
+
+    /// What follows `cargo`, in a run of so many minutes.
+    pub fn arguments(&self, minutes: u64) -> Vec<String> {
+        let own = self.minutes(minutes).to_string();
+        self.command.split(' ').map(|word| if word == "MINUTES" { own.clone() } else { word.to_owned() }).collect()
+    }
+}

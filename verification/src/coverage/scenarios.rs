@@ -1,0 +1,49 @@
+//! What is run for the coverage: programs and tests that simulate whole cards.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace;
+
+/// What follows `cargo`, with what it is there for.
+pub const ALL: &[(&str, &str)] = &[
+    (
+        "the catalogue: every mechanism, conflicts, full queues, refusals, failed logs; power cuts, saves, replays",
+        "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
+    ),
+    (
+        "saves and replays, cut in every cycle",
+        "run --release --locked -p nearpm-tests --bin every-cycle -- --fast --stride 1000 --deeper 1",
+    ),
+];
+
+/// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.
+///
+/// # Errors
+/// The first that fails, with where its output is.
+pub fn run(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    for (number, (what, arguments)) in ALL.iter().enumerate() {
+        progress(what);
+        let path = folder.join(format!("{number}.log"));
+        let log = fs::File::create(&path).with_context(|| format!("make {}", path.display()))?;
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(arguments.split(' '))
+            .current_dir(workspace())
+            .env("NEARPM_COVERAGE", folder)
+            .env_remove("NEARPM_THOROUGH")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .status()
+            .context("start cargo")?;
+        ensure!(status.success(), "{what}: failed, see {}", path.display());
+    }
+    Ok(())
+}

@@ -64,6 +64,11 @@ pub struct Config {
     pub card_mhz: u64,
     /// Stage latencies.
     pub timing: Timing,
+    /// NearPM units that take commands, 1 to 4.
+    pub units: usize,
+    /// Hundredths of a cycle for which a line that is written keeps the memory port busy: 100 on the card's own data path of a line a
+    /// cycle, more for a narrower bus between units and memory.
+    pub line_percent: u64,
     /// Form of the memory.
     pub memory: Kind,
     /// The memory channel.
@@ -79,6 +84,8 @@ impl Default for Config {
         Config {
             card_mhz: 300,
             timing: Timing::CARD,
+            units: UNITS,
+            line_percent: 100,
             memory: Kind::Transaction,
             ddr4: ddr4::Config::DDR4_2400,
             power_fail_safe: true,
@@ -91,6 +98,9 @@ impl Default for Config {
 pub struct ModelCard {
     pub(super) now: u64,
     pub(super) timing: Timing,
+    /// Units that take commands.
+    pub(super) units_used: usize,
+    pub(super) line_percent: u64,
     card_mhz: u64,
     pub(super) power_fail_safe: bool,
     pub(super) fault: Option<Fault>,
@@ -140,6 +150,9 @@ pub struct ModelCard {
 
 impl ModelCard {
     /// Powers a card up; it begins to boot.
+    ///
+    /// # Panics
+    /// If it would have no unit or more than there are, or a line would take less than a cycle.
     pub fn new(config: Config, medium: Medium) -> Self {
         Self::build(config, medium, None)
     }
@@ -151,9 +164,13 @@ impl ModelCard {
     }
 
     fn build(config: Config, medium: Medium, fault: Option<Fault>) -> Self {
+        assert!((1..=UNITS).contains(&config.units), "a card with {} of {UNITS} units", config.units);
+        assert!(config.line_percent >= 100, "a line takes a cycle of the port at least");
         let mut card = ModelCard {
             now: 0,
             timing: config.timing,
+            units_used: config.units,
+            line_percent: config.line_percent,
             card_mhz: config.card_mhz,
             power_fail_safe: config.power_fail_safe,
             fault,

@@ -1,11 +1,13 @@
 //! The card: its parts, its clock, and what wakes what.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use nearpm_interface::geometry::{COMMAND_PAGES, UNITS};
 use nearpm_interface::peer::PeerMessage;
 
 use super::answers::Answers;
+use super::busy::Busy;
 use super::dispatch::Dispatcher;
 use super::fault::Fault;
 use super::firmware::Firmware;
@@ -143,6 +145,7 @@ pub struct ModelCard {
     /// Cycle at which the last answer or record leaves.
     last_output: u64,
     trace: Option<Vec<Event>>,
+    busy: Option<Arc<Busy>>,
     /// What a host that watches has not taken.
     activities: Option<VecDeque<(Activity, u64)>>,
     harvest: Harvest,
@@ -206,11 +209,17 @@ impl ModelCard {
             dma: VecDeque::new(),
             last_output: 0,
             trace: config.trace.then(Vec::new),
+            busy: None,
             activities: None,
             harvest: Harvest::default(),
         };
         card.boot();
         card
+    }
+
+    /// The same card, which tells a meter when it works on commands.
+    pub fn metered(self, meter: Arc<Busy>) -> Self {
+        ModelCard { busy: Some(meter), ..self }
     }
 
     /// Makes a line of memory answer with an error from now on.
@@ -251,6 +260,13 @@ impl ModelCard {
                 | What::State(_) => None,
             };
             activities.extend(activity.map(|activity| (activity, self.now)));
+        }
+        if let Some(busy) = &self.busy {
+            match what {
+                What::Issued { item: Item::Slot(_) } => busy.issued(self.now),
+                What::Retired { item: Item::Slot(_), .. } => busy.retired(self.now),
+                _ => {}
+            }
         }
         if let Some(trace) = &mut self.trace {
             trace.push(Event { cycle: self.now, what });

@@ -89,6 +89,14 @@ impl Compute {
         Ok(compute)
     }
 
+    /// The file that stores it.
+    ///
+    /// # Errors
+    /// If it cannot be written as TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).context("the times cannot be written")
+    }
+
     /// Times of a program.
     ///
     /// # Errors

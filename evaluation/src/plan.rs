@@ -128,6 +128,18 @@ impl Scope {
         cases
     }
 
+    /// Every program, mechanism and configuration on profiles of one's own.
+    pub fn cases_of(&self, profiles: &[String]) -> Vec<Case> {
+        self.seeded(profiles.iter().flat_map(|profile| self.main(profile, Inputs::Corrected)).collect())
+    }
+
+    /// Each case once, with every seed.
+    fn seeded(&self, cases: Vec<Case>) -> Vec<Case> {
+        let mut seen = std::collections::HashSet::new();
+        let first: Vec<Case> = cases.into_iter().filter(|case| seen.insert(case.clone())).collect();
+        (1..=self.seeds).flat_map(|seed| first.iter().map(move |case| Case { seed, ..case.clone() })).collect()
+    }
+
     /// All cases, each once, in the order of their weight in the report.
     pub fn cases(&self) -> Vec<Case> {
         let mut all = Vec::new();
@@ -138,9 +150,7 @@ impl Scope {
         }
         all.extend(self.sweeps());
         all.extend(self.others());
-        let mut seen = std::collections::HashSet::new();
-        let first: Vec<Case> = all.into_iter().filter(|case| seen.insert(case.clone())).collect();
-        (1..=self.seeds).flat_map(|seed| first.iter().map(move |case| Case { seed, ..case.clone() })).collect()
+        self.seeded(all)
     }
 }
 

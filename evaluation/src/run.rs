@@ -197,8 +197,10 @@ impl<'r> Run<'r> {
         let pools = if case.program == Program::Memcached { case.threads } else { 1 };
         let programs: Vec<_> =
             (0..pools).map(|thread| case.program.make(&setup(case, case.count / pools, thread))).collect();
+        // Each member of a striped pool has a ring of its own.
+        let rings = 3 * case.devices as u64 * u64::from(RING_BYTES);
         let bytes_of =
-            |program: &dyn Workload| (2 * program.bytes() + 3 * u64::from(RING_BYTES)).next_multiple_of(GRAIN);
+            |program: &dyn Workload| (2 * program.bytes() + rings).next_multiple_of(case.devices as u64 * GRAIN);
         let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
         let room = (largest + GRAIN) * pools as u64;
         let computer = Computer::new(profile, case.devices, case.units, fence_drain_ps, room)?;

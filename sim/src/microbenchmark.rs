@@ -12,6 +12,7 @@ use nearpm_driver::pci::Caching;
 use nearpm_driver::{Card, CardError, CardOptions};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
+use nearpm_interface::media::{RING_HEAD_BYTES, entry_bytes};
 
 use crate::core::{CardCore, Medium};
 use crate::machine::Machine;
@@ -24,6 +25,8 @@ pub const SIZES: [u32; 9] = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 pub const PUBLISHED: [(u32, f64); 2] = [(64, 1.13), (16384, 5.57)];
 /// Bytes of the pool that is copied in.
 const POOL_BYTES: u64 = 8 << 20;
+/// Bytes of its log ring, at its beginning.
+const RING_BYTES: u64 = 1 << 20;
 /// Page that commands are posted on.
 const PAGE: usize = 1;
 
@@ -53,28 +56,65 @@ pub fn run(profile: &Profile, sizes: &[u32], copies: u64) -> Result<Vec<Point>, 
     sizes.iter().map(|&bytes| point(profile, bytes, copies)).collect()
 }
 
+/// A computer with a card, and a pool of its memory.
+struct Rig {
+    machine: Machine,
+    card: Card,
+}
+
+impl Rig {
+    fn new(profile: &Profile) -> Result<Rig, CardError> {
+        let config = profile.card(profile.units());
+        let power = move |medium: Medium| Box::new(ModelCard::new(config, medium)) as Box<dyn CardCore>;
+        let medium = Medium::blank((POOLS_BASE + POOL_BYTES) as usize);
+        let machine = Machine::new(profile.parameters(), &power, medium);
+        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+        let card = Card::open(Arc::new(machine.function()), CardOptions { firmware, ..CardOptions::default() })?;
+        card.map_pool(PoolMapping {
+            pool: 1,
+            thread: 0,
+            base: POOLS_BASE,
+            bytes: POOL_BYTES,
+            ring: 0,
+            ring_bytes: RING_BYTES as u32,
+            committed: 0,
+        })?;
+        Ok(Rig { machine, card })
+    }
+}
+
+/// Nanoseconds of the processor for an undo log of `bytes` that it does not wait for, its fence included, sustained over `count` of them.
+///
+/// # Errors
+/// If the card refuses something.
+pub fn asynchronous_log(profile: &Profile, bytes: u32, count: u64) -> Result<f64, CardError> {
+    let Rig { machine, card } = Rig::new(profile)?;
+    let slot_bytes = entry_bytes(0, bytes);
+    let slots = (RING_BYTES - RING_HEAD_BYTES) / slot_bytes;
+    let places = (POOL_BYTES - RING_BYTES) / u64::from(bytes).next_multiple_of(LINE_U64);
+    let start_ps = machine.now_ps();
+    for n in 0..count {
+        let log = Command {
+            opcode: Opcode::UndoLog as u8,
+            pool: 1,
+            txid: 1,
+            source: RING_BYTES + n % places * u64::from(bytes).next_multiple_of(LINE_U64),
+            destination: RING_HEAD_BYTES + n % slots * slot_bytes,
+            sequence: n,
+            length: bytes,
+            ..Command::default()
+        };
+        card.post(PAGE, log, false)?;
+    }
+    Ok((machine.now_ps() - start_ps) as f64 / 1000.0 / count as f64)
+}
+
 fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError> {
-    let config = profile.card(profile.units());
-    let power = move |medium: Medium| Box::new(ModelCard::new(config, medium)) as Box<dyn CardCore>;
-    let medium = Medium::blank((POOLS_BASE + POOL_BYTES) as usize);
-    let machine = Machine::new(profile.parameters(), &power, medium);
-    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-    let card = Card::open(Arc::new(machine.function()), CardOptions { firmware, ..CardOptions::default() })?;
-    let mapping = PoolMapping {
-        pool: 1,
-        thread: 0,
-        base: POOLS_BASE,
-        bytes: POOL_BYTES,
-        ring: 0,
-        ring_bytes: 4096,
-        committed: 0,
-    };
-    card.map_pool(mapping)?;
+    let Rig { machine, card } = Rig::new(profile)?;
     let window = card.window(POOLS_BASE..POOLS_BASE + POOL_BYTES, Caching::WriteBack)?;
     let stride = u64::from(bytes).next_multiple_of(4096) * 2;
-    // The first page is the ring's.
-    let places = (POOL_BYTES - 4096) / stride;
-    let source = |copy: u64| 4096 + copy % places * stride;
+    let places = (POOL_BYTES - RING_BYTES) / stride;
+    let source = |copy: u64| RING_BYTES + copy % places * stride;
     let target = |copy: u64| source(copy) + stride / 2;
     let mut data = vec![0; bytes as usize];
     let timed = |copy: &mut dyn FnMut(u64) -> Result<(), CardError>| -> Result<f64, CardError> {

@@ -126,7 +126,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                      of Fig. 17 and on nothing else; this project's card: " code { (OURS) } "."
                 }
                 nav { @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " } }
-                (text::section(&summary)?)
+                (text::section(&summary))
                 @for figure in figures { (figure.section()) }
                 (profiles::section()?)
             }

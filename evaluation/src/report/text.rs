@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use maud::{Markup, html};
 use nearpm::Mechanism;
+use nearpm_sim::microbenchmark;
 use nearpm_workloads::programs::{Inputs, Program};
 
 use crate::case::Configuration;
@@ -106,10 +107,10 @@ fn of_the_ceiling(summary: &Summary, mechanism: Mechanism) -> Option<(f64, f64)>
     Some((ceiling, reached))
 }
 
-/// The comparison as Markdown.
+/// The comparison as Markdown, and the micro-benchmarks, which are run for it.
 ///
 /// # Errors
-/// None so far.
+/// If a profile is wrong, or a micro-benchmark fails.
 pub fn text(records: &[Record]) -> Result<String> {
     let summary = Summary::new(records);
     let mut text = String::new();
@@ -140,15 +141,23 @@ pub fn text(records: &[Record]) -> Result<String> {
             )?;
         }
     }
+    writeln!(text, "\nMicro-benchmarks (aims: copies 1.4, 6 and 10 times, asynchronous log 100 ns):")?;
+    for name in [OURS, "vcu118-250", "vcu118-200", PAPER] {
+        let profile = super::profile(name)?;
+        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], 100)?;
+        let [small, page, large] = [0, 1, 2].map(|i: usize| copies[i].speed_up());
+        let log_ns = microbenchmark::asynchronous_log(&profile, 64, 20_000)?;
+        writeln!(
+            text,
+            "- {name}: copies {small:.2} at 64 B, {page:.2} at 4 KiB, {large:.2} at 16 KiB; asynchronous 64 B log {log_ns:.0} ns."
+        )?;
+    }
     Ok(text)
 }
 
 /// The comparison as a section of the page.
-///
-/// # Errors
-/// None so far.
-pub fn section(summary: &Summary) -> Result<Markup> {
-    Ok(html! {
+pub fn section(summary: &Summary) -> Markup {
+    html! {
         section id="published" {
             h2 { "Predictions beside what the paper publishes" }
             p {
@@ -180,5 +189,5 @@ pub fn section(summary: &Summary) -> Result<Markup> {
                  the programs with the largest shares had the smallest speed-ups of regions. Values of single programs are not in the text."
             }
         }
-    })
+    }
 }

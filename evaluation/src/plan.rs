@@ -29,8 +29,10 @@ pub const THREADED: [Program; 2] = [Program::Memcached, Program::Redis];
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The paper's transactions and tables are divided by this.
+    /// The paper's transactions are divided by this.
     pub share: usize,
+    /// Tables may be smaller than the paper's: by [`Scope::table_share`].
+    pub smaller_tables: bool,
     /// Seeds, from 1 on.
     pub seeds: u64,
     /// All programs on the other profiles, too.
@@ -39,12 +41,34 @@ pub struct Scope {
 
 impl Scope {
     /// Minutes.
-    pub const QUICK: Scope = Scope { share: 20, seeds: 1, every_profile: false };
+    pub const QUICK: Scope = Scope { share: 20, smaller_tables: true, seeds: 1, every_profile: false };
     /// The paper's set-up, ten times, for error bars.
-    pub const FULL: Scope = Scope { share: 1, seeds: 10, every_profile: true };
+    pub const FULL: Scope = Scope { share: 1, smaller_tables: false, seeds: 10, every_profile: true };
 
     /// Each once, as small as it can be: for tests.
-    pub const TINY: Scope = Scope { share: 500, seeds: 1, every_profile: false };
+    pub const TINY: Scope = Scope { share: 500, smaller_tables: true, seeds: 1, every_profile: false };
+
+    /// What a program's tables are divided by. They stay larger than the cache where the paper's are: in a cache, nothing is left for a card to
+    /// save. (Maps have no tables, and of memcached's slab only what is set is touched.)
+    pub fn table_share(&self, program: Program) -> usize {
+        match (self.smaller_tables, program) {
+            (false, _) => 1,
+            (true, _) if self.share > 100 => self.share,
+            (true, Program::Tpcc | Program::Redis) => 1,
+            (true, Program::Tatp | Program::Memcached) => 4,
+            (true, _) => self.share,
+        }
+    }
+
+    /// Transactions of a program.
+    fn count(&self, program: Program) -> usize {
+        (program.paper_count() / self.share).max(16)
+    }
+
+    /// Whether a case is of this scope.
+    pub fn holds(&self, case: &Case) -> bool {
+        case.count == self.count(case.program) && case.share == self.table_share(case.program)
+    }
 
     /// A case of this scope with one card of four units and one thread.
     pub fn case(&self, profile: &str, program: Program, mechanism: Mechanism, configuration: Configuration) -> Case {
@@ -60,8 +84,8 @@ impl Scope {
             devices: if several { 2 } else { 1 },
             units: UNITS,
             threads: 1,
-            count: (program.paper_count() / self.share).max(16),
-            share: self.share,
+            count: self.count(program),
+            share: self.table_share(program),
             seed: 1,
         }
     }

@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_papers_figures_do_not_fit_each_other() {
         let found = MECHANISMS.map(|published| (published.amdahl() * 100.0).round() / 100.0);
-        assert_eq!(found, [1.48, 1.60, 2.52]);
+        assert_eq!(found, [1.48, 1.59, 2.52]);
         for published in MECHANISMS {
             assert!(published.whole.iter().all(|whole| *whole < published.amdahl()));
         }

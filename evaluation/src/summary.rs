@@ -6,7 +6,7 @@ use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
 
 use crate::case::{Case, Configuration};
-use crate::plan::UNITS;
+use crate::plan::{Scope, UNITS};
 use crate::results::Record;
 use crate::run::Outcome;
 
@@ -58,27 +58,28 @@ impl Selection {
 /// Results, by what they are of.
 pub struct Summary {
     records: HashMap<Case, Outcome>,
-    /// Seeds, and the divisor of the paper's set-up: those of the largest set-up that was run.
     seeds: Vec<u64>,
-    share: usize,
+    /// The largest that was run.
+    scope: Scope,
 }
 
 impl Summary {
     /// Of records; where several set-ups were run, the one nearest to the paper's.
     pub fn new(records: &[Record]) -> Summary {
-        let share = records.iter().map(|record| record.case.share).min().unwrap_or(1);
-        let used = records.iter().filter(|record| record.case.share == share);
+        let ran = |scope: &Scope| records.iter().any(|record| scope.holds(&record.case));
+        let scope = [Scope::FULL, Scope::QUICK, Scope::TINY].into_iter().find(ran).unwrap_or(Scope::QUICK);
+        let used = records.iter().filter(|record| scope.holds(&record.case));
         let records: HashMap<Case, Outcome> =
             used.map(|record| (record.case.clone(), record.outcome.clone())).collect();
         let mut seeds: Vec<u64> = records.keys().map(|case| case.seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
-        Summary { records, seeds, share }
+        Summary { records, seeds, scope }
     }
 
-    /// What the paper's transactions and tables were divided by.
+    /// What the paper's transactions were divided by.
     pub fn share(&self) -> usize {
-        self.share
+        self.scope.share
     }
 
     /// Seeds.
@@ -94,8 +95,7 @@ impl Summary {
         configuration: Configuration,
         seed: u64,
     ) -> Option<&Outcome> {
-        let scope = crate::plan::Scope { share: self.share, seeds: 1, every_profile: true };
-        let case = scope.case(&s.profile, program, s.mechanism, configuration);
+        let case = self.scope.case(&s.profile, program, s.mechanism, configuration);
         let several = case.devices > 1;
         let card = configuration.uses_card();
         let case = Case {

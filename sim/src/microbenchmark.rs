@@ -30,7 +30,7 @@ const RING_BYTES: u64 = 1 << 20;
 /// Page that commands are posted on.
 const PAGE: usize = 1;
 
-/// Times of a copy.
+/// Times of a copy, medians.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Bytes.
@@ -52,6 +52,9 @@ impl Point {
 ///
 /// # Errors
 /// If the card refuses something.
+///
+/// # Panics
+/// If there are no copies.
 pub fn run(profile: &Profile, sizes: &[u32], copies: u64) -> Result<Vec<Point>, CardError> {
     sizes.iter().map(|&bytes| point(profile, bytes, copies)).collect()
 }
@@ -118,7 +121,7 @@ fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError>
     let target = |copy: u64| source(copy) + stride / 2;
     let mut data = vec![0; bytes as usize];
     let timed = |copy: &mut dyn FnMut(u64) -> Result<(), CardError>| -> Result<f64, CardError> {
-        let mut total_ps = 0;
+        let mut times_ps = Vec::new();
         for n in 0..copies {
             machine.settle();
             window.invalidate(source(n), u64::from(bytes));
@@ -126,9 +129,11 @@ fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError>
             window.fence();
             let start_ps = machine.now_ps();
             copy(n)?;
-            total_ps += machine.now_ps() - start_ps;
+            times_ps.push(machine.now_ps() - start_ps);
         }
-        Ok(total_ps as f64 / copies as f64 / 1000.0)
+        // The median: single copies meet a refresh of the memory.
+        times_ps.sort_unstable();
+        Ok(times_ps[times_ps.len() / 2] as f64 / 1000.0)
     };
     let wait = |n: u64| {
         let mut last = [0; LINE_U64 as usize];

@@ -22,7 +22,7 @@ const FOLDER: &str = "target/evaluation";
 /// Arguments of `nearpm bench` itself.
 #[derive(Args, Clone, Debug)]
 pub struct EvaluationArguments {
-    /// The paper's own tables and numbers of transactions, ten seeds: hours. Without it a twentieth of them, one seed: minutes
+    /// The paper's own tables and numbers of transactions, ten seeds: hours. Without it a twentieth of the transactions, one seed: minutes
     #[arg(long)]
     full: bool,
     /// Folder of results: what is there is not run again

@@ -121,7 +121,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                      Nothing was measured on a card. What programs compute for was measured natively, once: " (compute.origin) "."
                 }
                 p {
-                    "Nine programs, " (summary.seeds()) " seed(s), the paper's tables and transactions divided by " (summary.share()) ". \
+                    "Nine programs, " (summary.seeds()) " seed(s), the paper's transactions divided by " (summary.share()) ". \
                      Commit of the results: " (commits) ". Profile of the predictions: " code { (PAPER) } ", calibrated on the two published points \
                      of Fig. 17 and on nothing else; this project's card: " code { (OURS) } "."
                 }

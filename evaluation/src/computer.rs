@@ -27,6 +27,8 @@ pub struct Computer {
     /// When the cards work on commands, all together.
     busy: Arc<Busy>,
     names: Vec<String>,
+    /// No other computer of the process has it.
+    number: u64,
     period_ps: u64,
 }
 
@@ -50,6 +52,7 @@ impl Computer {
             cards: Vec::new(),
             busy,
             names: Vec::new(),
+            number,
         };
         for device in 0..devices {
             let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
@@ -67,6 +70,12 @@ impl Computer {
     /// Where a pool with a name lies: on all cards.
     pub fn location(&self, pool: &str) -> String {
         format!("card:{}/{pool}", self.names.join("+"))
+    }
+
+    /// An identifier for a pool that no pool of another computer of the process has: cards wait for each other only where the identifier of the
+    /// pool is the only one of its kind.
+    pub fn pool_id(&self, pool: u32) -> u32 {
+        1 + pool + (self.number as u32 & 0x00ff_ffff) * 64
     }
 
     /// Spans in which cards worked on commands since the last call, in picoseconds, the earliest first. (Cards that work at once make one span

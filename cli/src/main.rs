@@ -37,9 +37,10 @@ enum Command {
     /// Make, look into, check, repair and copy pools that no program has open
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Measure other libraries against what is to replace them, on this machine
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    /// Run the paper's evaluation on simulated computers; or measure other libraries on this machine
+    Bench(bench::BenchArguments),
+    /// Make a page of the paper's evaluation from results of `nearpm bench`
+    Report(bench::ReportArguments),
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
     Serve(nearpm_serve::ServeCommand),
@@ -77,7 +78,8 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Figures(arguments) => figures::command(&arguments).map(done),
         Command::Card(command) => card::command(&command).map(done),
         Command::Pool(command) => pool::command(&command),
-        Command::Bench(command) => bench::command(&command).map(done),
+        Command::Bench(arguments) => bench::command(&arguments).map(done),
+        Command::Report(arguments) => bench::report(&arguments).map(done),
         Command::Serve(command) => serve::command(command).map(done),
     }
 }

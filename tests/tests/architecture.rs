@@ -32,6 +32,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-verification", &[]),
     ("nearpm-serve", &["nearpm"]),
     (
+        "nearpm-evaluation",
+        &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm", "nearpm-sim", "nearpm-workloads"],
+    ),
+    (
         "nearpm-cli",
         &[
             "nearpm-interface",
@@ -43,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
             "nearpm-bench",
             "nearpm-serve",
+            "nearpm-evaluation",
         ],
     ),
     // The simulated card as a process: it makes its cards as the command line does.

@@ -1,13 +1,14 @@
 //! B+tree: values hang on the leaves, which are chained for scans.
 //!
-//! A node is 256 bytes, four lines; a value is an object of its own, one line. An operation reads whole nodes and writes only the
+//! A node is 256 bytes, four lines; a value is an object of its own, one line, or `V` bytes of it. An operation reads whole nodes and writes only the
 //! words that change, so that a mechanism that logs ranges logs little and one that logs pages is not favoured.
 
 use std::collections::BTreeMap;
 
-use nearpm::{Error, Tx};
+use nearpm::Error;
 
-use crate::map::{Damage, Fault, Map, Value};
+use crate::map::{Damage, Fault, Map, Value, read_value};
+use crate::store::Transaction;
 
 /// Keys of a full node.
 const KEYS: usize = 14;
@@ -21,9 +22,9 @@ const HEAD_BYTES: u64 = 64;
 
 const _: () = assert!(LINKS_AT + 8 * (KEYS + 1) <= NODE_BYTES);
 
-/// A B+tree in a pool.
+/// A B+tree in a pool, which keeps the first `V` bytes of each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BTree {
+pub struct BTree<const V: usize = 64> {
     head: u64,
 }
 
@@ -70,21 +71,21 @@ impl Node {
         }
     }
 
-    fn load(tx: &mut Tx<'_>, at: u64) -> Result<Node, Error> {
+    fn load(tx: &mut dyn Transaction, at: u64) -> Result<Node, Error> {
         let mut bytes = [0; NODE_BYTES];
         tx.read(at, &mut bytes)?;
         Ok(Node::decode(&bytes))
     }
 
     /// Writes a node that was just allocated.
-    fn store_new(&self, tx: &mut Tx<'_>) -> Result<u64, Error> {
+    fn store_new(&self, tx: &mut dyn Transaction) -> Result<u64, Error> {
         let at = tx.alloc(NODE_BYTES as u64)?;
         tx.write(at, &self.encode())?;
         Ok(at)
     }
 
     /// Writes the words in which this node differs from `old`, neighbours in one write. The log may hold all of them as one range.
-    fn store(&self, tx: &mut Tx<'_>, at: u64, old: &Node) -> Result<(), Error> {
+    fn store(&self, tx: &mut dyn Transaction, at: u64, old: &Node) -> Result<(), Error> {
         let (new, old) = (self.encode(), old.encode());
         let differs = |i: usize| new[8 * i..8 * i + 8] != old[8 * i..8 * i + 8];
         let changed = |mut words: std::ops::Range<usize>| words.find(|&i| differs(i));
@@ -131,24 +132,24 @@ impl Node {
 /// What an insertion below a node left to do: (separator, offset of the new right neighbour).
 type Split = Option<(u64, u64)>;
 
-impl BTree {
-    fn root(&self, tx: &mut Tx<'_>) -> Result<u64, Error> {
+impl<const V: usize> BTree<V> {
+    fn root(&self, tx: &mut dyn Transaction) -> Result<u64, Error> {
         tx.read_u64(self.head)
     }
 
-    fn insert_below(tx: &mut Tx<'_>, at: u64, key: u64, value: &Value) -> Result<(bool, Split), Error> {
+    fn insert_below(tx: &mut dyn Transaction, at: u64, key: u64, value: &Value) -> Result<(bool, Split), Error> {
         let old = Node::load(tx, at)?;
         let mut node = old.clone();
         let added;
         if node.leaf {
             match node.keys.binary_search(&key) {
                 Ok(i) => {
-                    tx.write(node.links[i], value)?;
+                    tx.write(node.links[i], &value[..V])?;
                     return Ok((false, None));
                 }
                 Err(i) => {
-                    let object = tx.alloc(value.len() as u64)?;
-                    tx.write(object, value)?;
+                    let object = tx.alloc(V as u64)?;
+                    tx.write(object, &value[..V])?;
                     node.keys.insert(i, key);
                     node.links.insert(i, object);
                     added = true;
@@ -156,7 +157,7 @@ impl BTree {
             }
         } else {
             let i = node.branch(key);
-            let (new, split) = BTree::insert_below(tx, node.links[i], key, value)?;
+            let (new, split) = Self::insert_below(tx, node.links[i], key, value)?;
             let Some((separator, right)) = split else { return Ok((new, None)) };
             node.keys.insert(i, separator);
             node.links.insert(i + 1, right);
@@ -177,7 +178,7 @@ impl BTree {
     }
 
     /// Removes `key` below the node at `at`: (it was there, the node has too few keys now).
-    fn remove_below(tx: &mut Tx<'_>, at: u64, key: u64) -> Result<(bool, bool), Error> {
+    fn remove_below(tx: &mut dyn Transaction, at: u64, key: u64) -> Result<(bool, bool), Error> {
         let old = Node::load(tx, at)?;
         let mut node = old.clone();
         if node.leaf {
@@ -187,18 +188,18 @@ impl BTree {
             node.links.remove(i);
         } else {
             let i = node.branch(key);
-            let (found, short) = BTree::remove_below(tx, node.links[i], key)?;
+            let (found, short) = Self::remove_below(tx, node.links[i], key)?;
             if !short {
                 return Ok((found, false));
             }
-            BTree::refill(tx, &mut node, i)?;
+            Self::refill(tx, &mut node, i)?;
         }
         node.store(tx, at, &old)?;
         Ok((true, node.keys.len() < FEWEST))
     }
 
     /// Mends child `i` of `parent`, which has one key too few, from a neighbour: borrows a key or merges.
-    fn refill(tx: &mut Tx<'_>, parent: &mut Node, i: usize) -> Result<(), Error> {
+    fn refill(tx: &mut dyn Transaction, parent: &mut Node, i: usize) -> Result<(), Error> {
         // The pair of neighbours, the short one among them.
         let l = if i > 0 { i - 1 } else { i };
         let (left_at, right_at) = (parent.links[l], parent.links[l + 1]);
@@ -233,7 +234,7 @@ impl BTree {
     }
 
     /// Keys and values from `from` upwards, at most `limit` of them.
-    pub fn scan(&self, tx: &mut Tx<'_>, from: u64, limit: usize) -> Result<Vec<(u64, Value)>, Error> {
+    pub fn scan(&self, tx: &mut dyn Transaction, from: u64, limit: usize) -> Result<Vec<(u64, Value)>, Error> {
         let root = self.root(tx)?;
         let mut node = Node::load(tx, root)?;
         while !node.leaf {
@@ -245,8 +246,7 @@ impl BTree {
                 if found.len() == limit {
                     return Ok(found);
                 }
-                let mut value = [0; 64];
-                tx.read(link, &mut value)?;
+                let value = read_value(tx, link, V)?;
                 found.push((key, value));
             }
             if node.next == 0 {
@@ -255,14 +255,16 @@ impl BTree {
             node = Node::load(tx, node.next)?;
         }
     }
+}
 
-    fn damage(offset: u64, what: impl Into<String>) -> Fault {
-        Damage { structure: BTree::NAME, offset, what: what.into() }.into()
-    }
+fn damage(offset: u64, what: impl Into<String>) -> Fault {
+    Damage { structure: BTree::<64>::NAME, offset, what: what.into() }.into()
 }
 
 /// State of a walk over the whole tree.
 struct Walk {
+    /// Bytes of a value that are kept.
+    value_bytes: usize,
     contents: BTreeMap<u64, Value>,
     leaf_depth: Option<usize>,
     /// The leaf to which the chain leads next.
@@ -271,17 +273,24 @@ struct Walk {
 
 impl Walk {
     /// Walks the node at `at`, whose keys must lie in `low..high`.
-    fn node(&mut self, tx: &mut Tx<'_>, at: u64, depth: usize, low: u64, high: Option<u64>) -> Result<(), Fault> {
+    fn node(
+        &mut self,
+        tx: &mut dyn Transaction,
+        at: u64,
+        depth: usize,
+        low: u64,
+        high: Option<u64>,
+    ) -> Result<(), Fault> {
         if depth > 64 {
-            return Err(BTree::damage(at, "the tree is deeper than it can be: a link leads back"));
+            return Err(damage(at, "the tree is deeper than it can be: a link leads back"));
         }
         let node = Node::load(tx, at)?;
         if depth > 0 && node.keys.len() < FEWEST {
-            return Err(BTree::damage(at, format!("{} keys, at least {FEWEST} expected", node.keys.len())));
+            return Err(damage(at, format!("{} keys, at least {FEWEST} expected", node.keys.len())));
         }
         let in_range = |k: &u64| *k >= low && high.is_none_or(|h| *k < h);
         if !node.keys.is_sorted_by(|a, b| a < b) || !node.keys.iter().all(in_range) {
-            return Err(BTree::damage(at, "keys are not sorted or outside the node's range"));
+            return Err(damage(at, "keys are not sorted or outside the node's range"));
         }
         if !node.leaf {
             for (i, &link) in node.links.iter().enumerate() {
@@ -291,32 +300,31 @@ impl Walk {
             return Ok(());
         }
         if *self.leaf_depth.get_or_insert(depth) != depth {
-            return Err(BTree::damage(at, "leaves lie at different depths"));
+            return Err(damage(at, "leaves lie at different depths"));
         }
         if self.chain.is_some_and(|expected| expected != at) {
-            return Err(BTree::damage(at, "the chain of leaves leads elsewhere"));
+            return Err(damage(at, "the chain of leaves leads elsewhere"));
         }
         self.chain = Some(node.next);
         for (&key, &link) in node.keys.iter().zip(&node.links) {
-            let mut value = [0; 64];
-            tx.read(link, &mut value)?;
+            let value = read_value(tx, link, self.value_bytes)?;
             self.contents.insert(key, value);
         }
         Ok(())
     }
 }
 
-impl Map for BTree {
+impl<const V: usize> Map for BTree<V> {
     const NAME: &'static str = "B+tree";
 
-    fn create(tx: &mut Tx<'_>) -> Result<BTree, Error> {
+    fn create(tx: &mut dyn Transaction) -> Result<Self, Error> {
         let root = Node::new(true).store_new(tx)?;
         let head = tx.alloc_zeroed(HEAD_BYTES)?;
         tx.write_u64(head, root)?;
         Ok(BTree { head })
     }
 
-    fn at(offset: u64) -> BTree {
+    fn at(offset: u64) -> Self {
         BTree { head: offset }
     }
 
@@ -324,21 +332,20 @@ impl Map for BTree {
         self.head
     }
 
-    fn get(&self, tx: &mut Tx<'_>, key: u64) -> Result<Option<Value>, Error> {
+    fn get(&self, tx: &mut dyn Transaction, key: u64) -> Result<Option<Value>, Error> {
         let root = self.root(tx)?;
         let mut node = Node::load(tx, root)?;
         while !node.leaf {
             node = Node::load(tx, node.links[node.branch(key)])?;
         }
         let Ok(i) = node.keys.binary_search(&key) else { return Ok(None) };
-        let mut value = [0; 64];
-        tx.read(node.links[i], &mut value)?;
+        let value = read_value(tx, node.links[i], V)?;
         Ok(Some(value))
     }
 
-    fn insert(&self, tx: &mut Tx<'_>, key: u64, value: &Value) -> Result<bool, Error> {
+    fn insert(&self, tx: &mut dyn Transaction, key: u64, value: &Value) -> Result<bool, Error> {
         let root = self.root(tx)?;
-        let (added, split) = BTree::insert_below(tx, root, key, value)?;
+        let (added, split) = Self::insert_below(tx, root, key, value)?;
         if let Some((separator, right)) = split {
             let top = Node { leaf: false, next: 0, keys: vec![separator], links: vec![root, right] };
             let top = top.store_new(tx)?;
@@ -347,9 +354,9 @@ impl Map for BTree {
         Ok(added)
     }
 
-    fn remove(&self, tx: &mut Tx<'_>, key: u64) -> Result<bool, Error> {
+    fn remove(&self, tx: &mut dyn Transaction, key: u64) -> Result<bool, Error> {
         let root = self.root(tx)?;
-        let (found, _) = BTree::remove_below(tx, root, key)?;
+        let (found, _) = Self::remove_below(tx, root, key)?;
         let node = Node::load(tx, root)?;
         if !node.leaf && node.keys.is_empty() {
             tx.write_u64(self.head, node.links[0])?;
@@ -358,13 +365,13 @@ impl Map for BTree {
         Ok(found)
     }
 
-    fn contents(&self, tx: &mut Tx<'_>) -> Result<BTreeMap<u64, Value>, Fault> {
+    fn contents(&self, tx: &mut dyn Transaction) -> Result<BTreeMap<u64, Value>, Fault> {
         let root = self.root(tx)?;
-        let mut walk = Walk { contents: BTreeMap::new(), leaf_depth: None, chain: None };
+        let mut walk = Walk { value_bytes: V, contents: BTreeMap::new(), leaf_depth: None, chain: None };
         walk.node(tx, root, 0, 0, None)?;
         match walk.chain {
             Some(0) => Ok(walk.contents),
-            _ => Err(BTree::damage(root, "the chain of leaves does not end")),
+            _ => Err(damage(root, "the chain of leaves does not end")),
         }
     }
 }

@@ -19,6 +19,7 @@ use nearpm::{Durability, Pool};
 
 use crate::map::{Fault, Map, Value};
 use crate::ops::{self, Op};
+use crate::programs::{Rows, Workload};
 
 /// A violation of crash consistency.
 #[derive(Debug, thiserror::Error)]
@@ -95,13 +96,51 @@ pub fn prefix_of(
     Err(Violation::NoPrefix { acknowledged, started, difference: first })
 }
 
+/// Contents of the program at the root of a pool, with every invariant of program and pool checked. Without a root there are none.
+pub fn rows(pool: &Pool, program: &dyn Workload) -> Result<Option<Rows>, Fault> {
+    pool.check()?;
+    let root = pool.root()?;
+    if root == 0 {
+        return Ok(None);
+    }
+    let mut result = Ok(Rows::new());
+    pool.tx(|tx| {
+        result = program.contents(tx, root);
+        Ok(())
+    })?;
+    result.map(Some)
+}
+
+/// Checks the contents of a program's pool after a crash; gives the number of transactions whose effects are there.
+pub fn prefix_of_program(
+    pool: &Pool,
+    program: &dyn Workload,
+    acknowledged: usize,
+    started: usize,
+    commits: Durability,
+) -> Result<usize, Violation> {
+    let found = rows(pool, program)?.unwrap_or_default();
+    let mut model = program.after(acknowledged);
+    let first = first_difference(&model, &found);
+    for kept in acknowledged..=started {
+        let may_be = kept == acknowledged || kept + 1 >= started || commits == Durability::Asynchronous;
+        if may_be && model == found {
+            return Ok(kept);
+        }
+        if kept < started {
+            program.model(&mut model, kept);
+        }
+    }
+    Err(Violation::NoPrefix { acknowledged, started, difference: first })
+}
+
 /// Keys on which two maps differ.
 fn differences(model: &BTreeMap<u64, Value>, found: &BTreeMap<u64, Value>) -> usize {
     let missing = model.iter().filter(|(k, v)| found.get(k) != Some(v)).count();
     missing + found.keys().filter(|k| !model.contains_key(k)).count()
 }
 
-fn first_difference(model: &BTreeMap<u64, Value>, found: &BTreeMap<u64, Value>) -> String {
+fn first_difference<V: PartialEq>(model: &BTreeMap<u64, V>, found: &BTreeMap<u64, V>) -> String {
     let lost = model.iter().find(|(k, v)| found.get(k) != Some(v));
     let extra = found.keys().find(|k| !model.contains_key(k));
     match (lost, extra) {

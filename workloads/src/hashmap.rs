@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use nearpm::{Error, Tx};
+use nearpm::Error;
 
-use crate::map::{Damage, Fault, Map, VALUE_BYTES, Value};
+use crate::map::{Damage, Fault, Map, Value, read_value};
+use crate::store::Transaction;
 
 /// Buckets of a segment, and segments of the directory.
 const PER_SEGMENT: u64 = 512;
@@ -25,18 +26,17 @@ const BUCKETS_AT: u64 = 8;
 const ENTRIES_AT: u64 = 16;
 
 /// Entry object: next entry, key, value.
-const ENTRY_BYTES: u64 = 16 + VALUE_BYTES as u64;
 const KEY_AT: u64 = 8;
 const VALUE_AT: u64 = 16;
 
-/// A hash map in a pool.
+/// A hash map in a pool, which keeps the first `V` bytes of each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HashMap {
+pub struct HashMap<const V: usize = 64> {
     head: u64,
 }
 
 /// Finaliser of SplitMix64: every bit of the key moves every bit of the hash.
-fn hash(key: u64) -> u64 {
+pub(crate) fn hash(key: u64) -> u64 {
     let z = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -49,16 +49,16 @@ fn bucket_of(key: u64, buckets: u64) -> u64 {
     if bucket < buckets { bucket } else { bucket & (level - 1) }
 }
 
-impl HashMap {
+impl<const V: usize> HashMap<V> {
     /// Offset of the word of a bucket.
-    fn bucket(&self, tx: &mut Tx<'_>, bucket: u64) -> Result<u64, Error> {
+    fn bucket(&self, tx: &mut dyn Transaction, bucket: u64) -> Result<u64, Error> {
         let directory = tx.read_u64(self.head + DIRECTORY_AT)?;
         let segment = tx.read_u64(directory + 8 * (bucket / PER_SEGMENT))?;
         Ok(segment + 8 * (bucket % PER_SEGMENT))
     }
 
     /// Next entry and key of an entry.
-    fn entry(tx: &mut Tx<'_>, at: u64) -> Result<(u64, u64), Error> {
+    fn entry(tx: &mut dyn Transaction, at: u64) -> Result<(u64, u64), Error> {
         let mut bytes = [0; 16];
         tx.read(at, &mut bytes)?;
         let [next, key] = [0, 8].map(|i| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes")));
@@ -66,12 +66,12 @@ impl HashMap {
     }
 
     /// The word that leads to the entry of `key`, and the entry's offset (0 where there is none).
-    fn find(&self, tx: &mut Tx<'_>, key: u64) -> Result<(u64, u64), Error> {
+    fn find(&self, tx: &mut dyn Transaction, key: u64) -> Result<(u64, u64), Error> {
         let buckets = tx.read_u64(self.head + BUCKETS_AT)?;
         let mut link = self.bucket(tx, bucket_of(key, buckets))?;
         loop {
             let at = tx.read_u64(link)?;
-            if at == 0 || HashMap::entry(tx, at)?.1 == key {
+            if at == 0 || Self::entry(tx, at)?.1 == key {
                 return Ok((link, at));
             }
             link = at;
@@ -79,7 +79,7 @@ impl HashMap {
     }
 
     /// Adds one bucket and moves to it what belongs there.
-    fn grow(&self, tx: &mut Tx<'_>, buckets: u64) -> Result<(), Error> {
+    fn grow(&self, tx: &mut dyn Transaction, buckets: u64) -> Result<(), Error> {
         if buckets.is_multiple_of(PER_SEGMENT) {
             let directory = tx.read_u64(self.head + DIRECTORY_AT)?;
             let segment = tx.alloc_zeroed(8 * PER_SEGMENT)?;
@@ -91,7 +91,7 @@ impl HashMap {
         let (mut old_end, mut new_end) = (old, new);
         let mut at = tx.read_u64(old)?;
         while at != 0 {
-            let (next, key) = HashMap::entry(tx, at)?;
+            let (next, key) = Self::entry(tx, at)?;
             let end = if bucket_of(key, buckets + 1) == buckets { &mut new_end } else { &mut old_end };
             if tx.read_u64(*end)? != at {
                 tx.write_u64(*end, at)?;
@@ -106,16 +106,16 @@ impl HashMap {
         }
         tx.write_u64(self.head + BUCKETS_AT, buckets + 1)
     }
-
-    fn damage(offset: u64, what: impl Into<String>) -> Fault {
-        Damage { structure: HashMap::NAME, offset, what: what.into() }.into()
-    }
 }
 
-impl Map for HashMap {
+fn damage(offset: u64, what: impl Into<String>) -> Fault {
+    Damage { structure: HashMap::<64>::NAME, offset, what: what.into() }.into()
+}
+
+impl<const V: usize> Map for HashMap<V> {
     const NAME: &'static str = "hash map";
 
-    fn create(tx: &mut Tx<'_>) -> Result<HashMap, Error> {
+    fn create(tx: &mut dyn Transaction) -> Result<Self, Error> {
         let directory = tx.alloc_zeroed(8 * PER_SEGMENT)?;
         let segment = tx.alloc_zeroed(8 * PER_SEGMENT)?;
         tx.write_u64(directory, segment)?;
@@ -125,7 +125,7 @@ impl Map for HashMap {
         Ok(HashMap { head })
     }
 
-    fn at(offset: u64) -> HashMap {
+    fn at(offset: u64) -> Self {
         HashMap { head: offset }
     }
 
@@ -133,26 +133,24 @@ impl Map for HashMap {
         self.head
     }
 
-    fn get(&self, tx: &mut Tx<'_>, key: u64) -> Result<Option<Value>, Error> {
+    fn get(&self, tx: &mut dyn Transaction, key: u64) -> Result<Option<Value>, Error> {
         let (_, at) = self.find(tx, key)?;
         if at == 0 {
             return Ok(None);
         }
-        let mut value = [0; VALUE_BYTES];
-        tx.read(at + VALUE_AT, &mut value)?;
-        Ok(Some(value))
+        read_value(tx, at + VALUE_AT, V).map(Some)
     }
 
-    fn insert(&self, tx: &mut Tx<'_>, key: u64, value: &Value) -> Result<bool, Error> {
+    fn insert(&self, tx: &mut dyn Transaction, key: u64, value: &Value) -> Result<bool, Error> {
         let (link, at) = self.find(tx, key)?;
         if at != 0 {
-            tx.write(at + VALUE_AT, value)?;
+            tx.write(at + VALUE_AT, &value[..V])?;
             return Ok(false);
         }
-        let entry = tx.alloc(ENTRY_BYTES)?;
-        let mut bytes = [0; ENTRY_BYTES as usize];
+        let mut bytes = vec![0; VALUE_AT as usize + V];
+        let entry = tx.alloc(bytes.len() as u64)?;
         bytes[KEY_AT as usize..][..8].copy_from_slice(&key.to_le_bytes());
-        bytes[VALUE_AT as usize..].copy_from_slice(value);
+        bytes[VALUE_AT as usize..].copy_from_slice(&value[..V]);
         tx.write(entry, &bytes)?;
         tx.write_u64(link, entry)?;
         let entries = tx.read_u64(self.head + ENTRIES_AT)? + 1;
@@ -164,12 +162,12 @@ impl Map for HashMap {
         Ok(true)
     }
 
-    fn remove(&self, tx: &mut Tx<'_>, key: u64) -> Result<bool, Error> {
+    fn remove(&self, tx: &mut dyn Transaction, key: u64) -> Result<bool, Error> {
         let (link, at) = self.find(tx, key)?;
         if at == 0 {
             return Ok(false);
         }
-        let (next, _) = HashMap::entry(tx, at)?;
+        let (next, _) = Self::entry(tx, at)?;
         tx.write_u64(link, next)?;
         tx.free(at)?;
         let entries = tx.read_u64(self.head + ENTRIES_AT)? - 1;
@@ -177,31 +175,30 @@ impl Map for HashMap {
         Ok(true)
     }
 
-    fn contents(&self, tx: &mut Tx<'_>) -> Result<BTreeMap<u64, Value>, Fault> {
+    fn contents(&self, tx: &mut dyn Transaction) -> Result<BTreeMap<u64, Value>, Fault> {
         let buckets = tx.read_u64(self.head + BUCKETS_AT)?;
         let entries = tx.read_u64(self.head + ENTRIES_AT)?;
         if !(FIRST_BUCKETS..=MOST_BUCKETS).contains(&buckets) {
-            return Err(HashMap::damage(self.head, format!("{buckets} buckets")));
+            return Err(damage(self.head, format!("{buckets} buckets")));
         }
         let mut contents = BTreeMap::new();
         for bucket in 0..buckets {
             let word = self.bucket(tx, bucket)?;
             let mut at = tx.read_u64(word)?;
             while at != 0 {
-                let (next, key) = HashMap::entry(tx, at)?;
+                let (next, key) = Self::entry(tx, at)?;
                 if bucket_of(key, buckets) != bucket {
-                    return Err(HashMap::damage(at, format!("key {key:#x} hangs in bucket {bucket}")));
+                    return Err(damage(at, format!("key {key:#x} hangs in bucket {bucket}")));
                 }
-                let mut value = [0; VALUE_BYTES];
-                tx.read(at + VALUE_AT, &mut value)?;
+                let value = read_value(tx, at + VALUE_AT, V)?;
                 if contents.insert(key, value).is_some() {
-                    return Err(HashMap::damage(at, format!("key {key:#x} is there twice, or its chain is a ring")));
+                    return Err(damage(at, format!("key {key:#x} is there twice, or its chain is a ring")));
                 }
                 at = next;
             }
         }
         if contents.len() as u64 != entries {
-            return Err(HashMap::damage(self.head, format!("{} entries, {entries} counted", contents.len())));
+            return Err(damage(self.head, format!("{} entries, {entries} counted", contents.len())));
         }
         Ok(contents)
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nearpm::{Error, Tx};
+use nearpm::Error;
+
+use crate::store::Transaction;
 
 /// Bytes of a value (paper, Table 4).
 pub const VALUE_BYTES: usize = 64;
@@ -37,17 +39,24 @@ pub trait Map: Sized + Copy {
     /// Name of the structure.
     const NAME: &'static str;
     /// Makes an empty map.
-    fn create(tx: &mut Tx<'_>) -> Result<Self, Error>;
+    fn create(tx: &mut dyn Transaction) -> Result<Self, Error>;
     /// The map whose head object is at `offset`, as [`Map::offset`] gave it.
     fn at(offset: u64) -> Self;
     /// Offset of the head object.
     fn offset(&self) -> u64;
     /// Value of a key.
-    fn get(&self, tx: &mut Tx<'_>, key: u64) -> Result<Option<Value>, Error>;
+    fn get(&self, tx: &mut dyn Transaction, key: u64) -> Result<Option<Value>, Error>;
     /// Sets the value of a key; true where the key is new.
-    fn insert(&self, tx: &mut Tx<'_>, key: u64, value: &Value) -> Result<bool, Error>;
+    fn insert(&self, tx: &mut dyn Transaction, key: u64, value: &Value) -> Result<bool, Error>;
     /// Removes a key; true where it was there.
-    fn remove(&self, tx: &mut Tx<'_>, key: u64) -> Result<bool, Error>;
+    fn remove(&self, tx: &mut dyn Transaction, key: u64) -> Result<bool, Error>;
     /// Reads everything and checks every invariant on the way.
-    fn contents(&self, tx: &mut Tx<'_>) -> Result<BTreeMap<u64, Value>, Fault>;
+    fn contents(&self, tx: &mut dyn Transaction) -> Result<BTreeMap<u64, Value>, Fault>;
+}
+
+/// Reads a value of which `bytes` bytes are kept; the rest is zeros.
+pub(crate) fn read_value(tx: &mut dyn Transaction, at: u64, bytes: usize) -> Result<Value, Error> {
+    let mut value = [0; VALUE_BYTES];
+    tx.read(at, &mut value[..bytes])?;
+    Ok(value)
 }

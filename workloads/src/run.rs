@@ -1,8 +1,9 @@
 //! Applies operations, one transaction each, and keeps what was started and what was acknowledged.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nearpm::{Error, Pool};
+use nearpm::{Error, Pool, Tx};
 
 use crate::map::Map;
 use crate::ops::Op;
@@ -41,15 +42,35 @@ pub fn open<M: Map>(pool: &Pool) -> Result<M, Error> {
     Ok(M::at(pool.root()?))
 }
 
-/// Applies `ops`. What the library has not acknowledged by itself is acknowledged after every `epoch` operations and at the end:
-/// epochs are cut, asynchronous commits made durable. An operation is acknowledged when the library says so. `each` is called before each operation with its index.
+/// Applies `ops`, one transaction each, as [`transactions`] does.
 pub fn run<M: Map>(
     pool: &Pool,
     map: M,
     ops: &[Op],
     epoch: usize,
     progress: &Progress,
+    each: impl FnMut(usize),
+) -> Result<(), Error> {
+    transactions(pool, 0..ops.len(), epoch, progress, each, |tx, i| {
+        match &ops[i] {
+            Op::Insert(key, value) => drop(map.insert(tx, *key, value)?),
+            Op::Remove(key) => drop(map.remove(tx, *key)?),
+            Op::Get(key) => drop(map.get(tx, *key)?),
+        }
+        Ok(())
+    })
+}
+
+/// Runs transactions. What the library has not acknowledged by itself is acknowledged after every `epoch` of them and at the end:
+/// epochs are cut, asynchronous commits made durable. A transaction is acknowledged when the library says so. `each` is called before each one with
+/// its number.
+pub fn transactions(
+    pool: &Pool,
+    numbers: Range<usize>,
+    epoch: usize,
+    progress: &Progress,
     mut each: impl FnMut(usize),
+    mut body: impl FnMut(&mut Tx<'_>, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     pool.persist()?;
     let before = pool.statistics().acknowledged;
@@ -57,20 +78,14 @@ pub fn run<M: Map>(
         let acknowledged = pool.statistics().acknowledged - before;
         progress.acknowledged.store(acknowledged as usize, Ordering::SeqCst);
     };
-    for (i, op) in ops.iter().enumerate() {
-        each(i);
+    let count = numbers.len();
+    for (i, number) in numbers.enumerate() {
+        each(number);
         progress.started.store(i + 1, Ordering::SeqCst);
-        pool.tx(|tx| {
-            match op {
-                Op::Insert(key, value) => drop(map.insert(tx, *key, value)?),
-                Op::Remove(key) => drop(map.remove(tx, *key)?),
-                Op::Get(key) => drop(map.get(tx, *key)?),
-            }
-            Ok(())
-        })?;
+        pool.tx(|tx| body(tx, number))?;
         note();
         let behind = progress.acknowledged() < i + 1;
-        if behind && ((i + 1) % epoch == 0 || i + 1 == ops.len()) {
+        if behind && ((i + 1) % epoch == 0 || i + 1 == count) {
             pool.cut()?;
             note();
         }

@@ -1,4 +1,4 @@
-//! Both maps under every mechanism, against a model: first without crashes, then with a power cut at
+//! The four maps under every mechanism, against a model: first without crashes, then with a power cut at
 //! many moments, recovery, and the check that a prefix of the operations is there.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use nearpm::memory::{Image, TestMemory};
 use nearpm::{Mechanism, Pool, PoolOptions};
 use nearpm_workloads::ops::{self, Mix, Op};
 use nearpm_workloads::run::{self, Progress};
-use nearpm_workloads::{BTree, HashMap, Map, check};
+use nearpm_workloads::{BTree, HashMap, Map, RbTree, SkipList, check};
 
 const POOL_BYTES: usize = 2 << 20;
 
@@ -46,6 +46,18 @@ fn the_btree_agrees_with_the_model() {
 fn the_hash_map_agrees_with_the_model() {
     agrees_with_the_model::<HashMap>(Mix::Inserts);
     agrees_with_the_model::<HashMap>(Mix::Churn);
+}
+
+#[test]
+fn the_red_black_tree_agrees_with_the_model() {
+    agrees_with_the_model::<RbTree>(Mix::Inserts);
+    agrees_with_the_model::<RbTree>(Mix::Churn);
+}
+
+#[test]
+fn the_skip_list_agrees_with_the_model() {
+    agrees_with_the_model::<SkipList>(Mix::Inserts);
+    agrees_with_the_model::<SkipList>(Mix::Churn);
 }
 
 #[test]
@@ -151,6 +163,8 @@ fn power_cuts_leave_a_prefix_of_the_operations() {
         for mechanism in Mechanism::ALL {
             survives_cuts::<BTree>(mechanism, seed, 150, 60);
             survives_cuts::<HashMap>(mechanism, seed, 150, 60);
+            survives_cuts::<RbTree>(mechanism, seed, 150, 60);
+            survives_cuts::<SkipList>(mechanism, seed, 150, 60);
         }
     }
 }

@@ -330,7 +330,8 @@ impl Host {
                 self.drain(core, pick - flushes);
             }
         }
+        let Parameters { fence_ps, fence_drain_ps, .. } = self.fabric.parameters;
         let core = &mut self.cores[core];
-        core.now_ps = core.now_ps.max(core.departure_ps) + self.fabric.parameters.fence_ps;
+        core.now_ps = core.now_ps.max(core.departure_ps + fence_drain_ps) + fence_ps;
     }
 }

@@ -43,6 +43,9 @@ pub struct Parameters {
     pub write_back_ps: u64,
     /// Fence that has nothing to wait for: estimate, 30 cycles at 3 GHz.
     pub fence_ps: u64,
+    /// From the departure of the last posted write to the end of a fence behind it. 0 on a link with posted writes, whose root port takes
+    /// them; the trip to the memory controller where writes are acknowledged (DDR, CXL).
+    pub fence_drain_ps: u64,
     /// A posted write from the core to the root port: estimate, a mesh crossing of about 60 cycles.
     pub leave_ps: u64,
     /// Posted writes that a core has under way to the root port before it stalls: 12 line fill buffers (SDM).
@@ -83,6 +86,7 @@ impl Default for Parameters {
             store_ps: 700,
             write_back_ps: 5_000,
             fence_ps: 10_000,
+            fence_drain_ps: 0,
             leave_ps: 20_000,
             core_posted: 12,
             combine_buffers: 10,

@@ -1,11 +1,13 @@
 //! The card: its parts, its clock, and what wakes what.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use nearpm_interface::geometry::{COMMAND_PAGES, UNITS};
 use nearpm_interface::peer::PeerMessage;
 
 use super::answers::Answers;
+use super::busy::Busy;
 use super::dispatch::Dispatcher;
 use super::fault::Fault;
 use super::firmware::Firmware;
@@ -64,6 +66,11 @@ pub struct Config {
     pub card_mhz: u64,
     /// Stage latencies.
     pub timing: Timing,
+    /// NearPM units that take commands, 1 to 4.
+    pub units: usize,
+    /// Hundredths of a cycle for which a line that is written keeps the memory port busy: 100 on the card's own data path of a line a
+    /// cycle, more for a narrower bus between units and memory.
+    pub line_percent: u64,
     /// Form of the memory.
     pub memory: Kind,
     /// The memory channel.
@@ -79,6 +86,8 @@ impl Default for Config {
         Config {
             card_mhz: 300,
             timing: Timing::CARD,
+            units: UNITS,
+            line_percent: 100,
             memory: Kind::Transaction,
             ddr4: ddr4::Config::DDR4_2400,
             power_fail_safe: true,
@@ -91,6 +100,9 @@ impl Default for Config {
 pub struct ModelCard {
     pub(super) now: u64,
     pub(super) timing: Timing,
+    /// Units that take commands.
+    pub(super) units_used: usize,
+    pub(super) line_percent: u64,
     card_mhz: u64,
     pub(super) power_fail_safe: bool,
     pub(super) fault: Option<Fault>,
@@ -133,6 +145,7 @@ pub struct ModelCard {
     /// Cycle at which the last answer or record leaves.
     last_output: u64,
     trace: Option<Vec<Event>>,
+    busy: Option<Arc<Busy>>,
     /// What a host that watches has not taken.
     activities: Option<VecDeque<(Activity, u64)>>,
     harvest: Harvest,
@@ -140,6 +153,9 @@ pub struct ModelCard {
 
 impl ModelCard {
     /// Powers a card up; it begins to boot.
+    ///
+    /// # Panics
+    /// If it would have no unit or more than there are, or a line would take less than a cycle.
     pub fn new(config: Config, medium: Medium) -> Self {
         Self::build(config, medium, None)
     }
@@ -151,9 +167,13 @@ impl ModelCard {
     }
 
     fn build(config: Config, medium: Medium, fault: Option<Fault>) -> Self {
+        assert!((1..=UNITS).contains(&config.units), "a card with {} of {UNITS} units", config.units);
+        assert!(config.line_percent >= 100, "a line takes a cycle of the port at least");
         let mut card = ModelCard {
             now: 0,
             timing: config.timing,
+            units_used: config.units,
+            line_percent: config.line_percent,
             card_mhz: config.card_mhz,
             power_fail_safe: config.power_fail_safe,
             fault,
@@ -189,11 +209,17 @@ impl ModelCard {
             dma: VecDeque::new(),
             last_output: 0,
             trace: config.trace.then(Vec::new),
+            busy: None,
             activities: None,
             harvest: Harvest::default(),
         };
         card.boot();
         card
+    }
+
+    /// The same card, which tells a meter when it works on commands.
+    pub fn metered(self, meter: Arc<Busy>) -> Self {
+        ModelCard { busy: Some(meter), ..self }
     }
 
     /// Makes a line of memory answer with an error from now on.
@@ -234,6 +260,13 @@ impl ModelCard {
                 | What::State(_) => None,
             };
             activities.extend(activity.map(|activity| (activity, self.now)));
+        }
+        if let Some(busy) = &self.busy {
+            match what {
+                What::Issued { item: Item::Slot(_) } => busy.issued(self.now),
+                What::Retired { item: Item::Slot(_), .. } => busy.retired(self.now),
+                _ => {}
+            }
         }
         if let Some(trace) = &mut self.trace {
             trace.push(Event { cycle: self.now, what });

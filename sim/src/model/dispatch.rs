@@ -2,7 +2,7 @@
 
 use nearpm_interface::completion::Completion;
 use nearpm_interface::firmware::descriptor;
-use nearpm_interface::geometry::{CONTEXTS_PER_UNIT, LINE, REQUEST_SLOTS, UNITS};
+use nearpm_interface::geometry::{CONTEXTS_PER_UNIT, LINE, REQUEST_SLOTS};
 use nearpm_interface::status::Status;
 
 use super::card::{ModelCard, Signal};
@@ -107,8 +107,8 @@ impl ModelCard {
     /// A unit with a free context: an idle one before one that runs a command, in turn.
     fn free_unit(&self) -> Option<usize> {
         let turn = |free: usize| {
-            (1..=UNITS)
-                .map(|step| (self.dispatcher.unit_turn + step) % UNITS)
+            (1..=self.units_used)
+                .map(|step| (self.dispatcher.unit_turn + step) % self.units_used)
                 .find(|&u| self.units[u].free_contexts() == free)
         };
         (1..=CONTEXTS_PER_UNIT).rev().find_map(turn)

@@ -15,6 +15,7 @@
 //! | `port`, [`memory`] | MemoryPort and the memory behind it |
 //! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
 //! | [`timing`] | every latency |
+//! | [`Busy`] | when units had commands |
 //! | [`trace`], [`monitor`] | what happened, and whether its order was right |
 //! | [`fault`] | protections that tests disable |
 //!
@@ -23,6 +24,7 @@
 //! is time alone, and that is measured on the RTL.
 
 mod answers;
+mod busy;
 mod card;
 mod decoder;
 mod dispatch;
@@ -47,6 +49,7 @@ pub mod trace;
 mod unit;
 mod wheel;
 
+pub use busy::Busy;
 pub use card::{Config, ModelCard};
 pub use memory::Kind;
 pub use timing::Timing;

@@ -84,7 +84,7 @@ impl ModelCard {
         let beats = if write { self.grant_write(requester) } else { self.grant_read(requester) };
         self.port.beats += beats as u32;
         // Write data takes a cycle a line; read addresses take one a burst.
-        self.port.free = self.now + if write { beats as u64 } else { 1 };
+        self.port.free = self.now + if write { (u64::from(beats) * self.line_percent).div_ceil(100) } else { 1 };
         let (reads, writes) = self.requests();
         if reads | writes != 0 {
             self.wake_port(self.port.free);

@@ -1,22 +1,15 @@
-//! `nearpm bench`: other libraries and what stands in for them, on this machine.
+//! `nearpm bench pmdk`: PMDK and what stands in for it, on this machine.
 
 use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use nearpm_bench::case::Selection;
 use nearpm_bench::{pmdk, report};
 
 use crate::table::Table;
-
-/// What to compare with.
-#[derive(Subcommand, Clone, Debug)]
-pub enum BenchCommand {
-    /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none (times are measured)
-    Pmdk(PmdkArguments),
-}
 
 /// Arguments of `nearpm bench pmdk`.
 #[derive(Args, Clone, Debug)]
@@ -64,8 +57,7 @@ fn selection(name: &str) -> Result<Selection> {
 }
 
 /// Runs the command.
-pub fn command(command: &BenchCommand) -> Result<()> {
-    let BenchCommand::Pmdk(arguments) = command;
+pub fn command(arguments: &PmdkArguments) -> Result<()> {
     let selection = if arguments.programs.is_empty() { Selection::all() } else { arguments.programs.clone() };
     let options = pmdk::Options {
         library: arguments.lib.clone(),

@@ -1,0 +1,40 @@
+//! `nearpm bench`: the paper's evaluation on simulated computers, and other libraries on this machine.
+
+mod evaluation;
+mod pmdk;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+pub use evaluation::{EvaluationArguments, ReportArguments, report};
+
+/// What is measured; without one of these, the paper's evaluation.
+#[derive(Subcommand, Clone, Debug)]
+pub enum BenchCommand {
+    /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none (times are measured)
+    Pmdk(pmdk::PmdkArguments),
+    /// Measure what programs and library compute for, on this machine, and print it as the file that profiles are completed with
+    Compute(evaluation::ComputeArguments),
+}
+
+/// Arguments of `nearpm bench`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArguments {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    #[command(flatten)]
+    evaluation: EvaluationArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something cannot be measured, run or written.
+pub fn command(arguments: &BenchArguments) -> Result<()> {
+    match &arguments.command {
+        None => evaluation::command(&arguments.evaluation),
+        Some(BenchCommand::Pmdk(arguments)) => pmdk::command(arguments),
+        Some(BenchCommand::Compute(arguments)) => evaluation::compute(arguments),
+    }
+}

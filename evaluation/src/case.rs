@@ -1,0 +1,163 @@
+//! What is run.
+
+use std::fmt;
+
+use nearpm::{Mechanism, Synchronisation};
+use nearpm_workloads::programs::ycsb::Mix;
+use nearpm_workloads::programs::{Inputs, Program};
+use serde::{Deserialize, Serialize};
+
+/// Who makes the copies, and on how many cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Configuration {
+    /// No crash consistency: the same loads and stores, no log, no write-back, no fence. The floor.
+    Bare,
+    /// The processor, in the paper's way: each range's log entry is waited for by itself, and every fence waits for the card.
+    PaperCpu,
+    /// The processor, on the library's best path: log entries under one fence, ordered by the link.
+    Cpu,
+    /// One card.
+    Card,
+    /// Several cards; the processor waits for all before it sends commits.
+    Software,
+    /// Several cards; each waits for the others before it deletes recovery data.
+    Delayed,
+}
+
+impl Configuration {
+    /// Every one.
+    pub const ALL: [Configuration; 6] = [
+        Configuration::Bare,
+        Configuration::PaperCpu,
+        Configuration::Cpu,
+        Configuration::Card,
+        Configuration::Software,
+        Configuration::Delayed,
+    ];
+
+    /// Name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Configuration::Bare => "bare",
+            Configuration::PaperCpu => "paper-cpu",
+            Configuration::Cpu => "cpu",
+            Configuration::Card => "card",
+            Configuration::Software => "software",
+            Configuration::Delayed => "delayed",
+        }
+    }
+
+    /// Name, for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Configuration::Bare => "no crash consistency",
+            Configuration::PaperCpu => "CPU, the paper's way",
+            Configuration::Cpu => "CPU, best path",
+            Configuration::Card => "one device",
+            Configuration::Software => "two devices, software sync",
+            Configuration::Delayed => "two devices, delayed sync",
+        }
+    }
+
+    /// The card makes the copies.
+    pub fn uses_card(self) -> bool {
+        matches!(self, Configuration::Card | Configuration::Software | Configuration::Delayed)
+    }
+
+    /// How commits over several cards wait.
+    pub fn synchronisation(self) -> Synchronisation {
+        match self {
+            Configuration::Delayed => Synchronisation::Delayed,
+            _ => Synchronisation::Software,
+        }
+    }
+}
+
+/// Names in results are those that people use.
+macro_rules! by_name {
+    ($($module:ident: $type:ty, $all:expr;)+) => {
+        $(mod $module {
+            use super::*;
+            use serde::{Deserializer, Serializer, de::Error};
+
+            pub fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(value.name())
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                let found = $all.into_iter().find(|value| value.name() == text);
+                found.ok_or_else(|| D::Error::custom(format!("{text:?} is no {}", stringify!($module))))
+            }
+        })+
+    };
+}
+
+by_name! {
+    program: Program, Program::ALL;
+    inputs: Inputs, Inputs::ALL;
+    mix: Mix, Mix::ALL;
+    mechanism: Mechanism, Mechanism::ALL;
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Name or path of the profile.
+    pub profile: String,
+    /// The program.
+    #[serde(with = "program")]
+    pub program: Program,
+    /// Its inputs.
+    #[serde(with = "inputs")]
+    pub inputs: Inputs,
+    /// Its requests, where it serves requests.
+    #[serde(with = "mix")]
+    pub mix: Mix,
+    /// The mechanism; of no meaning without crash consistency.
+    #[serde(with = "mechanism")]
+    pub mechanism: Mechanism,
+    /// Who makes the copies.
+    pub configuration: Configuration,
+    /// Cards.
+    pub devices: usize,
+    /// Units of each card that take commands.
+    pub units: usize,
+    /// Threads of the program.
+    pub threads: usize,
+    /// Transactions, of all threads together.
+    pub count: usize,
+    /// The paper's tables are divided by this.
+    pub share: usize,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Case {
+    /// A name that no other case has, fit for a file.
+    pub fn key(&self) -> String {
+        let profile: String = self.profile.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        format!(
+            "{profile}.{}.{}.{}.{}.{}.d{}u{}t{}.n{}s{}.{}",
+            self.program.name(),
+            self.inputs.name(),
+            self.mix.name(),
+            self.mechanism.name(),
+            self.configuration.name(),
+            self.devices,
+            self.units,
+            self.threads,
+            self.count,
+            self.share,
+            self.seed
+        )
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.key())
+    }
+}

@@ -1,0 +1,94 @@
+//! A simulated computer of a profile, with its cards open and known to the library.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result};
+use nearpm::cards;
+use nearpm_driver::{Card, CardOptions};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::machine::Machine;
+use nearpm_sim::model::{Busy, ModelCard};
+use nearpm_sim::profile::Profile;
+
+use crate::meter::{Meter, Metered};
+
+/// Media end at multiples of this.
+const GRAIN: u64 = 2 << 20;
+/// Names of cards differ in the whole process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The computer.
+pub struct Computer {
+    pub machine: Machine,
+    pub meter: Arc<Meter>,
+    pub cards: Vec<Arc<Card>>,
+    /// When the cards work on commands, all together.
+    busy: Arc<Busy>,
+    names: Vec<String>,
+    /// No other computer of the process has it.
+    number: u64,
+    period_ps: u64,
+}
+
+impl Computer {
+    /// A computer with so many cards of the profile, each with room for `bytes` of pools.
+    pub fn new(profile: &Profile, devices: usize, units: usize, fence_drain_ps: u64, bytes: u64) -> Result<Computer> {
+        let (config, busy) = (profile.card(units), Arc::new(Busy::default()));
+        let meters = busy.clone();
+        let power =
+            move |medium: Medium| Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>;
+        let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
+        let mut parameters = profile.parameters();
+        parameters.fence_drain_ps = fence_drain_ps;
+        let machine = Machine::with_cards(parameters, profile.peers(), &power, vec![medium; devices]);
+        let meter = Meter::new(machine.clone());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut computer = Computer {
+            period_ps: 1_000_000 / profile.device.clock_mhz.value as u64,
+            machine,
+            meter,
+            cards: Vec::new(),
+            busy,
+            names: Vec::new(),
+            number,
+        };
+        for device in 0..devices {
+            let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+            let function = Metered::new(computer.machine.function_of(device), computer.meter.clone());
+            let card = Card::open(Arc::new(function), CardOptions { firmware, ..CardOptions::default() });
+            let card = Arc::new(card.context("a simulated card does not open")?);
+            let name = format!("evaluation-{number}-{device}");
+            cards::register(&name, card.clone());
+            computer.names.push(name);
+            computer.cards.push(card);
+        }
+        Ok(computer)
+    }
+
+    /// Where a pool with a name lies: on all cards.
+    pub fn location(&self, pool: &str) -> String {
+        format!("card:{}/{pool}", self.names.join("+"))
+    }
+
+    /// An identifier for a pool that no pool of another computer of the process has: cards wait for each other only where the identifier of the
+    /// pool is the only one of its kind.
+    pub fn pool_id(&self, pool: u32) -> u32 {
+        1 + pool + (self.number as u32 & 0x00ff_ffff) * 64
+    }
+
+    /// Spans in which cards worked on commands since the last call, in picoseconds, the earliest first. (Cards that work at once make one span
+    /// together, from the first that begins to the last that ends.)
+    pub fn take_busy(&self) -> Vec<(u64, u64)> {
+        self.busy.take().into_iter().map(|(from, to)| (from * self.period_ps, to * self.period_ps)).collect()
+    }
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        for name in &self.names {
+            cards::unregister(name);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The paper's evaluation on simulated computers.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`bench`] | runs cases that have no result yet |
+//! | [`case`] | what is run: program, inputs, mechanism, configuration, profile |
+//! | [`compute`] | what a program computes for, measured natively and stored |
+//! | `computer`, `meter` | a computer of a profile, and where its time goes |
+//! | [`run`] | runs a case and checks what it left |
+//! | [`plan`] | the cases of the quick and of the full form |
+//! | [`results`] | a folder of results, CSV and JSON |
+//! | [`published`] | what the paper says in its text |
+//! | [`summary`] | ratios, averages, deviations |
+//! | [`report`] | the page |
+//!
+//! Every time that a case gives is **simulated**: the transaction-level card and the host model, with a profile's parameters. What a program
+//! computes for is measured natively once, and stored with the machine that measured it ([`compute`]).
+
+pub mod bench;
+pub mod case;
+pub mod compute;
+mod computer;
+mod meter;
+pub mod plan;
+pub mod published;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod summary;

@@ -1,0 +1,151 @@
+//! The report: figures with their origin, and one page that needs nothing else.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::compute::Compute;
+use crate::plan::{OURS, PAPER};
+use crate::results::Record;
+use crate::summary::Summary;
+
+mod figures;
+mod profiles;
+mod svg;
+mod text;
+
+use svg::Chart;
+pub use text::{Comparison, comparisons, text};
+
+/// Forms of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Bars beside each other.
+    Bars,
+    /// Lines.
+    Lines,
+    /// Bars on top of each other.
+    Stacked,
+}
+
+/// A figure.
+pub struct Figure {
+    /// Name of its file and its anchor.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// What the paper publishes of it in its text.
+    pub published: String,
+    /// What its values are: simulated with which profile, or computed from what.
+    pub origin: String,
+    /// What makes it again.
+    pub command: String,
+    /// What is to be seen, and what is not.
+    pub remark: String,
+    form: Form,
+    chart: Chart,
+}
+
+impl Figure {
+    fn drawing(&self) -> Markup {
+        match self.form {
+            Form::Bars => self.chart.bars(),
+            Form::Lines => self.chart.lines(),
+            Form::Stacked => self.chart.stacked(),
+        }
+    }
+
+    /// The figure as an SVG file.
+    pub fn file(&self) -> String {
+        let style = format!("<style>{}svg{{background:var(--paper)}}</style>", svg::STYLE);
+        // The style goes behind the first tag.
+        self.drawing().into_string().replacen('>', &format!(">{style}"), 1)
+    }
+
+    fn section(&self) -> Markup {
+        html! {
+            section id=(self.id) {
+                h2 { (self.title) }
+                div class="wide" { div class="chart" { (self.drawing()) } }
+                (self.chart.legend())
+                dl {
+                    dt { "paper" } dd { (self.published) }
+                    dt { "origin" } dd { (self.origin) }
+                    dt { "command" } dd { code { (self.command) } }
+                }
+                p { (self.remark) }
+                (self.chart.table())
+            }
+        }
+    }
+}
+
+/// The command that makes every result again.
+fn command(summary: &Summary) -> String {
+    let form = if summary.share() == 1 { "nearpm bench --full" } else { "nearpm bench" };
+    format!("{form} && nearpm report")
+}
+
+/// Every figure that the results have enough for.
+///
+/// # Errors
+/// If a profile of the figures is wrong, or the micro-benchmark fails.
+pub fn figures(records: &[Record]) -> Result<Vec<Figure>> {
+    figures::all(&Summary::new(records))
+}
+
+/// The page.
+///
+/// # Errors
+/// If the stored compute times or a profile are wrong.
+pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
+    let summary = Summary::new(records);
+    let compute = Compute::stored()?;
+    let commits: BTreeSet<&str> = records.iter().map(|record| record.commit.as_str()).collect();
+    let commits = commits.into_iter().collect::<Vec<_>>().join(", ");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "NearPM: the paper's evaluation" }
+                style { (PreEscaped(svg::STYLE)) (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "NearPM: the paper's evaluation" }
+                p {
+                    "Every time here is " strong { "simulated" } ": the transaction-level card and the host model, with the parameters of a profile. \
+                     Nothing was measured on a card. What programs compute for was measured natively, once: " (compute.origin) "."
+                }
+                p {
+                    "Nine programs, " (summary.seeds()) " seed(s), the paper's transactions divided by " (summary.share()) ". \
+                     Commit of the results: " (commits) ". Profile of the predictions: " code { (PAPER) } ", calibrated on the two published points \
+                     of Fig. 17 and on nothing else; this project's card: " code { (OURS) } "."
+                }
+                nav { @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " } }
+                (text::section(&summary))
+                @for figure in figures { (figure.section()) }
+                (profiles::section()?)
+            }
+        }
+    };
+    Ok(page.into_string())
+}
+
+/// Style of the page besides that of the charts.
+const STYLE: &str = "\
+body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}nav a{white-space:nowrap;margin-right:.6rem}a{color:var(--c0)}\
+.wide{overflow-x:auto}.chart{min-width:36rem}.chart svg{width:100%;height:auto;display:block}\
+.legend span{margin-right:1rem;white-space:nowrap}table{border-collapse:collapse;font-size:.85rem}\
+th,td{border:1px solid var(--rule);padding:.2rem .5rem;text-align:right}th:first-child,td:first-child{text-align:left}\
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem .8rem;font-size:.9rem}dt{color:var(--faint)}dd{margin:0;overflow-wrap:anywhere}\
+code{overflow-wrap:anywhere}";
+
+/// A profile by the name that this program knows.
+fn profile(name: &str) -> Result<nearpm_sim::profile::Profile> {
+    nearpm_sim::profile::Profile::load(name).with_context(|| format!("the profile {name}"))
+}

@@ -1,0 +1,193 @@
+//! Predictions beside what the paper publishes, for people and for the page.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use maud::{Markup, html};
+use nearpm::Mechanism;
+use nearpm_sim::microbenchmark;
+use nearpm_workloads::programs::{Inputs, Program};
+
+use crate::case::Configuration;
+use crate::plan::{OURS, PAPER};
+use crate::published::{MECHANISMS, TATP_REGION, WHOLE};
+use crate::results::Record;
+use crate::summary::{Selection, Summary};
+
+/// A published figure and what the model makes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What.
+    pub what: String,
+    /// What the paper says.
+    pub published: f64,
+    /// The model with the paper's profile and its own baseline: the paper's inputs, and those of the released code. `None` where
+    /// a run is missing.
+    pub predicted: [Option<f64>; 2],
+    /// The same against the library's best path on the processor.
+    pub against_best: Option<f64>,
+    /// This project's card against that.
+    pub ours: Option<f64>,
+}
+
+impl Comparison {
+    /// The prediction's distance from what is published, in percent.
+    pub fn deviation(&self) -> Option<f64> {
+        Some(100.0 * (self.predicted[0]? / self.published - 1.0))
+    }
+}
+
+/// Every published average.
+pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
+    let (paper, best) = (Configuration::PaperCpu, Configuration::Cpu);
+    let mut all = Vec::new();
+    let mut add =
+        |what: String, published: f64, value: &dyn Fn(&Selection, Configuration) -> Option<f64>, m: Mechanism| {
+            let with = |profile, inputs| Selection { inputs, ..Selection::new(profile, m) };
+            let predicted = Inputs::ALL.map(|inputs| value(&with(PAPER, inputs), paper));
+            let against_best = value(&with(PAPER, Inputs::Corrected), best);
+            let ours = value(&with(OURS, Inputs::Corrected), best);
+            all.push(Comparison { what, published, predicted, against_best, ours });
+        };
+    for published in MECHANISMS {
+        let (name, m) = (published.name, published.mechanism);
+        for (of, value) in WHOLE.into_iter().zip(published.whole) {
+            let average = |s: &Selection, baseline| summary.average(|p| summary.whole(s, p, of, baseline));
+            add(format!("{name}: whole programs, {}", of.title()), value, &average, m);
+        }
+        let delayed = Configuration::Delayed;
+        let regions = |s: &Selection, baseline| summary.average(|p| summary.region(s, p, delayed, baseline));
+        add(format!("{name}: regions, {}", delayed.title()), published.region, &regions, m);
+        let share = |s: &Selection, baseline| summary.average(|p| summary.share_of(s, p, baseline));
+        add(format!("{name}: share of crash consistency, %"), published.share, &share, m);
+        let moved = |s: &Selection, baseline| summary.average(|p| summary.movement(s, p, baseline));
+        add(format!("{name}: data movement in it, %"), published.movement, &moved, m);
+        let parallel = |s: &Selection, _| summary.average(|p| summary.parallel(s, p, Configuration::Card));
+        add(format!("{name}: parallel share, %"), published.parallel, &parallel, m);
+    }
+    let tatp = |s: &Selection, baseline| {
+        summary.region(s, Program::Tatp, Configuration::Card, baseline).map(|mean| mean.value)
+    };
+    add("logging: regions of TATP, one device".into(), TATP_REGION, &tatp, Mechanism::Undo);
+    all
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or("not available".into(), |value| format!("{value:.2}"))
+}
+
+const HEADINGS: [&str; 7] = [
+    "average over nine programs",
+    "paper",
+    "model, paper's profile and baseline",
+    "deviation",
+    "with released inputs",
+    "against the best CPU path",
+    "this card against it",
+];
+
+fn rows(summary: &Summary) -> Vec<[String; 7]> {
+    let row = |c: Comparison| {
+        let deviation = c.deviation().map_or("not available".into(), |percent| format!("{percent:+.0} %"));
+        let [corrected, released] = c.predicted.map(cell);
+        [c.what, format!("{:.2}", c.published), corrected, deviation, released, cell(c.against_best), cell(c.ours)]
+    };
+    comparisons(summary).into_iter().map(row).collect()
+}
+
+/// Share of what Amdahl's law allows that whole programs reach on this project's card, in percent.
+fn of_the_ceiling(summary: &Summary, mechanism: Mechanism) -> Option<(f64, f64)> {
+    let s = Selection::new(OURS, mechanism);
+    let ceiling = summary.average(|p| summary.whole(&s, p, Configuration::Bare, Configuration::Cpu))?;
+    let reached = summary.average(|p| {
+        let mut part = summary.whole(&s, p, Configuration::Card, Configuration::Cpu)?;
+        part.value *= 100.0 / summary.whole(&s, p, Configuration::Bare, Configuration::Cpu)?.value;
+        Some(part)
+    })?;
+    Some((ceiling, reached))
+}
+
+/// The comparison as Markdown, and the micro-benchmarks, which are run for it.
+///
+/// # Errors
+/// If a profile is wrong, or a micro-benchmark fails.
+pub fn text(records: &[Record]) -> Result<String> {
+    let summary = Summary::new(records);
+    let mut text = String::new();
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    text.push_str(&line(&HEADINGS.map(str::to_owned)));
+    text.push_str(&line(&std::array::from_fn::<String, 7, _>(|_| "---".into())));
+    rows(&summary).iter().for_each(|row| text.push_str(&line(row)));
+    writeln!(text, "\nAmdahl's law on the paper's own figures:")?;
+    for published in MECHANISMS {
+        let [one, _, delayed] = published.whole;
+        writeln!(
+            text,
+            "- {}: {} % of the time, regions {} times faster: {:.2} (at most {:.2}); it reports {one} and {delayed}.",
+            published.name,
+            published.share,
+            published.region,
+            published.amdahl(),
+            published.ceiling(),
+        )?;
+    }
+    writeln!(text, "\nThis card, one device, against the ceiling of its own best baseline (aim: 80 %):")?;
+    for mechanism in Mechanism::ALL {
+        if let Some((ceiling, reached)) = of_the_ceiling(&summary, mechanism) {
+            writeln!(
+                text,
+                "- {}: the ceiling is {ceiling:.2} on average, and {reached:.0} % of it is reached.",
+                mechanism.name()
+            )?;
+        }
+    }
+    writeln!(text, "\nMicro-benchmarks (aims: copies 1.4, 6 and 10 times, asynchronous log 100 ns):")?;
+    for name in [OURS, "vcu118-250", "vcu118-200", PAPER] {
+        let profile = super::profile(name)?;
+        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], 100)?;
+        let [small, page, large] = [0, 1, 2].map(|i: usize| copies[i].speed_up());
+        let log_ns = microbenchmark::asynchronous_log(&profile, 64, 20_000)?;
+        writeln!(
+            text,
+            "- {name}: copies {small:.2} at 64 B, {page:.2} at 4 KiB, {large:.2} at 16 KiB; asynchronous 64 B log {log_ns:.0} ns."
+        )?;
+    }
+    Ok(text)
+}
+
+/// The comparison as a section of the page.
+pub fn section(summary: &Summary) -> Markup {
+    html! {
+        section id="published" {
+            h2 { "Predictions beside what the paper publishes" }
+            p {
+                "Each deviation is printed as it is; nothing was tuned to these figures. The paper's baseline waits for each range's log entry, and each of \
+                 its fences waits for the card; the best CPU path of this library logs all ranges under one fence and is as durable."
+            }
+            div class="wide" {
+                table {
+                    tr { @for heading in HEADINGS { th { (heading) } } }
+                    @for row in rows(summary) { tr { @for cell in row { td { (cell) } } } }
+                }
+            }
+            h2 { "Amdahl's law on the paper's own figures" }
+            div class="wide" {
+                table {
+                    tr { th { "" } th { "share" } th { "regions" } th { "so whole programs" } th { "at most" } th { "it reports, one device" } th { "delayed" } }
+                    @for p in MECHANISMS {
+                        tr {
+                            td { (p.name) } td { (p.share) " %" } td { (p.region) }
+                            td { (format!("{:.2}", p.amdahl())) } td { (format!("{:.2}", p.ceiling())) }
+                            td { (p.whole[0]) } td { (p.whole[2]) }
+                        }
+                    }
+                }
+            }
+            p {
+                "Share, speed-up of regions and speed-up of whole programs are averages over the same nine programs, and do not fit each other: regions that \
+                 are so much faster would make whole programs faster than is reported. Means of ratios are not ratios of means: the gap would be smaller if \
+                 the programs with the largest shares had the smallest speed-ups of regions. Values of single programs are not in the text."
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Runs a case on a simulated computer, and checks what it left against the program's model.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use nearpm::memory::{CardMemory, Memory};
+use nearpm::{Caching, Durability, Engine, Mechanism, Pool, PoolOptions, Statistics};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::machine::run_on_core;
+use nearpm_sim::profile::Profile;
+use nearpm_workloads::check;
+use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
+use nearpm_workloads::store::{Bare, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::case::{Case, Configuration};
+use crate::compute::{Compute, Times};
+use crate::computer::Computer;
+use crate::meter::Kind;
+
+/// Transactions of an epoch, and between two calls that make asynchronous commits durable.
+pub const EPOCH: usize = 64;
+/// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the authors' code.
+pub const RELEASED_TOUCHES: u64 = 5;
+/// A first touch there is found by a write-protection fault: estimate, entry, signal, return and change of the protection.
+pub const FAULT_NS: u64 = 2_000;
+/// Bytes of the log ring: the pages of an epoch fit.
+const RING_BYTES: u32 = 4 << 20;
+/// Pools are multiples of this.
+const GRAIN: u64 = 4 << 20;
+
+/// What a case gave. Times are simulated, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// From the first transaction's beginning until the last one is durable.
+    pub ns: f64,
+    /// Transactions.
+    pub transactions: usize,
+    /// Where the processors' time went, all threads together.
+    pub breakdown: BTreeMap<String, f64>,
+    /// Time in which cards worked on commands.
+    pub busy_ns: f64,
+    /// Time in which cards worked on commands and no processor waited for a card's answer.
+    pub overlap_ns: f64,
+    /// The library's counters.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Outcome {
+    /// Nanoseconds a transaction.
+    pub fn per_transaction(&self) -> f64 {
+        self.ns / self.transactions.max(1) as f64
+    }
+}
+
+/// Runs a case.
+///
+/// # Errors
+/// If the case makes no sense, something fails, or what is left is not what the model says.
+pub fn run(case: &Case, profile: &Profile, compute: &Compute) -> Result<Outcome> {
+    check_case(case)?;
+    let times = compute.of(case.program)?;
+    let outcome = match case.configuration {
+        Configuration::Bare => bare(case, profile, times),
+        _ => Run::new(case, profile, times)?.run(),
+    };
+    run_on_core(0);
+    outcome.with_context(|| case.key())
+}
+
+fn check_case(case: &Case) -> Result<()> {
+    let several = matches!(case.configuration, Configuration::Software | Configuration::Delayed);
+    ensure!(case.count > 0 && case.threads > 0, "{case}: nothing to run");
+    ensure!((1..=8).contains(&case.devices), "{case}: one to eight devices");
+    ensure!(several == (case.devices > 1), "{case}: the configuration has another number of devices");
+    let serves = matches!(case.program, Program::Memcached | Program::Redis);
+    ensure!(serves || case.threads == 1, "{case}: only memcached and redis have several threads");
+    Ok(())
+}
+
+fn setup(case: &Case, count: usize, thread: usize) -> Setup {
+    let seed = case.seed.wrapping_mul(1_000) + thread as u64;
+    Setup { inputs: case.inputs, seed, count, share: case.share, mix: case.mix }
+}
+
+/// The floor: bare memory of a card.
+fn bare(case: &Case, profile: &Profile, times: Times) -> Result<Outcome> {
+    ensure!(case.threads == 1, "{case}: the floor has one thread");
+    let program = case.program.make(&setup(case, case.count, 0));
+    let bytes = (2 * program.bytes()).next_multiple_of(GRAIN);
+    let computer = Computer::new(profile, 1, case.units, profile.parameters().fence_drain_ps, bytes)?;
+    let memory = CardMemory::map(computer.cards[0].clone(), None, POOLS_BASE, bytes, Caching::WriteBack)?;
+    let store = Bare::new(memory);
+    program.create(&store)?;
+    store.memory().write_back(0, bytes);
+    store.memory().drain()?;
+    let mut clock = Clock::start(&computer);
+    for n in 0..program.count() {
+        clock.compute(times.program());
+        store.transaction(&mut |tx| {
+            let root = tx.root()?;
+            program.apply(tx, root, n)
+        })?;
+    }
+    let outcome = clock.stop(case.count, BTreeMap::new());
+    let mut found = None;
+    store.transaction(&mut |tx| {
+        let root = tx.root()?;
+        found = Some(program.contents(tx, root));
+        Ok(())
+    })?;
+    let found = found.context("the program was read")??;
+    ensure!(found == program.after(program.count()), "{case}: the memory does not hold what the model says");
+    Ok(outcome)
+}
+
+/// Time of a run.
+struct Clock<'c> {
+    computer: &'c Computer,
+    start_ps: u64,
+}
+
+impl<'c> Clock<'c> {
+    fn start(computer: &'c Computer) -> Clock<'c> {
+        computer.machine.settle();
+        computer.meter.take();
+        computer.take_busy();
+        Clock { computer, start_ps: computer.machine.now_ps() }
+    }
+
+    fn compute(&mut self, ns: f64) {
+        self.computer.meter.note(Kind::Compute, || self.computer.machine.compute(ns as u64));
+    }
+
+    /// Ends the run at the time of this thread's core.
+    fn stop(&self, transactions: usize, counts: BTreeMap<String, u64>) -> Outcome {
+        let end_ps = self.computer.machine.now_ps();
+        let noted = self.computer.meter.take();
+        self.computer.machine.settle();
+        let inside = |(from, to): (u64, u64)| (from.clamp(self.start_ps, end_ps), to.clamp(self.start_ps, end_ps));
+        let busy: Vec<(u64, u64)> = self.computer.take_busy().into_iter().map(inside).filter(|(a, b)| a < b).collect();
+        let busy_ps: u64 = busy.iter().map(|(from, to)| to - from).sum();
+        let waited_ps = common(&busy, &noted.waits);
+        let ns = |ps: u64| ps as f64 / 1000.0;
+        Outcome {
+            ns: ns(end_ps - self.start_ps),
+            transactions,
+            breakdown: Kind::ALL.into_iter().map(|kind| (kind.name().to_owned(), ns(noted.of(kind)))).collect(),
+            busy_ns: ns(busy_ps),
+            overlap_ns: ns(busy_ps.saturating_sub(waited_ps)),
+            counts,
+        }
+    }
+}
+
+/// Time that is in spans of both. Each list is in order, and its spans do not overlap.
+fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> u64 {
+    let (mut total, mut i, mut j) = (0, 0, 0);
+    while i < one.len() && j < other.len() {
+        let (from, to) = (one[i].0.max(other[j].0), one[i].1.min(other[j].1));
+        total += to.saturating_sub(from);
+        if one[i].1 < other[j].1 { i += 1 } else { j += 1 }
+    }
+    total
+}
+
+/// A pool with the program in it.
+struct Served {
+    program: Box<dyn Workload>,
+    pool: Pool,
+    root: u64,
+    /// Transactions that it has done, and since the last cut.
+    done: usize,
+    since_cut: usize,
+    touches: u64,
+    before: Statistics,
+    /// A thread holds the pool until then.
+    free_ps: u64,
+}
+
+/// A case on pools of the library.
+struct Run<'r> {
+    case: &'r Case,
+    times: Times,
+    computer: Computer,
+    served: Vec<Served>,
+    fence_drain_ps: u64,
+}
+
+impl<'r> Run<'r> {
+    fn new(case: &'r Case, profile: &'r Profile, times: Times) -> Result<Run<'r>> {
+        let fence_drain_ps = match case.configuration {
+            Configuration::PaperCpu => profile.parameters().load_miss_ps,
+            _ => profile.parameters().fence_drain_ps,
+        };
+        // memcached has a pool a thread, redis one for all.
+        let pools = if case.program == Program::Memcached { case.threads } else { 1 };
+        let programs: Vec<_> =
+            (0..pools).map(|thread| case.program.make(&setup(case, case.count / pools, thread))).collect();
+        // Each member of a striped pool has a ring of its own.
+        let rings = 3 * case.devices as u64 * u64::from(RING_BYTES);
+        let bytes_of =
+            |program: &dyn Workload| (2 * program.bytes() + rings).next_multiple_of(case.devices as u64 * GRAIN);
+        let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
+        let room = (largest + GRAIN) * pools as u64;
+        let computer = Computer::new(profile, case.devices, case.units, fence_drain_ps, room)?;
+        let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps };
+        for (i, program) in programs.into_iter().enumerate() {
+            let id = run.computer.pool_id(i as u32);
+            let served = run.prepare(program, &format!("pool{i}"), id, largest)?;
+            run.served.push(served);
+        }
+        Ok(run)
+    }
+
+    /// Makes and fills a pool, and opens it as the case has it.
+    fn prepare(&self, program: Box<dyn Workload>, name: &str, id: u32, bytes: u64) -> Result<Served> {
+        let case = self.case;
+        let location = self.computer.location(name);
+        let durability = match (case.inputs, case.configuration) {
+            // The paper's baseline waits, whatever its card does.
+            (Inputs::Released, Configuration::PaperCpu) | (Inputs::Corrected, _) => Durability::Durable,
+            (Inputs::Released, _) => Durability::Asynchronous,
+        };
+        let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
+        let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(id);
+        let options = options.synchronisation(case.configuration.synchronisation());
+        let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
+        let pool = filling.create(&location, bytes).context("the pool cannot be made")?;
+        program.create(&pool).context("the pool cannot be filled")?;
+        pool.close()?;
+        let pool = options.mechanism(case.mechanism).engine(engine).durability(durability).open(&location)?;
+        let (root, before) = (pool.root()?, pool.statistics());
+        Ok(Served { program, pool, root, done: 0, since_cut: 0, touches: 0, before, free_ps: 0 })
+    }
+
+    fn run(mut self) -> Result<Outcome> {
+        let computer = &self.computer;
+        let mut clock = Clock::start(computer);
+        let (start_ps, threads) = (clock.start_ps, self.case.threads);
+        // All cores begin at the same time.
+        for core in 0..threads {
+            run_on_core(core);
+            let now_ps = computer.machine.now_ps();
+            computer.machine.compute(start_ps.saturating_sub(now_ps) / 1000);
+        }
+        let pools = self.served.len();
+        loop {
+            // The core that is behind goes next, which is what makes the run the same each time.
+            let due = |core: &usize| self.served[core % pools].done < self.served[core % pools].program.count();
+            let Some(core) = (0..threads).filter(due).min_by_key(|&core| (time_of(computer, core), core)) else {
+                break;
+            };
+            run_on_core(core);
+            let served = &mut self.served[core % pools];
+            step(self.case, &self.times, self.fence_drain_ps, &mut clock, served)?;
+        }
+        for core in 0..threads.max(pools) {
+            run_on_core(core);
+            self.served[core % pools].pool.persist()?;
+        }
+        let last = (0..threads).max_by_key(|&core| time_of(computer, core)).context("there is a thread")?;
+        run_on_core(last);
+        let mut outcome = clock.stop(self.served.iter().map(|served| served.done).sum(), self.counts());
+        self.forgive_read_backs(&mut outcome);
+        self.check()?;
+        Ok(outcome)
+    }
+
+    /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
+    fn forgive_read_backs(&self, outcome: &mut Outcome) {
+        if self.fence_drain_ps > 0 && !self.case.configuration.uses_card() && self.case.threads == 1 {
+            let waited = outcome.breakdown.insert(Kind::Wait.name().into(), 0.0).unwrap_or(0.0);
+            outcome.ns -= waited;
+        }
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for served in &self.served {
+            let (after, before) = (served.pool.statistics(), served.before);
+            for (name, count) in [
+                ("log entries", after.log_entries - before.log_entries),
+                ("bytes logged", after.bytes_logged - before.bytes_logged),
+                ("shadow pages", after.shadow_pages - before.shadow_pages),
+                ("epochs", after.epochs - before.epochs),
+                ("bytes by CPU", after.bytes_by_cpu - before.bytes_by_cpu),
+                ("bytes by card", after.bytes_by_card - before.bytes_by_card),
+                ("commands", after.commands - before.commands),
+                ("fences", after.fences - before.fences),
+                ("lines written back", after.lines_written_back - before.lines_written_back),
+                // They are counted when the pool is opened.
+                ("fallbacks", after.fallbacks),
+            ] {
+                *counts.entry(name.to_owned()).or_default() += count;
+            }
+        }
+        counts
+    }
+
+    /// Compares what is left with the models.
+    fn check(&self) -> Result<()> {
+        for served in &self.served {
+            let found = check::rows(&served.pool, &*served.program)?.context("the pool has a root")?;
+            ensure!(found == served.program.after(served.done), "the pool does not hold what the model says");
+        }
+        Ok(())
+    }
+}
+
+fn time_of(computer: &Computer, core: usize) -> u64 {
+    run_on_core(core);
+    computer.machine.now_ps()
+}
+
+/// The next transaction of a pool, on this thread's core.
+fn step(case: &Case, times: &Times, fence_drain_ps: u64, clock: &mut Clock<'_>, served: &mut Served) -> Result<()> {
+    clock.compute(times.program());
+    let machine = &clock.computer.machine;
+    let waits_ns = served.free_ps.saturating_sub(machine.now_ps()) / 1000;
+    machine.compute(waits_ns);
+    clock.compute(times.library(case.mechanism));
+    let before = served.pool.statistics();
+    served.pool.tx(|tx| served.program.apply(tx, served.root, served.done))?;
+    served.done += 1;
+    served.since_cut += 1;
+    let after = served.pool.statistics();
+    let entries = after.log_entries - before.log_entries;
+    if case.configuration == Configuration::PaperCpu && case.mechanism == Mechanism::Undo {
+        let each_ns = fence_drain_ps as f64 / 1000.0;
+        clock.compute(each_ns * entries.saturating_sub(1) as f64);
+    }
+    let mut is_due = served.since_cut == EPOCH;
+    if case.mechanism.has_epochs() && case.inputs == Inputs::Released {
+        let touches =
+            if case.mechanism == Mechanism::Checkpoint { entries } else { after.shadow_pages - before.shadow_pages };
+        clock.compute((touches * FAULT_NS) as f64);
+        served.touches += touches;
+        is_due = served.touches >= RELEASED_TOUCHES;
+    }
+    if is_due {
+        served.pool.cut()?;
+        (served.since_cut, served.touches) = (0, 0);
+    }
+    served.free_ps = machine.now_ps();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_both_is_found() {
+        assert_eq!(common(&[(0, 10), (20, 30)], &[(5, 25)]), 10);
+        assert_eq!(common(&[(0, 10)], &[(1, 2), (3, 4), (9, 20)]), 3);
+        assert_eq!(common(&[], &[(1, 2)]), 0);
+    }
+}

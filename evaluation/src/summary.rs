@@ -1,0 +1,179 @@
+//! Ratios and averages of results.
+
+use std::collections::HashMap;
+
+use nearpm::Mechanism;
+use nearpm_workloads::programs::{Inputs, Program};
+
+use crate::case::{Case, Configuration};
+use crate::plan::{Scope, UNITS};
+use crate::results::Record;
+use crate::run::Outcome;
+
+/// A mean over seeds, with the standard deviation where there are several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub value: f64,
+    /// The standard deviation; `None` with one seed.
+    pub deviation: Option<f64>,
+}
+
+impl Mean {
+    /// Of some values; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Mean> {
+        let n = values.len() as f64;
+        let value = values.iter().sum::<f64>() / n;
+        let squares = values.iter().map(|v| (v - value).powi(2)).sum::<f64>();
+        let deviation = (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
+        (!values.is_empty()).then_some(Mean { value, deviation })
+    }
+}
+
+/// Which runs: everything of a case but program, scale and seed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selection {
+    /// Profile.
+    pub profile: String,
+    /// Inputs.
+    pub inputs: Inputs,
+    /// Mechanism.
+    pub mechanism: Mechanism,
+    /// Cards.
+    pub devices: usize,
+    /// Units.
+    pub units: usize,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Selection {
+    /// The paper's inputs on a card of four units, one thread.
+    pub fn new(profile: &str, mechanism: Mechanism) -> Selection {
+        let (inputs, units) = (Inputs::Corrected, UNITS);
+        Selection { profile: profile.into(), inputs, mechanism, devices: 2, units, threads: 1 }
+    }
+}
+
+/// Results, by what they are of.
+pub struct Summary {
+    records: HashMap<Case, Outcome>,
+    seeds: Vec<u64>,
+    /// The largest that was run.
+    scope: Scope,
+}
+
+impl Summary {
+    /// Of records; where several set-ups were run, the one nearest to the paper's.
+    pub fn new(records: &[Record]) -> Summary {
+        let ran = |scope: &Scope| records.iter().any(|record| scope.holds(&record.case));
+        let scope = [Scope::FULL, Scope::QUICK, Scope::TINY].into_iter().find(ran).unwrap_or(Scope::QUICK);
+        let used = records.iter().filter(|record| scope.holds(&record.case));
+        let records: HashMap<Case, Outcome> =
+            used.map(|record| (record.case.clone(), record.outcome.clone())).collect();
+        let mut seeds: Vec<u64> = records.keys().map(|case| case.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        Summary { records, seeds, scope }
+    }
+
+    /// What the paper's transactions were divided by.
+    pub fn share(&self) -> usize {
+        self.scope.share
+    }
+
+    /// Seeds.
+    pub fn seeds(&self) -> usize {
+        self.seeds.len()
+    }
+
+    /// The result of a run.
+    pub fn outcome(
+        &self,
+        s: &Selection,
+        program: Program,
+        configuration: Configuration,
+        seed: u64,
+    ) -> Option<&Outcome> {
+        let case = self.scope.case(&s.profile, program, s.mechanism, configuration);
+        let several = case.devices > 1;
+        let card = configuration.uses_card();
+        let case = Case {
+            inputs: s.inputs,
+            devices: if several { s.devices } else { 1 },
+            units: if card { s.units } else { UNITS },
+            threads: s.threads,
+            seed,
+            ..case
+        };
+        self.records.get(&case)
+    }
+
+    /// A value of each seed's runs, averaged; `None` where a run is missing.
+    fn over_seeds(&self, value: impl Fn(u64) -> Option<f64>) -> Option<Mean> {
+        Mean::of(&self.seeds.iter().filter_map(|&seed| value(seed)).collect::<Vec<f64>>())
+    }
+
+    /// Nanoseconds a transaction.
+    pub fn time(&self, s: &Selection, program: Program, configuration: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| Some(self.outcome(s, program, configuration, seed)?.per_transaction()))
+    }
+
+    /// How much faster whole programs are than under a baseline.
+    pub fn whole(&self, s: &Selection, program: Program, of: Configuration, baseline: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
+            Some(time(baseline)? / time(of)?)
+        })
+    }
+
+    /// How much faster what crash consistency adds to the floor is than under a baseline.
+    pub fn region(&self, s: &Selection, program: Program, of: Configuration, baseline: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
+            let floor = time(Configuration::Bare)?;
+            Some((time(baseline)? - floor) / (time(of)? - floor))
+        })
+    }
+
+    /// Share of the run time that crash consistency takes, in percent.
+    pub fn share_of(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
+            Some(100.0 * (1.0 - time(Configuration::Bare)? / time(of)?))
+        })
+    }
+
+    /// Share of what crash consistency adds which is data movement, in percent: loads, stores and write-backs of the card's memory.
+    pub fn movement(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let outcome = |configuration| self.outcome(s, program, configuration, seed);
+            let moved = |outcome: &Outcome| -> f64 {
+                ["load", "store", "write-back"].iter().filter_map(|kind| outcome.breakdown.get(*kind)).sum()
+            };
+            let (with, floor) = (outcome(of)?, outcome(Configuration::Bare)?);
+            Some(100.0 * (moved(with) - moved(floor)) / (with.ns - floor.ns))
+        })
+    }
+
+    /// Share of the run time in which cards work and no processor waits for them, in percent.
+    pub fn parallel(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let outcome = self.outcome(s, program, of, seed)?;
+            Some(100.0 * outcome.overlap_ns / outcome.ns)
+        })
+    }
+
+    /// Where the time of a transaction goes, in nanoseconds, of the first seed.
+    pub fn breakdown(&self, s: &Selection, program: Program, of: Configuration) -> Option<Vec<(String, f64)>> {
+        let outcome = self.outcome(s, program, of, *self.seeds.first()?)?;
+        let each = |ns: &f64| ns / outcome.transactions.max(1) as f64;
+        Some(outcome.breakdown.iter().map(|(kind, ns)| (kind.clone(), each(ns))).collect())
+    }
+
+    /// The mean over the nine programs; `None` where one is missing.
+    pub fn average(&self, value: impl Fn(Program) -> Option<Mean>) -> Option<f64> {
+        let values = Program::ALL.iter().map(|program| Some(value(*program)?.value)).collect::<Option<Vec<f64>>>()?;
+        Mean::of(&values).map(|mean| mean.value)
+    }
+}

@@ -1,0 +1,188 @@
+//! Cases, results and the page, at the smallest scale.
+
+use std::sync::Mutex;
+
+use nearpm::Mechanism;
+use nearpm_evaluation::bench::{Event, run_all};
+use nearpm_evaluation::case::{Case, Configuration};
+use nearpm_evaluation::compute::Compute;
+use nearpm_evaluation::plan::{OURS, PAPER, Scope};
+use nearpm_evaluation::report;
+use nearpm_evaluation::results::{Record, Results, csv};
+use nearpm_evaluation::run;
+use nearpm_evaluation::summary::{Selection, Summary};
+use nearpm_sim::profile::Profile;
+use nearpm_workloads::programs::{Inputs, Program};
+
+fn profile(name: &str) -> Profile {
+    Profile::load(name).expect("an embedded profile")
+}
+
+fn ran(case: &Case) -> run::Outcome {
+    run::run(case, &profile(&case.profile), &Compute::stored().unwrap()).unwrap_or_else(|e| panic!("{e:#}"))
+}
+
+/// Runs every case of the plan, as small as it can be.
+fn tiny() -> Vec<Record> {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::open(folder.path(), false).unwrap();
+    run_all(&Scope::TINY.cases(), &results, 2, &|_| {}).unwrap_or_else(|e| panic!("{e:#}"))
+}
+
+#[test]
+fn a_case_gives_the_same_each_time() {
+    for configuration in Configuration::ALL {
+        for program in [Program::Tpcc, Program::Redis] {
+            let case = Scope::TINY.case(PAPER, program, Mechanism::Undo, configuration);
+            assert_eq!(ran(&case), ran(&case), "{case}");
+        }
+    }
+    let threads =
+        Case { threads: 4, ..Scope::TINY.case(OURS, Program::Memcached, Mechanism::Undo, Configuration::Card) };
+    assert_eq!(ran(&threads), ran(&threads));
+}
+
+#[test]
+fn the_parts_of_a_run_are_its_whole() {
+    for configuration in Configuration::ALL {
+        for mechanism in Mechanism::ALL {
+            let case = Scope::TINY.case(OURS, Program::Btree, mechanism, configuration);
+            let outcome = ran(&case);
+            let parts: f64 = outcome.breakdown.values().sum();
+            assert!((parts / outcome.ns - 1.0).abs() < 0.02, "{case}: {parts} of {} ns", outcome.ns);
+            assert!(outcome.overlap_ns <= outcome.busy_ns && outcome.busy_ns <= outcome.ns, "{case}: {outcome:?}");
+            assert_eq!(outcome.busy_ns > 0.0, configuration.uses_card(), "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let case = Scope::TINY.case(OURS, Program::Btree, Mechanism::Undo, Configuration::Card);
+    for wrong in [
+        Case { count: 0, ..case.clone() },
+        Case { threads: 2, ..case.clone() },
+        Case { devices: 2, ..case.clone() },
+        Case { devices: 9, configuration: Configuration::Delayed, ..case.clone() },
+    ] {
+        let error = run::run(&wrong, &profile(OURS), &Compute::stored().unwrap()).expect_err("it makes no sense");
+        assert!(error.to_string().contains(&wrong.key()), "{error:#}");
+    }
+}
+
+#[test]
+fn what_is_there_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: Vec<Case> = [Configuration::Bare, Configuration::Cpu, Configuration::Card]
+        .map(|configuration| Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, configuration))
+        .to_vec();
+    let count = |results: &Results| {
+        let ran = Mutex::new(0);
+        let tell = |event: Event<'_>| *ran.lock().unwrap() += usize::from(matches!(event, Event::Ran(_)));
+        let records = run_all(&cases, results, 1, &tell).unwrap();
+        assert_eq!(records.len(), 3);
+        ran.into_inner().unwrap()
+    };
+    let results = Results::open(folder.path(), true).unwrap();
+    assert_eq!(count(&results), 3);
+    assert_eq!(count(&results), 0);
+    // A file that was cut off is no result.
+    let file = folder.path().join(format!("{}.json", cases[1].key()));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() / 2]).unwrap();
+    let (records, others) = Results::all(folder.path()).unwrap();
+    assert_eq!((records.len(), others.len()), (2, 1));
+    assert_eq!(count(&results), 1);
+    // Another profile's result is none of this one, nor is another commit's without being asked for.
+    std::fs::write(&file, text.replace("load_miss_ns=436", "load_miss_ns=437")).unwrap();
+    assert_eq!(count(&results), 1);
+    let commit = nearpm_evaluation::results::commit();
+    std::fs::write(&file, text.replace(&commit, "0123456789ab")).unwrap();
+    assert_eq!(count(&results), 0);
+    assert_eq!(count(&Results::open(folder.path(), false).unwrap()), 1);
+}
+
+#[test]
+fn a_case_that_fails_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::open(folder.path(), false).unwrap();
+    let good = Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, Configuration::Cpu);
+    let bad = Case { count: 0, ..good.clone() };
+    let error = run_all(&[bad, good.clone()], &results, 1, &|_| {}).expect_err("one fails");
+    assert!(format!("{error:#}").contains("1 of 2 cases failed"), "{error:#}");
+    assert!(results.find(&good, &profile(OURS)).is_some());
+}
+
+/// One test for all that needs every case.
+#[test]
+fn the_whole_plan_gives_every_figure_and_every_prediction() {
+    let records = tiny();
+    the_page_holds_every_figure_and_needs_nothing_else(&records);
+    every_published_average_has_its_prediction(&records);
+}
+
+fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
+    let figures = report::figures(records).unwrap();
+    for id in [
+        "fig1a",
+        "fig1bcd",
+        "fig15a",
+        "fig15b",
+        "fig15c",
+        "fig16a",
+        "fig16b",
+        "fig16c",
+        "fig17",
+        "fig18",
+        "fig19",
+        "fig20-paper-vcu118",
+        "fig20-vcu118-300",
+        "devices",
+        "profiles-compared",
+        "where-undo",
+    ] {
+        let figure = figures.iter().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"));
+        assert!(figure.origin.contains("simulated"), "{id}");
+        assert!(!figure.published.is_empty() && figure.command.starts_with("nearpm bench"), "{id}");
+    }
+    for figure in &figures {
+        let file = figure.file();
+        let parsed = roxmltree::Document::parse(&file).unwrap_or_else(|e| panic!("{}: {e}", figure.id));
+        assert!(parsed.root_element().has_tag_name(("http://www.w3.org/2000/svg", "svg")), "{}", figure.id);
+        let drawn = parsed.descendants().filter(|n| {
+            n.has_tag_name(("http://www.w3.org/2000/svg", "rect"))
+                || n.has_tag_name(("http://www.w3.org/2000/svg", "circle"))
+        });
+        assert!(drawn.count() >= 3, "{} shows nothing", figure.id);
+        assert!(!file.contains("NaN") && !file.contains("inf"), "{}", figure.id);
+    }
+    let page = report::page(records, &figures).unwrap();
+    assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("src="));
+    assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+    assert!(page.contains("prefers-color-scheme:dark") && page.contains("name=\"viewport\""));
+    assert!(page.contains("not available"));
+    let table = csv(records);
+    assert_eq!(table.lines().count(), records.len() + 1);
+    let columns = table.lines().next().unwrap().split(',').count();
+    assert!(table.lines().all(|line| line.split(',').count() == columns));
+}
+
+fn every_published_average_has_its_prediction(records: &[Record]) {
+    let summary = Summary::new(records);
+    for comparison in report::comparisons(&summary) {
+        assert!(comparison.deviation().is_some_and(f64::is_finite), "{comparison:?}");
+        assert!(comparison.predicted[1].is_some() && comparison.ours.is_some(), "{comparison:?}");
+    }
+    // The paper's baseline is never faster than the best path, which is never faster than the floor.
+    for program in Program::ALL {
+        for mechanism in Mechanism::ALL {
+            for inputs in Inputs::ALL {
+                let s = Selection { inputs, ..Selection::new(PAPER, mechanism) };
+                let time = |configuration| summary.time(&s, program, configuration).unwrap().value;
+                let [bare, cpu, paper] = [Configuration::Bare, Configuration::Cpu, Configuration::PaperCpu].map(time);
+                let what = format!("{} {mechanism:?} {inputs:?}: {bare} {cpu} {paper}", program.name());
+                assert!(bare < cpu && cpu <= paper * 1.02, "{what}");
+            }
+        }
+    }
+}

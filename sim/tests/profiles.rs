@@ -1,0 +1,144 @@
+//! Profiles: what is refused, what is the default host and card, and the two points that the paper's profile is calibrated on.
+
+use nearpm_driver::pci::{Caching, PciFunction};
+use nearpm_interface::geometry::{FIRMWARE_BASE, PM_BAR, POOLS_BASE};
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::{Parameters, Peers};
+use nearpm_sim::machine::Machine;
+use nearpm_sim::microbenchmark::{self, PUBLISHED};
+use nearpm_sim::model::{Config, ModelCard, Timing};
+use nearpm_sim::profile::{EMBEDDED, Profile, ProfileError};
+
+fn refused(text: &str) -> String {
+    Profile::parse("test", text).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn the_embedded_profiles_are_right_and_every_value_has_its_source() {
+    for (name, _) in EMBEDDED {
+        let profile = Profile::load(name).unwrap_or_else(|e| panic!("{e}"));
+        assert!(profile.entries().iter().all(|entry| entry.sourced.source.len() > 5), "{name}");
+    }
+}
+
+#[test]
+fn the_card_of_this_project_is_the_default() {
+    let profile = Profile::load("vcu118-300").unwrap();
+    assert_eq!(profile.parameters(), Parameters::default());
+    assert_eq!(profile.peers(), Peers::default());
+    let (card, default) = (profile.card(profile.units()), Config::default());
+    assert_eq!(card.timing, Timing::CARD);
+    assert_eq!(
+        (card.card_mhz, card.units, card.line_percent, card.ddr4),
+        (default.card_mhz, default.units, default.line_percent, default.ddr4)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let base = "base = \"vcu118-300\"\ntitle = \"x\"\n";
+    for (text, words) in [
+        ("[host]\nload_mis_ns = { value = 4.0, source = \"x\" }", "load_mis_ns"),
+        ("[hots]\n", "hots"),
+        (
+            "[host]\nload_miss_ns = { value = -4.0, source = \"x\" }",
+            "host.load_miss_ns is -4, and must be 10 to 100000",
+        ),
+        ("[host]\nload_miss_ns = { value = nan, source = \"x\" }", "host.load_miss_ns is NaN"),
+        ("[host]\nload_miss_ns = { value = 400.0, source = \" \" }", "must be given with its source"),
+        ("[host]\nload_miss_ns = { value = 400.0 }", "source"),
+        ("[host]\nload_miss_ns = 400.0", "load_miss_ns"),
+        ("[host]\nload_miss_ns = { value = 100.0, source = \"x\" }", "less than host.load_miss_ns, 100"),
+        ("[device]\nunits = { value = 8, source = \"x\" }", "device.units is 8, and must be 1 to 4"),
+        ("[device]\nbus_gb_per_s = { value = 20, source = \"x\" }", "at most 19.2"),
+        ("[device\n", "wrong"),
+    ] {
+        let message = refused(&format!("{base}{text}"));
+        assert!(message.contains(words), "{text}: {message}");
+    }
+    assert!(refused("title = \"x\"").contains("host"), "everything has to be said where there is no base");
+    assert!(refused("base = \"nowhere\"\ntitle = \"x\"").contains("nowhere"));
+    assert!(matches!(Profile::load("nowhere"), Err(ProfileError::Unknown { .. })));
+    assert!(matches!(Profile::load("./nowhere.toml"), Err(ProfileError::Unreadable { .. })));
+}
+
+/// A load from an idle card takes what the profile says, or less where it finds an open row.
+#[test]
+fn an_idle_load_takes_what_the_profile_says() {
+    let mut far = Vec::new();
+    for (name, _) in EMBEDDED {
+        let profile = Profile::load(name).unwrap();
+        let config = profile.card(profile.units());
+        let power = move |medium: Medium| Box::new(ModelCard::new(config, medium)) as Box<dyn CardCore>;
+        let machine = Machine::new(profile.parameters(), &power, Medium::blank(POOLS_BASE as usize + (1 << 20)));
+        let function = machine.function();
+        function.config_write(4, &[6, 0]).unwrap();
+        assert!(FIRMWARE_BASE < POOLS_BASE);
+        let view = function.map(PM_BAR, POOLS_BASE..POOLS_BASE + (1 << 20), Caching::WriteBack).unwrap();
+        let mut times_ns = Vec::new();
+        for n in 0..20 {
+            machine.settle();
+            let start = machine.now_ps();
+            view.load(n * 8192, &mut [0; 8]);
+            times_ns.push((machine.now_ps() - start) as f64 / 1000.0);
+        }
+        times_ns.sort_by(f64::total_cmp);
+        let (median, said) = (times_ns[10], profile.host.load_miss_ns.value);
+        println!("{name}: a load takes {median:.1} ns, {said} in the profile");
+        if (median - said).abs() > 0.09 * said {
+            far.push(format!("{name}: {median:.1} ns, {said} in the profile"));
+        }
+    }
+    assert!(far.is_empty(), "{far:?}");
+}
+
+/// The only two figures that the paper's profile is fitted to.
+#[test]
+fn the_papers_profile_meets_the_two_published_points() {
+    let profile = Profile::load("paper-vcu118").unwrap();
+    let points = microbenchmark::run(&profile, &PUBLISHED.map(|(bytes, _)| bytes), 200).unwrap();
+    for point in &points {
+        println!("{point:?}: {:.3}", point.speed_up());
+    }
+    for point in points {
+        let published = PUBLISHED.iter().find(|(bytes, _)| *bytes == point.bytes).expect("asked for").1;
+        assert!(
+            (point.speed_up() / published - 1.0).abs() < 0.005,
+            "{point:?}: {:.3}, published {published}",
+            point.speed_up()
+        );
+    }
+}
+
+#[test]
+fn fewer_units_copy_less() {
+    use nearpm_sim::bench::{CardBench, provisioned, undo_rate};
+    use nearpm_sim::figures::POOL;
+    let profile = Profile::load("paper-vcu118").unwrap();
+    let rate = |units| {
+        let bytes = (POOLS_BASE + POOL.bytes) as usize;
+        let medium = provisioned(bytes, nearpm_firmware::standard().bytes());
+        let card = Box::new(ModelCard::new(profile.card(units), medium)) as Box<dyn CardCore>;
+        let mut bench = CardBench::open(card, POOL);
+        let period_ps = bench.card.period_ps();
+        undo_rate(&mut bench, POOL, 256, 300).million_per_s(period_ps)
+    };
+    let rates = [1, 2, 4].map(rate);
+    println!("256 B logs, million a second with 1, 2 and 4 units: {rates:?}");
+    assert!(rates[0] * 1.2 < rates[1] && rates[1] * 1.2 < rates[2], "{rates:?}");
+}
+
+/// The aims of this project's card: what is met is held, what is missed is printed.
+#[test]
+fn waiting_copies_and_asynchronous_logs_meet_their_aims() {
+    for name in ["vcu118-300", "vcu118-250", "vcu118-200"] {
+        let profile = Profile::load(name).unwrap();
+        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], 100).unwrap();
+        let speed_ups: Vec<f64> = copies.iter().map(microbenchmark::Point::speed_up).collect();
+        let log_ns = microbenchmark::asynchronous_log(&profile, 64, 20_000).unwrap();
+        println!(
+            "{name}: waiting copies {speed_ups:.2?} (aims 1.4, 6, 10), an asynchronous log {log_ns:.1} ns (aim 100)"
+        );
+        assert!(log_ns <= 100.0, "{name}: {log_ns}");
+    }
+}

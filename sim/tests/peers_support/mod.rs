@@ -4,15 +4,18 @@
 
 pub mod recovery;
 
-/// Runs each test on transaction-level cards and on Verilated ones.
+/// Makes tests of what holds for all cards: one each for transaction-level cards, and one for all on Verilated cards, which are made once a process.
 #[macro_export]
 macro_rules! on_both_cards {
     ($($test:ident),* $(,)?) => {
         mod model {
             $(#[test] fn $test() { super::$test($crate::peers_support::Cards::default()); })*
         }
-        mod rtl {
-            $(#[test] fn $test() { super::$test($crate::peers_support::Cards::rtl()); })*
+
+        #[test]
+        fn all_of_it_on_the_rtl() {
+            let kind = $crate::peers_support::Cards::rtl();
+            $(println!("{}", stringify!($test)); $test(kind);)*
         }
     };
 }

@@ -153,7 +153,23 @@ fn a_synchronisation_takes_one_way_of_a_link(kind: Cards) {
 
 /// Power cuts at every cycle of an exchange, and at some cycle of the boot behind it: both cards commit, or neither does.
 fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
-    let step = if std::env::var_os("NEARPM_THOROUGH").is_some() { 1 } else { 7 };
+    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let step = match kind.rtl {
+        None => {
+            if thorough {
+                1
+            } else {
+                7
+            }
+        }
+        Some(_) => {
+            if thorough {
+                7
+            } else {
+                50
+            }
+        }
+    };
     let (mut both, mut cycle) = ([0; 2], 0);
     loop {
         let mut c = Computer::open(2, 1, kind);

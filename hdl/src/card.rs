@@ -4,7 +4,7 @@ use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster, MemoryRe
 use crate::units::back::Back;
 use crate::units::completion_writer::CompletionWriter;
 use crate::units::front::Front;
-use crate::units::multi_device::{Message, MultiDevice};
+use crate::units::multi_device::Message;
 use crate::units::persistence::Persistence;
 use crate::units::registers::Registers;
 use nearpm_interface::geometry::{COMMAND_PAGES, UNITS};
@@ -12,8 +12,8 @@ use rust_hdl::prelude::*;
 
 /// The card between its AXI ports; see `docs/hardware.md`.
 ///
-/// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`], [`CompletionWriter`] and
-/// [`MultiDevice`]. `reset` and `power_fail` are synchronous to the clock; the Verilog wrapper brings them there.
+/// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`] and
+/// [`CompletionWriter`]. `reset` and `power_fail` are synchronous to the clock; the Verilog wrapper brings them there.
 #[derive(LogicBlock)]
 pub struct Card {
     /// Rising edge; 300 MHz on the VCU118.
@@ -54,10 +54,6 @@ pub struct Card {
     persistence: Persistence,
     registers: Registers,
     completions: CompletionWriter,
-    multi: MultiDevice,
-    none64: Constant<Bits<64>>,
-    none32: Constant<Bits<32>>,
-    none16: Constant<Bits<16>>,
 }
 
 impl Card {
@@ -85,10 +81,6 @@ impl Card {
             persistence: Default::default(),
             registers: Registers::new(capabilities),
             completions: Default::default(),
-            multi: Default::default(),
-            none64: Constant::new(0.into()),
-            none32: Constant::new(0.into()),
-            none16: Constant::new(0.into()),
         }
     }
 }
@@ -96,13 +88,12 @@ impl Card {
 impl Logic for Card {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, front, back, persistence, registers, completions, multi);
+        clock!(self, clock, front, back, persistence, registers, completions);
         self.front.reset.next = self.reset.val();
         self.back.reset.next = self.reset.val();
         self.persistence.reset.next = self.reset.val();
         self.registers.reset.next = self.reset.val();
         self.completions.reset.next = self.reset.val();
-        self.multi.reset.next = self.reset.val();
 
         AxiSlave::<40, 512, 64, 6>::link(&mut self.s_axi_host, &mut self.front.host);
         AxiSlave::<16, 512, 64, 6>::link(&mut self.s_axi_cmd, &mut self.front.cmd);
@@ -127,6 +118,11 @@ impl Logic for Card {
         self.front.inject_command.next = self.persistence.inject_command.val();
         self.front.inject_page.next = self.persistence.inject_page.val();
         self.front.inject_resume.next = self.persistence.inject_resume.val();
+        self.front.inject_released.next = self.persistence.inject_released.val();
+        self.front.inject_parks.next = self.persistence.inject_parks.val();
+        self.front.inject_accepted.next = self.persistence.inject_accepted.val();
+        self.front.restore_valid.next = self.persistence.restore_valid.val();
+        self.front.restore_order.next = self.persistence.restore_order.val();
         self.front.redo.next = self.persistence.redo.val();
         self.front.inject_store_valid.next = self.persistence.inject_store_valid.val();
         self.front.inject_store_line.next = self.persistence.inject_store_line.val();
@@ -141,6 +137,13 @@ impl Logic for Card {
         self.persistence.saved_slot_order.next = self.front.saved_slot_order.val();
         self.persistence.saved_slot_page.next = self.front.saved_slot_page.val();
         self.persistence.saved_slot_resume.next = self.front.saved_slot_resume.val();
+        self.persistence.saved_slot_released.next = self.front.saved_slot_released.val();
+        self.persistence.saved_parked_valid.next = self.front.saved_parked_valid.val();
+        self.persistence.saved_parked_command.next = self.front.saved_parked_command.val();
+        self.persistence.saved_parked_order.next = self.front.saved_parked_order.val();
+        self.persistence.saved_parked_page.next = self.front.saved_parked_page.val();
+        self.persistence.parked_any.next = self.front.parked_any.val();
+        self.persistence.device_number.next = self.registers.device_number.val();
         self.persistence.saved_line_valid.next = self.front.saved_line_valid.val();
         self.persistence.saved_line_data.next = self.front.saved_line_data.val();
         self.persistence.saved_line_line.next = self.front.saved_line_line.val();
@@ -182,23 +185,26 @@ impl Logic for Card {
             self.back.progress_ready[i].next = self.front.progress_ready[i].val();
             self.front.progress_slot[i].next = self.back.progress_slot[i].val();
             self.front.progress_pc[i].next = self.back.progress_pc[i].val();
-            // No command waits for other devices here: the decoder refuses their participants.
-            self.multi.sync_valid[i].next = false;
-            self.multi.sync_participants[i].next = self.none32.val();
-            self.multi.sync_txid[i].next = self.none64.val();
-            self.multi.sync_pool[i].next = self.none32.val();
-            self.multi.sync_thread[i].next = self.none16.val();
         }
 
         // Other devices.
-        self.multi.device_number.next = self.registers.device_number.val();
         self.front.device_number.next = self.registers.device_number.val();
-        self.peer_out_valid.next = self.multi.peer_out_valid.val();
-        self.multi.peer_out_ready.next = self.peer_out_ready.val();
-        self.peer_out_data.next = self.multi.peer_out_data.val();
-        self.multi.peer_in_valid.next = self.peer_in_valid.val();
-        self.peer_in_ready.next = self.multi.peer_in_ready.val();
-        self.multi.peer_in_data.next = self.peer_in_data.val();
+        self.front.numbered.next = self.registers.numbered.val();
+        self.registers.device_restore_valid.next = self.persistence.restore_valid.val();
+        self.registers.device_restore.next = self.persistence.restore_device.val();
+        self.peer_out_valid.next = self.front.peer_out_valid.val();
+        self.front.peer_out_ready.next = self.peer_out_ready.val();
+        self.peer_out_data.next = self.front.peer_out_data.val();
+        self.front.peer_in_valid.next = self.peer_in_valid.val();
+        self.peer_in_ready.next = self.front.peer_in_ready.val();
+        self.front.peer_in_data.next = self.peer_in_data.val();
+        self.front.act_valid.next = self.registers.act_valid.val();
+        self.front.act_place.next = self.registers.act_place.val();
+        self.front.act_action.next = self.registers.act_action.val();
+        self.front.select.next = self.registers.select.val();
+        self.registers.parked.next = self.front.parked.val();
+        self.registers.shown_command.next = self.front.shown.val();
+        self.registers.shown_reached.next = self.front.shown_reached.val();
 
         // Completion records.
         self.completions.record_valid.next = self.front.record_valid.val();

@@ -32,7 +32,7 @@ impl Parameters {
     /// The `CAPABILITIES` register.
     fn capabilities(&self) -> u32 {
         let safe = if self.power_fail_safe { capability::POWER_FAIL_SAFE } else { 0 };
-        capability::HOST_ORDERED | capability::COMPLETION_RECORDS | safe
+        capability::HOST_ORDERED | capability::COMPLETION_RECORDS | capability::PEERS | safe
     }
 }
 

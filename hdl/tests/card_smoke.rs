@@ -2,20 +2,21 @@
 
 mod card_bench;
 
-use card_bench::{Cards, scenarios};
+use card_bench::{Cards, peers, scenarios};
 
 macro_rules! on_the_card {
-    ($($scenario:ident),+ $(,)?) => {
+    ($module:ident: $($scenario:ident),+ $(,)?) => {
         $(
             #[test]
             fn $scenario() {
-                scenarios::$scenario(&Cards::sound());
+                $module::$scenario(&Cards::sound());
             }
         )+
     };
 }
 
 on_the_card!(
+    scenarios:
     a_reset_or_a_shutdown_that_is_cut_loses_nothing,
     a_flood_of_commands_delays_a_load_by_a_bounded_time,
     a_range_is_released_when_the_memory_has_answered,
@@ -34,4 +35,15 @@ on_the_card!(
     a_save_without_enough_energy_is_a_loss_and_says_so,
     a_clean_shutdown_and_a_function_level_reset,
     figures
+);
+
+on_the_card!(
+    peers:
+    a_commit_waits_for_the_report_of_the_other_device,
+    a_device_reports_when_its_logs_are_durable,
+    a_later_commit_stays_behind_one_that_waits,
+    what_waits_holds_no_slot,
+    what_waits_survives_a_power_failure,
+    who_waits_asks_again,
+    only_a_silent_device_discards,
 );

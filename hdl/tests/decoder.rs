@@ -7,7 +7,7 @@ use nearpm_hdl::units::decoder::Decoder;
 use nearpm_hdl::units::request_slots::Ticket;
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
 use nearpm_interface::firmware::{Descriptor, Operand, Use, descriptor};
-use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES, POOLS_BASE};
+use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES, MAX_DEVICES, POOLS_BASE};
 use nearpm_interface::media::entry_bytes;
 use nearpm_interface::status::Status;
 use rand::{RngExt, SeedableRng};
@@ -47,6 +47,8 @@ impl Map {
             ring: self.ring.into(),
             ring_bytes: self.ring_bytes.into(),
             committed: self.committed.into(),
+            reached: self.committed.into(),
+            orphan: false,
         }
     }
 }
@@ -56,9 +58,27 @@ struct Surroundings {
     maps: Vec<Option<Map>>,
     descriptors: Vec<Descriptor>,
     hit: Option<usize>,
+    /// What is known of other devices.
+    speaks: bool,
+    busy: u64,
+    full: bool,
+}
+
+/// How a command comes.
+#[derive(Clone, Copy, Default)]
+struct Origin {
+    /// It was accepted before, and resumes here.
+    resume: Option<u64>,
+    released: bool,
+    parks: bool,
 }
 
 impl Surroundings {
+    fn empty() -> Self {
+        let (maps, descriptors) = (vec![None; 16], vec![Descriptor::default(); 32]);
+        Self { maps, descriptors, hit: None, speaks: false, busy: 0, full: false }
+    }
+
     fn cycle(&mut self, dut: &mut dyn Dut) {
         let (pool, thread) = (dut.get_u64("lookup_pool"), dut.get_u64("lookup_thread"));
         let index = dut.get_u64("descriptor_index") as usize;
@@ -78,6 +98,7 @@ impl Surroundings {
 struct Item {
     lines: [Option<(u64, u64)>; 3],
     map: u64,
+    parks: bool,
 }
 
 fn field(c: &Command, operand: Operand) -> u64 {
@@ -88,12 +109,17 @@ fn field(c: &Command, operand: Operand) -> u64 {
     }
 }
 
-fn expected(c: &Command, page: u64, replayed: bool, around: &Surroundings) -> Result<Item, Status> {
+fn expected(c: &Command, page: u64, origin: Origin, around: &Surroundings) -> Result<Item, Status> {
+    let Origin { resume, released, parks } = origin;
+    let (replayed, exempt) = (resume.is_some(), released || parks);
     let d = *around.descriptors.get(usize::from(c.opcode)).ok_or(Status::BadOpcode)?;
     let check = |holds: bool, status: Status| if holds { Ok(()) } else { Err(status) };
     check(d.flag(descriptor::VALID), Status::BadOpcode)?;
     check(!d.flag(descriptor::PRIVILEGED) || page == 0, Status::NotPrivileged)?;
-    check(c.participants == 0 || c.participants == 1 << DEVICE, Status::BadParticipants)?;
+    let others = c.participants & !(1 << DEVICE);
+    let known = c.participants & 1 << DEVICE != 0 && others < 1 << MAX_DEVICES;
+    let reached = others == 0 || around.speaks || replayed;
+    check(c.participants == 0 || known && reached, Status::BadParticipants)?;
     let (pool, thread) = (u64::from(c.pool), u64::from(c.thread));
     let found = around.maps.iter().position(|m| m.is_some_and(|m| m.pool == pool && m.thread == thread));
     if d.flag(descriptor::MAPS) {
@@ -103,12 +129,12 @@ fn expected(c: &Command, page: u64, replayed: bool, around: &Surroundings) -> Re
         let inside = |a: u64, b: u64, end: u64| a.checked_add(b).is_some_and(|sum| sum <= end);
         let fits = c.source >= POOLS_BASE && c.destination > 0 && inside(c.source, c.destination, PM_BYTES);
         check(fits && inside(c.auxiliary, c.length.into(), c.destination), Status::OutOfRange)?;
-        return Ok(Item { lines: [None; 3], map: free as u64 });
+        return Ok(Item { lines: [None; 3], map: free as u64, parks });
     }
     let index = found.ok_or(Status::Unmapped)?;
     let m = around.maps[index].expect("it was found");
-    check(m.flags & CLOSING == 0, Status::Unmapped)?;
-    check(m.flags & LATCHED == 0 || d.flag(descriptor::UNMAPS), Status::Latched)?;
+    check(exempt || m.flags & CLOSING == 0, Status::Unmapped)?;
+    check(exempt || m.flags & LATCHED == 0 || d.flag(descriptor::UNMAPS), Status::Latched)?;
     let lengthy = OPERANDS.iter().any(|&o| matches!(d.operand_use(o), Use::Bytes | Use::Entry));
     check(!lengthy || (1..=MAX_COMMAND_BYTES).contains(&c.length), Status::BadLength)?;
     for o in OPERANDS {
@@ -143,7 +169,11 @@ fn expected(c: &Command, page: u64, replayed: bool, around: &Surroundings) -> Re
     }
     // A log that is replayed was accepted before the commit that is known by now.
     check(!d.flag(descriptor::LOGS) || replayed || c.txid > m.committed, Status::StaleTransaction)?;
-    Ok(Item { lines, map: index as u64 })
+    let synchronises = d.flag(descriptor::SYNCHRONISES);
+    let behind = (synchronises || d.flag(descriptor::ORDERED)) && around.busy >> index & 1 == 1;
+    let parks = parks || !released && (synchronises && others != 0 || behind);
+    check(!parks || !around.full, Status::ParkedFull)?;
+    Ok(Item { lines, map: index as u64, parks })
 }
 
 fn any_descriptor(rng: &mut ChaCha8Rng) -> Descriptor {
@@ -168,6 +198,7 @@ fn any_descriptor(rng: &mut ChaCha8Rng) -> Descriptor {
         (descriptor::COMMITS, 1, 3),
         (descriptor::LOGS, 1, 3),
         (descriptor::LOGS_DESTINATION, 1, 3),
+        (descriptor::SYNCHRONISES, 1, 3),
     ];
     flags.into_iter().fold(d, |d, (bit, n, of)| if rng.random_ratio(n, of) { d.with(bit) } else { d })
 }
@@ -219,14 +250,22 @@ fn any_command(rng: &mut ChaCha8Rng, around: &Surroundings) -> Command {
         sequence: rng.random(),
         length: lengths[if wide { rng.random_range(0..lengths.len()) } else { rng.random_range(1..9usize) }],
         tag: rng.random(),
-        participants: [0, 0, 0, 1 << DEVICE, 1 << DEVICE | 1, 2][rng.random_range(0..6usize)] as u32
-            * u32::from(rng.random_ratio(1, 4)),
+        participants: [0, 1 << DEVICE, 1 << DEVICE | 1, 1 << DEVICE | 0x80, 1 << DEVICE | 1 << 8, 2]
+            [rng.random_range(0..6usize)] as u32
+            * u32::from(rng.random_ratio(1, 3)),
         crc: 0,
     }
 }
 
 /// Offers the command, as a post or as a replay, and waits for what becomes of it.
-fn decide(dut: &mut dyn Dut, around: &mut Surroundings, c: &Command, page: u64, resume: Option<u64>) -> u64 {
+fn decide(dut: &mut dyn Dut, around: &mut Surroundings, c: &Command, page: u64, origin: Origin) -> u64 {
+    let Origin { resume, released, parks } = origin;
+    dut.set("inject_released", released);
+    dut.set("inject_parks", parks);
+    dut.set("inject_accepted", c.sequence);
+    dut.set("speaks", around.speaks);
+    dut.set("busy", around.busy);
+    dut.set("full", around.full);
     let bytes = Value::from_bytes(&c.encode());
     let (group, data) = if resume.is_some() { ("inject", "inject_data") } else { ("cmd", "cmd_data") };
     dut.set(data, bytes);
@@ -278,6 +317,9 @@ fn check_item(dut: &mut dyn Dut, c: &Command, page: u64, resume: u64, item: &Ite
     let flags = (ticket.commits, ticket.logs, ticket.unmaps);
     let bits = [descriptor::COMMITS, descriptor::LOGS, descriptor::UNMAPS].map(|bit| d.flag(bit));
     assert_eq!(flags, (bits[0], bits[1], bits[2]));
+    assert_eq!(ticket.parks, item.parks, "{c:?} {d:?}");
+    let flags = (ticket.synchronises, ticket.ordered);
+    assert_eq!(flags, (d.flag(descriptor::SYNCHRONISES), d.flag(descriptor::ORDERED)));
     assert_eq!(dut.get_bool("item_ordered"), d.flag(descriptor::ORDERED));
     assert_eq!(dut.get_bool("item_maps"), d.flag(descriptor::MAPS));
     assert_eq!(dut.get_bool("item_unmaps"), d.flag(descriptor::UNMAPS));
@@ -306,7 +348,7 @@ fn every_command_is_judged_as_the_page_says() {
         dut.set("device_number", u64::from(DEVICE));
         dut.set("pm_lines", PM_BYTES / LINE_U64);
         dut.set("refused_ready", true);
-        let mut around = Surroundings { maps: vec![None; 16], descriptors: vec![Descriptor::default(); 32], hit: None };
+        let mut around = Surroundings::empty();
         let (mut seen, mut numbered) = (BTreeSet::new(), 0);
         for round in 0..rounds {
             if round % 50 == 0 {
@@ -322,9 +364,14 @@ fn every_command_is_judged_as_the_page_says() {
             let c = any_command(&mut rng, &around);
             let (page, resume) = (rng.random_range(0..4u64) & rng.random_range(0..4), rng.random_ratio(1, 5));
             let resume = resume.then(|| rng.random_range(0..4u64));
-            let cycles = decide(dut, &mut around, &c, page, resume);
+            let kind = rng.random_range(0..3u8);
+            let origin =
+                Origin { resume, released: resume.is_some() && kind == 1, parks: resume.is_some() && kind == 2 };
+            (around.speaks, around.busy, around.full) =
+                (rng.random(), rng.random_range(0..=0xffff), rng.random_ratio(1, 6));
+            let cycles = decide(dut, &mut around, &c, page, origin);
             assert!(cycles <= BOUND, "{cycles} cycles");
-            match expected(&c, page, resume.is_some(), &around) {
+            match expected(&c, page, origin, &around) {
                 Ok(item) => {
                     numbered += 1;
                     assert!(dut.get_bool("item_valid"), "{:#x}: {c:?}", dut.get_u64("refused_status"));
@@ -332,6 +379,9 @@ fn every_command_is_judged_as_the_page_says() {
                         around.cycle(dut);
                     }
                     check_item(dut, &c, page, resume.unwrap_or(0), &item, &around);
+                    assert_eq!(Ticket::from_value(dut.get("item_ticket")).released, origin.released);
+                    assert_eq!(dut.get_bool("item_again"), resume.is_some());
+                    assert!(resume.is_none() || dut.get_u64("item_accepted") == c.sequence);
                     assert!(!dut.get_bool("cmd_done") && !dut.get_bool("inject_ready"));
                     dut.set("item_ready", true);
                 }
@@ -351,9 +401,8 @@ fn every_command_is_judged_as_the_page_says() {
             dut.set("inject_valid", false);
             assert!(!dut.get_bool("item_valid") && !dut.get_bool("refused_valid") && dut.get_bool("idle"));
         }
-        // Commands that would wait for other devices are refused by their participants.
-        let waiting = [Status::ParkedFull, Status::Discarded];
-        let refusals = Status::ALL.iter().map(|s| s.0).filter(|s| !s.had_side_effects() && !waiting.contains(s));
+        // What is discarded was accepted before.
+        let refusals = Status::ALL.iter().map(|s| s.0).filter(|s| !s.had_side_effects() && *s != Status::Discarded);
         let all: BTreeSet<_> = refusals.map(Status::code).collect();
         assert_eq!(seen, all, "every refusal was met");
         assert!(numbered > rounds / 20, "only {numbered} commands of {rounds} were well formed");
@@ -364,7 +413,7 @@ fn every_command_is_judged_as_the_page_says() {
 fn a_refusal_waits_until_it_can_be_recorded() {
     on_both_back_ends::<Decoder>(|dut| {
         dut.reset();
-        let mut around = Surroundings { maps: vec![None; 16], descriptors: vec![Descriptor::default(); 32], hit: None };
+        let mut around = Surroundings::empty();
         dut.set("cmd_data", Value::from_bytes(&Command::default().encode()));
         dut.set("cmd_valid", true);
         around.cycle(dut);
@@ -383,7 +432,7 @@ fn a_command_that_waits_for_a_slot_is_refused_when_failed_logs_hold_them_all() {
     on_both_back_ends::<Decoder>(|dut| {
         dut.reset();
         dut.set("refused_ready", true);
-        let mut around = Surroundings { maps: vec![None; 16], descriptors: vec![Descriptor::default(); 32], hit: None };
+        let mut around = Surroundings::empty();
         around.maps[5] =
             Some(Map { flags: IN_USE, pool: 0, thread: 0, ..any_map(&mut ChaCha8Rng::seed_from_u64(1), 5) });
         around.descriptors[0] = Descriptor::default().with(descriptor::VALID).with(descriptor::ORDERED);
@@ -391,7 +440,7 @@ fn a_command_that_waits_for_a_slot_is_refused_when_failed_logs_hold_them_all() {
         for (opcode, refused) in [(0, true), (1, false)] {
             let c = Command { opcode, ..Command::default() };
             dut.set("slots_lost", false);
-            decide(dut, &mut around, &c, 0, None);
+            decide(dut, &mut around, &c, 0, Origin::default());
             for _ in 0..20 {
                 assert!(dut.get_bool("item_valid"), "it waits for a slot");
                 around.cycle(dut);

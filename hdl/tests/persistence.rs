@@ -30,6 +30,7 @@ on_both!(
     an_image_waits_for_the_firmware_that_accepted_it,
     a_clean_shutdown_leaves_nothing_to_replay_and_a_function_reset_opens_again,
     a_shutdown_with_stores_held_by_a_failed_log_saves_them,
+    a_shutdown_keeps_what_waits_for_other_devices,
     a_function_reset_drains_before_it_forgets,
     firmware_is_loaded_only_when_open_and_idle,
     a_command_that_fails_in_a_replay_is_a_loss,

@@ -8,6 +8,8 @@ mod card_bench;
 mod faults;
 mod front_bench;
 mod memory;
+#[path = "planted/peer_faults.rs"]
+mod peer_faults;
 mod persistence_bench;
 mod planted;
 mod split_bench;
@@ -44,9 +46,14 @@ fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// All faults, in the order of the contract's page.
+fn all() -> impl Iterator<Item = &'static Fault> {
+    FAULTS.iter().chain(peer_faults::FAULTS)
+}
+
 /// Faults with their numbers.
 fn numbered() -> impl Iterator<Item = (u64, &'static Fault)> {
-    (1..).zip(FAULTS)
+    (1..).zip(all())
 }
 
 /// A design with all of its faults.
@@ -212,7 +219,7 @@ fn the_contract_names_every_fault() {
     let page = include_str!("../../docs/contract.md");
     let row =
         |fault: &Fault| format!("| {} | {} | `{}` | {} |", fault.rule, fault.what, fault.scenario.name(), fault.seen);
-    let table: Vec<_> = FAULTS.iter().map(row).collect();
+    let table: Vec<_> = all().map(row).collect();
     assert!(page.contains(&table.join("\n")), "docs/contract.md should say:\n{}", table.join("\n"));
     let missing: Vec<_> =
         (1..=10).map(|n| format!("C{n}")).filter(|rule| !FAULTS.iter().any(|f| f.rule == rule)).collect();

@@ -1,6 +1,7 @@
 //! The register block over its AXI4-Lite port.
 
-use nearpm_hdl::dut::{Dut, on_both_back_ends};
+use nearpm_hdl::dut::{Dut, PortValue, on_both_back_ends};
+use nearpm_hdl::units::multi_device::Brief;
 use nearpm_hdl::units::registers::Registers;
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::registers::*;
@@ -79,6 +80,14 @@ fn constants_and_status_read_as_the_interface_says() {
         ] {
             assert_eq!(read(dut, offset), value, "offset {offset:#x}");
         }
+        let thread = 3u64.into();
+        let shown =
+            Brief { thread, opcode: 4.into(), participants: 5.into(), txid: 0x6_0000_0007.into(), ..Brief::default() };
+        dut.set("shown_command", Brief { pool: 2.into(), ..shown }.to_value());
+        dut.set("shown_reached", 9u64);
+        dut.set("parked", 0x8000_0001u64);
+        let registers = [PARKED, PARKED_POOL, PARKED_THREAD, PARKED_TXID_LO, PARKED_TXID_HI, PARKED_REACHED];
+        assert_eq!(registers.map(|offset| read(dut, offset)), [0x8000_0001, 2, 0x0504_0003, 7, 6, 9]);
         dut.set("load_refused", true);
         assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::NOT_IDLE | 1 << 8);
     });
@@ -92,7 +101,11 @@ fn every_register_behaves_as_its_access_says() {
             let before = read(dut, register.offset);
             write(dut, register.offset, 0x1234_5678);
             let after = read(dut, register.offset);
-            let kept = if register.access == Access::ReadWrite { 0x1234_5678 } else { before };
+            let kept = match register.offset {
+                DEVICE_NUMBER => 8,
+                _ if register.access == Access::ReadWrite => 0x1234_5678,
+                _ => before,
+            };
             assert_eq!(after, kept, "{}", register.name);
         }
         write_bytes(dut, COMPLETION2_LO, 0xaabb_ccdd, 0b0101);
@@ -105,7 +118,13 @@ fn every_register_behaves_as_its_access_says() {
         dut.set("clear", false);
         assert_eq!(read(dut, COMPLETION2_LO), 0);
         assert_eq!(dut.get_u64("ring_base$1"), 0);
-        assert_eq!(read(dut, DEVICE_NUMBER), 0x1234_5678);
+        assert_eq!((read(dut, DEVICE_NUMBER), dut.get_u64("device_number")), (8, 8));
+        // A replay brings back the number of before.
+        dut.set("device_restore", 5u64);
+        dut.set("device_restore_valid", true);
+        dut.cycle();
+        dut.set("device_restore_valid", false);
+        assert_eq!((read(dut, DEVICE_NUMBER), dut.get_u64("select")), (5, 0x1234_5678));
     });
 }
 
@@ -113,22 +132,35 @@ fn every_register_behaves_as_its_access_says() {
 fn writes_that_act_act_once() {
     on_both_back_ends::<Registers>(|dut| {
         dut.reset();
-        let pulses = ["shut_down", "acknowledge_loss", "function_reset", "load_request", "ring_start$3"];
+        let pulses = [
+            "shut_down",
+            "acknowledge_loss",
+            "function_reset",
+            "load_request",
+            "ring_start$3",
+            "numbered",
+            "act_valid",
+        ];
         for (offset, data, pulse) in [
             (CONTROL, control::SHUT_DOWN, "shut_down"),
             (CONTROL, control::ACKNOWLEDGE_LOSS, "acknowledge_loss"),
             (CONTROL, control::FUNCTION_RESET, "function_reset"),
             (FIRMWARE_LOAD, 1, "load_request"),
             (COMPLETION3_SIZE, 5, "ring_start$3"),
+            (DEVICE_NUMBER, 3, "numbered"),
+            (PARKED_ACT, 0x0211, "act_valid"),
         ] {
             write_bytes(dut, offset, data, 15);
-            let mut seen = [0; 5];
+            let mut seen = [0; 7];
             for _ in 0..10 {
                 for (count, name) in seen.iter_mut().zip(pulses) {
                     *count += u32::from(dut.get_bool(name));
                 }
                 if dut.get_bool("load_request") {
                     assert_eq!(dut.get_u64("load_slot"), 1);
+                }
+                if dut.get_bool("act_valid") {
+                    assert_eq!((dut.get_u64("act_place"), dut.get_u64("act_action")), (0x11, 2));
                 }
                 dut.cycle();
             }

@@ -1,6 +1,6 @@
 //@ unit: AddressMap
-//@ claim: What the save reads out of a mapping is what was written or restored there, with the commit, the latch and the closing that
-//@   came since; written back, it is the same mapping again.
+//@ claim: What the save reads out of a mapping is what was written or restored there, with the commit, the report, the latch and the closing that
+//@   came since, and what a function-level reset left of it; written back, it is the same mapping again.
 //@ source: C7: save followed by load gives the same state (mappings)
 //@ assumes: nothing; the witness is entry 5, all entries are written by one loop
 //@ tier: fast
@@ -10,27 +10,31 @@
 //@ covers: 1
 //@ arrays: apart
 //@ mutant: the save reads another entry's place
-//@ find: saved <= {committed[save_index], place[save_index]
-//@ put: saved <= {committed[save_index], place[0]
+//@ find: committed[save_index], place[save_index]
+//@ put: committed[save_index], place[0]
 //@ within: 8
 //@ mutant: the committed transaction is not restored
 //@ find: committed[write_index] <= write_entry[274:211];
 //@ put: committed[write_index] <= 64'd0;
 //@ within: 8
-reg [274:0] mapping = 0;
-reg [274:0] mapping_then = 0;
+reg [339:0] mapping = 0;
+reg [339:0] mapping_then = 0;
 reg asked = 0;
 always @(posedge clock) begin
     if (write_valid & write_index == 5) mapping <= write_entry;
     if (commit_valid & retire_index == 5) mapping[274:211] <= txid;
     if (latch_valid & retire_index == 5) mapping[1] <= 1;
     if (close_valid & close_index == 5) mapping[2] <= 1;
+    if (reopen_valid & reopen_index == 5 & !mapping[339]) mapping[2] <= 0;
+    if (reach_valid & reach_index == 5) mapping[338:275] <= reach_txid;
     if (free_valid & retire_index == 5) mapping[2:0] <= 0;
+    if (drop[5]) mapping[2:0] <= 0;
+    if (clear) begin mapping[339] <= keep[5] & mapping[0]; mapping[2:0] <= keep[5] & mapping[0] ? 5 : 0; end
     if (reset) mapping[2:0] <= 0;
     mapping_then <= mapping;
     asked <= save_index == 5;
 end
-wire [274:0] kept = {\committed[5] , \place[5] , \key[5] , \flags[5] };
+wire [339:0] kept = {orphan[5], \reached[5] , \committed[5] , \place[5] , \key[5] , \flags[5] };
 always @* mapping_is_kept: assert (kept == mapping);
 always @* if (asked & f_past) mapping_is_saved: assert (saved == mapping_then);
 reg restored = 0;

@@ -1,96 +1,67 @@
 //@ unit: MultiDevice
-//@ claim: A synchronisation is granted only when every other participant has reported that transaction, or a later one, of the
-//@   same pool and thread.
+//@ claim: A command that synchronises is let go only when every other participant has told, of its mapping entry, that transaction or a
+//@   later one, or software has decided. The command that is let go is the one that was parked in its place.
 //@ source: several devices: a log is deleted only after all participants have reported
-//@ assumes: the first cycle is in reset; devices have numbers below 8, and nobody sends in this device's name; a unit holds its
-//@   request until it is granted
-//@ tier: thorough
+//@ assumes: the first cycle is in reset; the number of the device is fixed; a command comes only while a place is free; a mapping entry is not
+//@   written while something of it waits; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
+//@ tier: open
 //@ depth: 2
-//@ cover-depth: 50
-//@ asserts: 13
+//@ cover-depth: 24
+//@ asserts: 9
 //@ covers: 1
-//@ watch: reached
+//@ watch: raw note
+//@ cut: heard brief inbox
+//@ arrays: apart
 //@ mutant: a participant that has not reported is not missed
-//@ find: missing$d = 1'b1;
+//@ find: missing$d = ((note$read_data$0[(32'h42)+:(1)] & ~is_forced[32'h0]) & |(others$q & heard$behind));
 //@ put: missing$d = 1'b0;
-//@ within: 46
-// Witness: one peer, one (pool, thread), both arbitrary. `best` is the highest transaction that the peer has reported of it.
-(* anyconst *) reg [2:0] peer;
-(* anyconst *) reg [31:0] pool;
-(* anyconst *) reg [15:0] thread_;
-reg [63:0] best = 0;
-wire takes = peer_in_valid & peer_in_ready;
-wire of_witness = peer_in_data[31:0] == pool & peer_in_data[47:32] == thread_ & peer_in_data[50:48] == peer;
-always @(posedge clock) if (takes & of_witness & peer_in_data[127:64] > best) best <= peer_in_data[127:64];
-
-// Assumptions: the first cycle is in reset; the number of a device is fixed and below 8, as are those of the senders; a unit that
-// synchronises holds its request until it is granted (sequencer); nobody sends in this device's name.
-reg [4:0] number;
+//@ within: 24
+// Witness: one place, one mapping entry, one other device, all arbitrary. `best` is the transaction that the device has told of the entry.
+(* anyconst *) reg [3:0] map_;
+(* anyconst *) reg [2:0] device_;
+reg [3:0] number;
 always @(posedge clock) number <= device_number;
 always @* begin
+    assume (raw__watched == note__watched);
     if (f_past) assume (device_number == number);
-    assume (device_number < 8);
-    if (peer_in_valid) assume (peer_in_data[55:48] < 8 & peer_in_data[55:48] != {3'd0, device_number});
+    if (park_valid) assume (places$used != 32'hffffffff);
+    if (forget_valid & forget_map == map_) assume (!(places$waiting >> map_ & 1));
 end
+wire [4:0] place_ = raw__watched;
+wire [63:0] txid_ = raw__word[127:64];
+wire synchronises_ = note__word[66];
+wire other_ = raw__word[455:448] >> device_ & 1 & {1'b0, device_} != device_number;
+wire forced_ = places$forced >> place_ & 1;
+reg [63:0] best = 0;
+wire tells_ = heard$tell_valid & heard$tell_map == map_ & heard$tell_device == device_;
+always @(posedge clock)
+    if (reset | (forget_valid & forget_map == map_)) best <= 0;
+    else if (tells_) best <= heard$tell_txid;
+reg asked = 0, answer = 0;
+always @(posedge clock) begin asked <= heard$look_map == map_; answer <= best < heard$look_txid; end
+always @* if (f_past & asked) assume ((heard$behind >> device_ & 1) == answer);
 
-wire [7:0] place_of_witness = {peer, pool[4:0] ^ thread_[4:0]};
-always @* assume (reached__watched == place_of_witness);
-wire [111:0] kept = reached__word;
-wire kept_is_witness = kept[31:0] == pool & kept[47:32] == thread_;
-wire is_other = {2'd0, peer} != device_number;
+wire enough = !synchronises_ | forced_ | !other_ | best >= txid_;
+wire looks_at_it = place$q == place_ & map$q == map_ & !f_was_reset;
+always @* if (release_valid & looks_at_it) released_after_reports: assert (enough & release_raw == raw__word);
+always @* waited_and_released: cover (release_valid & looks_at_it & synchronises_ & other_ & !forced_ & txid_ > 1);
 
-// What is remembered of the peer it has reported.
-always @* if (is_other & kept_is_witness) memory_is_true: assert (kept[111:48] <= best);
-
-// The request that is being served, and what is known of it.
-wire [3:0] valid = {sync_valid$3, sync_valid$2, sync_valid$1, sync_valid$0};
-wire [3:0] ready = {sync_ready$3, sync_ready$2, sync_ready$1, sync_ready$0};
-wire [575:0] requests = {sync_participants$3, sync_txid$3, sync_thread$3, sync_pool$3,
-    sync_participants$2, sync_txid$2, sync_thread$2, sync_pool$2, sync_participants$1, sync_txid$1, sync_thread$1, sync_pool$1,
-    sync_participants$0, sync_txid$0, sync_thread$0, sync_pool$0};
-wire [143:0] served = requests[144 * unit$q +: 144];
-wire serves = phase$q == 3 | phase$q == 4 | phase$q == 5;
-wire concerns = is_other & served[112 +: 32] >> peer & served[47:0] == {thread_, pool};
-reg [3:0] waited = 0;
-reg [575:0] last_requests;
-always @(posedge clock) begin waited <= valid & ~ready; last_requests <= requests; end
-genvar u;
-generate for (u = 0; u < 4; u = u + 1)
-    always @* if (waited[u] & !f_was_reset) assume (valid[u] & requests[144 * u +: 144] == last_requests[144 * u +: 144]);
-endgenerate
-
-// The property, for an arbitrary unit.
-(* anyconst *) reg [1:0] unit_;
-wire [143:0] request = requests[144 * unit_ +: 144];
-wire granted = valid[unit_] & ready[unit_] & is_other & request[112 +: 32] >> peer & request[47:0] == {thread_, pool};
-always @* if (granted) granted_after_reports: assert (best >= request[111:48]);
-always @* granted_to_two: cover (granted & request[111:48] > 1 & !f_was_reset);
-
-// Invariants.
-always @* if (serves & !f_was_reset) begin
-    serves_others: assert ((served[143:112] & ~own) != 0);
-    serves_a_request: assert (valid[unit$q] & served[111:0] == {waiting$q[111:48], waiting$q[47:0]});
+// Invariants: the place that is looked at holds a command of the entry.
+wire in_entry = places$of_map >> place$q & 1;
+wire best_in_entry = places$of_map >> best_place$q & 1;
+always @* if (!f_was_reset & phase$q == 6) begin
+    left_are_of_the_entry: assert ((left$q & ~places$of_map) == 0);
+    next_is_of_the_entry: assert (!has$q | in_entry);
+    best_is_of_the_entry: assert (!best_any$q | best_in_entry);
 end
-always @* if (phase$q == 3 & !f_was_reset) others_begin: assert (others$q == (served[143:112] & ~own));
-always @* if (phase$q == 4 & !f_was_reset) begin
-    others_are_shifted: assert (others$q == (served[143:112] & ~own) >> device$q);
-    seen_until_now: assert (missing$q | !concerns | device$q <= peer | best >= served[111:48]);
-end
-always @* if (phase$q == 5 & !f_was_reset)
-    seen_all: assert (missing$q | !concerns | best >= served[111:48]);
-// The memory's word is read in four cycles.
-wire reads = phase$q >= 1 & phase$q <= 4;
-always @* if (reads & stage$q >= 1 & !f_was_reset) place_follows: assert (place_now$q == place$o);
-always @* if (reads & stage$q >= 2 & place_now$q == place_of_witness & !f_was_reset) entry_follows: assert (entry$q == kept);
-always @* if (phase$q >= 1 & phase$q <= 3 & !f_was_reset) speaks_for_itself: assert (device$q == device_number);
-always @* if (phase$q == 1 & !f_was_reset) begin
-    heard_of_a_peer: assert (heard$q[55:48] < 8 & heard$q[55:48] != device_number);
-    heard_is_counted: assert (heard$q[47:0] != {thread_, pool} | heard$q[50:48] != peer | best >= heard$q[127:64]);
-end
+always @* if (!f_was_reset & phase$q >= 7 & phase$q <= 11 & best_any$q) place_is_of_the_entry: assert (in_entry);
+always @* if (!f_was_reset & (phase$q == 10 | phase$q == 11)) let_go_misses_nobody: assert (best_any$q & !missing$q);
+always @* if (f_past & !f_was_reset) own_is_known: assert (own$q == 16'd1 << device_number);
+always @* if (looks_at_it & phase$q >= 8 & phase$q <= 11 & best_any$q)
+    others_are_known: assert (others$q == (raw__word[455:448] & ~own$q[7:0]));
+always @* if (looks_at_it & phase$q >= 9 & phase$q <= 11 & best_any$q) missing_is_known: assert (missing$q | enough);
 
 `ifdef DIRECTED
-always @* assume (device_number == 0 & peer == 1 & pool == 5 & thread_ == 3 & valid == 1 & participants_of_0 == 3);
-wire [31:0] participants_of_0 = sync_participants$0;
-always @* assume (sync_txid$0 == 2 & sync_pool$0 == 5 & sync_thread$0 == 3 & peer_in_data == {64'd2, 8'd0, 8'd1, 16'd3, 32'd5});
-always @* if (f_past) assume (!reset);
+always @* assume (device_number == 0 & device_ == 1 & map_ == 3 & place_ == 0 & !quiesce & !stop & window_open & slot_any);
+always @* if (f_past) assume (!reset & !clear & !act_valid);
 `endif

@@ -31,7 +31,7 @@ always @(posedge clock) begin
         first_2 <= item_first$2; last_2 <= item_last$2; range_2 <= item_ranges$2;
         row_ <= {2'd0, slot_index}; map_ <= item_ticket[102:99]; ordered_ <= item_ordered;
     end
-    numbered <= reset ? 0 : numbered + (takes | takes_access);
+    numbered <= reset ? 0 : restore_valid ? restore_order : numbered + (takes | takes_access);
     left <= reset ? 0 : takes ? (item_ranges$1 | item_ranges$2) : left == 1 & range_2 ? 2 : 0;
 end
 always @* begin

@@ -160,8 +160,8 @@ mod tests {
         assert!(mutate("xx", &mutant).unwrap_err().to_string().contains("0 times"));
         assert!(mutate("aa", &mutant).unwrap_err().to_string().contains("2 times"));
         let unit = Unit::MultiDevice.verilog();
-        assert!(watch(&unit, "reached").unwrap().contains("watched") && watch(&unit, "phase").is_err());
-        assert!(cut(&unit, "place").unwrap().contains("o$free") && cut(&unit, "nothing").is_err());
+        assert!(watch(&unit, "raw").unwrap().contains("watched") && watch(&unit, "phase").is_err());
+        assert!(cut(&unit, "speaker").unwrap().contains("o$free") && cut(&unit, "nothing").is_err());
         assert!(inject("no module", "").is_err());
     }
 

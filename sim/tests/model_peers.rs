@@ -15,13 +15,9 @@ use nearpm_sim::machine::until_power_cut;
 use nearpm_sim::model::fault::Fault;
 use peers_support::{Cards, Computer, LONG, commit, data, epoch, log, slot_of};
 
-fn computer(cards: usize, threads: u16, fault: Option<Fault>) -> Computer {
-    Computer::open(cards, threads, Cards { fault, ..Cards::default() })
-}
-
 /// Two cards commit when both have the commit, whichever comes first.
-fn commits_wait_for_each_other(fault: Option<Fault>) {
-    let mut c = computer(2, 1, fault);
+fn commits_wait_for_each_other(kind: Cards) {
+    let mut c = Computer::open(2, 1, kind);
     for (txid, order) in [(1, [0, 1]), (2, [1, 0])] {
         for card in order {
             assert!(c.epochs(0).iter().all(|e| *e < txid), "an epoch without the other card's commit");
@@ -36,8 +32,8 @@ fn commits_wait_for_each_other(fault: Option<Fault>) {
 }
 
 /// The card whose log fails never reports, although it accepted the commit.
-fn a_failed_log_holds_the_other_card(fault: Option<Fault>) {
-    let mut c = Computer::new(2, Peers::default(), Parameters::default(), Cards { fault, bad_line: None });
+fn a_failed_log_holds_the_other_card(kind: Cards) {
+    let mut c = Computer::new(2, Peers::default(), Parameters::default(), kind);
     c.attach();
     // The line of the head is bad on both cards; the first one logs elsewhere.
     c.machine.cut_now(1);
@@ -54,8 +50,8 @@ fn a_failed_log_holds_the_other_card(fault: Option<Fault>) {
 }
 
 /// A transaction that stays behind one that waits is not reported.
-fn a_commit_behind_a_parked_one_is_not_reported(fault: Option<Fault>) {
-    let mut c = computer(3, 1, fault);
+fn a_commit_behind_a_parked_one_is_not_reported(kind: Cards) {
+    let mut c = Computer::open(3, 1, kind);
     c.views[0].post(commit(0, 1, 0b101));
     c.views[0].post(commit(0, 2, 0b011));
     c.views[0].status();
@@ -68,8 +64,8 @@ fn a_commit_behind_a_parked_one_is_not_reported(fault: Option<Fault>) {
 }
 
 /// Whatever is ordered or synchronises stays behind a parked command of its thread; other threads and logs do not.
-fn what_follows_in_the_thread_stays_behind(fault: Option<Fault>) {
-    let mut c = computer(2, 2, fault);
+fn what_follows_in_the_thread_stays_behind(kind: Cards) {
+    let mut c = Computer::open(2, 2, kind);
     let before = c.views[0].status().retired;
     c.views[0].post(commit(0, 1, 3));
     c.views[0].post(commit(0, 2, 0));
@@ -88,9 +84,9 @@ fn what_follows_in_the_thread_stays_behind(fault: Option<Fault>) {
 }
 
 /// As many commands as can wait hold no slot: the card takes and does all other work. One more is refused, not held.
-fn a_full_table_stalls_nobody(fault: Option<Fault>) {
+fn a_full_table_stalls_nobody(kind: Cards) {
     let threads = MAP_ENTRIES as u16 - 1;
-    let mut c = computer(2, threads, fault);
+    let mut c = Computer::open(2, threads, kind);
     let before = c.views[0].status();
     for i in 0..PARKED_COMMANDS as u64 {
         c.views[0].post(commit((i % 15) as u16, 1 + i / 15, 3));
@@ -112,8 +108,8 @@ fn a_full_table_stalls_nobody(fault: Option<Fault>) {
 }
 
 /// A parked command survives a cut and another one in the replay, is shown, and goes on when both cards speak again.
-fn what_waits_survives_power_cuts(fault: Option<Fault>) {
-    let mut c = computer(2, 2, fault);
+fn what_waits_survives_power_cuts(kind: Cards) {
+    let mut c = Computer::open(2, 2, kind);
     c.views[0].post(commit(0, 5, 3));
     c.views[0].post(commit(0, 6, 0));
     c.views[1].post(commit(1, 7, 3));
@@ -140,10 +136,9 @@ fn what_waits_survives_power_cuts(fault: Option<Fault>) {
 }
 
 /// Lost messages are asked for again.
-fn lost_messages_come_again(fault: Option<Fault>) {
-    let cards = Cards { fault, ..Cards::default() };
+fn lost_messages_come_again(kind: Cards) {
     for seed in 0..6 {
-        let mut c = Computer::new(3, Peers::default().adversarial(seed), Parameters::default(), cards);
+        let mut c = Computer::new(3, Peers::default().adversarial(seed), Parameters::default(), kind);
         c.attach();
         (0..3).for_each(|card| c.join(card, 1, |_| 0));
         for txid in 1..=10 {
@@ -158,8 +153,8 @@ fn lost_messages_come_again(fault: Option<Fault>) {
 }
 
 /// What waits is not taken away while its device would report what comes behind it.
-fn only_a_silent_card_discards(fault: Option<Fault>) {
-    let mut c = computer(2, 1, fault);
+fn only_a_silent_card_discards(kind: Cards) {
+    let mut c = Computer::open(2, 1, kind);
     c.views[0].post(commit(0, 1, 3));
     c.views[0].post(commit(0, 2, 3));
     c.views[0].status();
@@ -173,7 +168,7 @@ fn only_a_silent_card_discards(fault: Option<Fault>) {
     assert!(here >= there, "one card committed what another has discarded");
 }
 
-type Scenario = fn(Option<Fault>);
+type Scenario = fn(Cards);
 
 const RULES: [(Fault, Scenario, &str); 9] = [
     (Fault::SynchronisesWithNobody, commits_wait_for_each_other, "an epoch without the other card's commit"),
@@ -189,13 +184,19 @@ const RULES: [(Fault, Scenario, &str); 9] = [
 
 #[test]
 fn every_rule_holds() {
-    RULES.iter().for_each(|(_, scenario, _)| scenario(None));
+    RULES.iter().for_each(|(_, scenario, _)| scenario(Cards::default()));
+}
+
+#[test]
+fn every_rule_holds_on_the_rtl() {
+    RULES.iter().for_each(|(_, scenario, _)| scenario(Cards::rtl()));
 }
 
 #[test]
 fn each_rule_is_needed() {
     for (fault, scenario, words) in RULES {
-        let failure = catch_unwind(AssertUnwindSafe(|| scenario(Some(fault)))).expect_err("the fault is not seen");
+        let failure =
+            catch_unwind(AssertUnwindSafe(|| scenario(Cards::faulty(fault)))).expect_err("the fault is not seen");
         let text = failure.downcast_ref::<String>().cloned();
         let text = text.or_else(|| failure.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default();
         assert!(text.contains(words), "{fault:?}: {text}");

@@ -126,11 +126,11 @@ fn recover(c: &mut Computer, rng: &mut Rng) {
 }
 
 /// Some lives of a computer.
-fn lives(cards: usize, seed: u64, lives: usize, fault: Option<Fault>) {
+fn lives(cards: usize, seed: u64, lives: usize, kind: Cards) {
     let mut rng = Rng::new(seed);
     let peers = if rng.one_in(2) { Peers::default().adversarial(seed) } else { Peers::default() };
     let parameters = if rng.one_in(2) { Parameters::default().adversarial(seed) } else { Parameters::default() };
-    let mut c = Computer::new(cards, peers, parameters, Cards { fault, bad_line: None });
+    let mut c = Computer::new(cards, peers, parameters, kind);
     let mut threads = vec![Thread { values: vec![0; cards], ..Thread::default() }; THREADS as usize];
     c.attach();
     c.recover(THREADS);
@@ -153,15 +153,25 @@ fn lives(cards: usize, seed: u64, lives: usize, fault: Option<Fault>) {
 fn transactions_over_several_cards_are_committed_on_all_or_on_none() {
     let seeds: u64 = std::env::var("NEARPM_SEEDS").ok().map_or(5, |n| n.parse().expect("a number of seeds"));
     for cards in [1, 2, 4, 8] {
-        (0..seeds).for_each(|seed| lives(cards, seed, 6, None));
+        (0..seeds).for_each(|seed| lives(cards, seed, 6, Cards::default()));
+    }
+}
+
+#[test]
+fn transactions_over_several_verilated_cards_are_committed_on_all_or_on_none() {
+    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let runs = if thorough { [(1, 4), (2, 12), (4, 6), (8, 2)] } else { [(1, 1), (2, 2), (4, 1), (8, 0)] };
+    for (cards, seeds) in runs {
+        (0..seeds).for_each(|seed| lives(cards, seed, 4, Cards::rtl()));
     }
 }
 
 #[test]
 fn random_lives_find_broken_cards() {
     for fault in [Fault::ParkedIsNotSaved, Fault::LaterPassesParked] {
-        let found = (0..60)
-            .any(|seed| std::panic::catch_unwind(|| lives(2 + seed as usize % 3, seed, 6, Some(fault))).is_err());
+        let found = (0..60).any(|seed| {
+            std::panic::catch_unwind(|| lives(2 + seed as usize % 3, seed, 6, Cards::faulty(fault))).is_err()
+        });
         assert!(found, "{fault:?} is not found");
     }
 }

@@ -34,7 +34,7 @@ fn contents(pool: &Pool) -> BTreeMap<u64, [u8; 64]> {
 /// Runs to the end, closes, and reads with the other engine through the processor's cache.
 fn runs_to_its_end(mechanism: Mechanism, seed: u64) {
     let what = format!("{mechanism:?}, seed {seed}");
-    let computer = Computer::new(Cards(None), format!("end-{mechanism:?}-{seed}"), seed, 1, POOL_BYTES);
+    let computer = Computer::new(Cards::MODEL, format!("end-{mechanism:?}-{seed}"), seed, 1, POOL_BYTES);
     computer.plug();
     let pool = options(mechanism, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
     let map = run::create::<BTree>(&pool).unwrap();
@@ -51,7 +51,7 @@ fn runs_to_its_end(mechanism: Mechanism, seed: u64) {
 /// Cuts the power at a random access.
 fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     let what = format!("{mechanism:?}, {engine:?}, seed {seed}");
-    let computer = Computer::new(Cards(None), format!("cut-{mechanism:?}-{engine:?}-{seed}"), seed, 1, POOL_BYTES);
+    let computer = Computer::new(Cards::MODEL, format!("cut-{mechanism:?}-{engine:?}-{seed}"), seed, 1, POOL_BYTES);
     computer.plug();
     let options = options(mechanism, engine);
     let pool = options.create(&computer.pool(), POOL_BYTES).unwrap();
@@ -84,7 +84,7 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
 /// cache, which holds lines as they were before commands wrote them.
 fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
     let what = format!("{first:?} to {second:?}, seed {seed}");
-    let computer = Computer::new(Cards(None), format!("left-{what}"), seed, 1, POOL_BYTES);
+    let computer = Computer::new(Cards::MODEL, format!("left-{what}"), seed, 1, POOL_BYTES);
     computer.plug();
     let pool = options(first, Engine::Card).create(&computer.pool(), POOL_BYTES).unwrap();
     let map = run::create::<BTree>(&pool).unwrap();

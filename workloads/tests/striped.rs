@@ -42,7 +42,7 @@ impl Case {
     }
 
     fn computer(&self, what: &str, kind: Cards) -> Computer {
-        let name = format!("{what}-{self:?}-{:?}", kind.0);
+        let name = format!("{what}-{self:?}-{kind:?}");
         let computer = Computer::new(kind, name, self.seed, self.cards, MEMBER_BYTES);
         computer.plug();
         computer
@@ -70,8 +70,8 @@ fn spread(pool: &Pool) {
 }
 
 /// Runs to the end, closes, and reads with the other engine through the processor's cache.
-fn runs_to_its_end<M: Map>(case: Case) {
-    let computer = case.computer(M::NAME, Cards(None));
+fn runs_to_its_end<M: Map>(case: Case, kind: Cards) {
+    let computer = case.computer(M::NAME, kind);
     let pool = case.create(&computer);
     spread(&pool);
     let map = run::create::<M>(&pool).unwrap();
@@ -162,12 +162,30 @@ fn thorough(thorough: u64, fast: u64) -> u64 {
     if std::env::var_os("NEARPM_THOROUGH").is_some() { thorough } else { fast }
 }
 
+/// The same on the hardware's own Verilog: to the end with both kinds of synchronisation, and with power cuts.
+#[test]
+fn striped_pools_live_on_verilated_cards() {
+    let (mut found, mut cuts) = (Found::default(), 0);
+    for (mechanism, seed) in Mechanism::ALL.into_iter().zip(0..) {
+        let (engine, durability) = (Engine::Card, Durability::Durable);
+        for (cards, synchronisation) in [2, 4].into_iter().zip(BOTH) {
+            let case = Case { cards, mechanism, engine, durability, synchronisation, seed };
+            runs_to_its_end::<BTree>(case, Cards::Rtl);
+            let seeds = seed..seed + thorough(20, 3);
+            let cases = seeds.map(|seed| Case { synchronisation: Synchronisation::Delayed, seed, ..case });
+            cuts += cases.filter(|&case| survives_cuts::<HashMap>(case, Cards::Rtl, &mut found)).count();
+        }
+    }
+    println!("{cuts} power cuts on Verilated cards: {found:?}");
+    assert!(cuts > 8 && found.repaired + found.released + found.discarded > 0, "{cuts} cuts, {found:?}");
+}
+
 #[test]
 fn every_mechanism_runs_to_its_end_on_several_cards() {
     for case in cases(Engine::Card, 1) {
         for synchronisation in BOTH {
-            runs_to_its_end::<BTree>(Case { synchronisation, ..case });
-            runs_to_its_end::<HashMap>(Case { synchronisation, seed: 1, ..case });
+            runs_to_its_end::<BTree>(Case { synchronisation, ..case }, Cards::MODEL);
+            runs_to_its_end::<HashMap>(Case { synchronisation, seed: 1, ..case }, Cards::MODEL);
         }
     }
 }
@@ -177,8 +195,8 @@ fn power_cuts_leave_a_prefix_of_the_operations_on_several_cards() {
     let (mut cuts, mut runs, mut found) = (0, 0, Found::default());
     for case in cases(Engine::Card, thorough(200, 8)) {
         cuts += u64::from(match case.seed % 2 {
-            0 => survives_cuts::<BTree>(case, Cards(None), &mut found),
-            _ => survives_cuts::<HashMap>(case, Cards(None), &mut found),
+            0 => survives_cuts::<BTree>(case, Cards::MODEL, &mut found),
+            _ => survives_cuts::<HashMap>(case, Cards::MODEL, &mut found),
         });
         runs += 1;
     }
@@ -191,7 +209,7 @@ fn power_cuts_leave_a_prefix_of_the_operations_on_several_cards() {
 fn power_cuts_leave_a_prefix_of_the_operations_without_commands() {
     let mut found = Found::default();
     let cuts =
-        cases(Engine::Cpu, thorough(40, 1)).filter(|&case| survives_cuts::<BTree>(case, Cards(None), &mut found));
+        cases(Engine::Cpu, thorough(40, 1)).filter(|&case| survives_cuts::<BTree>(case, Cards::MODEL, &mut found));
     assert!(cuts.count() > 0);
 }
 
@@ -204,7 +222,7 @@ fn sweep(kind: Cards, mechanism: Mechanism, found: &mut Found) -> Result<(), Str
     // So slow that a commit is acknowledged while it waits.
     let slow = Peers { latency_ps: 2_000_000, ..Peers::default() };
     for cycle in (0..1800).step_by(thorough(1, 18) as usize) {
-        let computer = ordinary(kind, slow, format!("sweep-{case:?}-{:?}-{cycle}", kind.0), case.cards);
+        let computer = ordinary(kind, slow, format!("sweep-{case:?}-{kind:?}-{cycle}"), case.cards);
         computer.plug();
         let pool = options.create(&computer.pool(), case.cards as u64 * MEMBER_BYTES).unwrap();
         let objects = objects(&pool);
@@ -243,7 +261,7 @@ fn sweep(kind: Cards, mechanism: Mechanism, found: &mut Found) -> Result<(), Str
 fn transactions_over_several_cards_are_there_on_all_or_on_none() {
     for mechanism in Mechanism::ALL {
         let mut found = Found::default();
-        sweep(Cards(None), mechanism, &mut found).unwrap_or_else(|e| panic!("{mechanism:?}, {e}"));
+        sweep(Cards::MODEL, mechanism, &mut found).unwrap_or_else(|e| panic!("{mechanism:?}, {e}"));
         println!("{mechanism:?}: {found:?}");
         assert!(found.released > 0 && found.discarded > 0, "{mechanism:?}: {found:?}");
     }
@@ -252,7 +270,7 @@ fn transactions_over_several_cards_are_there_on_all_or_on_none() {
 /// Cards that do not keep their side of the delayed synchronisation.
 #[test]
 fn cards_that_lose_waiting_commits_are_found() {
-    let lost = sweep(Cards(Some(Fault::ParkedIsNotSaved)), Mechanism::Undo, &mut Found::default());
+    let lost = sweep(Cards::Model(Some(Fault::ParkedIsNotSaved)), Mechanism::Undo, &mut Found::default());
     println!("{}", lost.expect_err("an acknowledged transaction is lost"));
 }
 
@@ -278,7 +296,7 @@ fn costs(cards: usize, synchronisation: Synchronisation, objects: &[usize]) -> (
         synchronisation,
         seed: 0,
     };
-    let computer = ordinary(Cards(None), Peers::default(), format!("costs-{case:?}-{objects:?}"), cards);
+    let computer = ordinary(Cards::MODEL, Peers::default(), format!("costs-{case:?}-{objects:?}"), cards);
     computer.plug();
     let pool = case.create(&computer);
     let places = self::objects(&pool);
@@ -324,7 +342,7 @@ fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
 
 fn does_not_come_back(case: Case, socket: Socket<'_>) {
     const AWAY: usize = 1;
-    let computer = case.computer("away", Cards(None));
+    let computer = case.computer("away", Cards::MODEL);
     let pool = case.create(&computer);
     spread(&pool);
     let map = run::create::<BTree>(&pool).unwrap();
@@ -340,13 +358,13 @@ fn does_not_come_back(case: Case, socket: Socket<'_>) {
     };
     // What was saved is replayed first; from then on the pools are compared.
     computer.unplug();
-    computer.machine.power_up_each(&[Socket::Card(&Cards(None)); 3]);
+    computer.machine.power_up_each(&[Socket::Card(&Cards::MODEL); 3]);
     computer.plug();
     computer.unplug();
     computer.machine.settle();
     computer.machine.cut_now(1);
     let before = media(&computer);
-    let mut sockets = [Socket::Card(&Cards(None)); 3];
+    let mut sockets = [Socket::Card(&Cards::MODEL); 3];
     sockets[AWAY] = socket;
     computer.machine.power_up_each(&sockets);
     for card in 0..case.cards {

@@ -21,6 +21,10 @@ pub struct MapEntry {
     pub ring_bytes: Bits<40>,
     /// Last committed transaction.
     pub committed: Bits<64>,
+    /// Last transaction of which other devices were told that it is reached.
+    pub reached: Bits<64>,
+    /// A function-level reset left it to the commands that wait for other devices.
+    pub orphan: Bit,
 }
 
-crate::port_record!(MapEntry { flags, thread, pool, base, bytes, ring, ring_bytes, committed });
+crate::port_record!(MapEntry { flags, thread, pool, base, bytes, ring, ring_bytes, committed, reached, orphan });

@@ -59,6 +59,36 @@ pub struct AddressMap {
     /// Which.
     pub close_index: Signal<In, Bits<4>>,
 
+    /// Raise what an entry has reached to `reach_txid`.
+    pub reach_valid: Signal<In, Bit>,
+    /// Which.
+    pub reach_index: Signal<In, Bits<4>>,
+    /// Transaction of reach.
+    pub reach_txid: Signal<In, Bits<64>>,
+    /// Mark an entry as not closing any more, unless it is an orphan.
+    pub reopen_valid: Signal<In, Bit>,
+    /// Which.
+    pub reopen_index: Signal<In, Bits<4>>,
+    /// Free these entries, a bit each.
+    pub drop: Signal<In, Bits<16>>,
+    /// Free all entries but those in `keep`, which become orphans: closing, not latched.
+    pub clear: Signal<In, Bit>,
+    /// Entries with commands that wait for other devices, a bit each.
+    pub keep: Signal<In, Bits<16>>,
+
+    /// Another pool to look up.
+    pub peer_pool: Signal<In, Bits<32>>,
+    /// Another thread to look up.
+    pub peer_thread: Signal<In, Bits<16>>,
+    /// Two cycles later: an entry in use has them.
+    pub peer_found: Signal<Out, Bit>,
+    /// Its index.
+    pub peer_index: Signal<Out, Bits<4>>,
+    /// Entry whose `reached` is wanted.
+    pub shown_index: Signal<In, Bits<4>>,
+    /// It, one cycle later.
+    pub shown_reached: Signal<Out, Bits<64>>,
+
     /// Entry to read out for a save.
     pub save_index: Signal<In, Bits<4>>,
     /// Its contents, one cycle later.
@@ -67,11 +97,14 @@ pub struct AddressMap {
     pub mapped: Signal<Out, Bits<16>>,
     /// Entries that are latched, a bit each.
     pub latched: Signal<Out, Bits<16>>,
-    /// Entries whose unmap was numbered, a bit each.
+    /// Entries whose unmap was numbered, a bit each, and orphans.
     pub closing: Signal<Out, Bits<16>>,
+    /// Entries in use that a function-level reset left to their commands, a bit each.
+    pub orphans: Signal<Out, Bits<16>>,
 
     _entries: [MapEntry; MAP_ENTRIES],
     _hits: u16,
+    _peer_hits: u16,
 }
 
 impl Default for AddressMap {
@@ -96,13 +129,29 @@ impl Default for AddressMap {
             txid: Default::default(),
             close_valid: Default::default(),
             close_index: Default::default(),
+            reach_valid: Default::default(),
+            reach_index: Default::default(),
+            reach_txid: Default::default(),
+            reopen_valid: Default::default(),
+            reopen_index: Default::default(),
+            drop: Default::default(),
+            clear: Default::default(),
+            keep: Default::default(),
+            peer_pool: Default::default(),
+            peer_thread: Default::default(),
+            peer_found: Default::default(),
+            peer_index: Default::default(),
+            shown_index: Default::default(),
+            shown_reached: Default::default(),
             save_index: Default::default(),
             saved: Default::default(),
             mapped: Default::default(),
             latched: Default::default(),
             closing: Default::default(),
+            orphans: Default::default(),
             _entries: [MapEntry::default(); MAP_ENTRIES],
             _hits: 0,
+            _peer_hits: 0,
         }
     }
 }
@@ -113,18 +162,31 @@ impl AddressMap {
         self._entries.iter().enumerate().fold(0, |mask, (i, e)| mask | u16::from(has(e)) << i)
     }
 
+    /// Entries in use with a pool and thread.
+    fn hits(&self, pool: Bits<32>, thread: Bits<16>) -> u16 {
+        let hit = |e: &MapEntry| e.flags.to_u64() & IN_USE != 0 && e.pool == pool && e.thread == thread;
+        self._entries.iter().enumerate().fold(0, |hits, (i, e)| hits | u16::from(hit(e)) << i)
+    }
+
+    /// Frees an entry at a function-level reset, or leaves it to the commands that wait.
+    fn leave(entry: &mut MapEntry, kept: bool) {
+        entry.orphan = kept;
+        entry.flags = if kept { (IN_USE | CLOSING).into() } else { 0.into() };
+    }
+
     fn edge(&mut self) {
+        let used = self.flag(IN_USE);
         let saved = self._entries[self.save_index.val().index()];
         self.saved.next = saved;
         let hit = (0..MAP_ENTRIES).rev().find(|&i| self._hits >> i & 1 == 1);
         self.found.next = hit.is_some();
         self.found_index.next = (hit.unwrap_or(0) as u64).into();
         self.entry.next = hit.map(|i| self._entries[i]).unwrap_or_default();
-        let (pool, thread) = (self.lookup_pool.val(), self.lookup_thread.val());
-        self._hits = self._entries.iter().enumerate().fold(0, |hits, (i, e)| {
-            let hit = e.flags.to_u64() & IN_USE != 0 && e.pool == pool && e.thread == thread;
-            hits | u16::from(hit) << i
-        });
+        self._hits = self.hits(self.lookup_pool.val(), self.lookup_thread.val());
+        self.peer_found.next = self._peer_hits != 0;
+        self.peer_index.next = u64::from(self._peer_hits.trailing_zeros() & 15).into();
+        self._peer_hits = self.hits(self.peer_pool.val(), self.peer_thread.val());
+        self.shown_reached.next = self._entries[self.shown_index.val().index()].reached;
         let retire = self.retire_index.val().index();
         let with = |entry: &mut MapEntry, bit: u64| entry.flags = (entry.flags.to_u64() | bit).into();
         if self.write_valid.val() {
@@ -139,12 +201,29 @@ impl AddressMap {
         if self.close_valid.val() {
             with(&mut self._entries[self.close_index.val().index()], CLOSING);
         }
+        if self.reopen_valid.val() {
+            let entry = &mut self._entries[self.reopen_index.val().index()];
+            if !entry.orphan {
+                entry.flags = (entry.flags.to_u64() & !CLOSING).into();
+            }
+        }
+        if self.reach_valid.val() {
+            self._entries[self.reach_index.val().index()].reached = self.reach_txid.val();
+        }
         if self.free_valid.val() {
             self._entries[retire].flags = 0.into();
+        }
+        let (drop, keep) = (self.drop.val().to_u64(), self.keep.val().to_u64());
+        let dropped = self._entries.iter_mut().enumerate().filter(|(i, _)| drop >> i & 1 == 1);
+        dropped.for_each(|(_, e)| e.flags = 0.into());
+        if self.clear.val() {
+            let entries = self._entries.iter_mut().enumerate();
+            entries.for_each(|(i, e)| Self::leave(e, (keep & u64::from(used)) >> i & 1 == 1));
         }
         if self.reset.val() {
             self._entries.iter_mut().for_each(|e| e.flags = 0.into());
             self._hits = 0;
+            self._peer_hits = 0;
         }
     }
 }
@@ -158,6 +237,8 @@ impl Logic for AddressMap {
         self.mapped.next = u64::from(mapped).into();
         self.latched.next = u64::from(self.flag(LATCHED)).into();
         self.closing.next = u64::from(self.flag(CLOSING)).into();
+        let orphan = |(i, e): (usize, &MapEntry)| u64::from(e.orphan && e.flags.to_u64() & IN_USE != 0) << i;
+        self.orphans.next = self._entries.iter().enumerate().map(orphan).sum::<u64>().into();
         self.any_free.next = mapped != u16::MAX;
         self.free_index.next = if mapped == u16::MAX { 0.into() } else { u64::from(mapped.trailing_ones()).into() };
     }
@@ -172,53 +253,75 @@ impl Logic for AddressMap {
         self.mapped.connect();
         self.latched.connect();
         self.closing.connect();
+        self.orphans.connect();
+        self.peer_found.connect();
+        self.peer_index.connect();
+        self.shown_reached.connect();
     }
 
     fn hdl(&self) -> Verilog {
-        // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to `committed`, 64.
-        let (bits, committed) = (MapEntry::BITS, MapEntry::BITS - 64);
+        // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to `committed`, `reached`, 64 each, and `orphan`.
+        let bits = MapEntry::BITS;
+        let (reached, committed) = (bits - 65, bits - 129);
         let last = MAP_ENTRIES - 1;
         Verilog::Custom(format!(
             "reg [2:0] flags [0:{last}];\n\
              reg [47:0] key [0:{last}];\n\
              reg [{middle}:0] place [0:{last}];\n\
              reg [63:0] committed [0:{last}];\n\
+             reg [63:0] reached [0:{last}];\n\
+             reg [{last}:0] orphan;\n\
              reg [{last}:0] hits;\n\
+             reg [{last}:0] peer_hits;\n\
              integer i;\n\
-             initial begin hits = 0; for (i = 0; i <= {last}; i = i + 1) begin flags[i] = 0; key[i] = 0; place[i] = 0; committed[i] = 0; end end\n\
+             initial begin hits = 0; peer_hits = 0; orphan = 0; for (i = 0; i <= {last}; i = i + 1) begin flags[i] = 0; key[i] = 0; place[i] = 0; committed[i] = 0; reached[i] = 0; end end\n\
              always @(*) begin\n\
              \x20   any_free = 1'b0; free_index = 4'd0;\n\
              \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
-             \x20       mapped[i] = flags[i][0]; latched[i] = flags[i][1]; closing[i] = flags[i][2];\n\
+             \x20       mapped[i] = flags[i][0]; latched[i] = flags[i][1]; closing[i] = flags[i][2]; orphans[i] = flags[i][0] & orphan[i];\n\
              \x20       if (!flags[i][0]) begin any_free = 1'b1; free_index = i[3:0]; end\n\
              \x20   end\n\
              end\n\
              always @(posedge clock) begin\n\
-             \x20   saved <= {{committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
+             \x20   saved <= {{orphan[save_index], reached[save_index], committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
+             \x20   shown_reached <= reached[shown_index];\n\
+             \x20   peer_found <= |peer_hits; peer_index <= 4'd0;\n\
              \x20   found <= |hits; found_index <= 4'd0; entry <= {bits}'d0;\n\
              \x20   for (i = 0; i <= {last}; i = i + 1) begin\n\
              \x20       hits[i] <= flags[i][0] && key[i] == {{lookup_pool, lookup_thread}};\n\
-             \x20       if (hits[i]) begin found_index <= i[3:0]; entry <= {{committed[i], place[i], key[i], flags[i]}}; end\n\
+             \x20       if (hits[i]) begin found_index <= i[3:0]; entry <= {{orphan[i], reached[i], committed[i], place[i], key[i], flags[i]}}; end\n\
+             \x20       peer_hits[i] <= flags[i][0] && key[i] == {{peer_pool, peer_thread}};\n\
+             \x20       if (peer_hits[i]) peer_index <= i[3:0];\n\
              \x20   end\n\
              \x20   if (write_valid) begin\n\
              \x20       flags[write_index] <= write_entry[2:0]; key[write_index] <= write_entry[50:3];\n\
-             \x20       place[write_index] <= write_entry[{place_top}:51]; committed[write_index] <= write_entry[{top}:{committed}];\n\
+             \x20       place[write_index] <= write_entry[{place_top}:51]; committed[write_index] <= write_entry[{committed_top}:{committed}];\n\
+             \x20       reached[write_index] <= write_entry[{top}:{reached}]; orphan[write_index] <= write_entry[{orphan}];\n\
              \x20   end\n\
              \x20   if (commit_valid) committed[retire_index] <= txid;\n\
              \x20   if (latch_valid) flags[retire_index][1] <= 1'b1;\n\
              \x20   if (close_valid) flags[close_index][2] <= 1'b1;\n\
+             \x20   if (reopen_valid && !orphan[reopen_index]) flags[reopen_index][2] <= 1'b0;\n\
+             \x20   if (reach_valid) reached[reach_index] <= reach_txid;\n\
              \x20   if (free_valid) flags[retire_index] <= 3'd0;\n\
-             \x20   if (reset) begin hits <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
+             \x20   for (i = 0; i <= {last}; i = i + 1) if (drop[i]) flags[i] <= 3'd0;\n\
+             \x20   if (clear) for (i = 0; i <= {last}; i = i + 1) begin\n\
+             \x20       orphan[i] <= keep[i] & flags[i][0]; flags[i] <= (keep[i] & flags[i][0]) ? 3'd5 : 3'd0;\n\
+             \x20   end\n\
+             \x20   if (reset) begin hits <= 0; peer_hits <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
              end\n",
             middle = committed - 51 - 1,
             place_top = committed - 1,
-            top = bits - 1,
+            committed_top = reached - 1,
+            top = bits - 2,
+            orphan = bits - 1,
         ))
     }
 
     fn timing(&self) -> Vec<TimingInfo> {
-        let inputs = ["reset", "lookup_pool", "lookup_thread", "write_valid", "commit_valid", "save_index"];
-        crate::cells::clocked("address_map", &inputs, &["found", "entry", "saved"])
+        let inputs =
+            ["reset", "lookup_pool", "lookup_thread", "write_valid", "commit_valid", "save_index", "peer_pool"];
+        crate::cells::clocked("address_map", &inputs, &["found", "entry", "saved", "peer_found", "shown_reached"])
     }
 }
 
@@ -242,9 +345,24 @@ crate::dut_ports!(AddressMap {
     txid,
     close_valid,
     close_index,
+    reach_valid,
+    reach_index,
+    reach_txid,
+    reopen_valid,
+    reopen_index,
+    drop,
+    clear,
+    keep,
+    peer_pool,
+    peer_thread,
+    peer_found,
+    peer_index,
+    shown_index,
+    shown_reached,
     save_index,
     saved,
     mapped,
     latched,
     closing,
+    orphans,
 });

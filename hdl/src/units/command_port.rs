@@ -70,6 +70,8 @@ pub struct CommandPort {
     pub order: Signal<In, Bits<64>>,
     /// Mapping entries that are latched, a bit each.
     pub latched: Signal<In, Bits<16>>,
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    pub parked: Signal<In, Bits<16>>,
     /// Pulse: a full slot was dropped for its checksum.
     pub ev_dropped: Signal<Out, Bit>,
     /// Pulse: a command is accepted.
@@ -165,6 +167,7 @@ impl Default for CommandPort {
             host_writes_pending: Default::default(),
             order: Default::default(),
             latched: Default::default(),
+            parked: Default::default(),
             ev_dropped: Default::default(),
             accepted_valid: Default::default(),
             accepted_page: Default::default(),
@@ -437,6 +440,7 @@ impl Logic for CommandPort {
         self.counts.read_page.next = self.s.araddr.val().get_bits::<2>(12);
         self.counts.order.next = self.order.val();
         self.counts.latched.next = self.latched.val();
+        self.counts.parked.next = self.parked.val();
         self.takes_read.next = self.s.arvalid.val()
             & !self.reading.q.val()
             & !self.working.val()
@@ -502,6 +506,7 @@ crate::dut_ports!(CommandPort {
     host_writes_pending,
     order,
     latched,
+    parked,
     ev_dropped,
     accepted_valid,
     accepted_page,

@@ -32,7 +32,13 @@ pub struct Decoder {
     /// Synchronous, high.
     pub reset: Signal<In, Bit>,
     /// Number of this device, which is its bit in a participants mask.
-    pub device_number: Signal<In, Bits<5>>,
+    pub device_number: Signal<In, Bits<4>>,
+    /// Other devices can be reached.
+    pub speaks: Signal<In, Bit>,
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    pub busy: Signal<In, Bits<16>>,
+    /// No more command may be numbered that may have to wait.
+    pub full: Signal<In, Bit>,
     /// Lines of persistent memory.
     pub pm_lines: Signal<In, Bits<34>>,
 
@@ -46,8 +52,10 @@ pub struct Decoder {
     pub cmd_page: Signal<In, Bits<2>>,
     /// Pulse: the command was numbered or refused.
     pub cmd_done: Signal<Out, Bit>,
-    /// A command that is replayed; it takes precedence.
+    /// A command that was accepted before: it is replayed, or has waited for other devices; it takes precedence.
     pub inject_valid: Signal<In, Bit>,
+    /// It is taken.
+    pub inject_taken: Signal<Out, Bit>,
     /// It was numbered or refused.
     pub inject_ready: Signal<Out, Bit>,
     /// Its bytes.
@@ -56,6 +64,12 @@ pub struct Decoder {
     pub inject_page: Signal<In, Bits<2>>,
     /// Instruction at which it resumes; 0 from its entry.
     pub inject_resume: Signal<In, Bits<8>>,
+    /// It waits for no device any more, whatever has happened to its mapping entry meanwhile.
+    pub inject_released: Signal<In, Bit>,
+    /// It waited when the power went, and does so again.
+    pub inject_parks: Signal<In, Bit>,
+    /// Order number under which it was accepted.
+    pub inject_accepted: Signal<In, Bits<64>>,
     /// Nothing is being decoded.
     pub idle: Signal<Out, Bit>,
 
@@ -100,6 +114,10 @@ pub struct Decoder {
     pub item_last: [Signal<Out, Bits<34>>; 3],
     /// It waits for every earlier command of its mapping entry.
     pub item_ordered: Signal<Out, Bit>,
+    /// It was accepted before, under `item_accepted`.
+    pub item_again: Signal<Out, Bit>,
+    /// See `item_again`.
+    pub item_accepted: Signal<Out, Bits<64>>,
     /// It unmaps: its mapping entry closes when it is numbered.
     pub item_unmaps: Signal<Out, Bit>,
     /// It maps: the entry is written when it is numbered.
@@ -123,6 +141,11 @@ pub struct Decoder {
     page: DFF<Bits<2>>,
     resume: DFF<Bits<8>>,
     injected: DFF<Bit>,
+    released: DFF<Bit>,
+    /// It was accepted before what may have happened to its mapping entry since.
+    exempt: DFF<Bit>,
+    parks: DFF<Bit>,
+    accepted: DFF<Bits<64>>,
     desc: DFF<Bits<32>>,
     status: DFF<Bits<8>>,
     refuse: Signal<Local, Bit>,
@@ -209,7 +232,11 @@ pub struct Decoder {
     base_line: Signal<Local, Bits<34>>,
     map_flags: Signal<Local, Bits<3>>,
     strangers: DFF<Bit>,
-    own_bit: Signal<Local, Bits<32>>,
+    own_bit: DFF<Bits<32>>,
+    others: DFF<Bit>,
+    devices: Signal<Local, Bits<32>>,
+    strange_devices: Signal<Local, Bits<32>>,
+    busy_now: Signal<Local, Bits<16>>,
     sd_lap: DFF<Bit>,
     sa_lap: DFF<Bit>,
     da_lap: DFF<Bit>,
@@ -246,6 +273,7 @@ pub struct Decoder {
     stale: Constant<Bits<8>>,
     is_latched: Constant<Bits<8>>,
     bad_participants: Constant<Bits<8>>,
+    parked_full: Constant<Bits<8>>,
 }
 
 impl Default for Decoder {
@@ -255,6 +283,9 @@ impl Default for Decoder {
             clock: Default::default(),
             reset: Default::default(),
             device_number: Default::default(),
+            speaks: Default::default(),
+            busy: Default::default(),
+            full: Default::default(),
             pm_lines: Default::default(),
             cmd_valid: Default::default(),
             cmd_ready: Default::default(),
@@ -262,10 +293,14 @@ impl Default for Decoder {
             cmd_page: Default::default(),
             cmd_done: Default::default(),
             inject_valid: Default::default(),
+            inject_taken: Default::default(),
             inject_ready: Default::default(),
             inject_data: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            inject_released: Default::default(),
+            inject_parks: Default::default(),
+            inject_accepted: Default::default(),
             idle: Default::default(),
             descriptor_index: Default::default(),
             descriptor: Default::default(),
@@ -287,6 +322,8 @@ impl Default for Decoder {
             item_first: Default::default(),
             item_last: Default::default(),
             item_ordered: Default::default(),
+            item_again: Default::default(),
+            item_accepted: Default::default(),
             item_unmaps: Default::default(),
             item_maps: Default::default(),
             item_entry: Default::default(),
@@ -300,6 +337,10 @@ impl Default for Decoder {
             page: Default::default(),
             resume: Default::default(),
             injected: Default::default(),
+            released: Default::default(),
+            exempt: Default::default(),
+            parks: Default::default(),
+            accepted: Default::default(),
             desc: Default::default(),
             status: Default::default(),
             refuse: Default::default(),
@@ -386,6 +427,10 @@ impl Default for Decoder {
             map_flags: Default::default(),
             strangers: Default::default(),
             own_bit: Default::default(),
+            others: Default::default(),
+            devices: Default::default(),
+            strange_devices: Default::default(),
+            busy_now: Default::default(),
             sd_lap: Default::default(),
             sa_lap: Default::default(),
             da_lap: Default::default(),
@@ -421,6 +466,7 @@ impl Default for Decoder {
             stale: code(Status::StaleTransaction),
             is_latched: code(Status::Latched),
             bad_participants: code(Status::BadParticipants),
+            parked_full: code(Status::ParkedFull),
         }
     }
 }
@@ -436,6 +482,12 @@ impl Logic for Decoder {
             page,
             resume,
             injected,
+            released,
+            exempt,
+            parks,
+            accepted,
+            own_bit,
+            others,
             desc,
             status,
             length_bad,
@@ -563,7 +615,11 @@ impl Logic for Decoder {
         self.wide_pm.high.next = self.pm_lines.val();
         self.wide_pm.low.next = self.zero6.val();
         self.wider_pm.i.next = self.wide_pm.o.val();
-        self.own_bit.next = self.one_bit.val() << self.device_number.val();
+        self.own_bit.d.next = self.one_bit.val() << self.device_number.val();
+        self.devices.next = self.raw.q.val().get_bits::<32>(448);
+        self.strange_devices.next = self.devices.val() & !self.own_bit.q.val();
+        self.busy_now.next = self.busy.val() >> self.found_index.val();
+        self.inject_taken.next = false;
         self.map_flags.next = self.entry.val().flags;
         self.base.next = self.entry.val().base;
         self.base_line.next = self.base.val().get_bits::<34>(6);
@@ -573,6 +629,11 @@ impl Logic for Decoder {
             Step::Idle => {
                 self.idle.next = !self.inject_valid.val() & !self.cmd_valid.val();
                 self.injected.d.next = self.inject_valid.val();
+                self.inject_taken.next = self.inject_valid.val();
+                self.released.d.next = self.inject_valid.val() & self.inject_released.val();
+                self.parks.d.next = self.inject_valid.val() & self.inject_parks.val();
+                self.exempt.d.next = self.inject_valid.val() & (self.inject_parks.val() | self.inject_released.val());
+                self.accepted.d.next = self.inject_accepted.val();
                 if self.inject_valid.val() {
                     self.raw.d.next = self.inject_data.val();
                     self.page.d.next = self.inject_page.val();
@@ -601,8 +662,10 @@ impl Logic for Decoder {
                 self.length_bad.d.next = (self.raw.q.val().get_bits::<32>(384) == self.zero_word.val())
                     | self.raw.q.val().get_bits::<13>(403).any()
                     | (self.raw.q.val().get_bit(402) & self.raw.q.val().get_bits::<18>(384).any());
-                self.strangers.d.next = self.raw.q.val().get_bits::<32>(448).any()
-                    & (self.raw.q.val().get_bits::<32>(448) != self.own_bit.val());
+                self.others.d.next = self.strange_devices.val().any();
+                self.strangers.d.next = self.strange_devices.val().get_bits::<24>(8).any()
+                    | (self.devices.val().any() & !(self.devices.val() & self.own_bit.q.val()).any())
+                    | (self.strange_devices.val().any() & !self.speaks.val() & !self.injected.q.val());
                 self.step.d.next = Step::Ends;
             }
             Step::Ends => {
@@ -654,6 +717,15 @@ impl Logic for Decoder {
                 self.step.d.next = Step::Overlap;
             }
             Step::Overlap => {
+                // What is behind a command that waits, or has waited, in its thread may have to wait as well.
+                if !self.released.q.val()
+                    & !self.desc.q.val().get_bit(21)
+                    & ((self.desc.q.val().get_bit(26) & self.others.q.val())
+                        | ((self.desc.q.val().get_bit(26) | self.desc.q.val().get_bit(18))
+                            & self.busy_now.val().get_bit(0)))
+                {
+                    self.parks.d.next = true;
+                }
                 self.head_s.d.next = self.base_line.val() + self.first_s.q.val();
                 self.tail_s.d.next = self.base_line.val() + self.last_s.q.val();
                 self.head_d.d.next = self.base_line.val() + self.first_d.q.val();
@@ -677,6 +749,10 @@ impl Logic for Decoder {
             Step::Judge => {
                 // From the last check to the first: the first that fails has the word.
                 self.status.d.next = self.zero8.val();
+                if self.parks.q.val() & self.full.val() {
+                    self.status.d.next = self.parked_full.val();
+                    self.refuse.next = true;
+                }
                 if self.desc.q.val().get_bit(24) & self.old_txid.q.val() & !self.injected.q.val() {
                     // Not for a replay: it was accepted before the commit that is known by now.
                     self.status.d.next = self.stale.val();
@@ -698,11 +774,11 @@ impl Logic for Decoder {
                     self.status.d.next = self.bad_length.val();
                     self.refuse.next = true;
                 }
-                if self.map_flags.val().get_bit(1) & !self.desc.q.val().get_bit(22) {
+                if self.map_flags.val().get_bit(1) & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
                     self.status.d.next = self.is_latched.val();
                     self.refuse.next = true;
                 }
-                if !self.found.val() | self.map_flags.val().get_bit(2) {
+                if !self.found.val() | (self.map_flags.val().get_bit(2) & !self.exempt.q.val()) {
                     self.status.d.next = self.unmapped.val();
                     self.refuse.next = true;
                 }
@@ -754,7 +830,7 @@ impl Logic for Decoder {
                     self.finished.next = true;
                     self.step.d.next = Step::Idle;
                 } else {
-                    if self.slots_lost.val() & !self.desc.q.val().get_bit(22) {
+                    if self.slots_lost.val() & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
                         // Waiting would be for ever, with the unmap that frees slots behind this command.
                         self.status.d.next = self.is_latched.val();
                         self.step.d.next = Step::Refuse;
@@ -813,6 +889,8 @@ impl Logic for Decoder {
         self.item_raw.next = self.raw.q.val();
         self.item_resume.next = self.resume.q.val();
         self.item_ordered.next = self.desc.q.val().get_bit(18);
+        self.item_again.next = self.injected.q.val();
+        self.item_accepted.next = self.accepted.q.val();
         self.item_unmaps.next = self.desc.q.val().get_bit(22);
         self.item_maps.next = self.desc.q.val().get_bit(21);
         self.item_first[0].next = self.head_s.q.val();
@@ -853,6 +931,10 @@ impl Logic for Decoder {
         self.item_ticket.next.logs = self.desc.q.val().get_bit(24);
         self.item_ticket.next.unmaps = self.desc.q.val().get_bit(22);
         self.item_ticket.next.txid = self.raw.q.val().get_bits::<64>(64);
+        self.item_ticket.next.parks = self.parks.q.val();
+        self.item_ticket.next.released = self.released.q.val();
+        self.item_ticket.next.synchronises = self.desc.q.val().get_bit(26);
+        self.item_ticket.next.ordered = self.desc.q.val().get_bit(18);
         self.item_entry.next = self.no_entry.val();
         self.item_entry.next.flags = self.in_use.val();
         self.item_entry.next.thread = self.raw.q.val().get_bits::<16>(16);
@@ -862,6 +944,7 @@ impl Logic for Decoder {
         self.item_entry.next.ring = self.low_a.val();
         self.item_entry.next.ring_bytes = self.long_map_length.o.val();
         self.item_entry.next.committed = self.raw.q.val().get_bits::<64>(320);
+        self.item_entry.next.reached = self.raw.q.val().get_bits::<64>(320);
     }
 }
 
@@ -869,6 +952,9 @@ crate::dut_ports!(Decoder {
     clock,
     reset,
     device_number,
+    speaks,
+    busy,
+    full,
     pm_lines,
     cmd_valid,
     cmd_ready,
@@ -876,10 +962,14 @@ crate::dut_ports!(Decoder {
     cmd_page,
     cmd_done,
     inject_valid,
+    inject_taken,
     inject_ready,
     inject_data,
     inject_page,
     inject_resume,
+    inject_released,
+    inject_parks,
+    inject_accepted,
     idle,
     descriptor_index,
     descriptor,
@@ -901,6 +991,8 @@ crate::dut_ports!(Decoder {
     item_first,
     item_last,
     item_ordered,
+    item_again,
+    item_accepted,
     item_unmaps,
     item_maps,
     item_entry,

@@ -9,7 +9,8 @@ use rust_hdl::prelude::*;
 /// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
 ///
 /// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
-/// without being issued, but for unmap. So does a blocked one, which would wait for an unmap: it latches its own entry. A log that fails
+/// without being issued, but for unmap and for what has waited for other devices. A command for which a place is kept there leaves its slot for it instead
+/// of being issued. So does a blocked one, which would wait for an unmap: it latches its own entry. A log that fails
 /// latches its entry; it, a log that retires as Latched, and what was blocked keep their slots until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
 /// where a unit has room, one every three cycles; a command retires two cycles after it is done, one every three cycles.
 #[derive(LogicBlock)]
@@ -116,6 +117,12 @@ pub struct Dispatcher {
     pub retire_bad: Signal<Out, Bit>,
     /// Pulse: it was refused.
     pub retire_refused: Signal<Out, Bit>,
+    /// With `retire_valid`: it does not retire, but goes where commands wait for other devices.
+    pub park_valid: Signal<Out, Bit>,
+    /// A place is kept for it, and it retires without having waited.
+    pub give_valid: Signal<Out, Bit>,
+    /// It has waited, and retires.
+    pub back_valid: Signal<Out, Bit>,
     /// A completion record is wanted, with the fields above.
     pub record_valid: Signal<Out, Bit>,
     /// It can be recorded.
@@ -139,6 +146,8 @@ pub struct Dispatcher {
     /// What is picked may be issued, or retires as Latched; as of the cycle before.
     goes: DFF<Bit>,
     halts: DFF<Bit>,
+    /// What halts is to wait for other devices.
+    parks: DFF<Bit>,
     leaves: Signal<Local, Bit>,
     stops: Signal<Local, Bit>,
     units: RoundRobin<4, 2>,
@@ -151,6 +160,7 @@ pub struct Dispatcher {
     /// The ticket of what retires was read.
     known: DFF<Bit>,
     refuses: DFF<Bit>,
+    parking: DFF<Bit>,
     ticket: DFF<Ticket>,
     ticket_now: Signal<Local, Ticket>,
     fires: Signal<Local, Bit>,
@@ -160,6 +170,8 @@ pub struct Dispatcher {
     stays: Signal<Local, Bit>,
     issue_map: Signal<Local, Bits<4>>,
     issue_unmaps: Signal<Local, Bit>,
+    refused_by_latch: Signal<Local, Bit>,
+    issue_parks: Signal<Local, Bit>,
     map: Signal<Local, Bits<4>>,
     is_latched: Signal<Local, Bits<16>>,
     is_closing: Signal<Local, Bits<16>>,
@@ -224,6 +236,9 @@ impl Default for Dispatcher {
             retire_ok: Default::default(),
             retire_bad: Default::default(),
             retire_refused: Default::default(),
+            park_valid: Default::default(),
+            give_valid: Default::default(),
+            back_valid: Default::default(),
             record_valid: Default::default(),
             record_ready: Default::default(),
             alive: Register::new(0.into()),
@@ -242,6 +257,7 @@ impl Default for Dispatcher {
             picked_blocked: Default::default(),
             goes: Default::default(),
             halts: Default::default(),
+            parks: Default::default(),
             leaves: Default::default(),
             stops: Default::default(),
             units: Default::default(),
@@ -253,6 +269,7 @@ impl Default for Dispatcher {
             status: Default::default(),
             known: Default::default(),
             refuses: Default::default(),
+            parking: Default::default(),
             ticket: Default::default(),
             ticket_now: Default::default(),
             fires: Default::default(),
@@ -262,6 +279,8 @@ impl Default for Dispatcher {
             stays: Default::default(),
             issue_map: Default::default(),
             issue_unmaps: Default::default(),
+            refused_by_latch: Default::default(),
+            issue_parks: Default::default(),
             map: Default::default(),
             is_latched: Default::default(),
             is_closing: Default::default(),
@@ -286,6 +305,8 @@ impl Logic for Dispatcher {
             picked_slot,
             goes,
             halts,
+            parks,
+            parking,
             retiring,
             slot,
             status,
@@ -315,38 +336,48 @@ impl Logic for Dispatcher {
         self.ticket_now.next = self.ticket.q.val();
         self.good.next = !self.status.q.val().any();
         self.began.next = self.status.q.val().get_bit(7);
-        self.wants.next = self.ticket_now.val().complete | !self.good.val();
+        self.wants.next = (self.ticket_now.val().complete | !self.good.val()) & !self.parking.q.val();
         self.fires.next = self.known.q.val() & (!self.wants.val() | self.record_ready.val());
         self.record_valid.next = self.known.q.val() & self.wants.val();
         self.map.next = self.ticket_now.val().map;
         self.is_closing.next = self.closing.val() >> self.map.val();
         // A log that was accepted and is refused by the latch has logged as little as the one that failed.
         self.stays.next = self.fires.val()
+            & !self.parking.q.val()
             & (((self.began.val() | (self.status.q.val() == self.latched_status.val())) & self.ticket_now.val().logs)
                 | self.refuses.q.val())
             & !self.is_closing.val().get_bit(0);
         self.retire_valid.next = self.fires.val();
         self.retire_failed.next = self.stays.val();
-        self.commit_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().commits;
+        self.commit_valid.next =
+            self.fires.val() & !self.parking.q.val() & self.good.val() & self.ticket_now.val().commits;
         // What comes behind a blocked command in its thread may rely on it, so that the thread ends there.
         self.latch_valid.next =
             self.fires.val() & ((self.began.val() & self.ticket_now.val().logs) | self.refuses.q.val());
-        self.free_valid.next = self.fires.val() & self.good.val() & self.ticket_now.val().unmaps;
+        self.free_valid.next =
+            self.fires.val() & !self.parking.q.val() & self.good.val() & self.ticket_now.val().unmaps;
+        self.park_valid.next = self.fires.val() & self.parking.q.val();
+        self.give_valid.next = self.fires.val() & !self.parking.q.val() & self.ticket_now.val().parks;
+        self.back_valid.next = self.fires.val() & self.ticket_now.val().released;
         self.retire_map.next = self.map.val();
         self.retire_txid.next = self.ticket_now.val().txid;
         self.retire_status.next = self.status.q.val();
         self.retire_page.next = self.ticket_now.val().page;
         self.retire_tag.next = self.ticket_now.val().tag;
         self.retire_order.next = self.ticket_now.val().order;
-        self.retire_ok.next = self.fires.val() & self.good.val();
+        self.retire_ok.next = self.fires.val() & !self.parking.q.val() & self.good.val();
         self.retire_bad.next = self.fires.val() & self.began.val();
-        self.retire_refused.next = self.fires.val() & !self.good.val() & !self.began.val();
+        self.retire_refused.next = self.fires.val() & !self.parking.q.val() & !self.good.val() & !self.began.val();
 
         // Issue: a pick is held in a register until a unit has room.
         self.issue_slot.next = self.picked_slot.q.val();
         self.issue_map.next = self.issue_ticket.val().map;
         self.issue_unmaps.next = self.issue_ticket.val().unmaps;
         self.is_latched.next = self.latched.val() >> self.issue_map.val();
+        // What has waited for other devices was reported before the log failed.
+        self.refused_by_latch.next =
+            self.is_latched.val().get_bit(0) & !self.issue_unmaps.val() & !self.issue_ticket.val().released;
+        self.issue_parks.next = self.issue_ticket.val().parks;
         for i in 0..4 {
             self.unit_ready.i[i].next = self.issue_ready[i].val();
         }
@@ -383,6 +414,7 @@ impl Logic for Dispatcher {
             }
             self.stops.next = self.done.grant.val().get_bit(4);
             self.refuses.d.next = self.done.grant.val().get_bit(4) & self.picked_blocked.q.val();
+            self.parking.d.next = self.done.grant.val().get_bit(4) & self.parks.q.val();
             for i in 0..4 {
                 if self.done.grant.val().get_bit(i) {
                     self.slot.d.next = self.done_slot[i].val();
@@ -398,11 +430,11 @@ impl Logic for Dispatcher {
         self.goes.d.next = self.picked.q.val()
             & !self.redo.val()
             & !self.picked_blocked.q.val()
-            & (!self.is_latched.val().get_bit(0) | self.issue_unmaps.val());
+            & !self.refused_by_latch.val()
+            & !self.issue_parks.val();
         self.halts.d.next = self.picked.q.val()
-            & (self.redo.val()
-                | self.picked_blocked.q.val()
-                | (self.is_latched.val().get_bit(0) & !self.issue_unmaps.val()));
+            & (self.redo.val() | self.picked_blocked.q.val() | self.refused_by_latch.val() | self.issue_parks.val());
+        self.parks.d.next = self.issue_parks.val() & !self.picked_blocked.q.val() & !self.refused_by_latch.val();
         if self.leaves.val() | self.stops.val() {
             self.picked.d.next = false;
             self.goes.d.next = false;
@@ -527,6 +559,9 @@ crate::dut_ports!(Dispatcher {
     retire_ok,
     retire_bad,
     retire_refused,
+    park_valid,
+    give_valid,
+    back_valid,
     record_valid,
     record_ready,
 });

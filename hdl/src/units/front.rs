@@ -8,11 +8,13 @@ use super::dependency_matrix::DependencyMatrix;
 use super::dispatcher::Dispatcher;
 use super::host_port::HostPort;
 use super::host_queue::HostQueue;
+use super::multi_device::{Brief, Message, MultiDevice};
 use super::ordering_point::OrderingPoint;
 use super::range_table::RangeTable;
 use super::request_slots::{RequestSlots, Ticket};
 use crate::bundles::{AxiSlave, MapEntry, MemoryRequester, Work};
 use nearpm_interface::geometry::UNITS;
+use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
 
 /// Command port, host port and queue, decoder, ordering point and dispatcher with their tables.
@@ -32,7 +34,9 @@ pub struct Front {
     /// Memory, for host accesses.
     pub mem: MemoryRequester,
     /// Number of this device.
-    pub device_number: Signal<In, Bits<5>>,
+    pub device_number: Signal<In, Bits<4>>,
+    /// Pulse: software has written that number.
+    pub numbered: Signal<In, Bit>,
     /// Lines of persistent memory.
     pub pm_lines: Signal<In, Bits<34>>,
     /// Firmware slot in force: the host may not write it.
@@ -45,7 +49,7 @@ pub struct Front {
     pub stop: Signal<In, Bit>,
     /// Issue nothing and request no burst.
     pub quiesce: Signal<In, Bit>,
-    /// Pulse: free all mapping entries and failed slots, zero the page counters.
+    /// Pulse: free all mapping entries but those of commands that wait, and failed slots; zero the page counters.
     pub clear: Signal<In, Bit>,
     /// No numbering, issue or retirement is under way, and no burst is outstanding.
     pub quiet: Signal<Out, Bit>,
@@ -53,6 +57,12 @@ pub struct Front {
     pub idle: Signal<Out, Bit>,
     /// Order number of the last numbered item.
     pub order: Signal<Out, Bits<64>>,
+    /// A replay begins: go on from `restore_order`.
+    pub restore_valid: Signal<In, Bit>,
+    /// Order number of the last item before the power went.
+    pub restore_order: Signal<In, Bits<64>>,
+    /// Some command waits for other devices.
+    pub parked_any: Signal<Out, Bit>,
     /// Entry to read out; everything below answers in the next cycle.
     pub save_index: Signal<In, Bits<7>>,
     /// The mapping entry (low 4 bits of the index).
@@ -61,12 +71,22 @@ pub struct Front {
     pub saved_slot_valid: Signal<Out, Bit>,
     /// Its bytes.
     pub saved_slot_command: Signal<Out, Bits<512>>,
-    /// Its order number.
+    /// Order number under which it was accepted.
     pub saved_slot_order: Signal<Out, Bits<64>>,
     /// Its page.
     pub saved_slot_page: Signal<Out, Bits<2>>,
     /// Where it resumes.
     pub saved_slot_resume: Signal<Out, Bits<8>>,
+    /// It has waited for other devices.
+    pub saved_slot_released: Signal<Out, Bit>,
+    /// The place (low 5 bits) holds a command that waits for other devices.
+    pub saved_parked_valid: Signal<Out, Bit>,
+    /// Its bytes.
+    pub saved_parked_command: Signal<Out, Bits<512>>,
+    /// Order number under which it was accepted.
+    pub saved_parked_order: Signal<Out, Bits<64>>,
+    /// Its page.
+    pub saved_parked_page: Signal<Out, Bits<2>>,
     /// The host line (low 6 bits) holds a write.
     pub saved_line_valid: Signal<Out, Bit>,
     /// Its data.
@@ -93,6 +113,12 @@ pub struct Front {
     pub inject_page: Signal<In, Bits<2>>,
     /// Where it resumes; 0 from its entry.
     pub inject_resume: Signal<In, Bits<8>>,
+    /// It waits for no device any more.
+    pub inject_released: Signal<In, Bit>,
+    /// It waited for other devices when the power went, and does so again.
+    pub inject_parks: Signal<In, Bit>,
+    /// Order number under which it was accepted.
+    pub inject_accepted: Signal<In, Bits<64>>,
     /// What is injected retires with success without being executed.
     pub redo: Signal<In, Bit>,
     /// A store to replay.
@@ -143,7 +169,33 @@ pub struct Front {
     pub record_ready: Signal<In, Bit>,
     /// The record.
     pub record: Signal<Out, Record>,
-    /// Mapping entries in use.
+    /// A message to every other device; see `MultiDevice`.
+    pub peer_out_valid: Signal<Out, Bit>,
+    /// It is taken.
+    pub peer_out_ready: Signal<In, Bit>,
+    /// The message.
+    pub peer_out_data: Signal<Out, Message>,
+    /// A message from another device.
+    pub peer_in_valid: Signal<In, Bit>,
+    /// It is taken.
+    pub peer_in_ready: Signal<Out, Bit>,
+    /// The message.
+    pub peer_in_data: Signal<In, Message>,
+    /// Pulse: `PARKED_ACT` was written.
+    pub act_valid: Signal<In, Bit>,
+    /// Its place.
+    pub act_place: Signal<In, Bits<8>>,
+    /// Its action.
+    pub act_action: Signal<In, Bits<8>>,
+    /// `PARKED_SELECT`.
+    pub select: Signal<In, Bits<32>>,
+    /// `PARKED`.
+    pub parked: Signal<Out, Bits<32>>,
+    /// The selected command.
+    pub shown: Signal<Out, Brief>,
+    /// `PARKED_REACHED`.
+    pub shown_reached: Signal<Out, Bits<8>>,
+    /// Mapping entries in use, but for those that a function-level reset left to commands that wait.
     pub mapped: Signal<Out, Bits<16>>,
     /// Mapping entries that are latched.
     pub latched: Signal<Out, Bits<16>>,
@@ -184,6 +236,11 @@ pub struct Front {
     dispatcher: Dispatcher,
     host_port: HostPort,
     queue: HostQueue,
+    multi: MultiDevice,
+    injects_replay: Signal<Local, Bit>,
+    discarded: Signal<Local, Bit>,
+    ticket_in: Signal<Local, Ticket>,
+    enters_released: Signal<Local, Bit>,
     saved_index: DFF<Bits<7>>,
     idle_now: DFF<Bit>,
     saved_live: Signal<Local, Bits<32>>,
@@ -191,6 +248,8 @@ pub struct Front {
     closed: Signal<Local, Bit>,
     retire_refused: Signal<Local, Bit>,
     no_record: Constant<Record>,
+    no_resume: Constant<Bits<8>>,
+    discarded_status: Constant<Bits<8>>,
 }
 
 impl Default for Front {
@@ -202,6 +261,7 @@ impl Default for Front {
             host: Default::default(),
             mem: Default::default(),
             device_number: Default::default(),
+            numbered: Default::default(),
             pm_lines: Default::default(),
             firmware_slot: Default::default(),
             firmware_ok: Default::default(),
@@ -212,6 +272,9 @@ impl Default for Front {
             quiet: Default::default(),
             idle: Default::default(),
             order: Default::default(),
+            restore_valid: Default::default(),
+            restore_order: Default::default(),
+            parked_any: Default::default(),
             save_index: Default::default(),
             saved_map: Default::default(),
             saved_slot_valid: Default::default(),
@@ -219,6 +282,11 @@ impl Default for Front {
             saved_slot_order: Default::default(),
             saved_slot_page: Default::default(),
             saved_slot_resume: Default::default(),
+            saved_slot_released: Default::default(),
+            saved_parked_valid: Default::default(),
+            saved_parked_command: Default::default(),
+            saved_parked_order: Default::default(),
+            saved_parked_page: Default::default(),
             saved_line_valid: Default::default(),
             saved_line_data: Default::default(),
             saved_line_line: Default::default(),
@@ -232,6 +300,9 @@ impl Default for Front {
             inject_command: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            inject_released: Default::default(),
+            inject_parks: Default::default(),
+            inject_accepted: Default::default(),
             redo: Default::default(),
             inject_store_valid: Default::default(),
             inject_store_ready: Default::default(),
@@ -257,6 +328,19 @@ impl Default for Front {
             record_valid: Default::default(),
             record_ready: Default::default(),
             record: Default::default(),
+            peer_out_valid: Default::default(),
+            peer_out_ready: Default::default(),
+            peer_out_data: Default::default(),
+            peer_in_valid: Default::default(),
+            peer_in_ready: Default::default(),
+            peer_in_data: Default::default(),
+            act_valid: Default::default(),
+            act_place: Default::default(),
+            act_action: Default::default(),
+            select: Default::default(),
+            parked: Default::default(),
+            shown: Default::default(),
+            shown_reached: Default::default(),
             mapped: Default::default(),
             latched: Default::default(),
             ev_accepted: Default::default(),
@@ -282,6 +366,11 @@ impl Default for Front {
             dispatcher: Default::default(),
             host_port: Default::default(),
             queue: Default::default(),
+            multi: Default::default(),
+            injects_replay: Default::default(),
+            discarded: Default::default(),
+            ticket_in: Default::default(),
+            enters_released: Default::default(),
             saved_index: Default::default(),
             idle_now: Default::default(),
             saved_live: Default::default(),
@@ -289,6 +378,8 @@ impl Default for Front {
             closed: Default::default(),
             retire_refused: Default::default(),
             no_record: Constant::new(Record::default()),
+            no_resume: Constant::new(0.into()),
+            discarded_status: Constant::new(u64::from(Status::Discarded.code()).into()),
         }
     }
 }
@@ -309,11 +400,15 @@ impl Logic for Front {
             slots,
             dispatcher,
             host_port,
-            queue
+            queue,
+            multi
         );
         self.command_port.reset.next = self.reset.val();
         self.decoder.reset.next = self.reset.val();
-        self.address_map.reset.next = self.reset.val() | self.clear.val();
+        self.address_map.reset.next = self.reset.val();
+        self.address_map.clear.next = self.clear.val();
+        self.address_map.keep.next = self.multi.waiting.val();
+        self.multi.reset.next = self.reset.val();
         self.ordering.reset.next = self.reset.val();
         self.ranges.reset.next = self.reset.val();
         self.matrix.reset.next = self.reset.val();
@@ -330,6 +425,7 @@ impl Logic for Front {
         self.command_port.clear.next = self.clear.val();
         self.command_port.order.next = self.ordering.order.val();
         self.command_port.latched.next = self.address_map.latched.val();
+        self.command_port.parked.next = self.multi.busy.val();
         self.decoder.cmd_valid.next = self.command_port.cmd_valid.val() & !self.closed.val();
         self.decoder.cmd_data.next = self.command_port.cmd_data.val();
         self.decoder.cmd_page.next = self.command_port.cmd_page.val();
@@ -338,11 +434,30 @@ impl Logic for Front {
             self.decoder.cmd_done.val() | (self.command_port.cmd_valid.val() & self.closed.val());
         self.ev_dropped.next =
             self.command_port.ev_dropped.val() | (self.command_port.cmd_valid.val() & self.closed.val());
-        self.decoder.inject_valid.next = self.inject_command_valid.val();
-        self.decoder.inject_data.next = self.inject_command.val();
-        self.decoder.inject_page.next = self.inject_page.val();
-        self.decoder.inject_resume.next = self.inject_resume.val();
+        // What was accepted before: a replay, while the window is closed, or what has waited for other devices.
+        self.injects_replay.next = self.inject_command_valid.val();
+        self.decoder.inject_valid.next = self.injects_replay.val() | self.multi.release_valid.val();
+        self.decoder.inject_data.next = self.multi.release_raw.val();
+        self.decoder.inject_page.next = self.multi.release_page.val();
+        self.decoder.inject_resume.next = self.no_resume.val();
+        self.decoder.inject_released.next = true;
+        self.decoder.inject_parks.next = false;
+        self.decoder.inject_accepted.next = self.multi.release_order.val();
+        if self.injects_replay.val() {
+            self.decoder.inject_data.next = self.inject_command.val();
+            self.decoder.inject_page.next = self.inject_page.val();
+            self.decoder.inject_resume.next = self.inject_resume.val();
+            self.decoder.inject_released.next = self.inject_released.val();
+            self.decoder.inject_parks.next = self.inject_parks.val();
+            self.decoder.inject_accepted.next = self.inject_accepted.val();
+        }
         self.inject_command_ready.next = self.decoder.inject_ready.val();
+        self.multi.release_taken.next = self.decoder.inject_taken.val() & !self.injects_replay.val();
+        self.multi.release_ready.next = self.decoder.inject_ready.val();
+        self.multi.slot_any.next = self.dispatcher.slot_any.val();
+        self.decoder.speaks.next = self.multi.speaks.val();
+        self.decoder.busy.next = self.multi.busy.val();
+        self.decoder.full.next = self.multi.full.val();
         self.decoder.device_number.next = self.device_number.val();
         self.decoder.pm_lines.next = self.pm_lines.val();
         self.descriptor_index.next = self.decoder.descriptor_index.val();
@@ -372,7 +487,7 @@ impl Logic for Front {
         self.address_map.free_valid.next = self.dispatcher.free_valid.val();
         self.address_map.retire_index.next = self.dispatcher.retire_map.val();
         self.address_map.txid.next = self.dispatcher.retire_txid.val();
-        self.mapped.next = self.address_map.mapped.val();
+        self.mapped.next = self.address_map.mapped.val() & !self.address_map.orphans.val();
         self.latched.next = self.address_map.latched.val();
 
         // Into the one order.
@@ -381,6 +496,10 @@ impl Logic for Front {
         self.ordering.item_work.next = self.decoder.item_work.val();
         self.ordering.item_ticket.next = self.decoder.item_ticket.val();
         self.ordering.item_ordered.next = self.decoder.item_ordered.val();
+        self.ordering.item_again.next = self.decoder.item_again.val();
+        self.ordering.item_accepted.next = self.decoder.item_accepted.val();
+        self.ordering.restore_valid.next = self.restore_valid.val();
+        self.ordering.restore_order.next = self.restore_order.val();
         for i in 0..3 {
             self.ordering.item_ranges[i].next = self.decoder.item_ranges[i].val();
             self.ordering.item_first[i].next = self.decoder.item_first[i].val();
@@ -452,6 +571,7 @@ impl Logic for Front {
         self.slots.write_raw.next = self.decoder.item_raw.val();
         self.slots.write_work.next = self.ordering.enter_work.val();
         self.slots.write_ticket.next = self.ordering.enter_ticket.val();
+        self.slots.write_accepted.next = self.ordering.enter_accepted.val();
         self.slots.write_resume.next = self.decoder.item_resume.val();
         self.slots.progress_valid.next = self.dispatcher.store_progress.val();
         self.slots.progress_slot.next = self.dispatcher.store_slot.val();
@@ -487,9 +607,13 @@ impl Logic for Front {
         self.gate_pc.next = self.dispatcher.gate_pc.val();
         self.dispatcher.gate_ready.next = self.gate_ready.val();
 
-        // Records: retirement first; a refusal of the decoder waits.
+        // Records: retirement first; a refusal of the decoder waits, and behind it what software has taken away.
         self.record.next = self.no_record.val();
-        self.record_valid.next = self.dispatcher.record_valid.val() | self.decoder.refused_valid.val();
+        self.discarded.next = self.multi.discard_valid.val();
+        self.record_valid.next =
+            self.dispatcher.record_valid.val() | self.decoder.refused_valid.val() | self.discarded.val();
+        self.multi.discard_ready.next =
+            self.record_ready.val() & !self.dispatcher.record_valid.val() & !self.decoder.refused_valid.val();
         self.dispatcher.record_ready.next = self.record_ready.val();
         self.decoder.refused_ready.next = self.record_ready.val() & !self.dispatcher.record_valid.val();
         if self.dispatcher.record_valid.val() {
@@ -497,6 +621,10 @@ impl Logic for Front {
             self.record.next.status = self.dispatcher.retire_status.val();
             self.record.next.page = self.dispatcher.retire_page.val();
             self.record.next.order = self.dispatcher.retire_order.val();
+        } else if self.discarded.val() {
+            self.record.next.tag = self.multi.discard_tag.val();
+            self.record.next.status = self.discarded_status.val();
+            self.record.next.page = self.multi.discard_page.val();
         } else {
             self.record.next.tag = self.decoder.refused_tag.val();
             self.record.next.status = self.decoder.refused_status.val();
@@ -513,10 +641,15 @@ impl Logic for Front {
         self.command_port.failed_status.next = self.dispatcher.retire_status.val();
         self.retire_refused.next = self.dispatcher.retire_refused.val();
         self.command_port.refused_valid.next =
-            (self.retire_refused.val() | self.decoder.refused_valid.val()) & !self.closed.val();
+            (self.retire_refused.val() | self.decoder.refused_valid.val() | self.discarded.val()) & !self.closed.val();
         self.command_port.refused_page.next = self.decoder.refused_page.val();
         self.command_port.refused_tag.next = self.decoder.refused_tag.val();
         self.command_port.refused_status.next = self.decoder.refused_status.val();
+        if self.discarded.val() {
+            self.command_port.refused_page.next = self.multi.discard_page.val();
+            self.command_port.refused_tag.next = self.multi.discard_tag.val();
+            self.command_port.refused_status.next = self.discarded_status.val();
+        }
         if self.retire_refused.val() {
             self.command_port.refused_page.next = self.dispatcher.retire_page.val();
             self.command_port.refused_tag.next = self.dispatcher.retire_tag.val();
@@ -556,14 +689,26 @@ impl Logic for Front {
 
         // Save read-out, one cycle after the index.
         self.saved_index.d.next = self.save_index.val();
-        self.address_map.save_index.next = self.save_index.val().get_bits::<4>(0);
+        self.address_map.save_index.next = self.multi.look_map.val();
+        if self.quiesce.val() {
+            self.address_map.save_index.next = self.save_index.val().get_bits::<4>(0);
+        }
         self.saved_map.next = self.address_map.saved.val();
-        self.slots.save_slot.next = self.saved_index.q.val().get_bits::<5>(0);
+        self.slots.save_slot.next = self.dispatcher.retire_slot.val();
+        if self.quiesce.val() & !self.dispatcher.park_valid.val() {
+            self.slots.save_slot.next = self.saved_index.q.val().get_bits::<5>(0);
+        }
         self.saved_live.next = self.dispatcher.live.val() >> self.saved_index.q.val().get_bits::<5>(0);
         self.saved_slot_valid.next = self.saved_live.val().get_bit(0);
         self.saved_ticket.next = self.slots.save_ticket.val();
         self.saved_slot_command.next = self.slots.save_raw.val();
-        self.saved_slot_order.next = self.saved_ticket.val().order;
+        self.saved_slot_order.next = self.slots.save_accepted.val();
+        self.saved_slot_released.next = self.saved_ticket.val().released;
+        self.saved_parked_valid.next = self.multi.saved_valid.val();
+        self.saved_parked_command.next = self.multi.saved_raw.val();
+        self.saved_parked_order.next = self.multi.saved_order.val();
+        self.saved_parked_page.next = self.multi.saved_page.val();
+        self.multi.save_place.next = self.saved_index.q.val().get_bits::<5>(0);
         self.saved_slot_page.next = self.saved_ticket.val().page;
         self.saved_slot_resume.next = self.slots.save_resume.val();
         self.queue.save_index.next = self.save_index.val().get_bits::<6>(0);
@@ -573,15 +718,71 @@ impl Logic for Front {
         self.saved_line_strobes.next = self.queue.save_strb.val();
         self.saved_line_order.next = self.queue.save_order.val();
 
+        // Commands that wait for other devices.
+        self.multi.device_number.next = self.device_number.val();
+        self.multi.numbered.next = self.numbered.val();
+        self.multi.clear.next = self.clear.val();
+        self.multi.window_open.next = self.window_open.val();
+        self.multi.stop.next = self.stop.val();
+        self.multi.quiesce.next = self.quiesce.val();
+        self.ticket_in.next = self.decoder.item_ticket.val();
+        self.enters_released.next = self.ticket_in.val().released;
+        self.multi.keep_valid.next = self.ordering.enter_slot.val() & self.ticket_in.val().parks;
+        self.multi.keep_map.next = self.ticket_in.val().map;
+        self.multi.let_valid.next = self.ordering.enter_slot.val() & self.enters_released.val();
+        self.multi.let_map.next = self.ticket_in.val().map;
+        self.multi.give_valid.next = self.dispatcher.give_valid.val();
+        self.multi.give_map.next = self.dispatcher.retire_map.val();
+        self.multi.back_valid.next = self.dispatcher.back_valid.val();
+        self.multi.back_map.next = self.dispatcher.retire_map.val();
+        self.multi.back_failed.next = self.dispatcher.retire_failed.val();
+        self.multi.close_valid.next = self.decoder.item_unmaps.val() & self.decoder.item_valid.val();
+        self.multi.close_map.next = self.address_map.found_index.val();
+        self.multi.park_valid.next = self.dispatcher.park_valid.val();
+        self.multi.park_raw.next = self.slots.save_raw.val();
+        self.multi.park_order.next = self.slots.save_accepted.val();
+        self.multi.park_ticket.next = self.slots.retire_ticket.val();
+        self.parked_any.next = self.multi.any.val();
+        self.multi.looked.next = self.address_map.saved.val();
+        self.address_map.peer_pool.next = self.multi.lookup_pool.val();
+        self.address_map.peer_thread.next = self.multi.lookup_thread.val();
+        self.multi.lookup_found.next = self.address_map.peer_found.val();
+        self.multi.lookup_index.next = self.address_map.peer_index.val();
+        self.address_map.reach_valid.next = self.multi.reach_valid.val();
+        self.address_map.reach_index.next = self.multi.reach_map.val();
+        self.address_map.reach_txid.next = self.multi.reach_txid.val();
+        self.address_map.reopen_valid.next = self.multi.reopen_valid.val();
+        self.address_map.reopen_index.next = self.multi.reach_map.val();
+        self.address_map.drop.next = self.multi.drop.val();
+        self.multi.orphans.next = self.address_map.orphans.val();
+        self.multi.forget_valid.next = self.address_map.write_valid.val();
+        self.multi.forget_map.next = self.address_map.write_index.val();
+        self.multi.act_valid.next = self.act_valid.val();
+        self.multi.act_place.next = self.act_place.val();
+        self.multi.act_action.next = self.act_action.val();
+        self.multi.select.next = self.select.val();
+        self.parked.next = self.multi.parked.val();
+        self.shown.next = self.multi.shown.val();
+        self.shown_reached.next = self.multi.shown_reached.val();
+        self.address_map.shown_index.next = self.multi.shown_map.val();
+        self.multi.shown_turn.next = self.address_map.shown_reached.val();
+        self.peer_out_valid.next = self.multi.peer_out_valid.val();
+        self.multi.peer_out_ready.next = self.peer_out_ready.val();
+        self.peer_out_data.next = self.multi.peer_out_data.val();
+        self.multi.peer_in_valid.next = self.peer_in_valid.val();
+        self.peer_in_ready.next = self.multi.peer_in_ready.val();
+        self.multi.peer_in_data.next = self.peer_in_data.val();
+
         self.quiet.next = self.dispatcher.quiet.val() & self.queue.quiet.val() & !self.ordering.busy.val();
         self.idle_now.d.next =
             self.dispatcher.empty.val() & self.queue.empty.val() & self.decoder.idle.val() & !self.ordering.busy.val();
         self.idle.next = self.idle_now.q.val();
 
         // `ev_failed` is also Persistence's to hear: what fails in a replay is a loss.
-        self.ev_accepted.next = self.ordering.enter_slot.val() & !self.closed.val();
+        self.ev_accepted.next = self.ordering.enter_slot.val() & !self.enters_released.val() & !self.closed.val();
         self.ev_retired.next = self.dispatcher.retire_ok.val() & !self.closed.val();
-        self.ev_refused.next = (self.retire_refused.val() | self.decoder.refused_valid.val()) & !self.closed.val();
+        self.ev_refused.next =
+            (self.retire_refused.val() | self.decoder.refused_valid.val() | self.discarded.val()) & !self.closed.val();
         self.ev_failed.next = self.dispatcher.retire_bad.val();
         self.ev_command_held.next = self.matrix.held_command.val();
         self.ev_host_held.next = self.matrix.held_host.val();
@@ -601,6 +802,7 @@ crate::dut_ports!(Front {
     host,
     mem,
     device_number,
+    numbered,
     pm_lines,
     firmware_slot,
     firmware_ok,
@@ -611,6 +813,9 @@ crate::dut_ports!(Front {
     quiet,
     idle,
     order,
+    restore_valid,
+    restore_order,
+    parked_any,
     save_index,
     saved_map,
     saved_slot_valid,
@@ -618,6 +823,11 @@ crate::dut_ports!(Front {
     saved_slot_order,
     saved_slot_page,
     saved_slot_resume,
+    saved_slot_released,
+    saved_parked_valid,
+    saved_parked_command,
+    saved_parked_order,
+    saved_parked_page,
     saved_line_valid,
     saved_line_data,
     saved_line_line,
@@ -631,6 +841,9 @@ crate::dut_ports!(Front {
     inject_command,
     inject_page,
     inject_resume,
+    inject_released,
+    inject_parks,
+    inject_accepted,
     redo,
     inject_store_valid,
     inject_store_ready,
@@ -656,6 +869,19 @@ crate::dut_ports!(Front {
     record_valid,
     record_ready,
     record,
+    peer_out_valid,
+    peer_out_ready,
+    peer_out_data,
+    peer_in_valid,
+    peer_in_ready,
+    peer_in_data,
+    act_valid,
+    act_place,
+    act_action,
+    select,
+    parked,
+    shown,
+    shown_reached,
     mapped,
     latched,
     ev_accepted,

@@ -27,6 +27,10 @@ pub struct OrderingPoint {
     pub reset: Signal<In, Bit>,
     /// Order number of the last numbered item.
     pub order: Signal<Out, Bits<64>>,
+    /// Go on from `restore_order`: a replay begins. Nothing is numbered meanwhile.
+    pub restore_valid: Signal<In, Bit>,
+    /// Order number of the last item before the power went.
+    pub restore_order: Signal<In, Bits<64>>,
     /// Something is being numbered.
     pub busy: Signal<Out, Bit>,
 
@@ -46,6 +50,10 @@ pub struct OrderingPoint {
     pub item_last: [Signal<In, Bits<34>>; 3],
     /// See `Decoder`.
     pub item_ordered: Signal<In, Bit>,
+    /// It was accepted before, under `item_accepted`.
+    pub item_again: Signal<In, Bit>,
+    /// See `item_again`.
+    pub item_accepted: Signal<In, Bits<64>>,
     /// Some request slot is free.
     pub slot_any: Signal<In, Bit>,
     /// It.
@@ -76,6 +84,8 @@ pub struct OrderingPoint {
     pub enter_work: Signal<Out, Work>,
     /// What retirement needs, with its order number.
     pub enter_ticket: Signal<Out, Ticket>,
+    /// Order number under which it was accepted.
+    pub enter_accepted: Signal<Out, Bits<64>>,
     /// A host access enters `line_index` at this edge; a replayed store where `store_ready` is high.
     pub enter_line: Signal<Out, Bit>,
     /// Its line address.
@@ -135,6 +145,8 @@ impl Default for OrderingPoint {
             clock: Default::default(),
             reset: Default::default(),
             order: Default::default(),
+            restore_valid: Default::default(),
+            restore_order: Default::default(),
             busy: Default::default(),
             item_valid: Default::default(),
             item_ready: Default::default(),
@@ -144,6 +156,8 @@ impl Default for OrderingPoint {
             item_first: Default::default(),
             item_last: Default::default(),
             item_ordered: Default::default(),
+            item_again: Default::default(),
+            item_accepted: Default::default(),
             slot_any: Default::default(),
             slot_index: Default::default(),
             acc_valid: Default::default(),
@@ -158,6 +172,7 @@ impl Default for OrderingPoint {
             enter_slot: Default::default(),
             enter_work: Default::default(),
             enter_ticket: Default::default(),
+            enter_accepted: Default::default(),
             enter_line: Default::default(),
             enter_address: Default::default(),
             enter_write: Default::default(),
@@ -220,6 +235,10 @@ impl Logic for OrderingPoint {
         self.number.reset.next = self.reset.val();
         self.number.enable.next = self.take_command.val() | self.take_host.val();
         self.number.d.next = self.next_number.val();
+        if self.restore_valid.val() {
+            self.number.enable.next = true;
+            self.number.d.next = self.restore_order.val();
+        }
         self.order.next = self.number.q.val();
         self.busy.next = (self.phase.q.val() != Phase::Ready) | self.take_command.val() | self.take_host.val();
 
@@ -240,6 +259,10 @@ impl Logic for OrderingPoint {
         self.enter_work.next.slot = self.slot_index.val();
         self.enter_ticket.next = self.item_ticket.val();
         self.enter_ticket.next.order = self.next_number.val();
+        self.enter_accepted.next = self.next_number.val();
+        if self.item_again.val() {
+            self.enter_accepted.next = self.item_accepted.val();
+        }
         self.enter_line.next = self.take_host.val();
         self.enter_address.next = self.host_line.val();
         self.enter_write.next = self.acc_write.val() | self.store_valid.val();
@@ -314,6 +337,8 @@ crate::dut_ports!(OrderingPoint {
     clock,
     reset,
     order,
+    restore_valid,
+    restore_order,
     busy,
     item_valid,
     item_ready,
@@ -323,6 +348,8 @@ crate::dut_ports!(OrderingPoint {
     item_first,
     item_last,
     item_ordered,
+    item_again,
+    item_accepted,
     slot_any,
     slot_index,
     acc_valid,
@@ -337,6 +364,7 @@ crate::dut_ports!(OrderingPoint {
     enter_slot,
     enter_work,
     enter_ticket,
+    enter_accepted,
     enter_line,
     enter_address,
     enter_write,

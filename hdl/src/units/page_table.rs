@@ -78,6 +78,8 @@ pub struct PageTable {
     pub order: Signal<In, Bits<64>>,
     /// Mapping entries that are latched, a bit each.
     pub latched: Signal<In, Bits<16>>,
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    pub parked: Signal<In, Bits<16>>,
     /// Page whose line is wanted.
     pub read_page: Signal<In, Bits<2>>,
     /// `PageStatus`, combinationally.
@@ -121,6 +123,7 @@ impl Logic for PageTable {
         let page = PageStatus {
             order: self.order.val().to_u64(),
             latched: self.latched.val().to_u64() as u16,
+            parked: self.parked.val().to_u64() as u16,
             ..self._pages[self.read_page.val().index()]
         };
         let bytes = page.to_bytes();
@@ -151,6 +154,7 @@ impl Logic for PageTable {
         let (status, status_bits) = offset("last_bad_status");
         let (order, order_bits) = offset("order");
         let (latched, latched_bits) = offset("latched");
+        let (parked, parked_bits) = offset("parked");
         Verilog::Custom(format!(
             "{declare}reg [31:0] tag [0:{last}];\nreg [7:0] status [0:{last}];\ninteger i;\n\
              initial for (i = 0; i <= {last}; i = i + 1) begin {start}tag[i] = 0; status[i] = 0; end\n\
@@ -159,6 +163,7 @@ impl Logic for PageTable {
              \x20   line[{status} +: {status_bits}] = status[read_page];\n\
              \x20   line[{order} +: {order_bits}] = order;\n\
              \x20   line[{latched} +: {latched_bits}] = latched;\n\
+             \x20   line[{parked} +: {parked_bits}] = parked;\n\
              end\n\
              always @(posedge clock) begin\n{step}\
              \x20   if (refused_valid) begin tag[refused_page] <= refused_tag; status[refused_page] <= refused_status; end\n\
@@ -193,6 +198,7 @@ crate::dut_ports!(PageTable {
     dropped_page,
     order,
     latched,
+    parked,
     read_page,
     line,
 });

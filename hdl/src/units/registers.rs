@@ -1,8 +1,9 @@
 //! The AXI4-Lite register block, made from `nearpm_interface::registers::ALL`.
 
+use super::multi_device::Brief;
 use crate::bundles::AxiLiteSlave;
 use nearpm_interface::INTERFACE_VERSION;
-use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS, UNITS};
+use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, MAX_DEVICES, REQUEST_SLOTS, UNITS};
 use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status};
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
@@ -48,8 +49,13 @@ fn source(offset: u32, capabilities: u32) -> Source {
         regs::SAVE_CYCLES => Ports("save_cycles"),
         regs::FIRMWARE_STATUS => Ports("{16'd0, firmware_slot, shown_status}"),
         regs::FIRMWARE_CRC => Ports("firmware_crc"),
-        // Commands do not wait for other devices here yet.
-        regs::PARKED | regs::PARKED_POOL..=regs::PARKED_REACHED => Constant(0),
+        regs::PARKED => Ports("parked"),
+        // A `Brief`, first field lowest: pool, thread, opcode, participants, transaction, mapping entry.
+        regs::PARKED_POOL => Ports("shown_command[31:0]"),
+        regs::PARKED_THREAD => Ports("{shown_command[63:56], shown_command[55:48], shown_command[47:32]}"),
+        regs::PARKED_TXID_LO => Ports("shown_command[95:64]"),
+        regs::PARKED_TXID_HI => Ports("shown_command[127:96]"),
+        regs::PARKED_REACHED => Ports("{24'd0, shown_reached}"),
         regs::CYCLES => Counter(None),
         regs::COMMANDS_ACCEPTED => Counter(Some("commands_accepted")),
         regs::COMMANDS_RETIRED => Counter(Some("commands_retired")),
@@ -72,6 +78,14 @@ fn source(offset: u32, capabilities: u32) -> Source {
             Some(Access::WriteOnly) => Nothing,
             _ => panic!("register {offset:#x} has no source"),
         },
+    }
+}
+
+/// Bits that a register keeps.
+fn kept(offset: u32) -> u32 {
+    match offset {
+        regs::DEVICE_NUMBER => 2 * MAX_DEVICES as u32 - 1,
+        _ => u32::MAX,
     }
 }
 
@@ -121,6 +135,17 @@ pub struct Registers {
     /// `FIRMWARE_CRC`.
     pub firmware_crc: Signal<In, Bits<32>>,
 
+    /// A replay begins: `DEVICE_NUMBER` was `device_restore` when the power went.
+    pub device_restore_valid: Signal<In, Bit>,
+    /// See `device_restore_valid`.
+    pub device_restore: Signal<In, Bits<4>>,
+    /// `PARKED`.
+    pub parked: Signal<In, Bits<32>>,
+    /// The command in the selected place; 0 where there is none.
+    pub shown_command: Signal<In, Brief>,
+    /// `PARKED_REACHED`.
+    pub shown_reached: Signal<In, Bits<8>>,
+
     /// Pulse: `CONTROL` with `SHUT_DOWN`.
     pub shut_down: Signal<Out, Bit>,
     /// Pulse: `CONTROL` with `ACKNOWLEDGE_LOSS`.
@@ -132,7 +157,17 @@ pub struct Registers {
     /// The slot that was written, with the pulse.
     pub load_slot: Signal<Out, Bits<8>>,
     /// `DEVICE_NUMBER`.
-    pub device_number: Signal<Out, Bits<5>>,
+    pub device_number: Signal<Out, Bits<4>>,
+    /// Pulse: it was written.
+    pub numbered: Signal<Out, Bit>,
+    /// `PARKED_SELECT`.
+    pub select: Signal<Out, Bits<32>>,
+    /// Pulse: `PARKED_ACT` was written.
+    pub act_valid: Signal<Out, Bit>,
+    /// The place that was written, with the pulse.
+    pub act_place: Signal<Out, Bits<8>>,
+    /// The action that was written, with the pulse.
+    pub act_action: Signal<Out, Bits<8>>,
     /// Completion ring of each page: bus address.
     pub ring_base: [Signal<Out, Bits<64>>; COMMAND_PAGES],
     /// Completion ring of each page: log2 of its records.
@@ -188,6 +223,8 @@ pub struct Registers {
 struct Pulses {
     control: u32,
     load: Option<u32>,
+    numbered: bool,
+    act: Option<u32>,
     start: [bool; COMMAND_PAGES],
 }
 
@@ -210,12 +247,22 @@ impl Registers {
             firmware_status: Default::default(),
             firmware_slot: Default::default(),
             firmware_crc: Default::default(),
+            device_restore_valid: Default::default(),
+            device_restore: Default::default(),
+            parked: Default::default(),
+            shown_command: Default::default(),
+            shown_reached: Default::default(),
             shut_down: Default::default(),
             acknowledge_loss: Default::default(),
             function_reset: Default::default(),
             load_request: Default::default(),
             load_slot: Default::default(),
             device_number: Default::default(),
+            numbered: Default::default(),
+            select: Default::default(),
+            act_valid: Default::default(),
+            act_place: Default::default(),
+            act_action: Default::default(),
             ring_base: Default::default(),
             ring_size: Default::default(),
             ring_start: Default::default(),
@@ -300,8 +347,22 @@ impl Registers {
                     status | (self.firmware_slot.val().to_u64() as u32) << 8
                 }
                 regs::FIRMWARE_CRC => word(self.firmware_crc.val()),
+                regs::PARKED => word(self.parked.val()),
+                regs::PARKED_POOL..=regs::PARKED_REACHED => self.parked_value(offset),
                 _ => unreachable!("a source over ports"),
             },
+        }
+    }
+
+    /// What a register of the parked table shows.
+    fn parked_value(&self, offset: u32) -> u32 {
+        let Brief { pool, thread, opcode, participants, txid, .. } = self.shown_command.val();
+        match offset {
+            regs::PARKED_POOL => pool.to_u64() as u32,
+            regs::PARKED_THREAD => (thread.to_u64() | opcode.to_u64() << 16 | participants.to_u64() << 24) as u32,
+            regs::PARKED_TXID_LO => txid.to_u64() as u32,
+            regs::PARKED_TXID_HI => (txid.to_u64() >> 32) as u32,
+            _ => self.shown_reached.val().to_u64() as u32,
         }
     }
 
@@ -311,7 +372,7 @@ impl Registers {
         let Some(register) = ALL.iter().find(|r| r.offset == offset) else { return };
         if register.access == Access::ReadWrite {
             let held = self._held.entry(offset).or_default();
-            *held = *held & !mask | data & mask;
+            *held = *held & !mask | data & mask & kept(offset);
         }
         if strobes & 1 == 0 {
             return;
@@ -319,6 +380,8 @@ impl Registers {
         match offset {
             regs::CONTROL => self._pulses.control = data,
             regs::FIRMWARE_LOAD => self._pulses.load = Some(data & 0xff),
+            regs::DEVICE_NUMBER => self._pulses.numbered = true,
+            regs::PARKED_ACT => self._pulses.act = Some(data),
             _ => {
                 for page in 0..COMMAND_PAGES {
                     self._pulses.start[page] = offset == ring_size(page);
@@ -368,6 +431,9 @@ impl Registers {
                 }
             }
         }
+        if self.device_restore_valid.val() {
+            self._held.insert(regs::DEVICE_NUMBER, self.device_restore.val().to_u64() as u32);
+        }
         if self._read.is_some() && self.axi.rready.val() {
             self._read = None;
         }
@@ -415,7 +481,13 @@ impl Logic for Registers {
         self.function_reset.next = self._pulses.control & control::FUNCTION_RESET != 0;
         self.load_request.next = self._pulses.load.is_some();
         self.load_slot.next = u64::from(self._pulses.load.unwrap_or(0)).into();
-        self.device_number.next = (held(regs::DEVICE_NUMBER) & 31).into();
+        self.device_number.next = held(regs::DEVICE_NUMBER).into();
+        self.numbered.next = self._pulses.numbered;
+        self.select.next = held(regs::PARKED_SELECT).into();
+        let act = self._pulses.act.unwrap_or(0);
+        self.act_valid.next = self._pulses.act.is_some();
+        self.act_place.next = u64::from(act & 0xff).into();
+        self.act_action.next = u64::from(act >> 8 & 0xff).into();
         for page in 0..COMMAND_PAGES {
             let base = held(ring_base(page)) | held(ring_base(page) + 4) << 32;
             self.ring_base[page].next = base.into();
@@ -439,6 +511,11 @@ impl Logic for Registers {
         self.load_request.connect();
         self.load_slot.connect();
         self.device_number.connect();
+        self.numbered.connect();
+        self.select.connect();
+        self.act_valid.connect();
+        self.act_place.connect();
+        self.act_action.connect();
         self.ring_base.iter_mut().for_each(Logic::connect);
         self.ring_size.iter_mut().for_each(Logic::connect);
         self.ring_start.iter_mut().for_each(Logic::connect);
@@ -467,8 +544,9 @@ impl Logic for Registers {
                 Source::Kept => {
                     let name = hold();
                     writes += &format!(
-                        "            if (write_address == 10'd{}) {name} <= {name} & ~mask | write_data & mask;\n",
-                        offset / 4
+                        "            if (write_address == 10'd{}) {name} <= {name} & ~mask | write_data & mask & 32'h{:08x};\n",
+                        offset / 4,
+                        kept(offset)
                     );
                     name
                 }
@@ -511,7 +589,8 @@ impl Logic for Registers {
              \x20   axi$bresp = 2'd0;\n\
              \x20   axi$arready = ~reading & ~axi$rvalid;\n\
              \x20   axi$rresp = 2'd0;\n\
-             \x20   device_number = {device}[4:0];\n\
+             \x20   device_number = {device}[3:0];\n\
+             \x20   select = {select};\n\
              {wires}\
              end\n\
              always @(posedge clock) begin\n\
@@ -520,6 +599,10 @@ impl Logic for Registers {
              \x20   function_reset <= ~reset & {control_acts} & write_data[{function}];\n\
              \x20   load_request <= ~reset & {load_acts};\n\
              \x20   load_slot <= ({load_acts}) ? write_data[7:0] : 8'd0;\n\
+             \x20   numbered <= ~reset & {number_acts};\n\
+             \x20   act_valid <= ~reset & {parked_acts};\n\
+             \x20   act_place <= (~reset & {parked_acts}) ? write_data[7:0] : 8'd0;\n\
+             \x20   act_action <= (~reset & {parked_acts}) ? write_data[15:8] : 8'd0;\n\
              {rings}\
              \x20   if (reset) begin\n\
              \x20       {starts}\n\
@@ -545,6 +628,7 @@ impl Logic for Registers {
              \x20           end\n\
              \x20       end\n\
              \x20       if (clear) begin {cleared}end\n\
+             \x20       if (device_restore_valid) {device} <= {{28'd0, device_restore}};\n\
              \x20       if (axi$rvalid & axi$rready) begin axi$rvalid <= 1'b0; axi$rdata <= 32'd0; end\n\
              \x20       if (reading) begin\n\
              \x20           axi$rvalid <= 1'b1;\n\
@@ -558,6 +642,9 @@ impl Logic for Registers {
              end\n",
             not_idle = firmware_status::NOT_IDLE,
             device = holder(regs::DEVICE_NUMBER),
+            select = holder(regs::PARKED_SELECT),
+            number_acts = acts(regs::DEVICE_NUMBER),
+            parked_acts = acts(regs::PARKED_ACT),
             control_acts = acts(regs::CONTROL),
             load_acts = acts(regs::FIRMWARE_LOAD),
             shut = bit(control::SHUT_DOWN),
@@ -583,12 +670,22 @@ crate::dut_ports!(Registers {
     firmware_status,
     firmware_slot,
     firmware_crc,
+    device_restore_valid,
+    device_restore,
+    parked,
+    shown_command,
+    shown_reached,
     shut_down,
     acknowledge_loss,
     function_reset,
     load_request,
     load_slot,
     device_number,
+    numbered,
+    select,
+    act_valid,
+    act_place,
+    act_action,
     ring_base,
     ring_size,
     ring_start,

@@ -25,9 +25,31 @@ pub struct Ticket {
     pub unmaps: Bit,
     /// Transaction.
     pub txid: Bits<64>,
+    /// A place is kept for it where commands wait for other devices.
+    pub parks: Bit,
+    /// It has waited there.
+    pub released: Bit,
+    /// It waits for every participant.
+    pub synchronises: Bit,
+    /// It waits for every earlier command of its mapping entry.
+    pub ordered: Bit,
 }
 
-crate::port_record!(Ticket { order, page, tag, complete, map, commits, logs, unmaps, txid });
+crate::port_record!(Ticket {
+    order,
+    page,
+    tag,
+    complete,
+    map,
+    commits,
+    logs,
+    unmaps,
+    txid,
+    parks,
+    released,
+    synchronises,
+    ordered
+});
 
 /// The request FIFO's storage: 32 slots, each held from numbering to retirement.
 ///
@@ -46,6 +68,8 @@ pub struct RequestSlots {
     pub write_work: Signal<In, Work>,
     /// What retirement needs.
     pub write_ticket: Signal<In, Ticket>,
+    /// Order number under which it was accepted: another than its own where it was replayed or has waited for other devices.
+    pub write_accepted: Signal<In, Bits<64>>,
     /// Instruction at which a replay resumes; 0 from the entry.
     pub write_resume: Signal<In, Bits<8>>,
     /// A running command has come to an instruction behind a wait.
@@ -64,10 +88,12 @@ pub struct RequestSlots {
     pub retire_slot: Signal<In, Bits<5>>,
     /// Its ticket.
     pub retire_ticket: Signal<Out, Ticket>,
-    /// Slot to read out for a save.
+    /// Slot to read out, for a save or for the parked table.
     pub save_slot: Signal<In, Bits<5>>,
     /// Its command.
     pub save_raw: Signal<Out, Bits<512>>,
+    /// Order number under which it was accepted.
+    pub save_accepted: Signal<Out, Bits<64>>,
     /// Its ticket.
     pub save_ticket: Signal<Out, Ticket>,
     /// Where it resumes.
@@ -75,13 +101,14 @@ pub struct RequestSlots {
     raw: AsyncRam<Bits<512>, 5, 1>,
     work: AsyncRam<Work, 5, 1>,
     ticket: AsyncRam<Ticket, 5, 3>,
+    accepted: AsyncRam<Bits<64>, 5, 1>,
     resume: AsyncRam<Bits<8>, 5, 1>,
 }
 
 impl Logic for RequestSlots {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, raw, work, ticket, resume);
+        clock!(self, clock, raw, work, ticket, accepted, resume);
         self.raw.write_enable.next = self.write_valid.val();
         self.raw.write_address.next = self.write_slot.val();
         self.raw.write_data.next = self.write_raw.val();
@@ -91,6 +118,11 @@ impl Logic for RequestSlots {
         self.ticket.write_enable.next = self.write_valid.val();
         self.ticket.write_address.next = self.write_slot.val();
         self.ticket.write_data.next = self.write_ticket.val();
+        self.accepted.write_enable.next = self.write_valid.val();
+        self.accepted.write_address.next = self.write_slot.val();
+        self.accepted.write_data.next = self.write_accepted.val();
+        self.accepted.read_address[0].next = self.save_slot.val();
+        self.save_accepted.next = self.accepted.read_data[0].val();
         self.resume.write_enable.next = self.write_valid.val() | self.progress_valid.val();
         self.resume.write_address.next = self.progress_slot.val();
         self.resume.write_data.next = self.progress_pc.val();
@@ -120,6 +152,7 @@ crate::dut_ports!(RequestSlots {
     write_raw,
     write_work,
     write_ticket,
+    write_accepted,
     write_resume,
     progress_valid,
     progress_slot,
@@ -131,6 +164,7 @@ crate::dut_ports!(RequestSlots {
     retire_ticket,
     save_slot,
     save_raw,
+    save_accepted,
     save_ticket,
     save_resume,
 });

@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of the bench")]
 
+pub mod peers;
 pub mod scenarios;
 
 use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
@@ -13,6 +14,7 @@ use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
 use nearpm_interface::geometry::{FIRMWARE_BASE, LINE, SAVE_BASE};
 use nearpm_interface::memory_ports::INTERLEAVE;
+use nearpm_interface::peer::PeerMessage;
 use nearpm_interface::registers;
 use nearpm_interface::save::{ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, firmware_word};
 use nearpm_verilate::{Instance, Library, Port, Source};
@@ -182,6 +184,8 @@ pub struct Card {
     pub read_at: BTreeMap<u64, u64>,
     /// Cycle of the last write request, by line.
     pub written_at: BTreeMap<u64, u64>,
+    /// What the card has told other devices, and asked them.
+    pub peer_messages: Vec<PeerMessage>,
     /// Cycles from the last beat of a write to its answer.
     pub write_latency: u64,
     pub rng: ChaCha8Rng,
@@ -236,6 +240,7 @@ impl Card {
             durable_at: BTreeMap::new(),
             read_at: BTreeMap::new(),
             written_at: BTreeMap::new(),
+            peer_messages: Vec::new(),
             write_latency: WRITE_LATENCY,
             rng: ChaCha8Rng::seed_from_u64(seed),
             ready: 1.0,
@@ -245,6 +250,7 @@ impl Card {
 
     fn power_up(&mut self) {
         self.set("pm_bytes", PM_BYTES);
+        self.set("peer_out_ready", 1);
         self.set("rst_n", 0);
         (0..8).for_each(|_| self.step());
         self.set("rst_n", 1);
@@ -271,6 +277,7 @@ impl Card {
         self.sample_completions();
         sample(&mut self.host_port, &self.model, self.now);
         sample(&mut self.command_port, &self.model, self.now);
+        self.sample_peers();
         if self.trace {
             self.model.dump(2 * self.now);
         }
@@ -278,6 +285,26 @@ impl Card {
         if self.trace {
             self.model.dump(2 * self.now + 1);
         }
+    }
+
+    fn sample_peers(&mut self) {
+        if self.high("peer_out_valid") {
+            let mut words = [0; PeerMessage::SIZE / 4];
+            self.model.get_words(self.pin("peer_out_data"), &mut words);
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            self.peer_messages.push(PeerMessage::from_bytes(&bytes.try_into().expect("16 bytes")));
+        }
+    }
+
+    /// Another device says something.
+    pub fn hear(&mut self, message: PeerMessage) {
+        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        let words: Vec<u32> = message.to_bytes().chunks(4).map(word).collect();
+        self.model.set_words(self.pin("peer_in_data"), &words);
+        self.set("peer_in_valid", 1);
+        assert_eq!(self.get("peer_in_ready"), 1, "the port makes nobody wait");
+        self.step();
+        self.set("peer_in_valid", 0);
     }
 
     /// Cycles a second of the model alone, without this bench.

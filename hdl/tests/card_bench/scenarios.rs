@@ -11,14 +11,14 @@ use nearpm_interface::seal;
 use nearpm_interface::status::Status;
 
 const POOL: u32 = 5;
-const THREAD: u16 = 2;
+pub(super) const THREAD: u16 = 2;
 const POOL_BYTES: u64 = 1 << 20;
 /// Offset of the log ring in the pool.
-const RING: u64 = 0x8_0000;
+pub(super) const RING: u64 = 0x8_0000;
 const RING_BYTES: u64 = 0x2_0000;
-const ENTRY: u64 = RING + RING_HEAD_BYTES;
+pub(super) const ENTRY: u64 = RING + RING_HEAD_BYTES;
 
-fn map() -> Command {
+pub(super) fn map() -> Command {
     Command {
         opcode: Opcode::Map as u8,
         thread: THREAD,
@@ -32,7 +32,7 @@ fn map() -> Command {
     }
 }
 
-fn undo(txid: u64, offset: u64, length: u32, entry: u64, sequence: u64) -> Command {
+pub(super) fn undo(txid: u64, offset: u64, length: u32, entry: u64, sequence: u64) -> Command {
     Command {
         opcode: Opcode::UndoLog as u8,
         thread: THREAD,
@@ -47,7 +47,7 @@ fn undo(txid: u64, offset: u64, length: u32, entry: u64, sequence: u64) -> Comma
     }
 }
 
-fn commit(txid: u64) -> Command {
+pub(super) fn commit(txid: u64) -> Command {
     Command {
         opcode: Opcode::Commit as u8,
         thread: THREAD,
@@ -60,7 +60,7 @@ fn commit(txid: u64) -> Command {
     }
 }
 
-fn mapped(cards: &Cards, seed: u64) -> Card {
+pub(super) fn mapped(cards: &Cards, seed: u64) -> Card {
     let mut card = cards.opened(seed);
     card.command(0, 0, &map());
     let status = card.wait_retired(0);

@@ -11,8 +11,8 @@ use nearpm_hdl::dut::{Dut, PortId, Value};
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_STORE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS,
-    SaveHead, SavedItem, SavedMapping, firmware_word,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED, ITEM_STORE, LINES_PER_ITEM, MAPPING_LINE,
+    MAX_ITEMS, SaveHead, SavedItem, SavedMapping, firmware_word,
 };
 use nearpm_interface::seal;
 use rand::{RngExt, SeedableRng};
@@ -80,15 +80,17 @@ struct Tables {
     maps: [SavedMapping; 16],
     slots: [Option<Item>; 32],
     lines: [Option<Item>; 64],
+    /// Commands that wait for other devices.
+    parked: [Option<Item>; 32],
     order: u64,
 }
 
 impl Tables {
     fn empty() -> Self {
-        Self { maps: [SavedMapping::default(); 16], slots: [None; 32], lines: [None; 64], order: 0 }
+        Self { maps: [SavedMapping::default(); 16], slots: [None; 32], lines: [None; 64], parked: [None; 32], order: 0 }
     }
 
-    /// Tables with that many commands and stores in random places and in a random order.
+    /// Tables with that many commands, as many that wait for other devices, and so many stores, in random places and in a random order.
     fn random(rng: &mut ChaCha8Rng, commands: usize, stores: usize) -> Self {
         let mut tables = Self::empty();
         for map in &mut tables.maps {
@@ -96,7 +98,7 @@ impl Tables {
                 continue;
             }
             *map = SavedMapping {
-                flags: 1 | rng.random_range(0..4) << 1,
+                flags: 1 | rng.random_range(0..8) << 1,
                 thread: rng.random(),
                 pool: rng.random(),
                 base: rng.random::<u64>() >> 24,
@@ -104,10 +106,11 @@ impl Tables {
                 ring: rng.random::<u64>() >> 24,
                 ring_bytes: rng.random::<u64>() >> 24,
                 committed: rng.random(),
+                reached: rng.random(),
                 ..SavedMapping::default()
             };
         }
-        let mut orders: Vec<u64> = (0..(commands + stores) as u64).map(|i| 1000 + 3 * i).collect();
+        let mut orders: Vec<u64> = (0..(2 * commands + stores) as u64).map(|i| 1000 + 3 * i).collect();
         for i in (1..orders.len()).rev() {
             orders.swap(i, rng.random_range(0..=i));
         }
@@ -120,10 +123,18 @@ impl Tables {
                 kind: ITEM_COMMAND,
                 page: rng.random_range(0..4),
                 resume: if rng.random_bool(0.3) { rng.random_range(1..128) } else { 0 },
+                released: rng.random_range(0..2),
                 ..SavedItem::default()
             };
             let at = free[rng.random_range(0..free.len())];
             tables.slots[at] = Some(Item { data: rng.random(), record });
+        }
+        for _ in 0..commands {
+            let free: Vec<_> = (0..32).filter(|i| tables.parked[*i].is_none()).collect();
+            let (order, page) = (order.next().unwrap(), rng.random_range(0..4));
+            let record = SavedItem { order, kind: ITEM_PARKED, page, ..SavedItem::default() };
+            let at = free[rng.random_range(0..free.len())];
+            tables.parked[at] = Some(Item { data: rng.random(), record });
         }
         for _ in 0..stores {
             let free: Vec<_> = (0..64).filter(|i| tables.lines[*i].is_none()).collect();
@@ -141,7 +152,7 @@ impl Tables {
     }
 
     fn items(&self) -> Vec<Item> {
-        let mut items: Vec<_> = self.slots.iter().chain(&self.lines).filter_map(|i| *i).collect();
+        let mut items: Vec<_> = self.slots.iter().chain(&self.lines).chain(&self.parked).filter_map(|i| *i).collect();
         items.sort_by_key(|i| i.record.order);
         items
     }
@@ -149,7 +160,7 @@ impl Tables {
 
 fn map_value(map: &SavedMapping) -> Value {
     Value::ZERO
-        .with_slice(0, 3, u64::from(map.flags))
+        .with_slice(0, 3, u64::from(map.flags & 7))
         .with_slice(3, 16, u64::from(map.thread))
         .with_slice(19, 32, u64::from(map.pool))
         .with_slice(51, 40, map.base)
@@ -157,6 +168,8 @@ fn map_value(map: &SavedMapping) -> Value {
         .with_slice(131, 40, map.ring)
         .with_slice(171, 40, map.ring_bytes)
         .with_slice(211, 64, map.committed)
+        .with_slice(275, 64, map.reached)
+        .with_slice(339, 1, u64::from(map.flags >> 3 & 1))
 }
 
 struct Write {
@@ -179,13 +192,17 @@ ports! {
     quiet = "quiet", idle = "idle", index = "save_index", map = "saved_map",
     slot_valid = "saved_slot_valid", slot_command = "saved_slot_command",
     slot_order = "saved_slot_order", slot_page = "saved_slot_page",
-    slot_resume = "saved_slot_resume", line_valid = "saved_line_valid",
+    slot_resume = "saved_slot_resume", slot_released = "saved_slot_released",
+    parked_valid = "saved_parked_valid", parked_command = "saved_parked_command",
+    parked_order = "saved_parked_order", parked_page = "saved_parked_page",
+    parked_any = "parked_any", line_valid = "saved_line_valid",
     line_data = "saved_line_data", line_line = "saved_line_line",
     line_strobes = "saved_line_strobes", line_order = "saved_line_order",
     restore_valid = "map_restore_valid", restore_index = "map_restore_index",
     restore = "map_restore",
     command_valid = "inject_command_valid", command_ready = "inject_command_ready",
-    command = "inject_command", page = "inject_page", resume = "inject_resume",
+    command = "inject_command", page = "inject_page", resume = "inject_resume", released = "inject_released",
+    parks = "inject_parks", accepted = "inject_accepted",
     redo = "redo",
     store_valid = "inject_store_valid", store_ready = "inject_store_ready",
     store_data = "inject_store_data",
@@ -225,6 +242,8 @@ struct Bench<'a> {
     restored: BTreeMap<u64, Value>,
     /// Every injection: (command?, data, page or 0, resume).
     injected: Vec<(bool, Line, u64, u8)>,
+    /// Of every command among them: it waits no more, it waits again, under which number it was accepted.
+    origins: Vec<(bool, bool, u64)>,
     /// Every command that was injected only for what it did to the mapping table: (data, page).
     redone: Vec<(Line, u64)>,
     running: Option<Running>,
@@ -256,6 +275,7 @@ impl<'a> Bench<'a> {
             address: None,
             restored: BTreeMap::new(),
             injected: Vec::new(),
+            origins: Vec::new(),
             redone: Vec::new(),
             running: None,
             gated: false,
@@ -291,6 +311,7 @@ impl<'a> Bench<'a> {
         self.address = None;
         self.restored.clear();
         self.injected.clear();
+        self.origins.clear();
         self.redone.clear();
         self.running = None;
         self.taken.clear();
@@ -371,7 +392,10 @@ impl<'a> Bench<'a> {
         // Front.
         self.set(|p| p.order, self.tables.order);
         let running = self.running.is_some();
-        let empty = self.tables.items().is_empty() && !running;
+        let waits = self.tables.parked.iter().any(Option::is_some);
+        self.set(|p| p.parked_any, waits);
+        let tables = self.tables.slots.iter().chain(&self.tables.lines);
+        let empty = tables.flatten().next().is_none() && !running;
         self.set(|p| p.idle, empty);
         let gate = self.running.as_ref().and_then(|r| r.gates.front().copied());
         self.set(|p| p.gate_valid, gate.is_some());
@@ -424,7 +448,8 @@ impl<'a> Bench<'a> {
             let data: Line = data.to_bytes(LINE).try_into().unwrap();
             let gates: VecDeque<u8> = [20u8, 40, 60].into();
             let redo = self.high(|p| p.redo);
-            let gates = if command && self.gated && !redo {
+            let origin = (self.high(|p| p.released), self.high(|p| p.parks), self.get(|p| p.accepted).to_u64());
+            let gates = if command && self.gated && !redo && !origin.1 {
                 gates.into_iter().filter(|g| *g > resume).collect()
             } else {
                 VecDeque::new()
@@ -437,6 +462,7 @@ impl<'a> Bench<'a> {
                 self.redone.push((data, page));
             } else {
                 self.injected.push((command, data, page, resume));
+                self.origins.push(origin);
             }
         } else if let Some(pc) = gate {
             if self.high(|p| p.gate_ready) {
@@ -471,6 +497,14 @@ impl<'a> Bench<'a> {
             self.set(|p| p.slot_order, item.record.order);
             self.set(|p| p.slot_page, u64::from(item.record.page));
             self.set(|p| p.slot_resume, u64::from(item.record.resume));
+            self.set(|p| p.slot_released, item.record.released == 1);
+        }
+        let parked = self.tables.parked[index % 32];
+        self.set(|p| p.parked_valid, parked.is_some());
+        if let Some(item) = parked {
+            self.set(|p| p.parked_command, Value::from_bytes(&item.data));
+            self.set(|p| p.parked_order, item.record.order);
+            self.set(|p| p.parked_page, u64::from(item.record.page));
         }
         self.set(|p| p.line_valid, line.is_some());
         if let Some(item) = line {
@@ -521,9 +555,13 @@ impl<'a> Bench<'a> {
     fn check_injected(&self, items: &[Item]) {
         assert_eq!(self.injected.len(), items.len(), "the number of items that were replayed");
         for ((command, data, page, _), item) in self.injected.iter().zip(items) {
-            assert_eq!(*command, item.record.kind == ITEM_COMMAND, "the order of what was replayed");
+            assert_eq!(*command, item.record.kind != ITEM_STORE, "the order of what was replayed");
             assert_eq!(*data, item.data, "the order of what was replayed");
             assert_eq!(*page, u64::from(item.record.page));
+        }
+        for (origin, item) in self.origins.iter().zip(items).filter(|(_, i)| i.record.kind != ITEM_STORE) {
+            let SavedItem { released, kind, order, .. } = item.record;
+            assert_eq!(*origin, (released == 1, kind == ITEM_PARKED, order), "who waits again, and since when");
         }
     }
 }

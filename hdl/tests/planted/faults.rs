@@ -79,7 +79,8 @@ macro_rules! card {
     };
 }
 
-const fn at(module: &'static str, edits: &'static [Edit]) -> Place {
+/// A module, once.
+pub const fn at(module: &'static str, edits: &'static [Edit]) -> Place {
     Place { module, modules: 1, edits }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use nearpm_interface::peer::PeerMessage;
 use nearpm_verilate::{Error, Instance, Port};
 
 use super::channels::Channels;
 use super::completions::Completions;
+use super::peers::PeerPort;
 use super::pins::{Bit, Pins, tie};
 use super::slaves::Slaves;
 use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
@@ -28,6 +30,7 @@ pub struct RtlCard {
     slaves: Slaves,
     memory: Channels,
     completions: Completions,
+    peers: PeerPort,
     cycle: u64,
     period_ps: u64,
     /// Last cycle with traffic at a port.
@@ -45,8 +48,6 @@ impl RtlCard {
         let clock = pins.model.port("clk")?;
         let mut reset = Bit::new(&mut pins, "rst_n", false)?;
         tie(&mut pins, "pm_bytes".into(), medium.bytes.len() as u64);
-        // Alone on its peer port: messages are taken and none come.
-        tie(&mut pins, "peer_out_ready".into(), 1);
         let mut card = RtlCard {
             clock,
             power_fail: Bit::new(&mut pins, "power_fail", false)?,
@@ -54,6 +55,7 @@ impl RtlCard {
             slaves: Slaves::new(&mut pins)?,
             memory: Channels::new(&mut pins, memory, card_mhz, medium)?,
             completions: Completions::new(&mut pins)?,
+            peers: PeerPort::new(&mut pins),
             pins,
             cycle: 0,
             period_ps: 1_000_000 / card_mhz,
@@ -78,6 +80,7 @@ impl RtlCard {
     /// is what [`CardCore::power_fail`] without further energy gives.
     pub fn lose_power(&mut self) {
         self.slaves.cut();
+        self.peers.cut();
         self.power_fail.drive(&mut self.pins, true);
     }
 
@@ -97,11 +100,13 @@ impl RtlCard {
         self.slaves.drive(&mut self.pins);
         self.memory.drive(&mut self.pins);
         self.completions.drive(&mut self.pins, self.cycle);
+        self.peers.drive(&mut self.pins);
         self.pins.settle();
         let next = self.cycle + 1;
         let seen = self.slaves.sample(&self.pins, next);
         self.memory.sample(&self.pins);
         self.completions.sample(&self.pins, next);
+        self.peers.sample(&self.pins, next);
         if let Some(activities) = &mut self.activities {
             activities.extend(self.memory.activities().map(|activity| (activity, next)));
         }
@@ -129,7 +134,7 @@ impl RtlCard {
 
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.slaves.is_quiet() && self.memory.is_quiet() && self.completions.is_quiet()
+        self.slaves.is_quiet() && self.memory.is_quiet() && self.completions.is_quiet() && self.peers.is_quiet()
     }
 }
 
@@ -159,6 +164,15 @@ impl CardCore for RtlCard {
 
     fn take_dma(&mut self) -> Option<DmaWrite> {
         self.completions.take()
+    }
+
+    fn take_peer(&mut self) -> Option<(PeerMessage, u64)> {
+        self.peers.take()
+    }
+
+    fn hear_peer(&mut self, message: PeerMessage) {
+        self.busy = self.cycle;
+        self.peers.hear(message);
     }
 
     fn watch(&mut self, on: bool) {

@@ -9,6 +9,7 @@
 //! | `initiator` | one of these ports |
 //! | `memory` | joins a memory port to its DDR4 channel |
 //! | `channels` | `m_axi_mem0`, and `m_axi_mem1` where the design has it, with what lies behind them of one medium |
+//! | `peers` | messages to and from other cards, on `peer_out` and `peer_in` |
 //! | `completions` | takes what the card writes on `m_axi_cpl` |
 //!
 //! **A cycle.** All inputs are set from the state before the edge, the model settles, handshakes are read, and the
@@ -27,6 +28,7 @@ mod channels;
 mod completions;
 mod initiator;
 mod memory;
+mod peers;
 mod pins;
 mod slaves;
 

@@ -39,6 +39,12 @@ impl Pins {
         self.changed = true;
     }
 
+    /// Sets an input of any width.
+    pub fn set_words(&mut self, port: Port, words: &[u32]) {
+        self.model.set_words(port, words);
+        self.changed = true;
+    }
+
     /// Reads a port of 512 bits, or one of 32 into the first four bytes.
     pub fn line(&self, port: Port) -> [u8; LINE] {
         let mut words = [0; LINE / 4];

@@ -1,8 +1,30 @@
-//! Several model cards in one computer, driven through their functions: what a library does, in as few words as tests need.
+//! Several cards in one computer, model or RTL, driven through their functions: what a library does, in as few words as tests need.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod recovery;
+
+/// Makes tests of what holds for all cards: one each for transaction-level cards, and one for all on Verilated cards, which are made once a process.
+#[macro_export]
+macro_rules! on_both_cards {
+    ($($test:ident),* $(,)?) => {
+        mod model {
+            $(#[test] fn $test() { super::$test($crate::peers_support::Cards::default()); })*
+        }
+
+        #[test]
+        fn all_of_it_on_the_rtl() {
+            let kind = $crate::peers_support::Cards::rtl();
+            $(
+                let name = stringify!($test);
+                println!("{name}");
+                $test(kind);
+            )*
+        }
+    };
+}
+
+use std::sync::OnceLock;
 
 use nearpm_driver::pci::{Caching, Mapping, PciFunction};
 use nearpm_interface::command::{Command, Opcode, slot_offset};
@@ -17,6 +39,7 @@ use nearpm_sim::host::{Parameters, Peers};
 use nearpm_sim::machine::{Machine, Power, Socket};
 use nearpm_sim::model::fault::Fault;
 use nearpm_sim::model::{Config, ModelCard};
+use nearpm_sim::rtl::{Options, RtlCards};
 
 pub const PM_BYTES: usize = 2 << 20;
 pub const POOL: u32 = 9;
@@ -35,12 +58,36 @@ const POLLS: usize = 20_000;
 /// A card that is powered up with a fault, and with a line whose writes fail.
 #[derive(Clone, Copy, Default)]
 pub struct Cards {
+    /// Verilated; without a fault.
+    pub rtl: Option<&'static RtlCards>,
     pub fault: Option<Fault>,
     pub bad_line: Option<u64>,
 }
 
+impl Cards {
+    /// The Verilated card, which is built once.
+    pub fn rtl() -> Cards {
+        static CARDS: OnceLock<RtlCards> = OnceLock::new();
+        let build = || {
+            let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+            RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
+        };
+        Cards { rtl: Some(CARDS.get_or_init(build)), ..Cards::default() }
+    }
+
+    /// The transaction-level card with a fault.
+    pub fn faulty(fault: Fault) -> Cards {
+        Cards { fault: Some(fault), ..Cards::default() }
+    }
+}
+
 impl Power for Cards {
     fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
+        if let Some(rtl) = self.rtl {
+            let mut card = rtl.card(medium).expect("the card powers up");
+            self.bad_line.into_iter().for_each(|line| card.plant_memory_error(line));
+            return Box::new(card);
+        }
         let mut card = match self.fault {
             Some(fault) => ModelCard::with_fault(Config::default(), medium, fault),
             None => ModelCard::new(Config::default(), medium),

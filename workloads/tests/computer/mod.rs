@@ -1,6 +1,6 @@
 //! A computer whose cards are known to the library under names of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nearpm::cards;
 use nearpm_driver::{Card, CardError, CardOptions, Posting};
@@ -10,17 +10,38 @@ use nearpm_sim::host::{Parameters, Peers};
 use nearpm_sim::machine::{Machine, Power, Socket};
 use nearpm_sim::model::fault::Fault;
 use nearpm_sim::model::{Config, ModelCard};
+use nearpm_sim::rtl::{Options, RtlCards};
 
-/// Transaction-level cards, with a fault or sound.
-#[derive(Clone, Copy)]
-pub struct Cards(pub Option<Fault>);
+/// What the cards are.
+#[derive(Clone, Copy, Debug)]
+pub enum Cards {
+    /// Transaction-level, with a fault or sound.
+    Model(Option<Fault>),
+    /// Verilated.
+    Rtl,
+}
+
+impl Cards {
+    /// Transaction-level and sound.
+    pub const MODEL: Cards = Cards::Model(None);
+}
+
+/// The Verilated card, which is built once.
+fn rtl() -> &'static RtlCards {
+    static CARDS: OnceLock<RtlCards> = OnceLock::new();
+    CARDS.get_or_init(|| {
+        let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+        RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
+    })
+}
 
 impl Power for Cards {
     fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
-        Box::new(match self.0 {
-            Some(fault) => ModelCard::with_fault(Config::default(), medium, fault),
-            None => ModelCard::new(Config::default(), medium),
-        })
+        match self {
+            Cards::Model(Some(fault)) => Box::new(ModelCard::with_fault(Config::default(), medium, *fault)),
+            Cards::Model(None) => Box::new(ModelCard::new(Config::default(), medium)),
+            Cards::Rtl => rtl().power_up(medium),
+        }
     }
 }
 

@@ -104,6 +104,13 @@ impl Logic for Persistence {
         self.fields.line.next = self.line.q.val();
         self.map_restore.next = self.fields.mapping.val();
         self.inject_page.next = self.fields.item_page.val();
+        self.inject_released.next = self.fields.item_released.val();
+        self.inject_parks.next = self.fields.item_parked.val();
+        self.inject_accepted.next = self.fields.item_order.val();
+        self.replays.next = self.fields.item_command.val() | self.fields.item_parked.val();
+        self.restore_valid.next = false;
+        self.restore_order.next = self.fields.head_order.val();
+        self.restore_device.next = self.fields.head_device.val();
         self.inject_store_line.next = self.fields.item_line.val();
         self.inject_store_strobes.next = self.fields.item_strobes.val();
 
@@ -129,11 +136,17 @@ impl Logic for Persistence {
         if self.form.q.val() == Form::Store {
             self.lines.order.next = self.saved_line_order.val();
         }
+        self.lines.page.next = self.saved_slot_page.val();
+        if self.form.q.val() == Form::Parked {
+            self.lines.order.next = self.saved_parked_order.val();
+            self.lines.page.next = self.saved_parked_page.val();
+        }
+        self.lines.released.next = self.saved_slot_released.val();
+        self.lines.device.next = self.device_number.val();
         if self.form.q.val() == Form::Head {
             self.lines.order.next = self.order.val();
             self.lines.items.next = self.items.q.val();
         }
-        self.lines.page.next = self.saved_slot_page.val();
         self.lines.address.next = self.saved_line_line.val();
         self.lines.strobes.next = self.saved_line_strobes.val();
         self.lines.firmware.next = self.firmware_crc.val();
@@ -187,7 +200,8 @@ impl Logic for Persistence {
         }
 
         // The order table, and the search for the next item: the lowest order above the last.
-        self.twice.high.next = self.best_index.q.val();
+        self.wide_best.i.next = self.best_index.q.val();
+        self.twice.high.next = self.wide_best.o.val();
         self.twice.low.next = self.zero1.val();
         self.orders.write_address.next = self.done.q.val().get_bits::<7>(0);
         self.orders.write_data.next = self.fields.item_order.val();
@@ -285,7 +299,7 @@ impl Logic for Persistence {
                 {
                     self.address_done.d.next = false;
                     self.data_done.d.next = false;
-                    self.target.d.next = self.target.q.val() + self.one8.val();
+                    self.target.d.next = self.target.q.val() + self.one9.val();
                     self.posted.d.next = true;
                     self.phase.d.next = self.after.q.val();
                 }
@@ -392,7 +406,7 @@ impl Logic for Persistence {
             Phase::VerifyLine => {
                 self.crc.valid.next = true;
                 self.crc.first.next = self.target.q.val() == self.mapping_line.val();
-                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.target.d.next = self.target.q.val() + self.one9.val();
                 if self.target.q.val() >= self.item_line.val() {
                     self.second.d.next = !self.second.q.val();
                     if self.second.q.val() {
@@ -418,11 +432,14 @@ impl Logic for Persistence {
                 if self.pause.q.val() == self.crc_latency.val() {
                     self.target.d.next = self.mapping_line.val();
                     self.index.d.next = 0.into();
+                    self.restore_valid.next = true;
                     self.phase.d.next = Phase::Restore;
                     if self.items.q.val().any() & (self.head_firmware.q.val() != self.firmware_crc.val()) {
+                        self.restore_valid.next = false;
                         self.phase.d.next = Phase::Missing;
                     }
                     if self.crc.crc.val() != self.residue.val() {
+                        self.restore_valid.next = false;
                         self.phase.d.next = Phase::Loss;
                     }
                 }
@@ -438,7 +455,7 @@ impl Logic for Persistence {
             }
             Phase::RestoreLine => {
                 self.map_restore_valid.next = self.fields.mapping_used.val();
-                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.target.d.next = self.target.q.val() + self.one9.val();
                 self.index.d.next = self.index.q.val() + self.one7.val();
                 self.phase.d.next = Phase::Restore;
                 if self.index.q.val() == self.last_map.val() {
@@ -487,7 +504,7 @@ impl Logic for Persistence {
             }
             Phase::ItemData => {
                 self.held.d.next = self.line.q.val();
-                self.target.d.next = self.target.q.val() + self.one8.val();
+                self.target.d.next = self.target.q.val() + self.one9.val();
                 self.after.d.next = Phase::ItemRecord;
                 self.phase.d.next = Phase::Read;
                 if self.line_error.q.val() {
@@ -501,10 +518,10 @@ impl Logic for Persistence {
                 }
                 self.phase.d.next = Phase::Inject;
                 // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
-                // what commands did to the mapping table is not durable.
+                // what commands did to the mapping table is not durable, nor that they wait.
                 if self.skipping.q.val() {
                     self.item_resume.d.next = 0.into();
-                    if !self.fields.item_command.val() {
+                    if !self.replays.val() {
                         self.done.d.next = self.done.q.val() + self.one16.val();
                         self.phase.d.next = Phase::Skip;
                     }
@@ -517,10 +534,10 @@ impl Logic for Persistence {
             }
             Phase::Inject => {
                 self.form.d.next = Form::Progress;
-                self.inject_command_valid.next = self.fields.item_command.val();
-                self.inject_store_valid.next = !self.fields.item_command.val();
-                if (self.fields.item_command.val() & self.inject_command_ready.val())
-                    | (!self.fields.item_command.val() & self.inject_store_ready.val())
+                self.inject_command_valid.next = self.replays.val();
+                self.inject_store_valid.next = !self.replays.val();
+                if (self.replays.val() & self.inject_command_ready.val())
+                    | (!self.replays.val() & self.inject_store_ready.val())
                 {
                     self.phase.d.next = Phase::Settle;
                 }
@@ -588,8 +605,8 @@ impl Logic for Persistence {
                 }
                 if self.load_pending.q.val() {
                     self.load_pending.d.next = false;
-                    self.refused.d.next = !self.idle.val();
-                    if self.idle.val() {
+                    self.refused.d.next = !self.idle.val() | self.parked_any.val();
+                    if self.idle.val() & !self.parked_any.val() {
                         self.phase.d.next = Phase::Load;
                     }
                 }
@@ -608,11 +625,11 @@ impl Logic for Persistence {
                 self.stopped.d.next = true;
                 self.counting.d.next = self.stopped.q.val();
                 if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.refused.d.next = !self.idle.val();
-                    self.firmware_load.next = self.idle.val();
+                    self.refused.d.next = !self.idle.val() | self.parked_any.val();
+                    self.firmware_load.next = self.idle.val() & !self.parked_any.val();
                     self.counting.d.next = false;
                     self.phase.d.next = Phase::Open;
-                    if self.idle.val() {
+                    if self.idle.val() & !self.parked_any.val() {
                         self.phase.d.next = Phase::LoadWait;
                     }
                 }
@@ -635,6 +652,11 @@ impl Logic for Persistence {
                     self.target.d.next = self.arm_line.val();
                     self.after.d.next = Phase::CleanDone;
                     self.phase.d.next = Phase::Write;
+                    // What waits for other devices is kept.
+                    if self.parked_any.val() {
+                        self.counting.d.next = false;
+                        self.phase.d.next = Phase::Drain;
+                    }
                 }
                 if self.counting.q.val() & self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
                     self.counting.d.next = false;
@@ -688,7 +710,7 @@ impl Logic for Persistence {
                 }
             }
 
-            // Save: mappings, commands, stores, head.
+            // Save: mappings, commands, stores, commands that wait for other devices, head.
             Phase::Drain => {
                 self.public_state.d.next = self.is_saving.val();
                 self.stopped.d.next = true;
@@ -719,6 +741,9 @@ impl Logic for Persistence {
                 if self.section.q.val() == Section::Slots {
                     self.form.d.next = Form::Command;
                 }
+                if self.section.q.val() == Section::Parked {
+                    self.form.d.next = Form::Parked;
+                }
                 match self.section.q.val() {
                     Section::Mappings => {
                         self.line.d.next = self.lines.line.val();
@@ -739,6 +764,15 @@ impl Logic for Persistence {
                     Section::Lines => {
                         self.line.d.next = self.saved_line_data.val();
                         if self.saved_line_valid.val() {
+                            self.feed.d.next = true;
+                            self.items.d.next = self.items.q.val() + self.one16.val();
+                            self.after.d.next = Phase::SaveSecond;
+                            self.phase.d.next = Phase::Post;
+                        }
+                    }
+                    Section::Parked => {
+                        self.line.d.next = self.saved_parked_command.val();
+                        if self.saved_parked_valid.val() {
                             self.feed.d.next = true;
                             self.items.d.next = self.items.q.val() + self.one16.val();
                             self.after.d.next = Phase::SaveSecond;
@@ -772,8 +806,14 @@ impl Logic for Persistence {
                             self.section.d.next = Section::Lines;
                         }
                     }
-                    _ => {
+                    Section::Lines => {
                         if self.index.q.val() == self.last_line.val() {
+                            self.index.d.next = 0.into();
+                            self.section.d.next = Section::Parked;
+                        }
+                    }
+                    _ => {
+                        if self.index.q.val() == self.last_place.val() {
                             self.phase.d.next = Phase::SaveWait;
                         }
                     }
@@ -847,10 +887,10 @@ impl Logic for Persistence {
 
         // Writes of a save that the memory has not answered.
         if self.posted.q.val() & !self.answered.q.val() {
-            self.unanswered.d.next = self.unanswered.q.val() + self.one8.val();
+            self.unanswered.d.next = self.unanswered.q.val() + self.one9.val();
         }
         if !self.posted.q.val() & self.answered.q.val() {
-            self.unanswered.d.next = self.unanswered.q.val() - self.one8.val();
+            self.unanswered.d.next = self.unanswered.q.val() - self.one9.val();
         }
 
         if self.reset.val() {

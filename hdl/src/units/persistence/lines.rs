@@ -5,8 +5,8 @@ use crate::dut::{PortValue, Value};
 use nearpm_interface::Layout;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::save::{
-    ARM_CLEAN, ARM_RUNNING, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, ITEM_COMMAND, ITEM_STORE, ProgressWord,
-    SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, SavedMapping, firmware_word,
+    ARM_CLEAN, ARM_RUNNING, ArmWord, FIRMWARE_WORD_OFFSET, FIRMWARE_WORD_TAG, ITEM_COMMAND, ITEM_PARKED, ITEM_STORE,
+    ProgressWord, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, SavedMapping, firmware_word,
 };
 use rust_hdl::prelude::*;
 
@@ -92,10 +92,18 @@ pub struct SaveFields {
     pub head_generation: Signal<Out, Bits<48>>,
     /// Head: checksum of the firmware that accepted the items.
     pub head_firmware: Signal<Out, Bits<32>>,
+    /// Head: order number of the last item.
+    pub head_order: Signal<Out, Bits<64>>,
+    /// Head: number of the device.
+    pub head_device: Signal<Out, Bits<4>>,
     /// Item: its place in the order.
     pub item_order: Signal<Out, Bits<64>>,
-    /// Item: a command; else a store.
+    /// Item: a command.
     pub item_command: Signal<Out, Bit>,
+    /// Item: a command that waits for other devices. What is neither is a store.
+    pub item_parked: Signal<Out, Bit>,
+    /// Item: a command that waits for no device any more.
+    pub item_released: Signal<Out, Bit>,
     /// Item: page of a command.
     pub item_page: Signal<Out, Bits<2>>,
     /// Item: where a command resumes.
@@ -106,13 +114,24 @@ pub struct SaveFields {
     pub item_strobes: Signal<Out, Bits<64>>,
     /// Mapping: the entry is in use.
     pub mapping_used: Signal<Out, Bit>,
-    /// Mapping: the entry, with no other flag than *in use*.
+    /// Mapping: the entry, with no other flag than *in use*, but that an orphan is closing.
     pub mapping: Signal<Out, MapEntry>,
 }
 
 /// Fields of a saved mapping, lowest first in a `MapEntry` above its flags, with their bits.
-const MAPPING_FIELDS: [(&str, usize); 7] =
-    [("thread", 16), ("pool", 32), ("base", 40), ("bytes", 40), ("ring", 40), ("ring_bytes", 40), ("committed", 64)];
+const MAPPING_FIELDS: [(&str, usize); 8] = [
+    ("thread", 16),
+    ("pool", 32),
+    ("base", 40),
+    ("bytes", 40),
+    ("ring", 40),
+    ("ring_bytes", 40),
+    ("committed", 64),
+    ("reached", 64),
+];
+
+/// Bit of the saved flags that says of an entry that a function-level reset left it to commands that wait.
+const ORPHAN_BIT: usize = 3;
 
 /// A field of `N` bits from bit `low` of a line.
 fn part<const N: usize>(line: &Bits<512>, low: usize) -> Bits<N> {
@@ -142,17 +161,23 @@ impl Logic for SaveFields {
         self.head_items.next = part(&line, bit_of(head, "items"));
         self.head_generation.next = part(&line, bit_of(head, "generation"));
         self.head_firmware.next = part(&line, bit_of(head, "firmware_crc"));
+        self.head_order.next = part(&line, bit_of(head, "order"));
+        self.head_device.next = part(&line, bit_of(head, "device"));
         let item = SavedItem::LAYOUT;
+        let kind = part::<8>(&line, bit_of(item, "kind")).to_u64();
         self.item_order.next = part(&line, bit_of(item, "order"));
-        self.item_command.next = part::<8>(&line, bit_of(item, "kind")).to_u64() == u64::from(ITEM_COMMAND);
+        self.item_command.next = kind == u64::from(ITEM_COMMAND);
+        self.item_parked.next = kind == u64::from(ITEM_PARKED);
+        self.item_released.next = line.get_bit(bit_of(item, "released"));
         self.item_page.next = part(&line, bit_of(item, "page"));
         self.item_resume.next = part(&line, bit_of(item, "resume"));
         self.item_line.next = part(&line, bit_of(item, "address") + line_shift());
         self.item_strobes.next = part(&line, bit_of(item, "strobes"));
         let at = |field| bit_of(SavedMapping::LAYOUT, field);
         self.mapping_used.next = line.get_bit(at("flags"));
+        let orphan = line.get_bit(at("flags") + ORPHAN_BIT);
         self.mapping.next = MapEntry {
-            flags: u64::from(line.get_bit(at("flags"))).into(),
+            flags: (u64::from(line.get_bit(at("flags"))) | u64::from(orphan) << 2).into(),
             thread: part(&line, at("thread")),
             pool: part(&line, at("pool")),
             base: part(&line, at("base")),
@@ -160,6 +185,8 @@ impl Logic for SaveFields {
             ring: part(&line, at("ring")),
             ring_bytes: part(&line, at("ring_bytes")),
             committed: part(&line, at("committed")),
+            reached: part(&line, at("reached")),
+            orphan,
         };
     }
 
@@ -179,8 +206,12 @@ impl Logic for SaveFields {
         self.head_items.connect();
         self.head_generation.connect();
         self.head_firmware.connect();
+        self.head_order.connect();
+        self.head_device.connect();
         self.item_order.connect();
         self.item_command.connect();
+        self.item_parked.connect();
+        self.item_released.connect();
         self.item_page.connect();
         self.item_resume.connect();
         self.item_line.connect();
@@ -219,9 +250,13 @@ impl Logic for SaveFields {
         set("head_items", cut(head("items"), 16));
         set("head_generation", cut(head("generation"), 48));
         set("head_firmware", cut(head("firmware_crc"), 32));
+        set("head_order", cut(head("order"), 64));
+        set("head_device", cut(head("device"), 4));
         let item = |field| bit_of(SavedItem::LAYOUT, field);
         set("item_order", cut(item("order"), 64));
         set("item_command", format!("{} == 8'd{ITEM_COMMAND}", cut(item("kind"), 8)));
+        set("item_parked", format!("{} == 8'd{ITEM_PARKED}", cut(item("kind"), 8)));
+        set("item_released", format!("line[{}]", item("released")));
         set("item_page", cut(item("page"), 2));
         set("item_resume", cut(item("resume"), 8));
         set("item_line", cut(item("address") + line_shift(), 34));
@@ -230,7 +265,8 @@ impl Logic for SaveFields {
         let fields = MAPPING_FIELDS.iter().rev().map(|&(name, bits)| cut(at(name), bits));
         let fields: Vec<_> = fields.collect();
         set("mapping_used", format!("line[{}]", at("flags")));
-        set("mapping", format!("{{{}, 2'd0, line[{}]}}", fields.join(", "), at("flags")));
+        let orphan = format!("line[{}]", at("flags") + ORPHAN_BIT);
+        set("mapping", format!("{{{orphan}, {}, {orphan}, 1'd0, line[{}]}}", fields.join(", "), at("flags")));
         Verilog::Custom(code + "end\n")
     }
 }
@@ -250,6 +286,8 @@ pub enum Form {
     Command,
     /// `SavedItem` of a store.
     Store,
+    /// `SavedItem` of a command that waits for other devices.
+    Parked,
     /// `SaveHead` with the checksum.
     Head,
 }
@@ -271,10 +309,14 @@ pub struct SaveLine {
     pub order: Signal<In, Bits<64>>,
     /// Command: its page.
     pub page: Signal<In, Bits<2>>,
+    /// Command: it waits for no device any more.
+    pub released: Signal<In, Bit>,
     /// Store: its line address.
     pub address: Signal<In, Bits<34>>,
     /// Store: its strobes.
     pub strobes: Signal<In, Bits<64>>,
+    /// Head: number of the device.
+    pub device: Signal<In, Bits<4>>,
     /// Head: checksum of the firmware.
     pub firmware: Signal<In, Bits<32>>,
     /// Head: its checksum.
@@ -302,7 +344,7 @@ impl Logic for SaveLine {
             Form::Mapping => {
                 let entry = self.mapping.val();
                 let saved = SavedMapping {
-                    flags: entry.flags.to_u64() as u8,
+                    flags: entry.flags.to_u64() as u8 | u8::from(entry.orphan) << ORPHAN_BIT,
                     thread: entry.thread.to_u64() as u16,
                     pool: entry.pool.to_u64() as u32,
                     base: entry.base.to_u64(),
@@ -310,15 +352,20 @@ impl Logic for SaveLine {
                     ring: entry.ring.to_u64(),
                     ring_bytes: entry.ring_bytes.to_u64(),
                     committed: entry.committed.to_u64(),
+                    reached: entry.reached.to_u64(),
                     ..SavedMapping::default()
                 };
                 saved.to_bytes().to_vec()
             }
             Form::Command => {
                 let (page, resume) = (self.page.val().to_u64(), self.resume.val().to_u64());
-                let kind = ITEM_COMMAND;
+                let (kind, released) = (ITEM_COMMAND, self.released.val().into());
                 let (page, resume) = (page as u8, resume as u8);
-                SavedItem { order, kind, page, resume, ..SavedItem::default() }.to_bytes().to_vec()
+                SavedItem { order, kind, page, resume, released, ..SavedItem::default() }.to_bytes().to_vec()
+            }
+            Form::Parked => {
+                let (kind, page) = (ITEM_PARKED, self.page.val().to_u64() as u8);
+                SavedItem { order, kind, page, ..SavedItem::default() }.to_bytes().to_vec()
             }
             Form::Store => {
                 let address = self.address.val().to_u64() << line_shift();
@@ -333,6 +380,7 @@ impl Logic for SaveLine {
                     generation,
                     order,
                     firmware_crc: self.firmware.val().to_u64() as u32,
+                    device: self.device.val().to_u64() as u8,
                     crc: self.crc.val().to_u64() as u32,
                     ..SaveHead::default()
                 };
@@ -370,7 +418,8 @@ impl Logic for SaveLine {
             ],
         );
         let at = |field| bit_of(SavedMapping::LAYOUT, field);
-        let mut fields = vec![(at("flags"), 3, "mapping[2:0]".to_owned())];
+        let orphan = format!("mapping[{}]", MapEntry::BITS - 1);
+        let mut fields = vec![(at("flags"), 3, "mapping[2:0]".to_owned()), (at("flags") + ORPHAN_BIT, 1, orphan)];
         let mut low = 3;
         for (name, bits) in MAPPING_FIELDS {
             fields.push((at(name), bits, format!("mapping[{}:{low}]", low + bits - 1)));
@@ -386,7 +435,12 @@ impl Logic for SaveLine {
                 (at("kind"), 8, &format!("8'd{ITEM_COMMAND}")),
                 (at("page"), 2, "page"),
                 (at("resume"), 8, "resume"),
+                (at("released"), 1, "released"),
             ],
+        );
+        form(
+            Form::Parked,
+            &[(at("order"), 64, "order"), (at("kind"), 8, &format!("8'd{ITEM_PARKED}")), (at("page"), 2, "page")],
         );
         form(
             Form::Store,
@@ -407,6 +461,7 @@ impl Logic for SaveLine {
                 (at("generation"), 48, "generation"),
                 (at("order"), 64, "order"),
                 (at("firmware_crc"), 32, "firmware"),
+                (at("device"), 4, "device"),
                 (at("crc"), 32, "crc"),
             ],
         );

@@ -21,7 +21,7 @@ pub use lines::{Form, SaveFields, SaveLine};
 pub use seal::SealOfState;
 
 use crate::bundles::{MapEntry, MemoryRequester};
-use crate::cells::{AsyncRam, Concat, Crc32cBlock};
+use crate::cells::{AsyncRam, Concat, Crc32cBlock, Widen};
 use rust_hdl::prelude::*;
 
 /// Where Persistence is. `Read`, `Write` and `Post` return to the phase in `after`.
@@ -87,12 +87,13 @@ enum Section {
     Mappings,
     Slots,
     Lines,
+    Parked,
 }
 
 /// Owns the state of the card, replays what the last power cut left, and saves what stands at the next.
 ///
 /// Guarantees: see the module. Bound: from `power_fail` to `save_done` the drain of outstanding bursts, then
-/// at most 900 cycles and the memory's time for 209 single-line writes and one head (the page has the sum).
+/// at most 1100 cycles and the memory's time for 272 single-line writes and one head (the page has the sum).
 #[derive(LogicBlock)]
 pub struct Persistence {
     /// Rising edge.
@@ -159,6 +160,16 @@ pub struct Persistence {
     pub clear: Signal<Out, Bit>,
     /// Order number of the last item.
     pub order: Signal<In, Bits<64>>,
+    /// Some command waits for other devices.
+    pub parked_any: Signal<In, Bit>,
+    /// Number of this device.
+    pub device_number: Signal<In, Bits<4>>,
+    /// Pulse: a replay begins, with what its head says of order and device.
+    pub restore_valid: Signal<Out, Bit>,
+    /// Order number of the last item before the power went.
+    pub restore_order: Signal<Out, Bits<64>>,
+    /// Number of this device before the power went.
+    pub restore_device: Signal<Out, Bits<4>>,
 
     /// Entry to read out; the tables answer in the next cycle.
     pub save_index: Signal<Out, Bits<7>>,
@@ -168,12 +179,22 @@ pub struct Persistence {
     pub saved_slot_valid: Signal<In, Bit>,
     /// The command.
     pub saved_slot_command: Signal<In, Bits<512>>,
-    /// Its order number.
+    /// Order number under which it was accepted.
     pub saved_slot_order: Signal<In, Bits<64>>,
     /// Its page.
     pub saved_slot_page: Signal<In, Bits<2>>,
     /// Instruction at which it resumes.
     pub saved_slot_resume: Signal<In, Bits<8>>,
+    /// It has waited for other devices.
+    pub saved_slot_released: Signal<In, Bit>,
+    /// The place holds a command that waits for other devices.
+    pub saved_parked_valid: Signal<In, Bit>,
+    /// The command.
+    pub saved_parked_command: Signal<In, Bits<512>>,
+    /// Order number under which it was accepted.
+    pub saved_parked_order: Signal<In, Bits<64>>,
+    /// Its page.
+    pub saved_parked_page: Signal<In, Bits<2>>,
     /// The host line holds a write.
     pub saved_line_valid: Signal<In, Bit>,
     /// Its data.
@@ -201,6 +222,12 @@ pub struct Persistence {
     pub inject_page: Signal<Out, Bits<2>>,
     /// Instruction at which it resumes; 0 starts it from its entry.
     pub inject_resume: Signal<Out, Bits<8>>,
+    /// It waits for no device any more.
+    pub inject_released: Signal<Out, Bit>,
+    /// It waited for other devices when the power went, and does so again.
+    pub inject_parks: Signal<Out, Bit>,
+    /// Order number under which it was accepted.
+    pub inject_accepted: Signal<Out, Bits<64>>,
     /// Its effects in memory are durable: it is not executed, but does again what it did to the mapping table.
     pub redo: Signal<Out, Bit>,
     /// A host write to number.
@@ -250,13 +277,13 @@ pub struct Persistence {
     /// The head while its image is verified; then the first line of the item that is replayed.
     held: DFF<Bits<512>>,
     /// Line of the save area that is accessed.
-    target: DFF<Bits<8>>,
+    target: DFF<Bits<9>>,
     /// Write only the lowest 8 bytes (else the whole line).
     word_only: DFF<Bit>,
     /// The request, or the data, of the write under way is taken.
     address_done: DFF<Bit>,
     data_done: DFF<Bit>,
-    unanswered: DFF<Bits<8>>,
+    unanswered: DFF<Bits<9>>,
     posted: DFF<Bit>,
     answered: DFF<Bit>,
     write_error: DFF<Bit>,
@@ -311,22 +338,23 @@ pub struct Persistence {
     lines: SaveLine,
     crc: Crc32cBlock,
     seal: SealOfState,
-    place: Concat<26, 8, 34>,
-    twice: Concat<7, 1, 8>,
+    place: Concat<25, 9, 34>,
+    wide_best: Widen<7, 8>,
+    twice: Concat<8, 1, 9>,
+    replays: Signal<Local, Bit>,
 
     zero1: Constant<Bits<1>>,
     zero3: Constant<Bits<3>>,
     zero48: Constant<Bits<48>>,
     zero64: Constant<Bits<64>>,
     one7: Constant<Bits<7>>,
-    one8: Constant<Bits<8>>,
     one9: Constant<Bits<9>>,
     one3: Constant<Bits<3>>,
     one16: Constant<Bits<16>>,
     one32: Constant<Bits<32>>,
     zero32: Constant<Bits<32>>,
     one48: Constant<Bits<48>>,
-    base: Constant<Bits<26>>,
+    base: Constant<Bits<25>>,
     all_strobes: Constant<Bits<64>>,
     word_strobes: Constant<Bits<64>>,
     residue: Constant<Bits<32>>,
@@ -334,12 +362,13 @@ pub struct Persistence {
     last_map: Constant<Bits<7>>,
     last_slot: Constant<Bits<7>>,
     last_line: Constant<Bits<7>>,
+    last_place: Constant<Bits<7>>,
     crc_latency: Constant<Bits<3>>,
-    arm_line: Constant<Bits<8>>,
-    progress_line: Constant<Bits<8>>,
-    head_line: Constant<Bits<8>>,
-    mapping_line: Constant<Bits<8>>,
-    item_line: Constant<Bits<8>>,
+    arm_line: Constant<Bits<9>>,
+    progress_line: Constant<Bits<9>>,
+    head_line: Constant<Bits<9>>,
+    mapping_line: Constant<Bits<9>>,
+    item_line: Constant<Bits<9>>,
     is_booting: Constant<Bits<3>>,
     is_replaying: Constant<Bits<3>>,
     is_open: Constant<Bits<3>>,
@@ -381,6 +410,11 @@ crate::dut_ports!(Persistence {
     latched_any,
     clear,
     order,
+    parked_any,
+    device_number,
+    restore_valid,
+    restore_order,
+    restore_device,
     save_index,
     saved_map,
     saved_slot_valid,
@@ -388,6 +422,11 @@ crate::dut_ports!(Persistence {
     saved_slot_order,
     saved_slot_page,
     saved_slot_resume,
+    saved_slot_released,
+    saved_parked_valid,
+    saved_parked_command,
+    saved_parked_order,
+    saved_parked_page,
     saved_line_valid,
     saved_line_data,
     saved_line_line,
@@ -401,6 +440,9 @@ crate::dut_ports!(Persistence {
     inject_command,
     inject_page,
     inject_resume,
+    inject_released,
+    inject_parks,
+    inject_accepted,
     redo,
     inject_store_valid,
     inject_store_ready,

@@ -1,7 +1,7 @@
 //! Persistence before its first cycle: registers at zero, and the constants of the save area.
 
 use super::Persistence;
-use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE_U64, MAP_ENTRIES, REQUEST_SLOTS, SAVE_BASE};
+use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BASE};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE};
 use nearpm_interface::seal::RESIDUE;
@@ -9,7 +9,7 @@ use rust_hdl::prelude::*;
 
 impl Default for Persistence {
     fn default() -> Self {
-        assert!((SAVE_BASE / LINE_U64).is_multiple_of(256), "the save area starts at a multiple of 256 lines");
+        assert!((SAVE_BASE / LINE_U64).is_multiple_of(512), "the save area starts at a multiple of 512 lines");
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -41,6 +41,11 @@ impl Default for Persistence {
             latched_any: Default::default(),
             clear: Default::default(),
             order: Default::default(),
+            parked_any: Default::default(),
+            device_number: Default::default(),
+            restore_valid: Default::default(),
+            restore_order: Default::default(),
+            restore_device: Default::default(),
             save_index: Default::default(),
             saved_map: Default::default(),
             saved_slot_valid: Default::default(),
@@ -48,6 +53,11 @@ impl Default for Persistence {
             saved_slot_order: Default::default(),
             saved_slot_page: Default::default(),
             saved_slot_resume: Default::default(),
+            saved_slot_released: Default::default(),
+            saved_parked_valid: Default::default(),
+            saved_parked_command: Default::default(),
+            saved_parked_order: Default::default(),
+            saved_parked_page: Default::default(),
             saved_line_valid: Default::default(),
             saved_line_data: Default::default(),
             saved_line_line: Default::default(),
@@ -61,6 +71,9 @@ impl Default for Persistence {
             inject_command: Default::default(),
             inject_page: Default::default(),
             inject_resume: Default::default(),
+            inject_released: Default::default(),
+            inject_parks: Default::default(),
+            inject_accepted: Default::default(),
             redo: Default::default(),
             inject_store_valid: Default::default(),
             inject_store_ready: Default::default(),
@@ -145,20 +158,21 @@ impl Default for Persistence {
             crc: Default::default(),
             seal: Default::default(),
             place: Default::default(),
+            wide_best: Default::default(),
             twice: Default::default(),
+            replays: Default::default(),
             zero1: Constant::new(0.into()),
             zero3: Constant::new(0.into()),
             zero48: Constant::new(0.into()),
             zero64: Constant::new(0.into()),
             one7: Constant::new(1.into()),
-            one8: Constant::new(1.into()),
             one9: Constant::new(1.into()),
             one3: Constant::new(1.into()),
             one16: Constant::new(1.into()),
             one32: Constant::new(1.into()),
             zero32: Constant::new(0.into()),
             one48: Constant::new(1.into()),
-            base: Constant::new(((SAVE_BASE / LINE_U64) >> 8).into()),
+            base: Constant::new(((SAVE_BASE / LINE_U64) >> 9).into()),
             all_strobes: Constant::new(Bits::<64>::mask()),
             word_strobes: Constant::new(0xff.into()),
             residue: Constant::new(u64::from(RESIDUE).into()),
@@ -166,6 +180,7 @@ impl Default for Persistence {
             last_map: Constant::new((MAP_ENTRIES as u64 - 1).into()),
             last_slot: Constant::new((REQUEST_SLOTS as u64 - 1).into()),
             last_line: Constant::new((HOST_QUEUE_LINES as u64 - 1).into()),
+            last_place: Constant::new((PARKED_COMMANDS as u64 - 1).into()),
             crc_latency: Constant::new(5.into()),
             arm_line: Constant::new((ARM_LINE as u64).into()),
             progress_line: Constant::new((PROGRESS_LINE as u64).into()),

@@ -1,0 +1,330 @@
+//! Which commands wait for other devices, which may have to, and which have waited.
+
+use nearpm_interface::geometry::{MAP_ENTRIES, PARKED_COMMANDS};
+use rust_hdl::prelude::*;
+
+/// The places of the parked table, and what of each mapping entry is under way with them.
+///
+/// A place is *kept* for a command from its numbering on, *used* from when the command leaves its request slot, and free when it is
+/// numbered again, or discarded, or retires without having waited. A command that was numbered again is *let go* until it retires.
+/// Guarantees: a command that is put finds a free place if one was kept for it. All outputs are of the state, but for `of_map`. Updates take effect
+/// at the next edge.
+#[derive(LogicBlock)]
+pub struct ParkedPlaces {
+    /// Rising edge.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: no place is used or kept.
+    pub reset: Signal<In, Bit>,
+
+    /// A place is kept for a command that is numbered; not while `full`.
+    pub keep_valid: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub keep_map: Signal<In, Bits<4>>,
+    /// A command for which a place is kept retires.
+    pub give_valid: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub give_map: Signal<In, Bits<4>>,
+    /// A command for which a place is kept comes to wait.
+    pub put_valid: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub put_map: Signal<In, Bits<4>>,
+    /// The place that it gets.
+    pub put_place: Signal<Out, Bits<5>>,
+    /// The command in a place waits no more.
+    pub leave_valid: Signal<In, Bit>,
+    /// The place.
+    pub leave_place: Signal<In, Bits<5>>,
+    /// A command that has waited is numbered.
+    pub let_valid: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub let_map: Signal<In, Bits<4>>,
+    /// It retires.
+    pub back_valid: Signal<In, Bit>,
+    /// Its mapping entry.
+    pub back_map: Signal<In, Bits<4>>,
+    /// It keeps its slot, until its mapping entry closes.
+    pub back_failed: Signal<In, Bit>,
+    /// A mapping entry closes: what failed of it goes.
+    pub close_valid: Signal<In, Bit>,
+    /// The entry.
+    pub close_map: Signal<In, Bits<4>>,
+    /// All that failed goes.
+    pub close_all: Signal<In, Bit>,
+    /// Software says that the transaction of a place is committed.
+    pub force_valid: Signal<In, Bit>,
+    /// Software takes a place's command away.
+    pub doom_valid: Signal<In, Bit>,
+    /// The place of both; nothing happens where it is not used.
+    pub act_place: Signal<In, Bits<5>>,
+
+    /// A mapping entry.
+    pub ask_map: Signal<In, Bits<4>>,
+    /// Places with commands of it, a bit each; combinational.
+    pub of_map: Signal<Out, Bits<32>>,
+    /// Places in use, a bit each.
+    pub used: Signal<Out, Bits<32>>,
+    /// Places whose transaction software called committed, a bit each.
+    pub forced: Signal<Out, Bits<32>>,
+    /// Places whose command software takes away, a bit each.
+    pub doomed: Signal<Out, Bits<32>>,
+    /// Mapping entries with commands that wait, a bit each.
+    pub waiting: Signal<Out, Bits<16>>,
+    /// Mapping entries with a command that was let go and has not retired, a bit each.
+    pub let_go: Signal<Out, Bits<16>>,
+    /// Mapping entries with a command that waits, may have to wait, or was let go, a bit each.
+    pub busy: Signal<Out, Bits<16>>,
+    /// Every place is used or kept.
+    pub full: Signal<Out, Bit>,
+
+    _state: State,
+}
+
+/// What the registers of the Verilog hold.
+#[derive(Clone, Copy, Default)]
+struct State {
+    used: u32,
+    forced: u32,
+    doomed: u32,
+    map_of: [usize; PARKED_COMMANDS],
+    /// Commands of each mapping entry that wait, and those together with what places are kept for.
+    parked: [u32; MAP_ENTRIES],
+    places: [u32; MAP_ENTRIES],
+    taken: u32,
+    running: u16,
+    failed: u16,
+}
+
+impl Default for ParkedPlaces {
+    fn default() -> Self {
+        assert!(PARKED_COMMANDS == 32 && MAP_ENTRIES == 16, "widths of the ports");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            keep_valid: Default::default(),
+            keep_map: Default::default(),
+            give_valid: Default::default(),
+            give_map: Default::default(),
+            put_valid: Default::default(),
+            put_map: Default::default(),
+            put_place: Default::default(),
+            leave_valid: Default::default(),
+            leave_place: Default::default(),
+            let_valid: Default::default(),
+            let_map: Default::default(),
+            back_valid: Default::default(),
+            back_map: Default::default(),
+            back_failed: Default::default(),
+            close_valid: Default::default(),
+            close_map: Default::default(),
+            close_all: Default::default(),
+            force_valid: Default::default(),
+            doom_valid: Default::default(),
+            act_place: Default::default(),
+            ask_map: Default::default(),
+            of_map: Default::default(),
+            used: Default::default(),
+            forced: Default::default(),
+            doomed: Default::default(),
+            waiting: Default::default(),
+            let_go: Default::default(),
+            busy: Default::default(),
+            full: Default::default(),
+            _state: State::default(),
+        }
+    }
+}
+
+/// One bit per mapping entry whose count is not 0.
+fn some(counts: &[u32; MAP_ENTRIES]) -> u16 {
+    counts.iter().enumerate().fold(0, |mask, (i, count)| mask | u16::from(*count != 0) << i)
+}
+
+impl ParkedPlaces {
+    fn free_place(&self) -> u32 {
+        self._state.used.trailing_ones() & 31
+    }
+
+    /// Commands come and go.
+    fn count(&self, next: &mut State) {
+        let now = &self._state;
+        if self.keep_valid.val() {
+            next.places[self.keep_map.val().index()] += 1;
+            next.taken += 1;
+        }
+        if self.give_valid.val() {
+            let map = self.give_map.val().index();
+            next.places[map] = next.places[map].wrapping_sub(1) & 63;
+            next.taken = next.taken.wrapping_sub(1) & 63;
+        }
+        if self.put_valid.val() {
+            let (map, place) = (self.put_map.val().index(), self.free_place());
+            next.parked[map] += 1;
+            next.map_of[place as usize] = map;
+            next.used |= 1 << place;
+            next.forced &= !(1 << place);
+            next.doomed &= !(1 << place);
+        }
+        if self.leave_valid.val() {
+            let place = self.leave_place.val().index();
+            let map = now.map_of[place];
+            next.parked[map] = next.parked[map].wrapping_sub(1) & 63;
+            next.places[map] = next.places[map].wrapping_sub(1) & 63;
+            next.taken = next.taken.wrapping_sub(1) & 63;
+            next.used &= !(1 << place);
+            next.forced &= !(1 << place);
+            next.doomed &= !(1 << place);
+        }
+    }
+
+    fn edge(&mut self) {
+        let now = self._state;
+        let mut next = now;
+        let act = 1 << self.act_place.val().index() & now.used;
+        next.forced |= if self.force_valid.val() { act } else { 0 };
+        next.doomed |= if self.doom_valid.val() { act } else { 0 };
+        self.count(&mut next);
+        if self.close_all.val() {
+            next.failed = 0;
+        }
+        if self.close_valid.val() {
+            next.failed &= !(1 << self.close_map.val().index());
+        }
+        if self.back_valid.val() {
+            let bit = 1 << self.back_map.val().index();
+            next.running &= !bit;
+            next.failed |= if self.back_failed.val() { bit } else { 0 };
+        }
+        if self.let_valid.val() {
+            next.running |= 1 << self.let_map.val().index();
+        }
+        self._state = if self.reset.val() { State { map_of: next.map_of, ..State::default() } } else { next };
+    }
+}
+
+impl Logic for ParkedPlaces {
+    fn update(&mut self) {
+        if self.clock.pos_edge() {
+            self.edge();
+        }
+        let s = &self._state;
+        let map = self.ask_map.val().index();
+        let of_map = (0..PARKED_COMMANDS).filter(|i| s.used >> i & 1 == 1 && s.map_of[*i] == map);
+        self.of_map.next = of_map.fold(0u64, |mask, i| mask | 1 << i).into();
+        self.put_place.next = u64::from(self.free_place()).into();
+        self.used.next = u64::from(s.used).into();
+        self.forced.next = u64::from(s.forced).into();
+        self.doomed.next = u64::from(s.doomed).into();
+        self.waiting.next = u64::from(some(&s.parked)).into();
+        self.let_go.next = u64::from(s.running | s.failed).into();
+        self.busy.next = u64::from(some(&s.places) | s.running | s.failed).into();
+        self.full.next = s.taken == PARKED_COMMANDS as u32;
+    }
+
+    fn connect(&mut self) {
+        self.put_place.connect();
+        self.of_map.connect();
+        self.used.connect();
+        self.forced.connect();
+        self.doomed.connect();
+        self.waiting.connect();
+        self.let_go.connect();
+        self.busy.connect();
+        self.full.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        let (last, top) = (PARKED_COMMANDS - 1, MAP_ENTRIES - 1);
+        Verilog::Custom(format!(
+            "reg [3:0] map_of [0:{last}];\n\
+             reg [5:0] parked [0:{top}];\n\
+             reg [5:0] places [0:{top}];\n\
+             reg [5:0] taken;\n\
+             reg [{top}:0] running;\n\
+             reg [{top}:0] failed;\n\
+             integer i;\n\
+             initial begin\n\
+             \x20   used = 0; forced = 0; doomed = 0; taken = 0; running = 0; failed = 0;\n\
+             \x20   for (i = 0; i <= {last}; i = i + 1) map_of[i] = 0;\n\
+             \x20   for (i = 0; i <= {top}; i = i + 1) begin parked[i] = 0; places[i] = 0; end\n\
+             end\n\
+             wire [3:0] leave_map = map_of[leave_place];\n\
+             always @(*) begin\n\
+             \x20   put_place = 5'd0;\n\
+             \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
+             \x20       of_map[i] = used[i] & (map_of[i] == ask_map);\n\
+             \x20       if (~used[i]) put_place = i[4:0];\n\
+             \x20   end\n\
+             \x20   for (i = 0; i <= {top}; i = i + 1) begin\n\
+             \x20       waiting[i] = |parked[i];\n\
+             \x20       busy[i] = |places[i] | running[i] | failed[i];\n\
+             \x20   end\n\
+             \x20   let_go = running | failed;\n\
+             \x20   full = taken[5];\n\
+             end\n\
+             always @(posedge clock) begin\n\
+             \x20   taken <= taken + {{5'd0, keep_valid}} - {{5'd0, give_valid}} - {{5'd0, leave_valid}};\n\
+             \x20   for (i = 0; i <= {top}; i = i + 1) begin\n\
+             \x20       places[i] <= places[i] + {{5'd0, keep_valid & (keep_map == i[3:0])}}\n\
+             \x20           - {{5'd0, give_valid & (give_map == i[3:0])}} - {{5'd0, leave_valid & (leave_map == i[3:0])}};\n\
+             \x20       parked[i] <= parked[i] + {{5'd0, put_valid & (put_map == i[3:0])}}\n\
+             \x20           - {{5'd0, leave_valid & (leave_map == i[3:0])}};\n\
+             \x20   end\n\
+             \x20   if (force_valid & used[act_place]) forced[act_place] <= 1'b1;\n\
+             \x20   if (doom_valid & used[act_place]) doomed[act_place] <= 1'b1;\n\
+             \x20   if (put_valid) begin\n\
+             \x20       map_of[put_place] <= put_map; used[put_place] <= 1'b1;\n\
+             \x20       forced[put_place] <= 1'b0; doomed[put_place] <= 1'b0;\n\
+             \x20   end\n\
+             \x20   if (leave_valid) begin used[leave_place] <= 1'b0; forced[leave_place] <= 1'b0; doomed[leave_place] <= 1'b0; end\n\
+             \x20   if (close_all) failed <= {width}'d0;\n\
+             \x20   if (close_valid) failed[close_map] <= 1'b0;\n\
+             \x20   if (back_valid) begin running[back_map] <= 1'b0; if (back_failed) failed[back_map] <= 1'b1; end\n\
+             \x20   if (let_valid) running[let_map] <= 1'b1;\n\
+             \x20   if (reset) begin\n\
+             \x20       used <= 32'd0; forced <= 32'd0; doomed <= 32'd0; taken <= 6'd0; running <= {width}'d0; failed <= {width}'d0;\n\
+             \x20       for (i = 0; i <= {top}; i = i + 1) begin parked[i] <= 6'd0; places[i] <= 6'd0; end\n\
+             \x20   end\n\
+             end\n",
+            width = MAP_ENTRIES,
+        ))
+    }
+
+    fn timing(&self) -> Vec<TimingInfo> {
+        let inputs = ["reset", "keep_valid", "give_valid", "put_valid", "leave_valid", "let_valid", "back_valid"];
+        crate::cells::clocked("parked_places", &inputs, &["used", "forced", "doomed"])
+    }
+}
+
+crate::dut_ports!(ParkedPlaces {
+    clock,
+    reset,
+    keep_valid,
+    keep_map,
+    give_valid,
+    give_map,
+    put_valid,
+    put_map,
+    put_place,
+    leave_valid,
+    leave_place,
+    let_valid,
+    let_map,
+    back_valid,
+    back_map,
+    back_failed,
+    close_valid,
+    close_map,
+    close_all,
+    force_valid,
+    doom_valid,
+    act_place,
+    ask_map,
+    of_map,
+    used,
+    forced,
+    doomed,
+    waiting,
+    let_go,
+    busy,
+    full,
+});

@@ -73,7 +73,7 @@ fn an_idle_load_takes_what_the_profile_says() {
         let machine = Machine::new(profile.parameters(), &power, Medium::blank(POOLS_BASE as usize + (1 << 20)));
         let function = machine.function();
         function.config_write(4, &[6, 0]).unwrap();
-        assert!(FIRMWARE_BASE < POOLS_BASE);
+        const { assert!(FIRMWARE_BASE < POOLS_BASE) };
         let view = function.map(PM_BAR, POOLS_BASE..POOLS_BASE + (1 << 20), Caching::WriteBack).unwrap();
         let mut times_ns = Vec::new();
         for n in 0..20 {

@@ -44,7 +44,7 @@ pub struct Heard {
 
 impl Default for Heard {
     fn default() -> Self {
-        assert!(MAX_DEVICES == 8 && MAP_ENTRIES == 16, "widths of the ports");
+        const { assert!(MAX_DEVICES == 8 && MAP_ENTRIES == 16, "widths of the ports") };
         Self {
             clock: Default::default(),
             reset: Default::default(),

@@ -96,7 +96,7 @@ struct State {
 
 impl Default for ParkedPlaces {
     fn default() -> Self {
-        assert!(PARKED_COMMANDS == 32 && MAP_ENTRIES == 16, "widths of the ports");
+        const { assert!(PARKED_COMMANDS == 32 && MAP_ENTRIES == 16, "widths of the ports") };
         Self {
             clock: Default::default(),
             reset: Default::default(),

@@ -14,6 +14,7 @@ use nearpm_sim::rtl::{Options, RtlCards};
 
 /// What the cards are.
 #[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "each test program uses its kinds")]
 pub enum Cards {
     /// Transaction-level, with a fault or sound.
     Model(Option<Fault>),

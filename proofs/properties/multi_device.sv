@@ -13,7 +13,7 @@
 //@ cut: heard brief inbox
 //@ arrays: apart
 //@ mutant: a participant that has not reported is not missed
-//@ find: missing$d = ((note$read_data$0[(32'h42)+:(1)] & ~is_forced[32'h0]) & |(others$q & heard$behind));
+//@ find: missing$d = noted[(64'h42)+:(1)] & ~is_forced[32'h0] & |(others$q & heard$behind);
 //@ put: missing$d = 1'b0;
 //@ within: 24
 // Witness: one place, one mapping entry, one other device, all arbitrary. `best` is the transaction that the device has told of the entry.

@@ -168,7 +168,7 @@ fn striped_pools_live_on_verilated_cards() {
     let (mut found, mut cuts) = (Found::default(), 0);
     for (mechanism, seed) in Mechanism::ALL.into_iter().zip(0..) {
         let (engine, durability) = (Engine::Card, Durability::Durable);
-        for (cards, synchronisation) in [2, 4].into_iter().zip(BOTH) {
+        for (cards, synchronisation) in [2, 4].into_iter().zip(BOTH).take(thorough(2, 1) as usize) {
             let case = Case { cards, mechanism, engine, durability, synchronisation, seed };
             runs_to_its_end::<BTree>(case, Cards::Rtl);
             let seeds = seed..seed + thorough(20, 3);
@@ -177,7 +177,7 @@ fn striped_pools_live_on_verilated_cards() {
         }
     }
     println!("{cuts} power cuts on Verilated cards: {found:?}");
-    assert!(cuts > 8 && found.repaired + found.released + found.discarded > 0, "{cuts} cuts, {found:?}");
+    assert!(cuts > 4 && found.repaired + found.released + found.discarded > 0, "{cuts} cuts, {found:?}");
 }
 
 #[test]

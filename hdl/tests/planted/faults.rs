@@ -442,7 +442,7 @@ pub const FAULTS: &[Fault] = &[
             &[Edit::Text("if (progress_now$q", "if (~FAULT & progress_now$q", 1)],
         )]),
         scenario: persistence!(a_cut_in_a_replay_resumes_it_and_repeats_nothing_that_was_counted),
-        seen: "where the replay resumes",
+        seen: "the number of items that were replayed",
     },
     Fault {
         rule: "C7",

@@ -62,13 +62,6 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: "devices",
-        what: "order numbers begin anew behind a replay",
-        plant: Plant::Hardware(&[at("front", &[Edit::Last("ordering$restore_valid", "1'b0")])]),
-        scenario: peers!(what_waits_survives_a_power_failure),
-        seen: "a commit passes one that waited when the power went",
-    },
-    Fault {
-        rule: "devices",
         what: "a device hears before software has numbered it",
         plant: Plant::Hardware(&[at("front$multi", &[Edit::Last("has_number$d", "1'b1")])]),
         scenario: peers!(what_waits_survives_a_power_failure),

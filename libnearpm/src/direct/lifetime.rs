@@ -208,6 +208,7 @@ impl DirectPool {
             medium.backing().freeze()?;
         } else {
             // From here on there may be segments.
+            // Unseen: the drains of the first one come in time, unless another thread makes it.
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
         }

@@ -10,7 +10,7 @@ const REASON_LINES: usize = 4;
 /// Whether the source says "Unseen:" and why.
 fn is_explained(&(_, file, line): &Site) -> bool {
     let source = match file.rsplit('/').next() {
-        Some("pool.rs") => include_str!("../pool.rs"),
+        Some("lifetime.rs") => include_str!("../lifetime.rs"),
         Some("truncate.rs") => include_str!("../truncate.rs"),
         Some("recover.rs") => include_str!("../recover.rs"),
         _ => return false,

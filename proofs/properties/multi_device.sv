@@ -3,11 +3,11 @@
 //@   later one, or software has decided. The command that is let go is the one that was parked in its place.
 //@ source: several devices: a log is deleted only after all participants have reported
 //@ assumes: the first cycle is in reset; the number of the device is fixed; a command comes only while a place is free; a mapping entry is not
-//@   written while something of it waits; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
-//@ tier: open
+//@   written while something of it waits (`parked_places`); a power failure lasts longer than a look; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
+//@ tier: fast
 //@ depth: 2
 //@ cover-depth: 24
-//@ asserts: 9
+//@ asserts: 10
 //@ covers: 1
 //@ watch: raw note
 //@ cut: heard brief inbox
@@ -20,12 +20,13 @@
 (* anyconst *) reg [3:0] map_;
 (* anyconst *) reg [2:0] device_;
 reg [3:0] number;
-always @(posedge clock) number <= device_number;
+reg fails_then;
+always @(posedge clock) begin number <= device_number; fails_then <= quiesce & phase$q != 0; end
 always @* begin
     assume (raw__watched == note__watched);
-    if (f_past) assume (device_number == number);
+    if (f_past) assume (device_number == number & (quiesce | !fails_then));
     if (park_valid) assume (places$used != 32'hffffffff);
-    if (forget_valid & forget_map == map_) assume (!(places$waiting >> map_ & 1));
+    if (forget_valid & forget_map == map$q) assume (places$of_map == 0);
 end
 wire [4:0] place_ = raw__watched;
 wire [63:0] txid_ = raw__word[127:64];
@@ -56,10 +57,11 @@ always @* if (!f_was_reset & phase$q == 6) begin
 end
 always @* if (!f_was_reset & phase$q >= 7 & phase$q <= 11 & best_any$q) place_is_of_the_entry: assert (in_entry);
 always @* if (!f_was_reset & (phase$q == 10 | phase$q == 11)) let_go_misses_nobody: assert (best_any$q & !missing$q);
+always @* if (f_was_reset) begins_idle: assert (phase$q == 0);
 always @* if (f_past & !f_was_reset) own_is_known: assert (own$q == 16'd1 << device_number);
-always @* if (looks_at_it & phase$q >= 8 & phase$q <= 11 & best_any$q)
+always @* if (looks_at_it & !quiesce & phase$q >= 8 & phase$q <= 11 & best_any$q)
     others_are_known: assert (others$q == (raw__word[455:448] & ~own$q[7:0]));
-always @* if (looks_at_it & phase$q >= 9 & phase$q <= 11 & best_any$q) missing_is_known: assert (missing$q | enough);
+always @* if (looks_at_it & !quiesce & phase$q >= 9 & phase$q <= 11 & best_any$q) missing_is_known: assert (missing$q | enough);
 
 `ifdef DIRECTED
 always @* assume (device_number == 0 & device_ == 1 & map_ == 3 & place_ == 0 & !quiesce & !stop & window_open & slot_any);

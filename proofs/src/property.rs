@@ -83,6 +83,7 @@ files! {
     "memory_port_axi",
     "multi_device",
     "ordering_point_queries",
+    "parked_places",
     "range_table",
 }
 

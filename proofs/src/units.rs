@@ -14,6 +14,7 @@ use nearpm_hdl::units::host_port::HostPort;
 use nearpm_hdl::units::memory_port::MemoryPort;
 use nearpm_hdl::units::multi_device::MultiDevice;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
+use nearpm_hdl::units::parked_places::ParkedPlaces;
 use nearpm_hdl::units::range_table::RangeTable;
 use rust_hdl::prelude::{Bits, Block};
 
@@ -79,6 +80,8 @@ units! {
     MultiDevice: MultiDevice,
     /// See `nearpm_hdl::units`.
     OrderingPoint: OrderingPoint,
+    /// See `nearpm_hdl::units`.
+    ParkedPlaces: ParkedPlaces,
     /// See `nearpm_hdl::units`.
     RangeTable: RangeTable,
 }

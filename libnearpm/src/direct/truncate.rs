@@ -38,7 +38,7 @@ pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
 pub(super) type Turn<'p> = MutexGuard<'p, ()>;
 
 /// What a truncation has taken.
-struct Cut {
+pub(super) struct Cut {
     /// Records up to this number are dead afterwards.
     dead: u64,
     /// Newest record that nobody has waited for, 0 for none.
@@ -130,7 +130,7 @@ impl DirectPool {
     }
 
     /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
-    fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
+    pub(super) fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
         let newest = self.sequence.0.load(Ordering::Relaxed) - 1;
         let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
@@ -147,7 +147,7 @@ impl DirectPool {
     }
 
     /// Writes what was taken home, and declares it dead.
-    fn carry_home(&self, cut: &Cut) -> Result<(), Error> {
+    pub(super) fn carry_home(&self, cut: &Cut) -> Result<(), Error> {
         if cut.unacknowledged != 0 {
             // What commits did not wait for must be durable before its effects are.
             self.medium.drain().map_err(|error| self.poison(error))?;
@@ -175,7 +175,7 @@ impl DirectPool {
     }
 
     /// Lanes may use again what is dead.
-    fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
+    pub(super) fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
         self.applied.store(cut.dead, Ordering::Relaxed);
         // Only if no later commit joined meanwhile.
         let seen = cut.unacknowledged;

@@ -117,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: LOG,
         find: "if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {",
         with: "if self.segments.get(self.current).is_some_and(|s| FAULT || s.last <= applied) {",
-        tests: unit("direct::tests::"),
+        tests: unit("tests::home"),
     },
     Mutant {
         breaks: "another segment is written anew while its records count",

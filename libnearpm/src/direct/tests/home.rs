@@ -82,6 +82,24 @@ fn segments_that_count_are_not_written_anew() {
     assert!(found(memory.durable(), 0, OBJECT_BYTES) == expected);
 }
 
+/// What is committed while a truncation carries home what it took stays in the log, though its segment is otherwise done with.
+#[test]
+fn a_commit_beside_a_truncation_is_not_written_over() {
+    let (memory, pool) = pool();
+    truncate(&pool);
+    put(&pool, &[(0, &[1; 40])]);
+    let turn = pool.truncation().unwrap();
+    let cut = pool.cut(&mut pool.lock_all()).unwrap();
+    put(&pool, &[(100, &[2; 40])]);
+    pool.carry_home(&cut).unwrap();
+    pool.settle(&mut pool.lock_all(), cut);
+    drop(turn);
+    put(&pool, &[(200, &[3; 40])]);
+    for (at, value) in [(0, 1), (100, 2), (200, 3)] {
+        assert_eq!(found(memory.durable(), at, 40), [value; 40], "at {at}");
+    }
+}
+
 /// A commit in two records, a long one and a short one behind it, which now and then lies in another segment: it is there whole, or not
 /// at all.
 #[test]

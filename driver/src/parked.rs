@@ -61,7 +61,8 @@ impl Card {
         self.act(parked, parked_action::DISCARD)
     }
 
-    /// Lets waiting commands go on, because their transactions are committed, and waits until they have retired.
+    /// Lets waiting commands go on, because their transactions are committed, and waits until they have retired: where a page has a ring,
+    /// until their completion records have come, which every command of this driver asks for.
     pub fn release(&self, parked: &[Parked]) -> Result<(), CardError> {
         self.act(parked, parked_action::RELEASE)
     }

@@ -37,11 +37,11 @@ pub const ALL: &[Campaign] = &[
     },
     Campaign {
         name: "litmus-rtl",
-        claim: "what the RTL shows in a litmus test, cut at every cycle, the model allows",
-        command: "test --release --locked -p nearpm-tests --test litmus_on_rtl -- --nocapture",
+        claim: "what the RTL shows in a litmus test, one card cut at every cycle and several at random, the model allows",
+        command: "test --release --locked -p nearpm-tests --test litmus_on_rtl --test litmus_on_rtl_cards -- --nocapture",
         share: 0,
         long: false,
-        aims: &[("tests", 5)],
+        aims: &[("tests", 11)],
     },
     Campaign {
         name: "planted-rtl",

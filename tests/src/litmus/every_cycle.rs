@@ -95,7 +95,7 @@ impl Cutter {
             medium = opened.expect("a save with energy is no loss").medium;
             cycles += booted;
         }
-        Cutting { key, state: observation(&self.test, &medium, &seen), cycles }
+        Cutting { key, state: observation(&self.test, &[medium], &seen), cycles }
     }
 
     /// # Panics

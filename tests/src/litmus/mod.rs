@@ -1,8 +1,9 @@
-//! The litmus tests of the ordering model on a simulated card: an adversarial host runs the program of a test, and the power fails.
+//! The litmus tests of the ordering model on simulated cards: an adversarial host runs the program of a test, and the power fails.
 //!
-//! Not expressed: several cards, failing logs, resets, completion records, tests that look behind the software's recovery, and procedures that
+//! Not expressed: failing logs, resets, completion records, tests that look behind the software's recovery, and procedures that
 //! are no single command of the card.
 
+pub mod comparison;
 pub mod every_cycle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::pci::{Caching, Mapping, PciFunction};
 use nearpm_driver::{Card, CardOptions};
-use nearpm_interface::command::{Command, Opcode, slot_offset};
+use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, LINE_U64, PM_BAR, POOLS_BASE};
 use nearpm_interface::media::{EntryHead, RING_HEAD_BYTES};
 use nearpm_interface::seal;
 use nearpm_ppo::litmus::{Instruction, Moment, Observable, Posting, Step, Test, parse};
 use nearpm_sim::core::Medium;
-use nearpm_sim::host::{Cut, Parameters};
-use nearpm_sim::machine::{Machine, Power, run_on_core, until_power_cut};
+use nearpm_sim::host::{Cut, Parameters, Peers};
+use nearpm_sim::machine::{Function, Machine, Power, run_on_core, until_power_cut};
 use nearpm_sim::rng::Rng;
 
 const PM_BYTES: usize = 2 << 20;
@@ -35,13 +36,15 @@ const SLOT: u64 = 2 * LINE_U64;
 /// The page from which the programs post.
 const COMMAND_PAGE: usize = 1;
 
-fn open(machine: &Machine) -> Card {
+/// Opens the cards, which are silent until they get their numbers.
+fn open(machine: &Machine) -> Vec<Card> {
     let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
     let options = CardOptions { firmware, ..CardOptions::default() };
-    Card::open(Arc::new(machine.function()), options).expect("the card opens")
+    let open = |function| Card::open(Arc::new(function), options.clone()).expect("the card opens");
+    machine.functions().into_iter().map(open).collect()
 }
 
-/// Offset of a word in the pool.
+/// Offset of a word in the pool, on the card of its line.
 fn place(test: &Test, word: usize) -> u64 {
     let line = test.words[word].line;
     let index = test.lines[line].words.iter().position(|w| *w == word).expect("a word lies in its line");
@@ -61,8 +64,15 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
     let made = &test.procedures[procedure];
     let transaction = &test.transactions[made.transaction];
     let thread = transaction.thread as u16;
-    let base = Command { pool: POOL, thread, txid: transaction.number.into(), ..Command::default() };
-    let [step] = made.steps.as_slice() else { return None };
+    let (participants, steps) = match made.steps.as_slice() {
+        [Step::Sync, rest @ ..] => (transaction.devices.iter().fold(0, |mask, device| mask | 1 << device), rest),
+        steps => (0, steps),
+    };
+    // What may wait for others asks for its record: the driver counts records when software lets it go.
+    let flags = if participants == 0 { 0 } else { FLAG_COMPLETE };
+    let txid = transaction.number.into();
+    let base = Command { pool: POOL, thread, txid, participants, flags, ..Command::default() };
+    let [step] = steps else { return None };
     match step {
         Step::Commit => Some(Command {
             opcode: Opcode::Commit as u8,
@@ -76,6 +86,8 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
             auxiliary: (*value).into(),
             ..base
         }),
+        // The card's own log commands and copies wait for nobody.
+        Step::Log(_) | Step::Copy(_) if participants != 0 => None,
         Step::Log(entry) => {
             let words = &test.entries[*entry].exact;
             let together = words.windows(2).all(|w| place(test, w[1]) == place(test, w[0]) + 8);
@@ -105,20 +117,19 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
     }
 }
 
-/// Whether the card can run a test.
+/// Whether cards can run a test.
 pub fn runs(test: &Test) -> bool {
     let options = &test.options;
     let usual = options.fifo.is_none() && options.link.is_none() && !options.save_may_tear && !options.host_unordered;
     let expressed = |i: &Instruction| !matches!(i, Instruction::Finish(_) | Instruction::Reset(_));
-    test.devices == 1
-        && usual
+    usual
         && !options.early_release
         && test.moment != Moment::Recovery
         && test.threads.iter().all(|t| t.program.iter().all(expressed))
         && (0..test.procedures.len()).all(|p| !test.procedures[p].fails && command(test, p).is_some())
 }
 
-/// The mappings through which a program reaches the card.
+/// The mappings through which a program reaches a card.
 struct Views {
     cached: Box<dyn Mapping>,
     around: Box<dyn Mapping>,
@@ -140,24 +151,28 @@ impl Seen {
 }
 
 /// Executes an instruction; gives the register that it loads, with its value.
-fn execute(test: &Test, views: &Views, thread: usize, instruction: &Instruction) -> Option<(usize, u64)> {
+fn execute(test: &Test, views: &[Views], thread: usize, instruction: &Instruction) -> Option<(usize, u64)> {
     run_on_core(thread);
+    let of_line = |line: usize| &views[test.lines[line].device];
+    let of = |word: usize| of_line(test.words[word].line);
     let at = |word: usize| POOLS_BASE + place(test, word);
     let line = |line: usize| POOLS_BASE + line as u64 * PAGE;
     match *instruction {
-        Instruction::Store(word, value) => views.cached.store(at(word), &u64::from(value).to_le_bytes()),
-        Instruction::NonTemporal(word, value) => views.around.store(at(word), &u64::from(value).to_le_bytes()),
+        Instruction::Store(word, value) => of(word).cached.store(at(word), &u64::from(value).to_le_bytes()),
+        Instruction::NonTemporal(word, value) => of(word).around.store(at(word), &u64::from(value).to_le_bytes()),
         Instruction::Load(word, register) => {
             let mut bytes = [0; 8];
-            views.cached.load(at(word), &mut bytes);
+            of(word).cached.load(at(word), &mut bytes);
             return Some((register, u64::from_le_bytes(bytes)));
         }
-        Instruction::WriteBack(l) => views.cached.write_back(line(l), LINE_U64),
-        Instruction::Invalidate(l) => views.cached.invalidate(line(l), LINE_U64),
-        Instruction::Fence => views.cached.fence(),
+        Instruction::WriteBack(l) => of_line(l).cached.write_back(line(l), LINE_U64),
+        Instruction::Invalidate(l) => of_line(l).cached.invalidate(line(l), LINE_U64),
+        // A fence is the core's, whatever it has stored to.
+        Instruction::Fence => views[0].cached.fence(),
         Instruction::Post(procedure, posting) => {
             let command = Command { tag: procedure as u32 + 1, ..command(test, procedure).expect("it is expressed") };
             let (bytes, offset) = (command.encode(), slot_offset(COMMAND_PAGE, procedure));
+            let views = &views[test.procedures[procedure].device];
             match posting {
                 Posting::Whole => views.combining.store_line(offset, &bytes),
                 Posting::Combining => {
@@ -168,7 +183,7 @@ fn execute(test: &Test, views: &Views, thread: usize, instruction: &Instruction)
                 }
             }
         }
-        Instruction::ReadBack(_) => views.uncached.load(slot_offset(COMMAND_PAGE, 0), &mut [0; 8]),
+        Instruction::ReadBack(card) => views[card].uncached.load(slot_offset(COMMAND_PAGE, 0), &mut [0; 8]),
         Instruction::Mark(_) | Instruction::Await(_) | Instruction::Finish(_) | Instruction::Reset(_) => {}
     }
     None
@@ -176,7 +191,7 @@ fn execute(test: &Test, views: &Views, thread: usize, instruction: &Instruction)
 
 /// Runs the threads in turns by chance. With `exact`, the card has been simulated up to the present of every core before the program is noted
 /// to have told or seen something: whoever looks at a cycle of the card then knows what the program had done by it.
-fn program(test: &Test, machine: &Machine, views: &Views, rng: &mut Rng, seen: &Mutex<Seen>, exact: bool) {
+fn program(test: &Test, machine: &Machine, views: &[Views], rng: &mut Rng, seen: &Mutex<Seen>, exact: bool) {
     let mut counters = vec![0; test.threads.len()];
     let function = machine.function();
     loop {
@@ -212,7 +227,7 @@ fn program(test: &Test, machine: &Machine, views: &Views, rng: &mut Rng, seen: &
     }
     // Further accesses, during which lines may be evicted.
     for i in 1..=rng.below(16) {
-        views.cached.load(POOLS_BASE + RINGS - i * PAGE, &mut [0; 8]);
+        views.iter().for_each(|card| card.cached.load(POOLS_BASE + RINGS - i * PAGE, &mut [0; 8]));
     }
     machine.compute(rng.below(3000));
 }
@@ -222,43 +237,77 @@ fn look(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the card, maps the pool for each thread, and gives memory its first values.
-fn begin(test: &Test, machine: &Machine) -> Views {
-    let card = open(machine);
-    let threads: BTreeSet<usize> = test.transactions.iter().map(|t| t.thread).collect();
-    for thread in threads {
-        let mapping = PoolMapping {
-            pool: POOL,
-            thread: thread as u16,
-            base: POOLS_BASE,
-            bytes: POOL_BYTES,
-            ring: ring(thread),
-            ring_bytes: RING_BYTES as u32,
-            committed: 0,
-        };
-        card.map_pool(mapping).expect("the pool is mapped");
+/// Opens the cards, maps the pool for each thread, and gives memory its first values.
+fn begin(test: &Test, machine: &Machine) -> Vec<Views> {
+    let cards = open(machine);
+    if test.devices > 1 {
+        (0..).zip(&cards).for_each(|(number, card)| card.give_number(number));
     }
-    let function = machine.function();
-    let map = |bar, bytes, caching| function.map(bar, 0..bytes, caching).expect("a mapping");
-    let views = Views {
-        cached: map(PM_BAR, PM_BYTES as u64, Caching::WriteBack),
-        around: map(PM_BAR, PM_BYTES as u64, Caching::WriteCombining),
-        combining: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::WriteCombining),
-        uncached: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::Uncached),
+    for (device, card) in cards.iter().enumerate() {
+        let of_it = test.transactions.iter().filter(|t| t.devices.contains(&device));
+        for thread in of_it.map(|t| t.thread).collect::<BTreeSet<_>>() {
+            let mapping = PoolMapping {
+                pool: POOL,
+                thread: thread as u16,
+                base: POOLS_BASE,
+                bytes: POOL_BYTES,
+                ring: ring(thread),
+                ring_bytes: RING_BYTES as u32,
+                committed: 0,
+            };
+            card.map_pool(mapping).expect("the pool is mapped");
+        }
+    }
+    let views = |function: Function| {
+        let map = |bar, bytes, caching| function.map(bar, 0..bytes, caching).expect("a mapping");
+        Views {
+            cached: map(PM_BAR, PM_BYTES as u64, Caching::WriteBack),
+            around: map(PM_BAR, PM_BYTES as u64, Caching::WriteCombining),
+            combining: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::WriteCombining),
+            uncached: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::Uncached),
+        }
     };
+    let views: Vec<Views> = machine.functions().into_iter().map(views).collect();
     for (word, declared) in test.words.iter().enumerate().filter(|(_, w)| !w.name.is_empty()) {
-        views.around.store(POOLS_BASE + place(test, word), &u64::from(declared.initial).to_le_bytes());
+        let card = &views[test.lines[declared.line].device];
+        card.around.store(POOLS_BASE + place(test, word), &u64::from(declared.initial).to_le_bytes());
     }
-    views.around.fence();
+    views[0].around.fence();
     machine.settle();
     views
 }
 
+/// Lets the commands go on that wait on each participant of their transaction, or whose transaction some participant has committed: what
+/// software decides before it recovers anything (decision 10).
+fn release_committed(test: &Test, machine: &Machine, cards: &[Card]) {
+    let parked: Vec<_> = cards.iter().map(|card| card.parked().expect("the card is there")).collect();
+    let epoch = |card: usize, thread: usize| {
+        let memory = machine.function_of(card).map(PM_BAR, 0..PM_BYTES as u64, Caching::Uncached).expect("a mapping");
+        let mut word = [0; 8];
+        memory.load(POOLS_BASE + ring(thread), &mut word);
+        seal::open_word(u64::from_le_bytes(word)).unwrap_or(0)
+    };
+    let waits = |card: usize, thread: usize, txid: u64| {
+        parked[card].iter().any(|p| usize::from(p.thread) == thread && p.txid == txid)
+    };
+    for transaction in &test.transactions {
+        let (thread, txid) = (transaction.thread, u64::from(transaction.number));
+        let devices = || transaction.devices.iter().copied();
+        if devices().any(|card| epoch(card, thread) >= txid) || devices().all(|card| waits(card, thread, txid)) {
+            for card in devices() {
+                let of_it = parked[card].iter().filter(|p| usize::from(p.thread) == thread && p.txid == txid);
+                cards[card].release(&of_it.copied().collect::<Vec<_>>()).expect("what is let go retires");
+            }
+        }
+    }
+}
+
 /// A run with a power failure at a random moment; gives what the test observes.
-pub fn observe_once(test: &Test, power: &dyn Power, seed: u64) -> Vec<String> {
+pub fn observe_once(test: &Test, power: &dyn Power, peers: Peers, seed: u64) -> Vec<String> {
     let mut rng = Rng::new(seed);
     run_on_core(0);
-    let machine = Machine::new(Parameters::default().adversarial(seed), power, Medium::blank(PM_BYTES));
+    let media = vec![Medium::blank(PM_BYTES); test.devices];
+    let machine = Machine::with_cards(Parameters::default().adversarial(seed), peers, power, media);
     let views = begin(test, &machine);
     let seen = Mutex::new(Seen::nothing(test));
     match rng.below(3) {
@@ -273,28 +322,30 @@ pub fn observe_once(test: &Test, power: &dyn Power, seed: u64) -> Vec<String> {
     run_on_core(0);
     if test.moment == Moment::Replay {
         machine.power_up(power);
-        drop(open(&machine));
+        release_committed(test, &machine, &open(&machine));
         machine.settle();
         machine.cut_now(seed);
     }
-    machine.look_at_medium(|medium| observation(test, medium, &look(&seen))).expect("the power is off")
+    let look_at = |card| machine.look_at_medium_of(card, Medium::clone).expect("the power is off");
+    let media: Vec<Medium> = (0..test.devices).map(look_at).collect();
+    observation(test, &media, &look(&seen))
 }
 
-fn observation(test: &Test, medium: &Medium, seen: &Seen) -> Vec<String> {
-    let pool = |offset: u64, bytes: usize| &medium.bytes[(POOLS_BASE + offset) as usize..][..bytes];
-    let word = |offset| u64::from_le_bytes(pool(offset, 8).try_into().expect("eight bytes"));
+fn observation(test: &Test, media: &[Medium], seen: &Seen) -> Vec<String> {
+    let pool = |card: usize, offset: u64, bytes: usize| &media[card].bytes[(POOLS_BASE + offset) as usize..][..bytes];
+    let word = |card, offset| u64::from_le_bytes(pool(card, offset, 8).try_into().expect("eight bytes"));
     let value = |observable: &Observable| match *observable {
-        Observable::Word(w) => word(place(test, w)).to_string(),
-        Observable::Epoch(t, _) => {
+        Observable::Word(w) => word(test.lines[test.words[w].line].device, place(test, w)).to_string(),
+        Observable::Epoch(t, card) => {
             let transaction = &test.transactions[t];
-            let epoch = seal::open_word(word(ring(transaction.thread))).unwrap_or(0);
+            let epoch = seal::open_word(word(card, ring(transaction.thread))).unwrap_or(0);
             u8::from(epoch >= u64::from(transaction.number)).to_string()
         }
         Observable::Mark(mark) => (seen.marks >> mark & 1).to_string(),
         Observable::Register(register) => seen.registers[register].map_or("-".into(), |v| v.to_string()),
         Observable::Loss => "0".into(),
         Observable::Entry(entry) => {
-            let bytes = pool(slot(test, entry), SLOT as usize);
+            let bytes = pool(test.entries[entry].device, slot(test, entry), SLOT as usize);
             let Some(head) = EntryHead::decode(bytes) else { return "-".into() };
             let data = &bytes[(LINE_U64 + head.offset % LINE_U64) as usize..][..head.length as usize];
             let values = data.chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("whole words")).to_string());

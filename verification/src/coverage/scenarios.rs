@@ -15,8 +15,8 @@ pub const ALL: &[(&str, &str)] = &[
         "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
     ),
     (
-        "saves and replays, cut in every cycle",
-        "run --release --locked -p nearpm-tests --bin every-cycle -- --fast --stride 1000 --deeper 1",
+        "several cards: parked commands, messages, what software decides, saves and replays of what waits",
+        "test --release --locked -p nearpm-sim --test model_peers -- all_of_it_on_the_rtl",
     ),
 ];
 

@@ -1,0 +1,138 @@
+//! A virtual machine with the card behind an IOMMU: QEMU, and its serial line.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::packages::Packages;
+use crate::task::Task;
+
+/// Address of the card: the only device behind the only port.
+pub const CARD: &str = "0000:01:00.0";
+/// Memory of the machine. The simulated card writes to it, so that it must have a descriptor.
+const MEMORY: &str = "512M";
+/// What the kernel is told besides the task. A panic, which the end of process 1 is, restarts the machine, and a restart ends it.
+const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on";
+
+/// A machine that runs. It is switched off when this is dropped, or when this process ends.
+pub struct Machine {
+    process: Child,
+    lines: Receiver<String>,
+    start: Instant,
+}
+
+impl Machine {
+    /// Switches one on.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started.
+    pub fn boot(packages: &Packages, image: &Path, card: &Path, task: &Task) -> Result<Machine> {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).args(packages.qemu()).args(arguments(card));
+        command.arg("-kernel").arg(packages.kernel()?).arg("-initrd").arg(image);
+        command.args(["-append", &format!("{KERNEL_LINE} {task}")]);
+        command.env("QEMU_MODULE_DIR", packages.qemu_modules());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().context("cannot start QEMU")?;
+        let (sender, lines) = mpsc::channel();
+        follow(process.stdout.take(), "", sender.clone());
+        follow(process.stderr.take(), "qemu: ", sender);
+        Ok(Machine { process, lines, start: Instant::now() })
+    }
+
+    /// The next line, or nothing when the machine has ended.
+    ///
+    /// # Errors
+    /// If none comes until then.
+    pub fn line(&self, until: Instant) -> Result<Option<String>> {
+        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => bail!("the guest hangs: nothing more came in time"),
+        }
+    }
+
+    /// Since it was switched on.
+    pub fn age(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What QEMU is told, but for kernel and image.
+fn arguments(card: &Path) -> Vec<String> {
+    let device =
+        format!(r#"{{"driver":"vfio-user-pci","bus":"port","socket":{{"type":"unix","path":"{}"}}}}"#, card.display());
+    let memory = format!("memory-backend-memfd,id=memory,size={MEMORY},share=on");
+    let words = [
+        // Nothing that the guest does not need: no screen, no network, no disk.
+        "-nodefaults",
+        "-no-reboot",
+        "-display none -monitor none",
+        "-serial stdio",
+        "-accel tcg,thread=multi",
+        "-cpu max -smp 2",
+        &format!("-m {MEMORY}"),
+        "-machine q35,kernel-irqchip=off,memory-backend=memory",
+    ];
+    let mut list: Vec<String> = words.iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect();
+    for pair in [
+        ["-object", &memory],
+        ["-device", "intel-iommu,caching-mode=on,intremap=on"],
+        ["-device", "pcie-root-port,id=port,bus=pcie.0,chassis=1"],
+        ["-device", &device],
+    ] {
+        list.extend(pair.map(str::to_owned));
+    }
+    list
+}
+
+/// Passes on what comes from a pipe, line by line.
+fn follow(pipe: Option<impl Read + Send + 'static>, mark: &'static str, to: Sender<String>) {
+    let Some(pipe) = pipe else { return };
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if to.send(format!("{mark}{}", line.trim_end())).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(script: &str) -> Machine {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        follow(process.stdout.take(), "", sender);
+        Machine { process, lines, start: Instant::now() }
+    }
+
+    #[test]
+    fn a_guest_that_is_silent_is_given_up_and_one_that_ends_has_no_more_lines() {
+        let soon = || Instant::now() + Duration::from_millis(200);
+        let silent = machine("echo one; sleep 60");
+        let late = Instant::now() + Duration::from_secs(20);
+        assert_eq!(silent.line(late).unwrap().as_deref(), Some("one"));
+        assert!(silent.line(soon()).unwrap_err().to_string().contains("hangs"));
+        let ended = machine("printf 'two\\r\\n'");
+        assert_eq!(ended.line(late).unwrap().as_deref(), Some("two"));
+        assert_eq!(ended.line(late).unwrap(), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! The guest test, of the thorough tier: it downloads a kernel and QEMU once, and boots four virtual machines.
+
+use std::path::Path;
+
+use nearpm_guest::trial::{Programs, Trial};
+
+fn is_thorough() -> bool {
+    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    if !thorough {
+        eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
+    }
+    thorough
+}
+
+fn programs() -> Programs {
+    Programs::of(Path::new(env!("CARGO_BIN_EXE_nearpm-guest")).parent().unwrap()).unwrap()
+}
+
+fn try_window(window: &str, seed: u64) {
+    let trial = Trial { window: window.into(), card: "model".into(), seed, operations: 120, cut_after: 60 };
+    let verdict = trial.run(&programs(), &mut |line| println!("{line}")).unwrap();
+    assert!(verdict.acknowledged >= trial.cut_after && verdict.kept < trial.operations, "{verdict:?}");
+}
+
+#[test]
+fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_trapping_window() {
+    if is_thorough() {
+        try_window("trapping", 1);
+    }
+}
+
+#[test]
+fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_mapped_window() {
+    if is_thorough() {
+        try_window("mapped", 2);
+    }
+}

@@ -22,7 +22,6 @@ const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on";
 pub struct Machine {
     process: Child,
     lines: Receiver<String>,
-    start: Instant,
 }
 
 impl Machine {
@@ -36,12 +35,17 @@ impl Machine {
         command.arg("-kernel").arg(packages.kernel()?).arg("-initrd").arg(image);
         command.args(["-append", &format!("{KERNEL_LINE} {task}")]);
         command.env("QEMU_MODULE_DIR", packages.qemu_modules());
+        Machine::follow(&mut command)
+    }
+
+    /// Starts a program that is a machine, and follows what it says.
+    pub(crate) fn follow(command: &mut Command) -> Result<Machine> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().context("cannot start QEMU")?;
         let (sender, lines) = mpsc::channel();
         follow(process.stdout.take(), "", sender.clone());
         follow(process.stderr.take(), "qemu: ", sender);
-        Ok(Machine { process, lines, start: Instant::now() })
+        Ok(Machine { process, lines })
     }
 
     /// The next line, or nothing when the machine has ended.
@@ -55,11 +59,6 @@ impl Machine {
             Err(RecvTimeoutError::Timeout) => bail!("the guest hangs: nothing more came in time"),
         }
     }
-
-    /// Since it was switched on.
-    pub fn age(&self) -> Duration {
-        self.start.elapsed()
-    }
 }
 
 impl Drop for Machine {
@@ -72,8 +71,10 @@ impl Drop for Machine {
 
 /// What QEMU is told, but for kernel and image.
 fn arguments(card: &Path) -> Vec<String> {
-    let device =
-        format!(r#"{{"driver":"vfio-user-pci","bus":"port","socket":{{"type":"unix","path":"{}"}}}}"#, card.display());
+    let device = format!(
+        r#"{{"driver":"vfio-user-pci","bus":"root-port","socket":{{"type":"unix","path":"{}"}}}}"#,
+        card.display()
+    );
     let memory = format!("memory-backend-memfd,id=memory,size={MEMORY},share=on");
     let words = [
         // Nothing that the guest does not need: no screen, no network, no disk.
@@ -90,7 +91,7 @@ fn arguments(card: &Path) -> Vec<String> {
     for pair in [
         ["-object", &memory],
         ["-device", "intel-iommu,caching-mode=on,intremap=on"],
-        ["-device", "pcie-root-port,id=port,bus=pcie.0,chassis=1"],
+        ["-device", "pcie-root-port,id=root-port,bus=pcie.0,chassis=1"],
         ["-device", &device],
     ] {
         list.extend(pair.map(str::to_owned));
@@ -116,12 +117,7 @@ mod tests {
     use super::*;
 
     fn machine(script: &str) -> Machine {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().unwrap();
-        let (sender, lines) = mpsc::channel();
-        follow(process.stdout.take(), "", sender);
-        Machine { process, lines, start: Instant::now() }
+        Machine::follow(Command::new("sh").args(["-c", script])).unwrap()
     }
 
     #[test]

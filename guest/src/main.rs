@@ -31,7 +31,7 @@ fn run() -> Result<()> {
     let Arguments { window, card, seed, operations, cut_after } = Arguments::parse();
     let program = std::env::current_exe()?;
     let programs = Programs::of(program.parent().context("this program lies nowhere")?)?;
-    let trial = Trial { window, card, seed, operations, cut_after };
+    let trial = Trial { window, card, seed, operations, cut_after, untrue: 0 };
     let verdict = trial.run(&programs, &mut |line| println!("{line}"))?;
     println!(
         "PASSED: {} operations were acknowledged before the power cut, {} were started; {} are there after it, and nothing in part",

@@ -16,8 +16,8 @@ use crate::task::{Known, Task};
 const LIFE: Duration = Duration::from_secs(400);
 /// How long a guest may take to see that the card has gone.
 const NOTICE: Duration = Duration::from_secs(60);
-/// Microseconds between the last acknowledgement before the cut and the cut, at most: longer than an operation takes.
-const LATEST_US: u64 = 40_000;
+/// Cycles of the card between the order for the cut and the cut: an operation takes some thousands.
+const CUT_CYCLES: std::ops::Range<u64> = 1_000..20_000;
 
 /// The programs that a trial needs.
 #[derive(Clone, Debug)]
@@ -59,6 +59,8 @@ pub struct Trial {
     pub operations: usize,
     /// The power fails some time after so many are acknowledged.
     pub cut_after: usize,
+    /// So many operations more than were acknowledged are said to be: a fault that a test plants. The trial must fail then.
+    pub untrue: usize,
 }
 
 /// What a trial has shown.
@@ -78,7 +80,10 @@ impl Trial {
     /// # Errors
     /// Whatever is not as it must be.
     pub fn run(&self, programs: &Programs, show: &mut dyn FnMut(&str)) -> Result<Verdict> {
-        ensure!(self.cut_after > 0 && self.cut_after < self.operations, "the cut must come between two operations");
+        ensure!(
+            self.cut_after > 0 && self.cut_after + self.untrue < self.operations,
+            "the cut must come between two operations"
+        );
         let packages = Packages::get(&packages::cache())?;
         let folder = tempfile::tempdir()?;
         let image = folder.path().join("initramfs");
@@ -97,9 +102,16 @@ impl Trial {
             known.acknowledged, known.started
         ));
         simulator.tell("power-up")?;
-        let kept = second_life(&boot(Some(known))?, known, show)?;
+        let told = Known { acknowledged: known.acknowledged + self.untrue, started: known.started + self.untrue };
+        let kept = second_life(&boot(Some(told))?, told, show)?;
         let Known { acknowledged, started } = known;
         Ok(Verdict { acknowledged, started, kept })
+    }
+
+    /// A number by the seed, so that the power fails somewhere in an operation.
+    fn cut_cycles(&self) -> u64 {
+        let drawn = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        CUT_CYCLES.start + drawn % (CUT_CYCLES.end - CUT_CYCLES.start)
     }
 
     fn first_life(&self, machine: &Machine, simulator: &Simulator, show: &mut dyn FnMut(&str)) -> Result<Known> {
@@ -122,10 +134,9 @@ impl Trial {
                 Line::Step(_) => {}
             }
             if !is_cut && acknowledged.is_some_and(|count| count >= self.cut_after) {
-                // Somewhere in an operation.
-                std::thread::sleep(Duration::from_micros(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % LATEST_US));
-                simulator.tell(&format!("cut seed={}", self.seed))?;
-                show(&format!("host: THE POWER IS CUT, {} ms after the start", machine.age().as_millis()));
+                let cycle = simulator.statistic("cycle")? + self.cut_cycles();
+                simulator.tell(&format!("cut-at cycle={cycle} seed={}", self.seed))?;
+                show(&format!("host: the power will fail in the card's cycle {cycle}"));
                 is_cut = true;
                 until = Instant::now() + NOTICE;
             }
@@ -162,4 +173,34 @@ fn next(machine: &Machine, until: Instant, show: &mut dyn FnMut(&str)) -> Result
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The verdict on a second guest that says this.
+    fn verdict(lines: &str) -> Result<usize> {
+        let machine = Machine::follow(std::process::Command::new("printf").arg(lines)).unwrap();
+        second_life(&machine, Known { acknowledged: 40, started: 41 }, &mut |_| ())
+    }
+
+    #[test]
+    fn a_second_guest_passes_only_by_its_own_word_and_with_all_that_was_acknowledged() {
+        for kept in [40, 41] {
+            assert_eq!(verdict(&format!("noise\nguest: kept {kept}\nguest: passed\n")).unwrap(), kept);
+        }
+        for (lines, part) in [
+            ("guest: kept 39\nguest: passed\n", "39 operations"),
+            ("guest: kept 42\nguest: passed\n", "42 operations"),
+            ("guest: passed\n", "does not say"),
+            ("guest: kept 40\n", "without a word"),
+            ("", "without a word"),
+            ("guest: kept 40\nguest: failed at the end\n", "at the end"),
+            ("guest: kept 40\nguest: gone 1 2 all ones\n", "without a cut"),
+        ] {
+            let error = verdict(lines).unwrap_err().to_string();
+            assert!(error.contains(part), "{lines}: {error}");
+        }
+    }
 }

@@ -16,8 +16,12 @@ fn programs() -> Programs {
     Programs::of(Path::new(env!("CARGO_BIN_EXE_nearpm-guest")).parent().unwrap()).unwrap()
 }
 
+fn trial(window: &str, seed: u64) -> Trial {
+    Trial { window: window.into(), card: "model".into(), seed, operations: 120, cut_after: 60, untrue: 0 }
+}
+
 fn try_window(window: &str, seed: u64) {
-    let trial = Trial { window: window.into(), card: "model".into(), seed, operations: 120, cut_after: 60 };
+    let trial = trial(window, seed);
     let verdict = trial.run(&programs(), &mut |line| println!("{line}")).unwrap();
     assert!(verdict.acknowledged >= trial.cut_after && verdict.kept < trial.operations, "{verdict:?}");
 }
@@ -33,5 +37,15 @@ fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_trapping_window() {
 fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_mapped_window() {
     if is_thorough() {
         try_window("mapped", 2);
+    }
+}
+
+/// What the second guest finds is less than it is told to find: the check in it is no formality.
+#[test]
+fn a_loss_of_what_was_acknowledged_is_seen() {
+    if is_thorough() {
+        let trial = Trial { untrue: 20, ..trial("mapped", 3) };
+        let error = trial.run(&programs(), &mut |line| println!("{line}")).unwrap_err().to_string();
+        assert!(error.contains("the second guest failed") && error.contains("no prefix"), "{error}");
     }
 }

@@ -73,7 +73,7 @@ pub enum VfioError {
     },
     /// The kernel offers no VFIO.
     #[error(
-        "{path} does not exist, so PCI device {address} cannot be opened: load vfio-pci (`modprobe vfio-pci`); in a container, pass the file in"
+        "{path} does not exist, so PCI device {address} cannot be reached through VFIO: load vfio-pci (`modprobe vfio-pci`); in a container, pass the file in"
     )]
     NoVfio {
         /// Where.

@@ -116,6 +116,10 @@ pub(super) fn check_group(path: &Path, address: &str, group: u32) -> Result<(), 
     let refused = |source| VfioError::Refused { address: address.to_owned(), what: "read its IOMMU group", source };
     for entry in fs::read_dir(path.join("iommu_group/devices")).map_err(refused)? {
         let entry = entry.map_err(refused)?;
+        // Its own driver is for the caller to judge.
+        if entry.file_name() == address {
+            continue;
+        }
         let Some(driver) = driver_of(&entry.path()) else { continue };
         if !driver.starts_with("vfio") && !HARMLESS_DRIVERS.contains(&driver.as_str()) {
             let other = entry.file_name().to_string_lossy().into_owned();

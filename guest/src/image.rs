@@ -1,4 +1,4 @@
-//! The initramfs of the guest: process 1, the command-line program, their libraries, and the kernel's modules of VFIO.
+//! The initramfs of the guest: process 1, the command-line program, their libraries, and modules of the kernel.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,18 +11,35 @@ use cpio::newc::{Builder, trailer};
 
 use crate::packages::Packages;
 
-/// Folder of the modules in the image.
+/// Folder of the modules in the image, with one for VFIO and one for CXL.
 pub const MODULES: &str = "modules";
 /// The command-line program in the image.
 pub const NEARPM: &str = "bin/nearpm";
 
-/// Modules in the order in which they need each other, by their place among the kernel's.
-const ORDER: [&str; 5] = [
-    "virt/lib/irqbypass.ko.xz",
-    "drivers/vfio/vfio.ko.xz",
-    "drivers/vfio/vfio_iommu_type1.ko.xz",
-    "drivers/vfio/pci/vfio-pci-core.ko.xz",
-    "drivers/vfio/pci/vfio-pci.ko.xz",
+/// Modules by what they are for, in the order in which they need each other, by their place among the kernel's.
+const GROUPS: [(&str, &[&str]); 2] = [
+    (
+        "vfio",
+        &[
+            "virt/lib/irqbypass.ko.xz",
+            "drivers/vfio/vfio.ko.xz",
+            "drivers/vfio/vfio_iommu_type1.ko.xz",
+            "drivers/vfio/pci/vfio-pci-core.ko.xz",
+            "drivers/vfio/pci/vfio-pci.ko.xz",
+        ],
+    ),
+    (
+        "cxl",
+        &[
+            "drivers/nvdimm/libnvdimm.ko.xz",
+            "drivers/nvdimm/nd_btt.ko.xz",
+            "drivers/nvdimm/nd_pmem.ko.xz",
+            "drivers/cxl/cxl_acpi.ko.xz",
+            "drivers/cxl/cxl_pmem.ko.xz",
+            "drivers/cxl/cxl_mem.ko.xz",
+            "drivers/cxl/cxl_pci.ko.xz",
+        ],
+    ),
 ];
 
 /// Mode bits of a directory, a program and a character device (stat(2)).
@@ -48,11 +65,13 @@ pub fn write(to: &Path, packages: &Packages, init: &Path, nearpm: &Path) -> Resu
         }
     }
     let modules = packages.modules()?;
-    for (number, place) in ORDER.iter().enumerate() {
-        let path = modules.join(place);
-        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let name = place.rsplit('/').next().unwrap_or(place);
-        archive.entry(&format!("{MODULES}/{number}-{name}"), PROGRAM, &bytes, (0, 0))?;
+    for (group, places) in GROUPS {
+        for (number, place) in places.iter().enumerate() {
+            let path = modules.join(place);
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let name = place.rsplit('/').next().unwrap_or(place);
+            archive.entry(&format!("{MODULES}/{group}/{number}-{name}"), PROGRAM, &bytes, (0, 0))?;
+        }
     }
     archive.finish()
 }

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`packages`] | kernel and QEMU, from Debian's packages, unpacked and not installed |
+//! | [`cxl`] | the second form: a pool on persistent memory that is no card |
 //! | [`image`] | the initramfs: our programs, their libraries, the kernel's modules of VFIO |
 //! | [`machine`] | QEMU, and its serial line |
 //! | [`simulator`] | `nearpm-sim`, which is the card |
@@ -17,6 +18,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod cxl;
 pub mod image;
 pub mod line;
 pub mod machine;

@@ -1,4 +1,4 @@
-//! A virtual machine with the card behind an IOMMU: QEMU, and its serial line.
+//! A virtual machine, with the card behind an IOMMU or with memory on CXL: QEMU, and its serial line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::cxl;
 use crate::packages::Packages;
 use crate::task::Task;
 
@@ -17,6 +18,14 @@ pub const CARD: &str = "0000:01:00.0";
 const MEMORY: &str = "512M";
 /// What the kernel is told besides the task. A panic, which the end of process 1 is, restarts the machine, and a restart ends it.
 const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on";
+
+/// What a machine has besides processor and memory.
+pub enum Device<'a> {
+    /// The card that is served on a socket, behind an IOMMU.
+    Card(&'a Path),
+    /// Persistent memory on CXL: its bytes and its labels.
+    Cxl(&'a Path, &'a Path),
+}
 
 /// A machine that runs. It is switched off when this is dropped, or when this process ends.
 pub struct Machine {
@@ -29,9 +38,9 @@ impl Machine {
     ///
     /// # Errors
     /// If QEMU cannot be started.
-    pub fn boot(packages: &Packages, image: &Path, card: &Path, task: &Task) -> Result<Machine> {
+    pub fn boot(packages: &Packages, image: &Path, device: &Device<'_>, task: &Task) -> Result<Machine> {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).args(packages.qemu()).args(arguments(card));
+        command.args(["--pdeathsig", "KILL"]).args(packages.qemu()).args(arguments(device));
         command.arg("-kernel").arg(packages.kernel()?).arg("-initrd").arg(image);
         command.args(["-append", &format!("{KERNEL_LINE} {task}")]);
         command.env("QEMU_MODULE_DIR", packages.qemu_modules());
@@ -59,23 +68,29 @@ impl Machine {
             Err(RecvTimeoutError::Timeout) => bail!("the guest hangs: nothing more came in time"),
         }
     }
-}
 
-impl Drop for Machine {
-    fn drop(&mut self) {
+    /// Ends it at once, like a loss of power. What it said before can still be read.
+    pub fn cut(&mut self) {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
 /// What QEMU is told, but for kernel and image.
-fn arguments(card: &Path) -> Vec<String> {
-    let device = format!(
-        r#"{{"driver":"vfio-user-pci","bus":"root-port","socket":{{"type":"unix","path":"{}"}}}}"#,
-        card.display()
-    );
-    let memory = format!("memory-backend-memfd,id=memory,size={MEMORY},share=on");
+fn arguments(device: &Device<'_>) -> Vec<String> {
+    let (machine, more) = match device {
+        Device::Card(socket) => ("kernel-irqchip=off", card(socket)),
+        Device::Cxl(memory, labels) => {
+            ("kernel-irqchip=off,cxl=on,cxl-fmw.0.targets.0=cxl,cxl-fmw.0.size=1G", cxl(memory, labels))
+        }
+    };
     let words = [
         // Nothing that the guest does not need: no screen, no network, no disk.
         "-nodefaults",
@@ -83,20 +98,42 @@ fn arguments(card: &Path) -> Vec<String> {
         "-display none -monitor none",
         "-serial stdio",
         "-accel tcg,thread=multi",
-        "-cpu max -smp 2",
+        // Linux makes no CXL regions where it knows that the machine is a virtual one.
+        if matches!(device, Device::Cxl(..)) { "-cpu max,-hypervisor -smp 2" } else { "-cpu max -smp 2" },
         &format!("-m {MEMORY}"),
-        "-machine q35,kernel-irqchip=off,memory-backend=memory",
+        &format!("-machine q35,memory-backend=memory,{machine}"),
     ];
     let mut list: Vec<String> = words.iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect();
-    for pair in [
-        ["-object", &memory],
-        ["-device", "intel-iommu,caching-mode=on,intremap=on"],
-        ["-device", "pcie-root-port,id=root-port,bus=pcie.0,chassis=1"],
-        ["-device", &device],
-    ] {
-        list.extend(pair.map(str::to_owned));
-    }
+    list.extend(["-object".into(), format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")]);
+    list.extend(more.into_iter().flat_map(|(kind, what)| [kind.to_owned(), what]));
     list
+}
+
+/// The card behind a port and an IOMMU.
+fn card(socket: &Path) -> Vec<(&'static str, String)> {
+    let path = socket.display();
+    vec![
+        ("-device", "intel-iommu,caching-mode=on,intremap=on".into()),
+        ("-device", "pcie-root-port,id=root-port,bus=pcie.0,chassis=1".into()),
+        (
+            "-device",
+            format!(r#"{{"driver":"vfio-user-pci","bus":"root-port","socket":{{"type":"unix","path":"{path}"}}}}"#),
+        ),
+    ]
+}
+
+/// A memory device behind a CXL host bridge. Its files keep what a machine that is killed has stored.
+fn cxl(memory: &Path, labels: &Path) -> Vec<(&'static str, String)> {
+    let file = |id: &str, path: &Path, bytes: u64| {
+        ("-object", format!("memory-backend-file,id={id},share=on,size={bytes},mem-path={}", path.display()))
+    };
+    vec![
+        file("pmem", memory, cxl::BYTES),
+        file("labels", labels, cxl::LABEL_BYTES),
+        ("-device", "pxb-cxl,bus_nr=12,bus=pcie.0,id=cxl".into()),
+        ("-device", "cxl-rp,port=0,bus=cxl,id=cxl-port,chassis=0,slot=2".into()),
+        ("-device", "cxl-type3,bus=cxl-port,persistent-memdev=pmem,lsa=labels,id=cxl-pmem,sn=1".into()),
+    ]
 }
 
 /// Passes on what comes from a pipe, line by line.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nearpm_guest::trial::{Programs, Trial};
+use nearpm_guest::trial::{CxlTrial, Programs, Trial};
 
 /// Boots a virtual machine with the simulated card as a PCI device, works on it through VFIO, cuts the power, boots another one, and checks what is left.
 #[derive(Parser)]
@@ -13,6 +13,9 @@ struct Arguments {
     /// How the guest reaches the PM window: trapping or mapped
     #[arg(long, default_value = "trapping")]
     window: String,
+    /// No card: a pool on persistent memory of CXL, mapped by DAX
+    #[arg(long, conflicts_with_all = ["window", "card"])]
+    cxl: bool,
     /// Card to simulate: model or rtl
     #[arg(long, default_value = "model")]
     card: String,
@@ -28,11 +31,14 @@ struct Arguments {
 }
 
 fn run() -> Result<()> {
-    let Arguments { window, card, seed, operations, cut_after } = Arguments::parse();
+    let Arguments { window, cxl, card, seed, operations, cut_after } = Arguments::parse();
     let program = std::env::current_exe()?;
     let programs = Programs::of(program.parent().context("this program lies nowhere")?)?;
-    let trial = Trial { window, card, seed, operations, cut_after, untrue: 0 };
-    let verdict = trial.run(&programs, &mut |line| println!("{line}"))?;
+    let show = &mut |line: &str| println!("{line}");
+    let verdict = match cxl {
+        true => CxlTrial { seed, operations, cut_after }.run(&programs, show)?,
+        false => Trial { window, card, seed, operations, cut_after, untrue: 0 }.run(&programs, show)?,
+    };
     println!(
         "PASSED: {} operations were acknowledged before the power cut, {} were started; {} are there after it, and nothing in part",
         verdict.acknowledged, verdict.started, verdict.kept

@@ -17,11 +17,29 @@ pub struct Known {
     pub started: usize,
 }
 
+/// What a pool lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The card at a PCI address.
+    Card(String),
+    /// Persistent memory on CXL, by a file system with DAX.
+    Cxl,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Memory::Card(address) => f.write_str(address),
+            Memory::Cxl => f.write_str("cxl"),
+        }
+    }
+}
+
 /// A guest's task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// PCI address of the card.
-    pub card: String,
+    /// What the pool lies on.
+    pub memory: Memory,
     /// Seed of the operations.
     pub seed: u64,
     /// Operations in all.
@@ -32,8 +50,8 @@ pub struct Task {
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Task { card, seed, operations, known } = self;
-        write!(f, "{MARK}card={card} {MARK}seed={seed} {MARK}operations={operations}")?;
+        let Task { memory, seed, operations, known } = self;
+        write!(f, "{MARK}memory={memory} {MARK}seed={seed} {MARK}operations={operations}")?;
         match known {
             Some(known) => write!(f, " {MARK}acknowledged={} {MARK}started={}", known.acknowledged, known.started),
             None => Ok(()),
@@ -57,8 +75,11 @@ impl FromStr for Task {
             Some(_) => Some(Known { acknowledged: number("acknowledged")?, started: number("started")? }),
             None => None,
         };
-        let card = find("card").with_context(|| format!("the kernel was not told {MARK}card"))?.to_owned();
-        Ok(Task { card, seed: number("seed")? as u64, operations: number("operations")?, known })
+        let memory = match find("memory").with_context(|| format!("the kernel was not told {MARK}memory"))? {
+            "cxl" => Memory::Cxl,
+            address => Memory::Card(address.to_owned()),
+        };
+        Ok(Task { memory, seed: number("seed")? as u64, operations: number("operations")?, known })
     }
 }
 
@@ -68,13 +89,14 @@ mod tests {
 
     #[test]
     fn a_task_is_read_among_what_else_stands_on_the_command_line() {
-        let first = Task { card: "0000:01:00.0".into(), seed: 7, operations: 90, known: None };
+        let first = Task { memory: Memory::Card("0000:01:00.0".into()), seed: 7, operations: 90, known: None };
         let second = Task { known: Some(Known { acknowledged: 40, started: 41 }), ..first.clone() };
-        for task in [first, second] {
+        let on_cxl = Task { memory: Memory::Cxl, ..second.clone() };
+        for task in [first, second, on_cxl] {
             let line = format!("console=ttyS0 intel_iommu=on {task} panic=-1\n");
             assert_eq!(line.parse::<Task>().unwrap(), task);
         }
-        for text in ["", "nearpm.card=a nearpm.seed=1", "nearpm.card=a nearpm.seed=x nearpm.operations=1"] {
+        for text in ["", "nearpm.memory=a nearpm.seed=1", "nearpm.memory=a nearpm.seed=x nearpm.operations=1"] {
             assert!(text.parse::<Task>().is_err(), "{text}");
         }
     }

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
 
+use crate::cxl;
 use crate::image;
 use crate::line::Line;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Device, Machine};
 use crate::packages::{self, Packages};
 use crate::simulator::Simulator;
-use crate::task::{Known, Task};
+use crate::task::{Known, Memory, Task};
 
 /// How long a guest may live. It takes some seconds; a busy machine makes minutes of them.
 const LIFE: Duration = Duration::from_secs(400);
@@ -44,6 +46,15 @@ impl Programs {
     fn get(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+}
+
+/// Packages, a folder that goes with its value, and the image in it.
+fn prepare(programs: &Programs) -> Result<(Packages, TempDir, PathBuf)> {
+    let packages = Packages::get(&packages::cache())?;
+    let folder = tempfile::tempdir()?;
+    let image = folder.path().join("initramfs");
+    image::write(&image, &packages, &programs.get("nearpm-guest-init"), &programs.get("nearpm"))?;
+    Ok((packages, folder, image))
 }
 
 /// What is tried.
@@ -84,14 +95,16 @@ impl Trial {
             self.cut_after > 0 && self.cut_after + self.untrue < self.operations,
             "the cut must come between two operations"
         );
-        let packages = Packages::get(&packages::cache())?;
-        let folder = tempfile::tempdir()?;
-        let image = folder.path().join("initramfs");
-        image::write(&image, &packages, &programs.get("nearpm-guest-init"), &programs.get("nearpm"))?;
+        let (packages, folder, image) = prepare(programs)?;
         let simulator = Simulator::start(&programs.get("nearpm-sim"), folder.path(), &self.window, &self.card)?;
         let boot = |known| {
-            let task = Task { card: machine::CARD.into(), seed: self.seed, operations: self.operations, known };
-            Machine::boot(&packages, &image, &simulator.socket(), &task)
+            let task = Task {
+                memory: Memory::Card(machine::CARD.into()),
+                seed: self.seed,
+                operations: self.operations,
+                known,
+            };
+            Machine::boot(&packages, &image, &Device::Card(&simulator.socket()), &task)
         };
         show(&format!("host: {}", packages.versions.trim_end().replace('\n', ", ")));
         show(&format!("host: first guest, window {}, card {}, seed {}", self.window, self.card, self.seed));
@@ -141,6 +154,61 @@ impl Trial {
                 until = Instant::now() + NOTICE;
             }
         }
+    }
+}
+
+/// A trial without a card: a pool on CXL memory, in a file that is mapped from it (DAX). The power cut ends the machine and leaves the memory as it was.
+#[derive(Clone, Debug)]
+pub struct CxlTrial {
+    /// Seed of the operations.
+    pub seed: u64,
+    /// Operations in all.
+    pub operations: usize,
+    /// The power fails when so many are acknowledged, or some more.
+    pub cut_after: usize,
+}
+
+impl CxlTrial {
+    /// Carries it out; every line of the guests goes to `show`.
+    ///
+    /// # Errors
+    /// Whatever is not as it must be.
+    pub fn run(&self, programs: &Programs, show: &mut dyn FnMut(&str)) -> Result<Verdict> {
+        let (packages, folder, image) = prepare(programs)?;
+        let (memory, labels) = (folder.path().join("memory"), folder.path().join("labels"));
+        cxl::make(&memory, &labels)?;
+        let boot = |known| {
+            let task = Task { memory: Memory::Cxl, seed: self.seed, operations: self.operations, known };
+            Machine::boot(&packages, &image, &Device::Cxl(&memory, &labels), &task)
+        };
+        show(&format!("host: {}", packages.versions.trim_end().replace('\n', ", ")));
+        show(&format!("host: first guest, memory on CXL, seed {}", self.seed));
+        let acknowledged = self.first_life(&mut boot(None)?, show)?;
+        // A line is out before the next operation begins.
+        let known = Known { acknowledged, started: acknowledged + 1 };
+        show(&format!("host: {acknowledged} operations are acknowledged; second guest"));
+        let kept = second_life(&boot(Some(known))?, known, show)?;
+        Ok(Verdict { acknowledged, started: known.started, kept })
+    }
+
+    fn first_life(&self, machine: &mut Machine, show: &mut dyn FnMut(&str)) -> Result<usize> {
+        let until = Instant::now() + LIFE;
+        let mut acknowledged = 0;
+        let mut is_cut = false;
+        while let Some(line) = next(machine, until, show)? {
+            match line {
+                Line::Acknowledged(count) => acknowledged = count,
+                Line::Step(_) => {}
+                other => bail!("the first guest says {other}"),
+            }
+            if !is_cut && acknowledged >= self.cut_after {
+                machine.cut();
+                show("host: THE POWER IS CUT");
+                is_cut = true;
+            }
+        }
+        ensure!(is_cut, "the first guest ended before the cut");
+        Ok(acknowledged)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nearpm_guest::trial::{Programs, Trial};
+use nearpm_guest::trial::{CxlTrial, Programs, Trial};
 
 fn is_thorough() -> bool {
     let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
@@ -47,5 +47,14 @@ fn a_loss_of_what_was_acknowledged_is_seen() {
         let trial = Trial { untrue: 20, ..trial("mapped", 3) };
         let error = trial.run(&programs(), &mut |line| println!("{line}")).unwrap_err().to_string();
         assert!(error.contains("the second guest failed") && error.contains("no prefix"), "{error}");
+    }
+}
+
+#[test]
+fn a_pool_on_cxl_memory_keeps_what_a_guest_was_told() {
+    if is_thorough() {
+        let trial = CxlTrial { seed: 5, operations: 400, cut_after: 200 };
+        let verdict = trial.run(&programs(), &mut |line| println!("{line}")).unwrap();
+        assert!(verdict.acknowledged >= trial.cut_after && verdict.kept < trial.operations, "{verdict:?}");
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_guest::line::Line;
-use nearpm_guest::task::Task;
-use nearpm_guest::{image, work};
+use nearpm_guest::task::{Memory, Task};
+use nearpm_guest::work::{self, Place};
+use nearpm_guest::{cxl, image};
 use nearpm_interface::registers as reg;
 use nix::kmod::{ModuleInitFlags, finit_module};
 use nix::mount::{MsFlags, mount};
@@ -34,9 +35,10 @@ fn mount_all() -> Result<()> {
     Ok(())
 }
 
-/// Loads the modules in the order of their names.
-fn load_modules() -> Result<()> {
-    let folder = Path::new("/").join(image::MODULES);
+/// Loads the modules of a group in the order of their names.
+fn load_modules(group: &str) -> Result<()> {
+    step(format!("load the kernel's modules for {group}"));
+    let folder = Path::new("/").join(image::MODULES).join(group);
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>();
     let mut files = entries?;
     files.sort();
@@ -74,12 +76,18 @@ fn is_refused(arguments: &[&str], part: &str) -> Result<()> {
 fn live() -> Result<Line> {
     mount_all()?;
     let task: Task = fs::read_to_string("/proc/cmdline")?.parse()?;
-    let card = format!("vfio:{}", task.card);
-    is_refused(&["card", "bind", &task.card], "modprobe vfio-pci")?;
-    step("load the modules of VFIO");
-    load_modules()?;
+    match &task.memory {
+        Memory::Card(address) => live_with_card(address, &task),
+        Memory::Cxl => live_with_cxl(&task),
+    }
+}
+
+fn live_with_card(address: &str, task: &Task) -> Result<Line> {
+    let card = format!("vfio:{address}");
+    is_refused(&["card", "bind", address], "modprobe vfio-pci")?;
+    load_modules("vfio")?;
     is_refused(&["card", "info", "--card", &card], "nearpm card bind")?;
-    succeeds(&["card", "bind", &task.card])?;
+    succeeds(&["card", "bind", address])?;
     succeeds(&["card", "list"])?;
     match task.known {
         None => {
@@ -87,23 +95,41 @@ fn live() -> Result<Line> {
             succeeds(&["card", "selftest", "--card", &card])?;
             succeeds(&["card", "bench", "--count", "200", "--card", &card])?;
             step("transactions, until the power fails");
-            let opened = work::open_card(&task.card)?;
-            let gone = work::until_the_card_has_gone(&opened, &task)?;
+            let opened = work::open_card(address)?;
+            let gone = work::until_the_power_fails(&Place::card(&opened), task)?;
             // The kernel would wait long for a card that has gone; who comes here waits for the machine's end.
             std::mem::forget(opened);
             Ok(gone)
         }
         Some(known) => {
-            let opened = work::open_card(&task.card)?;
-            step(format!(
-                "recovery, and the missing transactions; at power-up the card replayed {} items",
-                opened.card().registers().read(reg::REPLAYED)
-            ));
-            work::after_the_cut(&opened, &task, known)?;
-            is_refused(&["card", "unbind", &task.card], "open already")?;
+            let opened = work::open_card(address)?;
+            let replayed = opened.card().registers().read(reg::REPLAYED);
+            step(format!("recovery, and the missing transactions; at power-up the card replayed {replayed} items"));
+            work::after_the_cut(&Place::card(&opened), task, known)?;
+            is_refused(&["card", "unbind", address], "open already")?;
             drop(opened);
             succeeds(&["card", "firmware", "--card", &card])?;
-            succeeds(&["card", "unbind", &task.card])?;
+            succeeds(&["card", "unbind", address])?;
+            Ok(Line::Passed)
+        }
+    }
+}
+
+fn live_with_cxl(task: &Task) -> Result<Line> {
+    load_modules("cxl")?;
+    step("make region and namespace, and mount the file system with DAX");
+    cxl::mount_dax()?;
+    let place = Place::folder(cxl::FOLDER);
+    match task.known {
+        None => {
+            step("transactions, until the power fails");
+            work::until_the_power_fails(&place, task)
+        }
+        Some(known) => {
+            place.check_dax()?;
+            step("recovery, and the missing transactions; the pool is mapped by DAX");
+            work::after_the_cut(&place, task, known)?;
+            cxl::unmount()?;
             Ok(Line::Passed)
         }
     }

@@ -49,6 +49,10 @@ impl Packages {
     /// If they cannot be downloaded or unpacked, or if this QEMU knows no vfio-user.
     pub fn get(cache: &Path) -> Result<Packages> {
         let root = cache.join("root");
+        fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
+        // One process downloads, and others wait for it.
+        let lock = fs::File::create(cache.join("lock"))?;
+        lock.lock().with_context(|| format!("cannot lock {}", cache.display()))?;
         if !root.join(COMPLETE).exists() {
             fetch(cache, &root).context("cannot get the guest's kernel and QEMU")?;
         }

@@ -40,6 +40,15 @@ fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_mapped_window() {
     }
 }
 
+/// It builds the RTL first, which takes a minute where it is not in the cache.
+#[test]
+fn what_a_guest_was_told_is_there_after_a_power_cut_of_the_verilated_card() {
+    if is_thorough() {
+        let trial = Trial { card: "rtl".into(), operations: 40, cut_after: 15, ..trial("trapping", 6) };
+        trial.run(&programs(), &mut |line| println!("{line}")).unwrap();
+    }
+}
+
 /// What the second guest finds is less than it is told to find: the check in it is no formality.
 #[test]
 fn a_loss_of_what_was_acknowledged_is_seen() {

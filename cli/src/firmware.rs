@@ -60,7 +60,11 @@ pub fn command(command: &FirmwareCommand) -> Result<()> {
     }
 }
 
-fn read_image(path: &Path) -> Result<Image> {
+/// Reads an image from a file.
+///
+/// # Errors
+/// If it cannot be read, or is no image.
+pub fn read_image(path: &Path) -> Result<Image> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Image::parse(&bytes).with_context(|| format!("{} is refused", path.display()))
 }

@@ -41,3 +41,20 @@ fn a_socket_that_nobody_serves_is_refused_with_what_to_do() {
     let error = report(&CardCommand::Info(argument(&simulator))).unwrap_err();
     assert!(format!("{error:#}").contains("start the simulator"), "{error:#}");
 }
+
+#[test]
+fn firmware_is_told_and_loaded_and_a_file_that_is_none_changes_nothing() {
+    let simulator = Simulator::new("trapping");
+    let firmware = |load| report(&CardCommand::Firmware { card: argument(&simulator), load });
+    let text = firmware(None).unwrap();
+    assert!(text.contains("slot 1") && text.contains("ships with this program"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    std::fs::write(&image, nearpm_firmware::standard().bytes()).unwrap();
+    let text = firmware(Some(image.clone())).unwrap();
+    assert!(text.contains("loaded") && text.contains("in force: slot 0"), "{text}");
+    std::fs::write(&image, b"nonsense").unwrap();
+    let error = format!("{:#}", firmware(Some(image)).unwrap_err());
+    assert!(error.contains("refused"), "{error}");
+    assert!(firmware(None).unwrap().contains("slot 0"));
+}

@@ -52,6 +52,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // The simulated card as a process: it makes its cards as the command line does.
     ("nearpm-simcard", &["nearpm-cli", "nearpm-interface", "nearpm-sim"]),
+    // The guest test runs the card and the command line as programs.
+    ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),
     (
         "nearpm-tests",
         &[

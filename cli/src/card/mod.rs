@@ -1,6 +1,7 @@
 //! `nearpm card`: what cards there are, what they have counted, and whether they work, whatever they are reached by.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -11,6 +12,8 @@ use nearpm_interface::registers::{self as reg, Access};
 use crate::table::{Table, size};
 
 mod bench;
+mod driver;
+mod firmware;
 mod selftest;
 mod transport;
 
@@ -33,12 +36,31 @@ pub enum CardCommand {
         #[arg(long)]
         card: Vec<Transport>,
     },
+    /// Give a card of this machine to vfio-pci, so that programs can open it; says what is missing for that
+    Bind {
+        /// Its PCI address, as `nearpm card list` or `lspci -D` print it
+        address: String,
+    },
+    /// Take a card of this machine from vfio-pci, back to the driver that the kernel finds for it
+    Unbind {
+        /// Its PCI address, as `nearpm card list` or `lspci -D` print it
+        address: String,
+    },
     /// Open a card and print its identity, capabilities, pools and registers
     Info(CardArgument),
     /// Open a card and print each register with its meaning
     Registers(CardArgument),
     /// Open a card and try what it has to do, in a pool that is made for it and removed afterwards
     Selftest(CardArgument),
+    /// Open a card and print which firmware is in force; load another one
+    Firmware {
+        /// The card
+        #[command(flatten)]
+        card: CardArgument,
+        /// Image to put in force, as `nearpm firmware assemble` writes it
+        #[arg(long)]
+        load: Option<PathBuf>,
+    },
     /// Measure how long a register, the status line and a command take
     Bench {
         /// The card
@@ -63,9 +85,12 @@ pub fn command(command: &CardCommand) -> Result<()> {
 pub fn report(command: &CardCommand) -> Result<String> {
     match command {
         CardCommand::List { card } => Ok(list(card)),
+        CardCommand::Bind { address } => driver::bind(address),
+        CardCommand::Unbind { address } => driver::unbind(address),
         CardCommand::Info(argument) => info(&argument.card.open("card")?),
         CardCommand::Registers(argument) => Ok(registers(&argument.card.open("card")?.card).to_string()),
         CardCommand::Selftest(argument) => selftest::run(&argument.card.open("card")?),
+        CardCommand::Firmware { card, load } => firmware::run(&card.card.open("card")?, load.as_deref()),
         CardCommand::Bench { card, count } => bench::run(&card.card.open("card")?, *count),
     }
 }

@@ -109,6 +109,9 @@ impl Transport {
         let card = Arc::new(card);
         cards::register(name, card.clone());
         let (what, clock) = match self {
+            Transport::Vfio(address) if is_virtual_machine() => {
+                (format!("card at {address}"), "measured in a virtual machine: says nothing about a card")
+            }
             Transport::Vfio(address) => (format!("card at {address}"), "measured on this machine"),
             _ => (
                 format!("card of another process on {}", &self.to_string()["vfio-user:".len()..]),
@@ -123,6 +126,12 @@ fn simulate(kind: CardKind, name: &str) -> Result<Opened> {
     let rig = Rig::new(kind.cards(MemoryPorts::One)?, name, Parameters::default(), Posting::default(), POOL_BYTES);
     let card = rig.open_card().context("the simulated card does not open")?;
     Ok(Opened { card, what: kind.name().into(), clock: "simulated time", name: name.to_owned(), _rig: Some(rig) })
+}
+
+/// Whether the processor says that it is a virtual one, whose devices may be, too (Intel SDM volume 2, CPUID leaf 1: ECX bit 31).
+fn is_virtual_machine() -> bool {
+    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    processors.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// Cards in this machine, with the driver that they are bound to.

@@ -37,13 +37,31 @@ pub enum VfioError {
     },
     /// The device belongs to another driver of the kernel, or to none.
     #[error(
-        "PCI device {address} is bound to {driver} instead of vfio-pci: load vfio-pci (`modprobe vfio-pci`) and bind it (`driverctl set-override {address} vfio-pci`)"
+        "PCI device {address} is bound to {driver} instead of vfio-pci: load vfio-pci (`modprobe vfio-pci`) and bind it (`nearpm card bind {address}`)"
     )]
     NotBound {
         /// Where.
         address: String,
         /// Its driver, or "no driver".
         driver: String,
+    },
+    /// The device was to be given back by vfio-pci, which has it not.
+    #[error("PCI device {address} is bound to {driver} and not to vfio-pci: it was left alone")]
+    NotOurs {
+        /// Where.
+        address: String,
+        /// Its driver.
+        driver: String,
+    },
+    /// The user may not change drivers.
+    #[error(
+        "no permission to write {path}, by which PCI device {address} changes its driver: run this as root; in a container, have it done outside"
+    )]
+    NotAllowed {
+        /// Where.
+        address: String,
+        /// The file.
+        path: String,
     },
     /// No IOMMU stands between the device and memory.
     #[error(
@@ -55,7 +73,7 @@ pub enum VfioError {
     },
     /// The kernel offers no VFIO.
     #[error(
-        "{path} does not exist, so PCI device {address} cannot be opened: load vfio-pci (`modprobe vfio-pci`); in a container, pass the file in"
+        "{path} does not exist, so PCI device {address} cannot be reached through VFIO: load vfio-pci (`modprobe vfio-pci`); in a container, pass the file in"
     )]
     NoVfio {
         /// Where.

@@ -58,8 +58,8 @@ pub(super) fn parse(text: &str) -> Result<String, VfioError> {
     Ok(format!("{domain:04x}:{bus:02x}:{device:02x}.{function}"))
 }
 
-/// Finds a card and checks all that can be checked before it is opened.
-pub(super) fn find(text: &str, roots: &Roots) -> Result<Place, VfioError> {
+/// Finds a NearPM card, whatever driver it has: its address in full, and its folder.
+pub(super) fn find_card(text: &str, roots: &Roots) -> Result<(String, PathBuf), VfioError> {
     let address = parse(text)?;
     let path = roots.sysfs.join("bus/pci/devices").join(&address);
     if !path.exists() {
@@ -69,6 +69,12 @@ pub(super) fn find(text: &str, roots: &Roots) -> Result<Place, VfioError> {
     if (vendor, device) != (PCI_VENDOR, PCI_DEVICE) {
         return Err(VfioError::Foreign { address, vendor, device });
     }
+    Ok((address, path))
+}
+
+/// Finds a card and checks all that can be checked before it is opened.
+pub(super) fn find(text: &str, roots: &Roots) -> Result<Place, VfioError> {
+    let (address, path) = find_card(text, roots)?;
     let driver = driver_of(&path);
     if driver.as_deref() != Some("vfio-pci") {
         return Err(VfioError::NotBound { address, driver: driver.unwrap_or_else(|| "no driver".into()) });
@@ -97,19 +103,23 @@ fn target(link: PathBuf) -> Option<String> {
     Some(fs::canonicalize(link).ok()?.file_name()?.to_str()?.to_owned())
 }
 
-fn driver_of(path: &Path) -> Option<String> {
+pub(super) fn driver_of(path: &Path) -> Option<String> {
     target(path.join("driver"))
 }
 
-fn group_of(path: &Path) -> Option<u32> {
+pub(super) fn group_of(path: &Path) -> Option<u32> {
     target(path.join("iommu_group"))?.parse().ok()
 }
 
 /// A group can be used when no device in it belongs to a driver that may do DMA in the kernel's name.
-fn check_group(path: &Path, address: &str, group: u32) -> Result<(), VfioError> {
+pub(super) fn check_group(path: &Path, address: &str, group: u32) -> Result<(), VfioError> {
     let refused = |source| VfioError::Refused { address: address.to_owned(), what: "read its IOMMU group", source };
     for entry in fs::read_dir(path.join("iommu_group/devices")).map_err(refused)? {
         let entry = entry.map_err(refused)?;
+        // Its own driver is for the caller to judge.
+        if entry.file_name() == address {
+            continue;
+        }
         let Some(driver) = driver_of(&entry.path()) else { continue };
         if !driver.starts_with("vfio") && !HARMLESS_DRIVERS.contains(&driver.as_str()) {
             let other = entry.file_name().to_string_lossy().into_owned();
@@ -119,13 +129,74 @@ fn check_group(path: &Path, address: &str, group: u32) -> Result<(), VfioError> 
     Ok(())
 }
 
+/// A machine for tests, made of folders.
 #[cfg(test)]
-mod tests {
+pub(super) mod fixture {
     use std::os::unix::fs::symlink;
 
     use super::*;
 
-    const CARD: &str = "0000:01:00.0";
+    pub(in crate::vfio) const CARD: &str = "0000:01:00.0";
+
+    /// A folder that looks like the kernel's for one card, alone in its group and bound to vfio-pci.
+    pub(in crate::vfio) struct Machine {
+        folder: tempfile::TempDir,
+    }
+
+    impl Machine {
+        pub(in crate::vfio) fn new() -> Machine {
+            let machine = Machine { folder: tempfile::tempdir().unwrap() };
+            for folder in
+                ["sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/kernel/iommu_groups/17/devices", "dev/vfio"]
+            {
+                fs::create_dir_all(machine.path(folder)).unwrap();
+            }
+            machine.plug(CARD, PCI_VENDOR, PCI_DEVICE, Some("vfio-pci"));
+            for file in ["dev/vfio/vfio", "dev/vfio/17"] {
+                fs::write(machine.path(file), []).unwrap();
+            }
+            machine
+        }
+
+        pub(in crate::vfio) fn path(&self, inside: &str) -> PathBuf {
+            self.folder.path().join(inside)
+        }
+
+        pub(in crate::vfio) fn device(&self, address: &str) -> PathBuf {
+            self.path("sys/bus/pci/devices").join(address)
+        }
+
+        pub(in crate::vfio) fn plug(&self, address: &str, vendor: u16, device: u16, driver: Option<&str>) {
+            let path = self.device(address);
+            let group = self.path("sys/kernel/iommu_groups/17");
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("vendor"), format!("{vendor:#06x}\n")).unwrap();
+            fs::write(path.join("device"), format!("{device:#06x}\n")).unwrap();
+            symlink(&group, path.join("iommu_group")).unwrap();
+            symlink(&path, group.join("devices").join(address)).unwrap();
+            if let Some(driver) = driver {
+                self.bind(address, driver);
+            }
+        }
+
+        pub(in crate::vfio) fn bind(&self, address: &str, driver: &str) {
+            let folder = self.path("sys/bus/pci/drivers").join(driver);
+            fs::create_dir_all(&folder).unwrap();
+            let link = self.device(address).join("driver");
+            let _ = fs::remove_file(&link);
+            symlink(folder, link).unwrap();
+        }
+
+        pub(in crate::vfio) fn roots(&self) -> Roots {
+            Roots { sysfs: self.path("sys"), dev: self.path("dev") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::{CARD, Machine};
+    use super::*;
 
     #[test]
     fn addresses_are_read_as_lspci_writes_them() {
@@ -160,57 +231,9 @@ mod tests {
         }
     }
 
-    /// A folder that looks like the kernel's for one card, alone in its group and bound to vfio-pci.
-    struct Machine {
-        folder: tempfile::TempDir,
-    }
-
     impl Machine {
-        fn new() -> Machine {
-            let machine = Machine { folder: tempfile::tempdir().unwrap() };
-            for folder in
-                ["sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/kernel/iommu_groups/17/devices", "dev/vfio"]
-            {
-                fs::create_dir_all(machine.path(folder)).unwrap();
-            }
-            machine.plug(CARD, PCI_VENDOR, PCI_DEVICE, Some("vfio-pci"));
-            for file in ["dev/vfio/vfio", "dev/vfio/17"] {
-                fs::write(machine.path(file), []).unwrap();
-            }
-            machine
-        }
-
-        fn path(&self, inside: &str) -> PathBuf {
-            self.folder.path().join(inside)
-        }
-
-        fn device(&self, address: &str) -> PathBuf {
-            self.path("sys/bus/pci/devices").join(address)
-        }
-
-        fn plug(&self, address: &str, vendor: u16, device: u16, driver: Option<&str>) {
-            let path = self.device(address);
-            let group = self.path("sys/kernel/iommu_groups/17");
-            fs::create_dir(&path).unwrap();
-            fs::write(path.join("vendor"), format!("{vendor:#06x}\n")).unwrap();
-            fs::write(path.join("device"), format!("{device:#06x}\n")).unwrap();
-            symlink(&group, path.join("iommu_group")).unwrap();
-            symlink(&path, group.join("devices").join(address)).unwrap();
-            if let Some(driver) = driver {
-                self.bind(address, driver);
-            }
-        }
-
-        fn bind(&self, address: &str, driver: &str) {
-            let folder = self.path("sys/bus/pci/drivers").join(driver);
-            fs::create_dir_all(&folder).unwrap();
-            let link = self.device(address).join("driver");
-            let _ = fs::remove_file(&link);
-            symlink(folder, link).unwrap();
-        }
-
         fn find(&self) -> Result<Place, VfioError> {
-            find(CARD, &Roots { sysfs: self.path("sys"), dev: self.path("dev") })
+            find(CARD, &self.roots())
         }
 
         /// The refusal, whose text names the address and what to do.
@@ -246,9 +269,11 @@ mod tests {
     fn a_card_of_another_driver_or_of_none_is_refused() {
         let machine = Machine::new();
         machine.bind(CARD, "xdma");
-        assert!(matches!(machine.refusal("driverctl"), VfioError::NotBound { driver, .. } if driver == "xdma"));
+        assert!(matches!(machine.refusal("nearpm card bind"), VfioError::NotBound { driver, .. } if driver == "xdma"));
         fs::remove_file(machine.device(CARD).join("driver")).unwrap();
-        assert!(matches!(machine.refusal("driverctl"), VfioError::NotBound { driver, .. } if driver == "no driver"));
+        assert!(
+            matches!(machine.refusal("nearpm card bind"), VfioError::NotBound { driver, .. } if driver == "no driver")
+        );
     }
 
     #[test]

@@ -2,14 +2,21 @@
 
 use nearpm_hdl::dut::verilog_of;
 use nearpm_hdl::units::completion_writer::CompletionWriter;
+use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::multi_device::MultiDevice;
+use nearpm_hdl::units::nearpm_unit::NearPmUnit;
 use nearpm_hdl::units::persistence::Persistence;
 use nearpm_hdl::units::registers::Registers;
+use nearpm_hdl::{generate_bridge, generate_execution_side};
 
 fn main() {
     let unit = std::env::args().nth(1).expect("the name of a unit");
     let make = move || match unit.as_str() {
+        "back" => generate_execution_side(),
+        "front" => verilog_of(Box::<Front>::default()),
+        "pcie_bridge" => generate_bridge().verilog,
+        "nearpm_unit" => verilog_of(Box::<NearPmUnit>::default()),
         "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),
         "memory_split" => verilog_of(Box::<MemorySplit>::default()),
         "multi_device" => verilog_of(Box::<MultiDevice>::default()),

@@ -2,16 +2,22 @@
 
 use crate::card::Card;
 use crate::dut::{PortRow, Ports, verilog_of};
+use crate::pcie::bridge::PcieBridge;
 use crate::two_port_card::TwoPortCard;
 use crate::units::registers::BUILD_HASH_NAME;
-use crate::wrapper;
-use nearpm_interface::memory_ports::MemoryPorts;
+use crate::wrapper::{self, Names};
+pub use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers::capability;
 use rust_hdl::prelude::Block;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Name of the card's top module.
 pub const MODULE: &str = "nearpm_card";
+/// Name of the bridge's top module.
+pub const BRIDGE_MODULE: &str = "nearpm_pcie_bridge";
+
+const CARD: Names = Names { module: MODULE, core: "nearpm_core" };
+const BRIDGE: Names = Names { module: BRIDGE_MODULE, core: "nearpm_pcie_core" };
 
 /// What can be chosen when a card is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,29 +62,63 @@ const STACK_BYTES: usize = 4 << 30;
 /// When rust-hdl's checks of the design fail, which is a defect of this crate.
 pub fn generate(parameters: &Parameters) -> GeneratedCard {
     let parameters = *parameters;
-    let thread = std::thread::Builder::new()
-        .name("generate".into())
-        .stack_size(STACK_BYTES)
-        .spawn(move || match parameters.memory_ports {
-            MemoryPorts::One => generate_from(parameters, Box::new(Card::new(parameters.capabilities()))),
-            MemoryPorts::Two => generate_from(parameters, Box::new(TwoPortCard::new(parameters.capabilities()))),
-        })
-        .expect("the system has a thread left");
-    thread.join().expect("the design passes its checks")
+    on_big_stack(move || match parameters.memory_ports {
+        MemoryPorts::One => generate_from(parameters, Box::new(Card::new(parameters.capabilities()))),
+        MemoryPorts::Two => generate_from(parameters, Box::new(TwoPortCard::new(parameters.capabilities()))),
+    })
+}
+
+/// Generates the bridge between the PCIe block and the card; its top module is [`BRIDGE_MODULE`].
+///
+/// # Panics
+/// As [`generate`].
+pub fn generate_bridge() -> GeneratedCard {
+    on_big_stack(|| {
+        let bridge = Box::<PcieBridge>::default();
+        let rows = rows_of(bridge.as_ref());
+        let verilog = wrapper::wrap(&BRIDGE, &verilog_of(bridge), &rows);
+        let description = json!({ "module": BRIDGE_MODULE, "ports": ports_of(&rows) });
+        GeneratedCard { verilog, ports_json: pretty(&description) }
+    })
+}
+
+/// Generates the execution side of the card alone: firmware store, units, memory port. Its top module is `top`, its ports are those of
+/// [`Back`](crate::units::back::Back).
+///
+/// # Panics
+/// As [`generate`].
+pub fn generate_execution_side() -> String {
+    on_big_stack(|| verilog_of(Box::<crate::units::back::Back>::default()))
+}
+
+fn on_big_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().name("generate".into()).stack_size(STACK_BYTES).spawn(work);
+    thread.expect("the system has a thread left").join().expect("the design passes its checks")
+}
+
+fn rows_of(unit: &dyn Ports) -> Vec<PortRow> {
+    let mut rows = Vec::new();
+    unit.list(&PortRow::root(), &mut rows);
+    rows
+}
+
+/// The wrapper's ports, described.
+fn ports_of(rows: &[PortRow]) -> Vec<Value> {
+    let describe = |port: &wrapper::Port| {
+        let direction = if port.input { "input" } else { "output" };
+        json!({ "name": port.name, "direction": direction, "bits": port.bits })
+    };
+    wrapper::ports(rows).iter().map(describe).collect()
+}
+
+fn pretty(description: &Value) -> String {
+    serde_json::to_string_pretty(description).expect("plain data is JSON") + "\n"
 }
 
 fn generate_from<C: Block + Ports>(parameters: Parameters, card: Box<C>) -> GeneratedCard {
-    let mut rows = Vec::new();
-    card.list(&PortRow::root(), &mut rows);
-    let text = wrapper::wrap(MODULE, &verilog_of(card), &rows);
+    let rows = rows_of(card.as_ref());
+    let text = wrapper::wrap(&CARD, &verilog_of(card), &rows);
     let (verilog, hash) = with_hash(&text);
-    let ports: Vec<_> = wrapper::ports(&rows)
-        .iter()
-        .map(|port| {
-            let direction = if port.input { "input" } else { "output" };
-            json!({ "name": port.name, "direction": direction, "bits": port.bits })
-        })
-        .collect();
     let description = json!({
         "module": MODULE,
         "build_hash": format!("{hash:08x}"),
@@ -86,10 +126,9 @@ fn generate_from<C: Block + Ports>(parameters: Parameters, card: Box<C>) -> Gene
             "power_fail_safe": parameters.power_fail_safe,
             "memory_ports": parameters.memory_ports.count(),
         },
-        "ports": ports,
+        "ports": ports_of(&rows),
     });
-    let ports_json = serde_json::to_string_pretty(&description).expect("plain data is JSON");
-    GeneratedCard { verilog, ports_json: ports_json + "\n" }
+    GeneratedCard { verilog, ports_json: pretty(&description) }
 }
 
 /// Puts the hash of the text into its own constant.

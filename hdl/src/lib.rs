@@ -8,8 +8,11 @@ pub mod card;
 pub mod cells;
 pub mod dut;
 mod generate;
+pub mod pcie;
 pub mod two_port_card;
 pub mod units;
 mod wrapper;
 
-pub use generate::{GeneratedCard, MODULE, Parameters, generate};
+pub use generate::{
+    BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters, generate, generate_bridge, generate_execution_side,
+};

@@ -1,0 +1,113 @@
+//! The VCU118's flow as far as it can be checked without Vivado: it runs under Tcl, and what it connects exists. In the thorough tier.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use nearpm_bitstreams::vcu118;
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vcu118")
+}
+
+/// Whether this is the thorough tier and Tcl is there.
+fn wanted() -> bool {
+    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+        return false;
+    }
+    let there = Command::new("tclsh").arg("/dev/null").output().is_ok_and(|output| output.status.success());
+    assert!(there || std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "tclsh does not run: ./x test");
+    there
+}
+
+/// Runs the flow on a folder of Verilog.
+fn flow(flow: &Path, verilog: &Path, out: &Path) -> Output {
+    let mut command = Command::new("tclsh");
+    command.arg(folder().join("recorder.tcl")).arg(flow).arg(verilog).arg(out);
+    command.output().expect("tclsh starts")
+}
+
+/// What the flow names, by kind.
+fn notes(output: &Output) -> BTreeMap<String, BTreeSet<String>> {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut notes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (kind, name) = line.split_once(' ').expect("a kind and a name");
+        notes.entry(kind.into()).or_default().insert(name.into());
+    }
+    notes
+}
+
+/// Ports of a module: name and whether it is an input.
+fn ports(json: &str) -> BTreeMap<String, bool> {
+    let description: Value = serde_json::from_str(json).expect("a description of ports");
+    let port = |port: &Value| (port["name"].as_str().expect("a name").to_string(), port["direction"] == "input");
+    description["ports"].as_array().expect("ports").iter().map(port).collect()
+}
+
+#[test]
+fn every_port_that_the_flow_connects_exists_and_no_input_is_left_open() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    let modules = vcu118::modules();
+    for (name, generated) in &modules {
+        std::fs::write(work.path().join(name).with_extension("v"), &generated.verilog).expect("Verilog");
+    }
+    let notes = notes(&flow(&folder().join("build.tcl"), work.path(), &work.path().join("out")));
+    // What the flow uses it has made.
+    for (made, used) in [("cell", "use_cell"), ("port", "use_port"), ("interface_port", "use_interface_port")] {
+        assert!(notes[used].is_subset(&notes[made]), "{used}: {:?}", notes[used].difference(&notes[made]));
+    }
+    for (cell, (_, generated)) in ["card", "bridge"].iter().zip(&modules) {
+        let ports = ports(&generated.ports_json);
+        let named = |kind: &str| -> Vec<String> {
+            notes[kind].iter().filter_map(|pin| pin.strip_prefix(&format!("{cell}/"))).map(str::to_owned).collect()
+        };
+        let mut open: BTreeSet<&String> = ports.iter().filter(|(_, input)| **input).map(|(name, _)| name).collect();
+        for pin in named("pin") {
+            assert!(ports.contains_key(&pin), "{cell} has no port {pin}");
+            open.remove(&pin);
+        }
+        for bundle in named("interface_pin") {
+            let prefix = format!("{bundle}_");
+            assert!(ports.keys().any(|port| port.starts_with(&prefix)), "{cell} has no bundle {bundle}");
+            open.retain(|port| !port.starts_with(&prefix));
+        }
+        assert!(open.is_empty(), "inputs of the {cell} are left open: {open:?}");
+    }
+    // Pins of other cells are of cells that exist.
+    for pin in notes["pin"].iter().chain(&notes["interface_pin"]) {
+        let (cell, _) = pin.split_once('/').expect("a cell's pin");
+        assert!(notes["cell"].contains(cell), "{pin}");
+    }
+    // Constraints name ports of the wrapper: of an interface, its signals.
+    let ports: BTreeSet<_> = notes["port"].iter().chain(&notes["interface_port"]).collect();
+    for name in &notes["constrained"] {
+        assert!(ports.iter().any(|port| name == *port || name.starts_with(&format!("{port}_"))), "{name}");
+    }
+    // The table of pins in the documentation is the one of the constraints.
+    let page = std::fs::read_to_string(folder().join("../../docs/bitstreams.md")).expect("the page");
+    let table: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| pin ")?.split('|').next())
+        .map(|pin| pin.trim().to_string())
+        .collect();
+    assert_eq!(table, notes["pad"]);
+}
+
+#[test]
+fn a_flow_that_uses_what_is_not_there_is_an_error() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    let output = flow(&folder().join("build.tcl"), work.path(), &work.path().join("out"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("nearpm_card.v is missing"), "{said}");
+    let wrong = work.path().join("wrong.tcl");
+    std::fs::write(&wrong, "open_everything {").expect("a file");
+    assert!(!flow(&wrong, work.path(), work.path()).status.success());
+}

@@ -1,0 +1,188 @@
+# The block design: PCIe block, bridge, card, two memories.
+#
+#   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300 MHz) == crossings == ddr4_0, ddr4_1
+#
+# The card's clock and reset are the memories', not the link's: a link that goes down, or a host that starts again, resets the bridge and
+# leaves the card and what it has accepted alone.
+
+# One AXI connection from one clock to another.
+proc nearpm_crossing {name from to from_clock to_clock reset} {
+    create_bd_cell -type ip -vlnv xilinx.com:ip:smartconnect $name
+    set_property -dict [list CONFIG.NUM_SI 1 CONFIG.NUM_MI 1 CONFIG.NUM_CLKS 2] [get_bd_cells $name]
+    connect_bd_intf_net [get_bd_intf_pins $from] [get_bd_intf_pins $name/S00_AXI]
+    connect_bd_intf_net [get_bd_intf_pins $name/M00_AXI] [get_bd_intf_pins $to]
+    connect_bd_net [get_bd_pins $from_clock] [get_bd_pins $name/aclk]
+    connect_bd_net [get_bd_pins $to_clock] [get_bd_pins $name/aclk1]
+    connect_bd_net [get_bd_pins $reset] [get_bd_pins $name/aresetn]
+}
+
+# One memory: 2 GiB of 64 data bits behind ECC (five chips MT40A256M16).
+proc nearpm_memory {number} {
+    set name ddr4_$number
+    create_bd_cell -type ip -vlnv xilinx.com:ip:ddr4 $name
+    set_property -dict [list \
+        CONFIG.C0.DDR4_AxiSelection {true} \
+        CONFIG.C0.DDR4_AxiDataWidth {512} \
+        CONFIG.C0.DDR4_AxiIDWidth {6} \
+        CONFIG.C0.DDR4_AxiArbitrationScheme {RD_PRI_REG} \
+        CONFIG.C0.DDR4_TimePeriod {750} \
+        CONFIG.C0.DDR4_InputClockPeriod {4000} \
+        CONFIG.C0.DDR4_MemoryType {Components} \
+        CONFIG.C0.DDR4_MemoryPart {MT40A256M16GE-075E} \
+        CONFIG.C0.DDR4_DataWidth {72} \
+        CONFIG.C0.DDR4_DataMask {NO_DM_NO_DBI} \
+        CONFIG.C0_CLOCK_BOARD_INTERFACE default_250mhz_clk[expr {$number + 1}] \
+        CONFIG.C0_DDR4_BOARD_INTERFACE ddr4_sdram_c[expr {$number + 1}] \
+    ] [get_bd_cells $name]
+    foreach {pin vlnv mode} {
+        C0_DDR4 xilinx.com:interface:ddr4_rtl:1.0 Master
+        C0_SYS_CLK xilinx.com:interface:diff_clock_rtl:1.0 Slave
+    } {
+        set port [string tolower $pin]_$number
+        create_bd_intf_port -mode $mode -vlnv $vlnv $port
+        connect_bd_intf_net [get_bd_intf_ports $port] [get_bd_intf_pins $name/$pin]
+    }
+    set_property CONFIG.FREQ_HZ 250000000 [get_bd_intf_ports c0_sys_clk_$number]
+}
+
+# The PCIe block: Gen3 x16, 512 bits, no straddling, the BARs of the card, MSI-X with the table in the bridge.
+proc nearpm_pcie {} {
+    create_bd_cell -type ip -vlnv xilinx.com:ip:pcie4_uscale_plus pcie
+    set_property -dict [list \
+        CONFIG.PL_LINK_CAP_MAX_LINK_SPEED {8.0_GT/s} \
+        CONFIG.PL_LINK_CAP_MAX_LINK_WIDTH {X16} \
+        CONFIG.axisten_if_width {512_bit} \
+        CONFIG.axisten_freq {250} \
+        CONFIG.AXISTEN_IF_EXT_512_CQ_STRADDLE {false} \
+        CONFIG.AXISTEN_IF_EXT_512_CC_STRADDLE {false} \
+        CONFIG.AXISTEN_IF_EXT_512_RQ_STRADDLE {false} \
+        CONFIG.AXISTEN_IF_EXT_512_RC_STRADDLE {false} \
+        CONFIG.vendor_id {10ee} \
+        CONFIG.PF0_DEVICE_ID {9e38} \
+        CONFIG.PF0_CLASS_CODE {058000} \
+        CONFIG.pf0_bar0_64bit {false} \
+        CONFIG.pf0_bar0_scale {Kilobytes} \
+        CONFIG.pf0_bar0_size {4} \
+        CONFIG.pf0_bar1_enabled {true} \
+        CONFIG.pf0_bar1_scale {Kilobytes} \
+        CONFIG.pf0_bar1_size {4} \
+        CONFIG.pf0_bar2_enabled {true} \
+        CONFIG.pf0_bar2_64bit {true} \
+        CONFIG.pf0_bar2_prefetchable {true} \
+        CONFIG.pf0_bar2_scale {Kilobytes} \
+        CONFIG.pf0_bar2_size {16} \
+        CONFIG.pf0_bar4_enabled {true} \
+        CONFIG.pf0_bar4_64bit {true} \
+        CONFIG.pf0_bar4_prefetchable {true} \
+        CONFIG.pf0_bar4_scale {Gigabytes} \
+        CONFIG.pf0_bar4_size {4} \
+        CONFIG.pf0_msi_enabled {false} \
+        CONFIG.pf0_msix_enabled {true} \
+        CONFIG.MSI_X_OPTIONS {MSI-X_External} \
+        CONFIG.PF0_MSIX_CAP_TABLE_SIZE {003} \
+        CONFIG.PF0_MSIX_CAP_TABLE_BIR {BAR_1} \
+        CONFIG.PF0_MSIX_CAP_TABLE_OFFSET {00000000} \
+        CONFIG.PF0_MSIX_CAP_PBA_BIR {BAR_1} \
+        CONFIG.PF0_MSIX_CAP_PBA_OFFSET {00000800} \
+    ] [get_bd_cells pcie]
+    create_bd_cell -type ip -vlnv xilinx.com:ip:util_ds_buf reference
+    set_property -dict [list CONFIG.C_BUF_TYPE {IBUFDSGTE}] [get_bd_cells reference]
+    create_bd_intf_port -mode Slave -vlnv xilinx.com:interface:diff_clock_rtl:1.0 pcie_refclk
+    set_property CONFIG.FREQ_HZ 100000000 [get_bd_intf_ports pcie_refclk]
+    connect_bd_intf_net [get_bd_intf_ports pcie_refclk] [get_bd_intf_pins reference/CLK_IN_D]
+    connect_bd_net [get_bd_pins reference/IBUF_OUT] [get_bd_pins pcie/sys_clk_gt]
+    connect_bd_net [get_bd_pins reference/IBUF_DS_ODIV2] [get_bd_pins pcie/sys_clk]
+    create_bd_port -dir I -type rst pcie_reset_n
+    connect_bd_net [get_bd_ports pcie_reset_n] [get_bd_pins pcie/sys_reset]
+    create_bd_intf_port -mode Master -vlnv xilinx.com:interface:pcie_7x_mgt_rtl:1.0 pcie_lanes
+    connect_bd_intf_net [get_bd_intf_ports pcie_lanes] [get_bd_intf_pins pcie/pcie4_mgt]
+}
+
+# The bridge's streams and what it is told of the function. Pin by pin, because `tkeep` has a bit for each Dword.
+proc nearpm_bridge {} {
+    create_bd_cell -type module -reference nearpm_pcie_bridge bridge
+    foreach {stream prefix from to} {
+        cq m_axis_cq pcie bridge
+        rc m_axis_rc pcie bridge
+        cc s_axis_cc bridge pcie
+        rq s_axis_rq bridge pcie
+    } {
+        foreach signal {tdata tkeep tuser tlast tvalid tready} {
+            set ends [dict create pcie pcie/${prefix}_$signal bridge bridge/${stream}_$signal]
+            connect_bd_net [get_bd_pins [dict get $ends $from]] [get_bd_pins [dict get $ends $to]]
+        }
+    }
+    foreach signal {cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
+        connect_bd_net [get_bd_pins pcie/$signal] [get_bd_pins bridge/$signal]
+    }
+    create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic link_reset_n
+    set_property -dict [list CONFIG.C_OPERATION {not} CONFIG.C_SIZE {1}] [get_bd_cells link_reset_n]
+    connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins link_reset_n/Op1]
+    connect_bd_net [get_bd_pins pcie/user_clk] [get_bd_pins bridge/clk]
+    connect_bd_net [get_bd_pins link_reset_n/Res] [get_bd_pins bridge/rst_n]
+}
+
+# The card, its clock of 300 MHz from the first memory's, and its reset, which ends when both memories are calibrated.
+proc nearpm_card {} {
+    create_bd_cell -type module -reference nearpm_card card
+    create_bd_cell -type ip -vlnv xilinx.com:ip:clk_wiz card_clock
+    set_property -dict [list \
+        CONFIG.PRIM_SOURCE {No_buffer} \
+        CONFIG.PRIM_IN_FREQ {333.333} \
+        CONFIG.CLKOUT1_REQUESTED_OUT_FREQ {300.000} \
+        CONFIG.USE_RESET {false} \
+    ] [get_bd_cells card_clock]
+    connect_bd_net [get_bd_pins ddr4_0/c0_ddr4_ui_clk] [get_bd_pins card_clock/clk_in1]
+    connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card/clk]
+    create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic calibrated
+    set_property -dict [list CONFIG.C_OPERATION {and} CONFIG.C_SIZE {1}] [get_bd_cells calibrated]
+    connect_bd_net [get_bd_pins ddr4_0/c0_init_calib_complete] [get_bd_pins calibrated/Op1]
+    connect_bd_net [get_bd_pins ddr4_1/c0_init_calib_complete] [get_bd_pins calibrated/Op2]
+    create_bd_cell -type ip -vlnv xilinx.com:ip:proc_sys_reset card_reset
+    connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card_reset/slowest_sync_clk]
+    connect_bd_net [get_bd_pins card_clock/locked] [get_bd_pins card_reset/dcm_locked]
+    connect_bd_net [get_bd_pins calibrated/Res] [get_bd_pins card_reset/ext_reset_in]
+    connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins card/rst_n]
+    foreach {name width value pin} {
+        pm_bytes 64 4294967296 card/pm_bytes
+        peer_out_ready 1 1 card/peer_out_ready
+        peer_in_valid 1 0 card/peer_in_valid
+        peer_in_data 128 0 card/peer_in_data
+    } {
+        create_bd_cell -type ip -vlnv xilinx.com:ip:xlconstant constant_$name
+        set_property -dict [list CONFIG.CONST_WIDTH $width CONFIG.CONST_VAL $value] [get_bd_cells constant_$name]
+        connect_bd_net [get_bd_pins constant_$name/dout] [get_bd_pins $pin]
+    }
+    create_bd_port -dir I power_fail
+    create_bd_port -dir O save_done
+    connect_bd_net [get_bd_ports power_fail] [get_bd_pins card/power_fail]
+    connect_bd_net [get_bd_pins card/save_done] [get_bd_ports save_done]
+}
+
+# Makes the whole design and its wrapper.
+proc nearpm_design {out} {
+    create_bd_design -dir [file join $out design] nearpm_vcu118
+    nearpm_pcie
+    nearpm_memory 0
+    nearpm_memory 1
+    nearpm_bridge
+    nearpm_card
+    set link pcie/user_clk
+    set card card_clock/clk_out1
+    nearpm_crossing crossing_host bridge/m_axi_host card/s_axi_host $link $card link_reset_n/Res
+    nearpm_crossing crossing_cmd bridge/m_axi_cmd card/s_axi_cmd $link $card link_reset_n/Res
+    nearpm_crossing crossing_ctrl bridge/m_axil_ctrl card/s_axil_ctrl $link $card link_reset_n/Res
+    nearpm_crossing crossing_cpl card/m_axi_cpl bridge/s_axi_cpl $card $link card_reset/peripheral_aresetn
+    foreach number {0 1} {
+        set clock ddr4_$number/c0_ddr4_ui_clk
+        nearpm_crossing crossing_mem$number card/m_axi_mem$number ddr4_$number/C0_DDR4_S_AXI $card $clock \
+            card_reset/peripheral_aresetn
+        connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins ddr4_$number/c0_ddr4_aresetn]
+    }
+    assign_bd_address
+    validate_bd_design
+    save_bd_design
+    set file [get_files nearpm_vcu118.bd]
+    generate_target all $file
+    read_verilog [make_wrapper -files $file -top]
+}

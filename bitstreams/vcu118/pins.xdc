@@ -1,0 +1,19 @@
+# Pins that the board's files do not place. Source: UG1224 (VCU118 Evaluation Board User Guide), tables of the PCI Express edge connector,
+# user I/O and PMOD, and the board's master constraints; the memories' pins and clocks come with the board part.
+
+set_property PACKAGE_PIN AL9 [get_ports pcie_refclk_clk_p]
+set_property PACKAGE_PIN AL8 [get_ports pcie_refclk_clk_n]
+set_property -dict {PACKAGE_PIN AM17 IOSTANDARD LVCMOS18 PULLUP true} [get_ports pcie_reset_n]
+set_property -dict {PACKAGE_PIN AY14 IOSTANDARD LVCMOS18 PULLDOWN true} [get_ports power_fail]
+set_property -dict {PACKAGE_PIN AT32 IOSTANDARD LVCMOS12 SLEW SLOW DRIVE 8} [get_ports save_done]
+create_clock -period 10.000 -name pcie_refclk [get_ports pcie_refclk_clk_p]
+
+# Levels that are brought into the clock inside, or that people look at.
+set_false_path -from [get_ports {pcie_reset_n power_fail}]
+set_false_path -to [get_ports save_done]
+
+set_property CFGBVS GND [current_design]
+set_property CONFIG_VOLTAGE 1.8 [current_design]
+set_property BITSTREAM.GENERAL.COMPRESS true [current_design]
+set_property BITSTREAM.CONFIG.SPI_32BIT_ADDR YES [current_design]
+set_property BITSTREAM.CONFIG.SPI_BUSWIDTH 8 [current_design]

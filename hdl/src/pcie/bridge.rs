@@ -1,0 +1,188 @@
+//! The bridge.
+
+use super::completer::Completer;
+use super::line_access::LineAccess;
+use super::msix::MsixTable;
+use super::requester::Requester;
+use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
+use rust_hdl::prelude::*;
+
+/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`MsixTable`] and
+/// [`Requester`], which it only wires.
+#[derive(LogicBlock, Default)]
+pub struct PcieBridge {
+    /// Rising edge; the card's.
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, high: also while the link is down.
+    pub reset: Signal<In, Bit>,
+    /// Completer requests; see PG213.
+    pub cq_tdata: Signal<In, Bits<512>>,
+    /// See PG213; `cq_tuser` says the same.
+    pub cq_tkeep: Signal<In, Bits<16>>,
+    /// See PG213.
+    pub cq_tuser: Signal<In, Bits<183>>,
+    /// See PG213.
+    pub cq_tlast: Signal<In, Bit>,
+    /// See PG213.
+    pub cq_tvalid: Signal<In, Bit>,
+    /// See PG213.
+    pub cq_tready: Signal<Out, Bit>,
+    /// Completer completions; see PG213.
+    pub cc_tdata: Signal<Out, Bits<512>>,
+    /// See PG213.
+    pub cc_tkeep: Signal<Out, Bits<16>>,
+    /// See PG213.
+    pub cc_tuser: Signal<Out, Bits<81>>,
+    /// See PG213.
+    pub cc_tlast: Signal<Out, Bit>,
+    /// See PG213.
+    pub cc_tvalid: Signal<Out, Bit>,
+    /// See PG213.
+    pub cc_tready: Signal<In, Bit>,
+    /// Requester requests; see PG213.
+    pub rq_tdata: Signal<Out, Bits<512>>,
+    /// See PG213.
+    pub rq_tkeep: Signal<Out, Bits<16>>,
+    /// See PG213.
+    pub rq_tuser: Signal<Out, Bits<137>>,
+    /// See PG213.
+    pub rq_tlast: Signal<Out, Bit>,
+    /// See PG213.
+    pub rq_tvalid: Signal<Out, Bit>,
+    /// See PG213.
+    pub rq_tready: Signal<In, Bit>,
+    /// Requester completions: the bridge reads nothing, and takes whatever comes.
+    pub rc_tdata: Signal<In, Bits<512>>,
+    /// See PG213.
+    pub rc_tkeep: Signal<In, Bits<16>>,
+    /// See PG213.
+    pub rc_tuser: Signal<In, Bits<161>>,
+    /// See PG213.
+    pub rc_tlast: Signal<In, Bit>,
+    /// See PG213.
+    pub rc_tvalid: Signal<In, Bit>,
+    /// See PG213.
+    pub rc_tready: Signal<Out, Bit>,
+    /// Status of the functions, four bits each: bit 2 lets function 0 be bus master.
+    pub cfg_function_status: Signal<In, Bits<16>>,
+    /// MSI-X is enabled, a bit a function.
+    pub cfg_interrupt_msix_enable: Signal<In, Bits<4>>,
+    /// All vectors are masked, a bit a function.
+    pub cfg_interrupt_msix_mask: Signal<In, Bits<4>>,
+    /// Pulse: a request that is not supported.
+    pub unsupported: Signal<Out, Bit>,
+    /// The PM window.
+    pub m_axi_host: AxiMaster<40, 512, 64, 6>,
+    /// The command pages.
+    pub m_axi_cmd: AxiMaster<16, 512, 64, 6>,
+    /// The registers.
+    pub m_axil_ctrl: AxiLiteMaster<12, 32, 4>,
+    /// Completion records.
+    pub s_axi_cpl: AxiWriteSlave<64, 512, 64, 1>,
+
+    completer: Completer,
+    access: LineAccess,
+    msix: MsixTable,
+    requester: Requester,
+}
+
+impl Logic for PcieBridge {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, completer, access, msix, requester);
+        self.completer.reset.next = self.reset.val();
+        self.access.reset.next = self.reset.val();
+        self.msix.reset.next = self.reset.val();
+        self.requester.reset.next = self.reset.val();
+        AxiMaster::<40, 512, 64, 6>::link(&mut self.m_axi_host, &mut self.access.host);
+        AxiMaster::<16, 512, 64, 6>::link(&mut self.m_axi_cmd, &mut self.access.cmd);
+        AxiLiteMaster::<12, 32, 4>::link(&mut self.m_axil_ctrl, &mut self.access.ctrl);
+        AxiWriteSlave::<64, 512, 64, 1>::link(&mut self.s_axi_cpl, &mut self.requester.axi);
+
+        self.completer.cq_tdata.next = self.cq_tdata.val();
+        self.completer.cq_tuser.next = self.cq_tuser.val();
+        self.completer.cq_tlast.next = self.cq_tlast.val();
+        self.completer.cq_tvalid.next = self.cq_tvalid.val();
+        self.cq_tready.next = self.completer.cq_tready.val();
+        self.cc_tdata.next = self.completer.cc_tdata.val();
+        self.cc_tkeep.next = self.completer.cc_tkeep.val();
+        self.cc_tuser.next = self.completer.cc_tuser.val();
+        self.cc_tlast.next = self.completer.cc_tlast.val();
+        self.cc_tvalid.next = self.completer.cc_tvalid.val();
+        self.completer.cc_tready.next = self.cc_tready.val();
+        self.unsupported.next = self.completer.unsupported.val();
+
+        self.access.valid.next = self.completer.access_valid.val();
+        self.access.write.next = self.completer.access_write.val();
+        self.access.bar.next = self.completer.access_bar.val();
+        self.access.line.next = self.completer.access_line.val();
+        self.access.data.next = self.completer.access_data.val();
+        self.access.strobes.next = self.completer.access_strobes.val();
+        self.access.lanes.next = self.completer.access_lanes.val();
+        self.completer.access_done.next = self.access.done.val();
+        self.completer.access_read.next = self.access.read.val();
+        self.completer.access_error.next = self.access.error.val();
+
+        self.msix.enable.next = self.cfg_interrupt_msix_enable.val().get_bit(0);
+        self.msix.function_mask.next = self.cfg_interrupt_msix_mask.val().get_bit(0);
+        self.msix.write.next = self.access.table_write.val();
+        self.msix.line.next = self.completer.access_line.val().get_bits::<6>(0);
+        self.msix.data.next = self.completer.access_data.val();
+        self.msix.strobes.next = self.completer.access_strobes.val();
+        self.access.table_read.next = self.msix.read.val();
+        self.msix.fire.next = self.requester.fire.val();
+        self.msix.page.next = self.requester.page.val();
+        self.msix.sent.next = self.requester.sent.val();
+        self.msix.sent_vector.next = self.requester.sent_vector.val();
+
+        self.requester.bus_master.next = self.cfg_function_status.val().get_bit(2);
+        self.requester.send.next = self.msix.send.val();
+        self.requester.address.next = self.msix.address.val();
+        self.requester.message.next = self.msix.message.val();
+        self.requester.vector.next = self.msix.vector.val();
+        self.rq_tdata.next = self.requester.rq_tdata.val();
+        self.rq_tkeep.next = self.requester.rq_tkeep.val();
+        self.rq_tuser.next = self.requester.rq_tuser.val();
+        self.rq_tlast.next = self.requester.rq_tlast.val();
+        self.rq_tvalid.next = self.requester.rq_tvalid.val();
+        self.requester.rq_tready.next = self.rq_tready.val();
+        self.rc_tready.next = true;
+    }
+}
+
+crate::dut_ports!(PcieBridge {
+    clock,
+    reset,
+    cq_tdata,
+    cq_tkeep,
+    cq_tuser,
+    cq_tlast,
+    cq_tvalid,
+    cq_tready,
+    cc_tdata,
+    cc_tkeep,
+    cc_tuser,
+    cc_tlast,
+    cc_tvalid,
+    cc_tready,
+    rq_tdata,
+    rq_tkeep,
+    rq_tuser,
+    rq_tlast,
+    rq_tvalid,
+    rq_tready,
+    rc_tdata,
+    rc_tkeep,
+    rc_tuser,
+    rc_tlast,
+    rc_tvalid,
+    rc_tready,
+    cfg_function_status,
+    cfg_interrupt_msix_enable,
+    cfg_interrupt_msix_mask,
+    unsupported,
+    m_axi_host,
+    m_axi_cmd,
+    m_axil_ctrl,
+    s_axi_cpl,
+});

@@ -1,0 +1,25 @@
+//! The bridge between the PCIe block of an UltraScale+ part (Xilinx PG213) and the card's AXI ports.
+//!
+//! | unit | guarantees |
+//! |---|---|
+//! | [`completer`] | each request of the host is performed in the order of arrival, and answered as PCIe asks |
+//! | [`line_access`] | one access at a time, at the port that its BAR stands for |
+//! | [`requester`] | completion records and interrupts reach the host in this order |
+//! | [`msix`] | the table of MSI-X vectors, which the PCIe block leaves to the user |
+//! | [`header`], [`lanes`] | fields and data of packets |
+//! | [`bridge`] | all of them together |
+//!
+//! The streams have 512 bits, Dword-aligned, without straddling.
+
+pub mod bridge;
+pub mod completer;
+pub mod header;
+pub mod lanes;
+pub mod line_access;
+pub mod msix;
+pub mod requester;
+
+/// BAR of the MSI-X table.
+pub const MSIX_BAR: usize = 1;
+/// Offset of the pending bits in [`MSIX_BAR`].
+pub const PENDING_OFFSET: usize = 0x800;

@@ -1,0 +1,206 @@
+//! The bridge from the PCIe block's streams to the card's ports.
+
+mod pcie_bench;
+
+use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
+use nearpm_hdl::pcie::bridge::PcieBridge;
+use pcie_bench::Bench;
+
+#[test]
+fn every_byte_of_a_write_and_no_other_reaches_its_place() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 1, 0.7);
+        let mut wanted = bench.memory.clone();
+        // All places in a line, and lengths around a beat, a line, and the largest payload.
+        for n in 0..90u64 {
+            let length = [1, 3, 4, 7, 8, 48, 49, 63, 64, 65, 100, 112, 113, 128, 200, 256][n as usize % 16];
+            let bar = if n % 5 == 0 { 2 } else { 4 };
+            let offset = n * 64 % 0x2000 + bench.random(64);
+            let bytes: Vec<u8> = (0..length).map(|_| bench.random(256) as u8).collect();
+            bench.write(bar, offset, &bytes);
+            wanted.extend((offset..).zip(bytes).map(|(at, byte)| ((bar, at), byte)));
+        }
+        bench.settle();
+        assert_eq!(bench.memory, wanted);
+        assert_eq!((bench.completions.len(), bench.unsupported), (0, 0));
+    });
+}
+
+#[test]
+fn reads_are_answered_by_completions_as_pcie_wants_them() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 2, 0.7);
+        let mut asked = Vec::new();
+        for tag in 0..60u64 {
+            let length = [1, 2, 4, 8, 52, 53, 64, 116, 120, 128, 129, 256, 300, 512][tag as usize % 14];
+            let offset = tag * 256 + bench.random(256);
+            bench.read(4, offset, length, tag);
+            asked.push((tag, offset, length));
+        }
+        bench.settle();
+        for (tag, offset, length) in asked {
+            let wanted: Vec<u8> = (offset..offset + length).map(|at| bench.byte(4, at)).collect();
+            assert_eq!(bench.answered(tag, offset, length), wanted, "tag {tag}");
+        }
+        // A read of nothing is answered by a Dword that means nothing, and counts one byte.
+        bench.completions.clear();
+        bench.request(0, 4, 0x40, 1, (0, 0), 77);
+        bench.settle();
+        let [completion] = &bench.completions[..] else { panic!("{:?}", bench.completions) };
+        assert_eq!((completion.tag, completion.status, completion.bytes, completion.length), (77, 0, 1, 1));
+    });
+}
+
+#[test]
+fn registers_are_accessed_dword_by_dword_and_everything_in_order() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 3, 0.6);
+        bench.write(0, 0x124, &[1, 2, 3, 4]);
+        bench.write(0, 0x12a, &[5, 6]);
+        bench.write(0, 0x178, &[7; 16]);
+        bench.write(2, 0x1040, &[8; 64]);
+        bench.read(0, 0x120, 8, 1);
+        bench.write(4, 0x200, &[9; 8]);
+        bench.read(4, 0x200, 8, 2);
+        bench.settle();
+        let wanted = [
+            (0, 0x124, true),
+            (0, 0x128, true),
+            (0, 0x178, true),
+            (0, 0x17c, true),
+            (0, 0x180, true),
+            (0, 0x184, true),
+            (2, 0x1040, true),
+            (0, 0x120, false),
+            (0, 0x124, false),
+            (4, 0x200, true),
+            (4, 0x200, false),
+        ];
+        assert_eq!(bench.accesses, wanted);
+        assert_eq!(bench.answered(1, 0x120, 8)[4..], [1, 2, 3, 4]);
+        assert_eq!(bench.answered(2, 0x200, 8), [9; 8]);
+        assert_eq!((bench.byte(0, 0x12a), bench.byte(0, 0x12b)), (5, 6));
+        assert!(!bench.memory.contains_key(&(0, 0x129)), "a byte that is not enabled");
+    });
+}
+
+#[test]
+fn what_is_not_supported_is_refused_and_has_no_effect() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 4, 0.8);
+        // IO read, IO write, the three atomic operations, a locked read; a memory read of no BAR.
+        bench.request(2, 4, 8, 1, (15, 0), 2);
+        for (tag, kind) in [(3, 3), (4, 4), (5, 5), (6, 6)] {
+            bench.with_data(kind, 4, tag);
+        }
+        bench.request(7, 4, 8, 1, (15, 0), 7);
+        bench.request(0, 6, 0x44, 3, (12, 1), 8);
+        // Nobody answers a message, or a write, to no BAR.
+        bench.request(12, 4, 0, 0, (0, 0), 9);
+        bench.write(6, 0x40, &[1; 100]);
+        bench.read(4, 0x40, 4, 10);
+        bench.settle();
+        let refused: Vec<_> = bench.completions.iter().map(|c| (c.tag, c.status, c.length)).collect();
+        let wanted = [(2, 1, 0), (3, 1, 0), (4, 1, 0), (5, 1, 0), (6, 1, 0), (7, 1, 0), (8, 1, 0), (10, 0, 1)];
+        assert_eq!(refused, wanted);
+        assert_eq!(bench.unsupported, 9);
+        // Byte enables and descriptor, which the block logs; remaining bytes and lower address of a memory read.
+        let last = &bench.completions[6];
+        assert_eq!((last.bytes, last.lower), (7, 0x46));
+        assert_eq!((last.dwords.len(), last.dwords[0]), (5, 0x1c));
+        assert_eq!(last.dwords[1], (pcie_bench::base(6) + 0x44) as u32);
+        assert_eq!(last.dwords[3] & 0x7ff, 3);
+        assert_eq!(bench.accesses, [(4, 0x40, false)]);
+    });
+}
+
+#[test]
+fn a_line_that_the_card_refuses_ends_the_read_with_an_abort() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 5, 0.8);
+        bench.refused.insert((4, 0x1c0 / 64));
+        bench.read(4, 0x100, 512, 1);
+        bench.read(4, 0x100, 64, 2);
+        bench.settle();
+        let [good, abort, next] = &bench.completions[..] else { panic!("{:?}", bench.completions) };
+        assert_eq!((good.status, good.length, good.bytes), (0, 32, 512));
+        assert_eq!((abort.tag, abort.status, abort.length, abort.bytes, abort.lower), (1, 4, 0, 384, 0));
+        assert_eq!((next.tag, next.status, next.length), (2, 0, 16));
+    });
+}
+
+/// Puts a record with this tag into the host's memory at `address`.
+fn record(bench: &mut Bench<'_>, address: u64, tag: u32, page: u8) {
+    let mut bytes = [0xee; 64];
+    let at = (address % 64) as usize;
+    bytes[at..at + 16].fill(0);
+    bytes[at..at + 4].copy_from_slice(&tag.to_le_bytes());
+    bytes[at + 5] = page;
+    bench.dut.set("s_axi_cpl$awaddr", address & !63);
+    bench.dut.set("s_axi_cpl$wdata", Value::from_bytes(&bytes));
+    bench.dut.set("s_axi_cpl$wstrb", 0xffffu64 << (address % 64));
+    bench.dut.set("s_axi_cpl$wlast", true);
+    bench.dut.set("s_axi_cpl$bready", true);
+    let (mut address_done, mut data_done) = (false, false);
+    for _ in 0..1000 {
+        bench.dut.set("s_axi_cpl$awvalid", !address_done);
+        bench.dut.set("s_axi_cpl$wvalid", !data_done);
+        let dut: &mut dyn Dut = bench.dut;
+        address_done |= dut.get_bool("s_axi_cpl$awready") && dut.get_bool("s_axi_cpl$awvalid");
+        data_done |= dut.get_bool("s_axi_cpl$wready") && dut.get_bool("s_axi_cpl$wvalid");
+        let answered = dut.get_bool("s_axi_cpl$bvalid");
+        bench.step();
+        if answered {
+            return;
+        }
+    }
+    panic!("a record is not taken");
+}
+
+#[test]
+fn records_are_written_before_their_interrupts_which_masks_hold_back() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 6, 0.6);
+        let ring = 0x12_3456_7000u64;
+        // MSI-X is off: records only.
+        record(&mut bench, ring + 16, 7, 2);
+        bench.settle();
+        assert_eq!(bench.requests, [(ring + 16, vec![7, 2 << 8, 0, 0], 15, 15)]);
+        bench.requests.clear();
+        // Vectors are masked after reset; what fires stays pending.
+        bench.dut.set("cfg_interrupt_msix_enable", 1u64);
+        for vector in 0..4u64 {
+            let address: u64 = 0xfee0_0000_1000 + vector * 4;
+            bench.write(1, vector * 16, &address.to_le_bytes());
+            bench.write(1, vector * 16 + 8, &(0x40 + vector as u32).to_le_bytes());
+        }
+        bench.settle();
+        record(&mut bench, ring + 32, 8, 2);
+        record(&mut bench, ring + 48, 9, 3);
+        bench.read(1, 0x800, 8, 1);
+        bench.read(1, 0x2c, 4, 2);
+        bench.settle();
+        assert_eq!(bench.requests.len(), 2);
+        assert_eq!(bench.answered(1, 0x800, 8), [12, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bench.answered(2, 0x2c, 4), [1, 0, 0, 0]);
+        // Unmasked, but the function is masked.
+        bench.dut.set("cfg_interrupt_msix_mask", 1u64);
+        bench.write(1, 0x2c, &[0; 4]);
+        bench.settle();
+        assert_eq!(bench.requests.len(), 2);
+        bench.dut.set("cfg_interrupt_msix_mask", 0u64);
+        bench.settle();
+        assert_eq!(bench.requests[2..], [(0xfee0_0000_1008, vec![0x42], 15, 0)]);
+        record(&mut bench, ring + 64, 10, 2);
+        bench.settle();
+        assert_eq!(
+            bench.requests[3..],
+            [(ring + 64, vec![10, 2 << 8, 0, 0], 15, 15), (0xfee0_0000_1008, vec![0x42], 15, 0)]
+        );
+        // Without leave to be bus master nothing leaves.
+        bench.dut.set("cfg_function_status", 0u64);
+        record(&mut bench, ring + 80, 11, 2);
+        bench.settle();
+        assert_eq!(bench.requests.len(), 5);
+    });
+}

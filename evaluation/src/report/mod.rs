@@ -10,6 +10,7 @@ use crate::plan::{OURS, PAPER};
 use crate::results::Record;
 use crate::summary::Summary;
 
+mod beyond;
 mod figures;
 mod profiles;
 mod svg;
@@ -92,7 +93,10 @@ fn command(summary: &Summary) -> String {
 /// # Errors
 /// If a profile of the figures is wrong, or the micro-benchmark fails.
 pub fn figures(records: &[Record]) -> Result<Vec<Figure>> {
-    figures::all(&Summary::new(records))
+    let summary = Summary::new(records);
+    let mut all = figures::all(&summary)?;
+    all.extend(beyond::all(&summary)?);
+    Ok(all)
 }
 
 /// The page.

@@ -11,6 +11,7 @@ use nearpm_workloads::programs::{Inputs, Program};
 use crate::case::Configuration;
 use crate::plan::{OURS, PAPER};
 use crate::published::{MECHANISMS, TATP_REGION, WHOLE};
+use crate::recovery::{self, Point};
 use crate::results::Record;
 use crate::summary::{Selection, Summary};
 
@@ -151,6 +152,26 @@ pub fn text(records: &[Record]) -> Result<String> {
             text,
             "- {name}: copies {small:.2} at 64 B, {page:.2} at 4 KiB, {large:.2} at 16 KiB; asynchronous 64 B log {log_ns:.0} ns."
         )?;
+    }
+    text.push_str(&recoveries()?);
+    Ok(text)
+}
+
+/// Recovery times of this project's card.
+fn recoveries() -> Result<String> {
+    let profile = super::profile(OURS)?;
+    let mut text = format!(
+        "\nRecovery with {OURS}, from power-up to an open pool of {} MiB, by KiB under way (card and driver, and the library), us:\n",
+        recovery::POOL_BYTES >> 20
+    );
+    for mechanism in Mechanism::ALL {
+        let points = recovery::by_work(&profile, mechanism)?;
+        let each = |p: &Point| format!("{} KiB {:.1}+{:.1}", p.work_bytes >> 10, p.card_ns / 1e3, p.pool_ns / 1e3);
+        writeln!(text, "- {}: {}", mechanism.name(), points.iter().map(each).collect::<Vec<_>>().join(", "))?;
+        let points = recovery::by_pool(&profile, mechanism)?;
+        let each = |p: &Point| format!("{} MiB {:.1}", p.pool_bytes >> 20, p.ns() / 1e3);
+        let sizes = points.iter().map(each).collect::<Vec<_>>().join(", ");
+        writeln!(text, "  by the pool, {} KiB under way: {sizes}", recovery::WORK_BYTES >> 10)?;
     }
     Ok(text)
 }

@@ -8,6 +8,7 @@
 //! | `computer`, [`meter`] | a computer of a profile, and where its time goes |
 //! | [`run`] | runs a case and checks what it left |
 //! | [`recovery`] | times of recoveries |
+//! | [`on_card`] | programs on a card that is there, in its transport's time |
 //! | [`plan`] | the cases of the quick and of the full form |
 //! | [`results`] | a folder of results, CSV and JSON |
 //! | [`published`] | what the paper says in its text |
@@ -22,6 +23,7 @@ pub mod case;
 pub mod compute;
 mod computer;
 pub mod meter;
+pub mod on_card;
 pub mod plan;
 pub mod published;
 pub mod recovery;

@@ -10,6 +10,7 @@ use nearpm_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::meter::Kind;
 use crate::run::Outcome;
 
 /// Number of this form of results.
@@ -121,38 +122,66 @@ impl Results {
     }
 }
 
+/// A line of the table of comma-separated values.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    /// What was run.
+    pub case: &'l Case,
+    /// Commit of the program that ran it.
+    pub commit: &'l str,
+    /// What the time is: of the model, or of which transport.
+    pub origin: &'l str,
+    /// Nanoseconds a transaction.
+    pub ns_per_transaction: f64,
+    /// What only a simulator sees.
+    pub inside: Option<&'l Outcome>,
+}
+
+impl<'l> From<&'l Record> for Line<'l> {
+    fn from(record: &'l Record) -> Line<'l> {
+        let Record { case, commit, outcome, .. } = record;
+        Line { case, commit, origin: "model", ns_per_transaction: outcome.per_transaction(), inside: Some(outcome) }
+    }
+}
+
 /// Results as a table of comma-separated values.
 pub fn csv(records: &[Record]) -> String {
+    table(records.iter().map(Line::from))
+}
+
+/// Lines as a table of comma-separated values. What is not known is empty.
+pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
     let mut text = String::from(
         "profile,program,inputs,mix,mechanism,configuration,devices,units,threads,count,share,seed,commit,origin,ns_per_transaction,busy_ns,overlap_ns",
     );
-    let Some(first) = records.first() else { return text };
-    let breakdown: Vec<&String> = first.outcome.breakdown.keys().collect();
-    breakdown.iter().for_each(|kind| text.push_str(&format!(",{kind}_ns")));
-    for Record { case, commit, outcome, .. } in records {
-        let each = |ns: f64| ns / outcome.transactions.max(1) as f64;
-        text.push_str(&format!(
-            "\n{},{},{},{},{},{},{},{},{},{},{},{},{commit},model,{:.1},{:.1},{:.1}",
-            case.profile.replace(',', " "),
-            case.program.name(),
-            case.inputs.name(),
-            case.mix.name(),
-            case.mechanism.name(),
-            case.configuration.name(),
-            case.devices,
-            case.units,
-            case.threads,
-            case.count,
-            case.share,
-            case.seed,
-            outcome.per_transaction(),
-            each(outcome.busy_ns),
-            each(outcome.overlap_ns),
-        ));
-        for kind in &breakdown {
-            text.push_str(&format!(",{:.1}", each(outcome.breakdown.get(*kind).copied().unwrap_or(0.0))));
-        }
-    }
+    Kind::ALL.iter().for_each(|kind| text.push_str(&format!(",{}_ns", kind.name())));
     text.push('\n');
+    for Line { case, commit, origin, ns_per_transaction, inside } in lines {
+        let cells = [
+            case.profile.clone(),
+            case.program.name().into(),
+            case.inputs.name().into(),
+            case.mix.name().into(),
+            case.mechanism.name().into(),
+            case.configuration.name().into(),
+            case.devices.to_string(),
+            case.units.to_string(),
+            case.threads.to_string(),
+            case.count.to_string(),
+            case.share.to_string(),
+            case.seed.to_string(),
+            commit.into(),
+            origin.into(),
+            format!("{ns_per_transaction:.1}"),
+        ];
+        text.push_str(&cells.map(|cell| cell.replace([',', '\n'], " ")).join(","));
+        let each = |ns: f64| inside.map(|outcome| ns / outcome.transactions.max(1) as f64);
+        let of = |part: fn(&Outcome) -> f64| inside.map(part).and_then(each);
+        let parts = Kind::ALL.map(|kind| inside.and_then(|outcome| each(*outcome.breakdown.get(kind.name())?)));
+        for value in [of(|o| o.busy_ns), of(|o| o.overlap_ns)].into_iter().chain(parts) {
+            text.push_str(&value.map_or(",".into(), |ns| format!(",{ns:.1}")));
+        }
+        text.push('\n');
+    }
     text
 }

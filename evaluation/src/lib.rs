@@ -7,6 +7,7 @@
 //! | [`compute`] | what a program computes for, measured natively and stored |
 //! | `computer`, [`meter`] | a computer of a profile, and where its time goes |
 //! | [`run`] | runs a case and checks what it left |
+//! | [`recorded`] | what arrives at a card while a program runs |
 //! | [`recovery`] | times of recoveries |
 //! | [`on_card`] | programs on a card that is there, in its transport's time |
 //! | [`plan`] | the cases of the quick and of the full form |
@@ -26,6 +27,7 @@ pub mod meter;
 pub mod on_card;
 pub mod plan;
 pub mod published;
+pub mod recorded;
 pub mod recovery;
 pub mod report;
 pub mod results;

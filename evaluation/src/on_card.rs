@@ -11,7 +11,7 @@ use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 
 use crate::case::{Case, Configuration};
-use crate::run::EPOCH;
+use crate::run::{EPOCH, fill};
 
 /// Mechanisms that are run.
 pub const MECHANISMS: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow];
@@ -113,10 +113,7 @@ pub fn run(place: &Place<'_>, case: &Case) -> Result<Timing> {
 fn timed(place: &Place<'_>, case: &Case, location: &str) -> Result<Timing> {
     let program = case.program.make(&setup(case.share, case.count, case.seed));
     let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(EPOCH as u64);
-    let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
-    let pool = filling.create(location, pool_bytes(&*program)).context("the pool cannot be made")?;
-    program.create(&pool).context("the pool cannot be filled")?;
-    pool.close()?;
+    fill(&options, location, pool_bytes(&*program), &*program)?;
     let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
     let pool = options.mechanism(case.mechanism).engine(engine).open(location)?;
     let (root, before) = (pool.root()?, pool.statistics());

@@ -53,6 +53,22 @@ pub fn commit() -> String {
     if changed { format!("{head}-changed") } else { head }
 }
 
+/// Files that a process has not finished begin with this.
+fn unfinished(process: u32) -> String {
+    format!(".unfinished-{process}-")
+}
+
+/// Removes what processes that are gone have not finished. What cannot be removed is in nobody's way.
+fn remove_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(".unfinished-").and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// A profile's values in a line.
 pub fn values(profile: &Profile) -> String {
     let value = |entry: &nearpm_sim::profile::Entry<'_>| format!("{}={}", entry.key, entry.sourced.value);
@@ -66,6 +82,7 @@ impl Results {
     /// If it cannot be made.
     pub fn open(folder: &Path, keeps: bool) -> Result<Results> {
         fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+        remove_unfinished(folder);
         Ok(Results { folder: folder.to_owned(), commit: commit(), keeps })
     }
 
@@ -90,8 +107,11 @@ impl Results {
         let commit = self.commit.clone();
         let record = Record { form: FORM, commit, profile: values(profile), case: case.clone(), outcome, wall_s };
         let path = self.file(case);
-        let written =
-            tempfile::NamedTempFile::new_in(&self.folder).map_err(anyhow::Error::from).and_then(|mut file| {
+        let written = tempfile::Builder::new()
+            .prefix(&unfinished(std::process::id()))
+            .tempfile_in(&self.folder)
+            .map_err(anyhow::Error::from)
+            .and_then(|mut file| {
                 serde_json::to_writer_pretty(&mut file, &record)?;
                 file.write_all(b"\n")?;
                 file.persist(&path)?;

@@ -117,11 +117,11 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
             Event::Failed(case, error) => format!("{case}: FAILED: {error:#}"),
         };
         // A bar is for terminals; in a log each case is a line.
+        bar.inc(1);
         if bar.is_hidden() || matches!(event, Event::Failed(..)) {
-            eprintln!("{line}");
+            eprintln!("{} of {}: {line}", bar.position(), cases.len());
         }
         bar.set_message(line);
-        bar.inc(1);
     });
     bar.finish_and_clear();
     let records = records?;

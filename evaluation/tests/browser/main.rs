@@ -13,15 +13,15 @@ use serde_json::Value;
 const SCREEN: u32 = 1280;
 const PHONE: u32 = 390;
 
-/// What is looked at: whether the page is wider than the window, its colours, its text, and the drawing of each figure.
+/// What is looked at: whether the page is wider than the window (a phone shrinks a page that is too wide, so that `innerWidth` grows with it), its colours, its text, and the drawing of each figure.
 const LOOK: &str = "({
-    wide: document.documentElement.scrollWidth - window.innerWidth,
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number),
     ink: getComputedStyle(document.body).color.match(/\\d+/g).map(Number),
     label: getComputedStyle(document.querySelector('svg text')).fill.match(/\\d+/g).map(Number),
     text: Math.min(...[...document.querySelectorAll('p,dd,dt,td')].map(e => parseFloat(getComputedStyle(e).fontSize))),
     outside: [...document.querySelectorAll('body > *, section > *')]
-        .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + '#' + e.id + '.' + e.className),
+        .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.tagName + '#' + e.id + '.' + e.className),
     figures: [...document.querySelectorAll('section')].filter(s => s.querySelector('svg')).map(s => {
         const drawing = s.querySelector('svg').getBoundingClientRect();
         const marks = [...s.querySelectorAll('svg rect, svg circle')].filter(m => m.getBoundingClientRect().height > 0);
@@ -72,6 +72,7 @@ fn the_page_is_readable_light_and_dark_on_a_screen_and_on_a_phone() {
         for scheme in ["light", "dark"] {
             let what = format!("{scheme}, {width} pixels");
             browser.show(&format!("file://{}", path.display()), width, scheme);
+            browser.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)");
             let seen = browser.evaluate(LOOK);
             looks_right(&seen, &what, scheme == "dark", &names);
             assert_eq!(browser.errors(), Vec::<String>::new(), "{what}");

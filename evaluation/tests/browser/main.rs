@@ -80,7 +80,7 @@ fn the_page_is_readable_light_and_dark_on_a_screen_and_on_a_phone() {
     }
     // Errors would have been seen.
     browser.evaluate("console.error('planted')");
-    browser.evaluate("document.body.style.width = '2000px'");
+    browser.evaluate("document.body.style.cssText = 'width: 2000px; max-width: none'");
     assert!(browser.errors().concat().contains("planted"));
     assert!(browser.evaluate(LOOK)["wide"].as_f64().unwrap() > 0.0);
 }

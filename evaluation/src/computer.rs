@@ -8,7 +8,7 @@ use nearpm::cards;
 use nearpm_driver::{Card, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
-use nearpm_sim::machine::Machine;
+use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{Busy, ModelCard};
 use nearpm_sim::profile::Profile;
 
@@ -24,6 +24,8 @@ pub struct Computer {
     pub machine: Machine,
     pub meter: Arc<Meter>,
     pub cards: Vec<Arc<Card>>,
+    /// What makes its cards, each time the power comes.
+    pub power: Box<dyn Power>,
     /// When the cards work on commands, all together.
     busy: Arc<Busy>,
     names: Vec<String>,
@@ -37,12 +39,13 @@ impl Computer {
     pub fn new(profile: &Profile, devices: usize, units: usize, fence_drain_ps: u64, bytes: u64) -> Result<Computer> {
         let (config, busy) = (profile.card(units), Arc::new(Busy::default()));
         let meters = busy.clone();
-        let power =
-            move |medium: Medium| Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>;
+        let power: Box<dyn Power> = Box::new(move |medium: Medium| {
+            Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>
+        });
         let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
         let mut parameters = profile.parameters();
         parameters.fence_drain_ps = fence_drain_ps;
-        let machine = Machine::with_cards(parameters, profile.peers(), &power, vec![medium; devices]);
+        let machine = Machine::with_cards(parameters, profile.peers(), &*power, vec![medium; devices]);
         let meter = Meter::new(machine.clone());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut computer = Computer {
@@ -50,21 +53,28 @@ impl Computer {
             machine,
             meter,
             cards: Vec::new(),
+            power,
             busy,
-            names: Vec::new(),
+            names: (0..devices).map(|device| format!("evaluation-{number}-{device}")).collect(),
             number,
         };
-        for device in 0..devices {
+        computer.open_cards()?;
+        Ok(computer)
+    }
+
+    /// Opens the cards and makes them known to the library, in the place of those of before a power cut.
+    pub fn open_cards(&mut self) -> Result<()> {
+        self.cards.clear();
+        for (device, name) in self.names.iter().enumerate() {
             let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-            let function = Metered::new(computer.machine.function_of(device), computer.meter.clone());
+            let function = Metered::new(self.machine.function_of(device), self.meter.clone());
             let card = Card::open(Arc::new(function), CardOptions { firmware, ..CardOptions::default() });
             let card = Arc::new(card.context("a simulated card does not open")?);
-            let name = format!("evaluation-{number}-{device}");
-            cards::register(&name, card.clone());
-            computer.names.push(name);
-            computer.cards.push(card);
+            cards::unregister(name);
+            cards::register(name, card.clone());
+            self.cards.push(card);
         }
-        Ok(computer)
+        Ok(())
     }
 
     /// Where a pool with a name lies: on all cards.

@@ -5,8 +5,11 @@
 //! | [`bench`] | runs cases that have no result yet |
 //! | [`case`] | what is run: program, inputs, mechanism, configuration, profile |
 //! | [`compute`] | what a program computes for, measured natively and stored |
-//! | `computer`, `meter` | a computer of a profile, and where its time goes |
+//! | `computer`, [`meter`] | a computer of a profile, and where its time goes |
 //! | [`run`] | runs a case and checks what it left |
+//! | [`recorded`] | what arrives at a card while a program runs |
+//! | [`recovery`] | times of recoveries |
+//! | [`on_card`] | programs on a card that is there, in its transport's time |
 //! | [`plan`] | the cases of the quick and of the full form |
 //! | [`results`] | a folder of results, CSV and JSON |
 //! | [`published`] | what the paper says in its text |
@@ -20,9 +23,12 @@ pub mod bench;
 pub mod case;
 pub mod compute;
 mod computer;
-mod meter;
+pub mod meter;
+pub mod on_card;
 pub mod plan;
 pub mod published;
+pub mod recorded;
+pub mod recovery;
 pub mod report;
 pub mod results;
 pub mod run;

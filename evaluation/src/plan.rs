@@ -13,10 +13,12 @@ pub const PAPER: &str = "paper-vcu118";
 pub const OURS: &str = "vcu118-300";
 /// Units of a card.
 pub const UNITS: usize = 4;
-/// Units that are tried (Fig. 19). The model's card has four, so that there are no eight.
-pub const UNIT_STEPS: [usize; 3] = [1, 2, 4];
+/// Units that are tried (Fig. 19). The RTL has four; eight are the model's alone.
+pub const UNIT_STEPS: [usize; 4] = [1, 2, 4, 8];
 /// Threads that are tried (Fig. 20).
 pub const THREAD_STEPS: [usize; 5] = [1, 2, 4, 8, 16];
+/// Threads with which units are tried besides one.
+pub const MANY_THREADS: usize = 8;
 /// Devices that are tried.
 pub const DEVICE_STEPS: [usize; 4] = [1, 2, 4, 8];
 /// Programs whose scaling with devices is shown: many ranges and few.
@@ -138,6 +140,14 @@ impl Scope {
                         let case = self.case(profile, program, Mechanism::Undo, configuration);
                         cases.push(Case { threads, ..case });
                     }
+                }
+            }
+        }
+        for profile in [PAPER, OURS] {
+            for program in THREADED {
+                for units in UNIT_STEPS {
+                    let case = self.case(profile, program, Mechanism::Undo, Configuration::Card);
+                    cases.push(Case { units, threads: MANY_THREADS, ..case });
                 }
             }
         }

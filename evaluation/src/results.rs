@@ -10,6 +10,7 @@ use nearpm_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::meter::Kind;
 use crate::run::Outcome;
 
 /// Number of this form of results.
@@ -52,6 +53,22 @@ pub fn commit() -> String {
     if changed { format!("{head}-changed") } else { head }
 }
 
+/// Files that a process has not finished begin with this.
+fn unfinished(process: u32) -> String {
+    format!(".unfinished-{process}-")
+}
+
+/// Removes what processes that are gone have not finished. What cannot be removed is in nobody's way.
+fn remove_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(".unfinished-").and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// A profile's values in a line.
 pub fn values(profile: &Profile) -> String {
     let value = |entry: &nearpm_sim::profile::Entry<'_>| format!("{}={}", entry.key, entry.sourced.value);
@@ -65,6 +82,7 @@ impl Results {
     /// If it cannot be made.
     pub fn open(folder: &Path, keeps: bool) -> Result<Results> {
         fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+        remove_unfinished(folder);
         Ok(Results { folder: folder.to_owned(), commit: commit(), keeps })
     }
 
@@ -89,8 +107,11 @@ impl Results {
         let commit = self.commit.clone();
         let record = Record { form: FORM, commit, profile: values(profile), case: case.clone(), outcome, wall_s };
         let path = self.file(case);
-        let written =
-            tempfile::NamedTempFile::new_in(&self.folder).map_err(anyhow::Error::from).and_then(|mut file| {
+        let written = tempfile::Builder::new()
+            .prefix(&unfinished(std::process::id()))
+            .tempfile_in(&self.folder)
+            .map_err(anyhow::Error::from)
+            .and_then(|mut file| {
                 serde_json::to_writer_pretty(&mut file, &record)?;
                 file.write_all(b"\n")?;
                 file.persist(&path)?;
@@ -121,38 +142,66 @@ impl Results {
     }
 }
 
+/// A line of the table of comma-separated values.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    /// What was run.
+    pub case: &'l Case,
+    /// Commit of the program that ran it.
+    pub commit: &'l str,
+    /// What the time is: of the model, or of which transport.
+    pub origin: &'l str,
+    /// Nanoseconds a transaction.
+    pub ns_per_transaction: f64,
+    /// What only a simulator sees.
+    pub inside: Option<&'l Outcome>,
+}
+
+impl<'l> From<&'l Record> for Line<'l> {
+    fn from(record: &'l Record) -> Line<'l> {
+        let Record { case, commit, outcome, .. } = record;
+        Line { case, commit, origin: "model", ns_per_transaction: outcome.per_transaction(), inside: Some(outcome) }
+    }
+}
+
 /// Results as a table of comma-separated values.
 pub fn csv(records: &[Record]) -> String {
+    table(records.iter().map(Line::from))
+}
+
+/// Lines as a table of comma-separated values. What is not known is empty.
+pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
     let mut text = String::from(
         "profile,program,inputs,mix,mechanism,configuration,devices,units,threads,count,share,seed,commit,origin,ns_per_transaction,busy_ns,overlap_ns",
     );
-    let Some(first) = records.first() else { return text };
-    let breakdown: Vec<&String> = first.outcome.breakdown.keys().collect();
-    breakdown.iter().for_each(|kind| text.push_str(&format!(",{kind}_ns")));
-    for Record { case, commit, outcome, .. } in records {
-        let each = |ns: f64| ns / outcome.transactions.max(1) as f64;
-        text.push_str(&format!(
-            "\n{},{},{},{},{},{},{},{},{},{},{},{},{commit},model,{:.1},{:.1},{:.1}",
-            case.profile.replace(',', " "),
-            case.program.name(),
-            case.inputs.name(),
-            case.mix.name(),
-            case.mechanism.name(),
-            case.configuration.name(),
-            case.devices,
-            case.units,
-            case.threads,
-            case.count,
-            case.share,
-            case.seed,
-            outcome.per_transaction(),
-            each(outcome.busy_ns),
-            each(outcome.overlap_ns),
-        ));
-        for kind in &breakdown {
-            text.push_str(&format!(",{:.1}", each(outcome.breakdown.get(*kind).copied().unwrap_or(0.0))));
-        }
-    }
+    Kind::ALL.iter().for_each(|kind| text.push_str(&format!(",{}_ns", kind.name())));
     text.push('\n');
+    for Line { case, commit, origin, ns_per_transaction, inside } in lines {
+        let cells = [
+            case.profile.clone(),
+            case.program.name().into(),
+            case.inputs.name().into(),
+            case.mix.name().into(),
+            case.mechanism.name().into(),
+            case.configuration.name().into(),
+            case.devices.to_string(),
+            case.units.to_string(),
+            case.threads.to_string(),
+            case.count.to_string(),
+            case.share.to_string(),
+            case.seed.to_string(),
+            commit.into(),
+            origin.into(),
+            format!("{ns_per_transaction:.1}"),
+        ];
+        text.push_str(&cells.map(|cell| cell.replace([',', '\n'], " ")).join(","));
+        let each = |ns: f64| inside.map(|outcome| ns / outcome.transactions.max(1) as f64);
+        let of = |part: fn(&Outcome) -> f64| inside.map(part).and_then(each);
+        let parts = Kind::ALL.map(|kind| inside.and_then(|outcome| each(*outcome.breakdown.get(kind.name())?)));
+        for value in [of(|o| o.busy_ns), of(|o| o.overlap_ns)].into_iter().chain(parts) {
+            text.push_str(&value.map_or(",".into(), |ns| format!(",{ns:.1}")));
+        }
+        text.push('\n');
+    }
     text
 }

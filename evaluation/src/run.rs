@@ -164,6 +164,14 @@ fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> u64 {
     total
 }
 
+/// Makes a pool with what a program works on, and closes it.
+pub fn fill(options: &PoolOptions, location: &str, bytes: u64, program: &dyn Workload) -> Result<()> {
+    let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
+    let pool = filling.create(location, bytes).context("the pool cannot be made")?;
+    program.create(&pool).context("the pool cannot be filled")?;
+    Ok(pool.close()?)
+}
+
 /// A pool with the program in it.
 struct Served {
     program: Box<dyn Workload>,
@@ -225,10 +233,7 @@ impl<'r> Run<'r> {
         let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
         let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(id);
         let options = options.synchronisation(case.configuration.synchronisation());
-        let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
-        let pool = filling.create(&location, bytes).context("the pool cannot be made")?;
-        program.create(&pool).context("the pool cannot be filled")?;
-        pool.close()?;
+        fill(&options, &location, bytes, &*program)?;
         let pool = options.mechanism(case.mechanism).engine(engine).durability(durability).open(&location)?;
         let (root, before) = (pool.root()?, pool.statistics());
         Ok(Served { program, pool, root, done: 0, since_cut: 0, touches: 0, before, free_ps: 0 })

@@ -139,6 +139,10 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         "fig20-vcu118-300",
         "devices",
         "profiles-compared",
+        "units-busy",
+        "units-threads",
+        "recovery-work",
+        "recovery-pool",
         "where-undo",
     ] {
         let figure = figures.iter().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"));

@@ -14,7 +14,9 @@ use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
 use nearpm_interface::media::{RING_HEAD_BYTES, entry_bytes};
 
+use crate::bench::{CardBench, provisioned, undo_rate};
 use crate::core::{CardCore, Medium};
+use crate::figures::POOL;
 use crate::machine::Machine;
 use crate::model::ModelCard;
 use crate::profile::Profile;
@@ -110,6 +112,18 @@ pub fn asynchronous_log(profile: &Profile, bytes: u32, count: u64) -> Result<f64
         card.post(PAGE, log, false)?;
     }
     Ok((machine.now_ps() - start_ps) as f64 / 1000.0 / count as f64)
+}
+
+/// Undo logs of `bytes`, million a second, of a card with so many units that is never idle: `count` logs, without a host.
+///
+/// # Panics
+/// If the model has not so many units, or the card hangs.
+pub fn log_rate(profile: &Profile, units: usize, bytes: u32, count: u64) -> f64 {
+    let medium = provisioned((POOLS_BASE + POOL.bytes) as usize, nearpm_firmware::standard().bytes());
+    let card = Box::new(ModelCard::new(profile.card(units), medium)) as Box<dyn CardCore>;
+    let mut bench = CardBench::open(card, POOL);
+    let period_ps = bench.card.period_ps();
+    undo_rate(&mut bench, POOL, bytes, count).million_per_s(period_ps)
 }
 
 fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError> {

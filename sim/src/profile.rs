@@ -12,11 +12,11 @@
 
 use std::path::Path;
 
-use nearpm_interface::geometry::{LINE_U64, UNITS};
+use nearpm_interface::geometry::LINE_U64;
 use serde::Deserialize;
 
 use crate::host::{Parameters, Peers};
-use crate::model::{self, Timing};
+use crate::model::{self, MOST_UNITS, Timing};
 
 /// Profiles that are part of this program, by name.
 pub const EMBEDDED: [(&str, &str); 8] = [
@@ -189,7 +189,7 @@ section! {
         /// Clock of the card.
         clock_mhz: 10..=5_000,
         /// NearPM units.
-        units: 1..=4,
+        units: 1..=8,
         /// Written bytes a nanosecond between units and memory.
         bus_gb_per_s: 0.1..=1_000,
         /// Cycles that every command takes besides what the stages of this project's RTL do.
@@ -359,7 +359,7 @@ impl Profile {
     /// # Panics
     /// If the model has not so many, or none.
     pub fn card(&self, units: usize) -> model::Config {
-        assert!((1..=UNITS).contains(&units), "a card with {units} of {UNITS} units");
+        assert!((1..=MOST_UNITS).contains(&units), "a card with {units} units, not 1 to {MOST_UNITS}");
         let device = &self.device;
         let timing = Timing { issue: Timing::CARD.issue + device.extra_issue_cycles.value as u64, ..Timing::CARD };
         model::Config {

@@ -7,7 +7,7 @@ use nearpm_sim::core::{Access, CardCore, Medium, Ticket};
 use crate::trace::{POOL, Step, Timed};
 
 /// Cycles of energy that any power-fail save ends in.
-const WHOLE_SAVE: u64 = 1 << 40;
+pub const WHOLE_SAVE: u64 = 1 << 40;
 
 /// What one step of a trace gave.
 #[derive(Clone, Debug)]
@@ -31,6 +31,16 @@ pub enum Outcome {
         /// Cycle of the answer.
         cycle: u64,
     },
+}
+
+impl Outcome {
+    /// Cycle at which the step was over.
+    pub fn cycle(&self) -> u64 {
+        match self {
+            Outcome::Command { done, .. } => done.cycle,
+            Outcome::Load { cycle, .. } | Outcome::Store { cycle } => *cycle,
+        }
+    }
 }
 
 /// Everything that a run gave.
@@ -90,13 +100,6 @@ pub fn run(card: Box<dyn CardCore>, trace: &[Timed]) -> Run {
     // A store is answered when it is accepted: give the memory time to take the last ones.
     let settle = bench.card.cycle() + 2_000;
     bench.card.advance_to(settle);
-    let end = outcomes.iter().map(cycle_of).max().unwrap_or(start);
+    let end = outcomes.iter().map(Outcome::cycle).max().unwrap_or(start);
     Run { outcomes, start, cycles: end - start, medium: bench.card.power_fail(WHOLE_SAVE, 0) }
-}
-
-fn cycle_of(outcome: &Outcome) -> u64 {
-    match outcome {
-        Outcome::Command { done, .. } => done.cycle,
-        Outcome::Load { cycle, .. } | Outcome::Store { cycle } => *cycle,
-    }
 }

@@ -2,6 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`agreement`] | whether two cards have done the same, and how their times compare |
+//! | [`replay`] | plays what was recorded at a card's ports to another one |
 //! | [`trace`] | random card traffic, at least half of it in conflict |
 //! | [`oracle`] | what that traffic must do: every access executed at once, in order |
 //! | [`cuts`] | power cuts at every clock cycle of the RTL |
@@ -10,6 +12,7 @@
 //! | [`rig`] | a provisioned medium, the generated card, and what two media are compared by |
 //! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener and the command port |
 
+pub mod agreement;
 pub mod cuts;
 pub mod drive;
 pub mod fit;
@@ -17,5 +20,6 @@ pub mod fuzzing;
 pub mod litmus;
 pub mod micro;
 pub mod oracle;
+pub mod replay;
 pub mod rig;
 pub mod trace;

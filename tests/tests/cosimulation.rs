@@ -1,14 +1,11 @@
 //! Random traffic on the simulated cards against the sequential oracle, and against each other.
 
-use std::collections::BTreeMap;
-
-use nearpm_interface::command::Opcode;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::status::Status;
-use nearpm_sim::core::CardCore;
+use nearpm_sim::core::{Access, CardCore};
 use nearpm_sim::machine::Power;
 use nearpm_sim::model;
-use nearpm_sim::rtl::RtlCards;
+use nearpm_tests::agreement::{Durations, Item, command_kind, compare, quantile, within_ten_percent};
 use nearpm_tests::drive::{self, Outcome, Run};
 use nearpm_tests::oracle::Oracle;
 use nearpm_tests::rig::{medium, memory_ports, rtl_cards, thorough, without_save};
@@ -69,57 +66,19 @@ fn the_rtl_agrees_with_the_oracle() {
     }
 }
 
-/// What a step is counted as, and how long it took: a command from acceptance to its record, a load from its submission on.
-fn took(timed: &Timed, submitted: u64, outcome: &Outcome) -> Option<(String, u64)> {
-    match (&timed.step, outcome) {
-        (Step::Command(command), Outcome::Command { accepted, done }) => {
-            let kind = Opcode::from_code(command.opcode).expect("a known command");
-            Some((format!("{kind:?}"), done.cycle - accepted))
-        }
-        (_, Outcome::Load { cycle, .. }) => Some(("load".into(), cycle - submitted)),
-        _ => None,
-    }
-}
-
-/// Durations by kind, of RTL and model.
-type Durations = BTreeMap<String, [Vec<u64>; 2]>;
-
-/// The value below which this share of the values lie.
-fn quantile(values: &mut [u64], share: f64) -> u64 {
-    values.sort_unstable();
-    values[((values.len() - 1) as f64 * share) as usize]
-}
-
-/// Whether two times agree within 10 %, or 2 cycles where 10 % is less.
-fn within_ten_percent(rtl: u64, model: u64) -> bool {
-    rtl.abs_diff(model) * 10 <= rtl.max(20)
-}
-
-/// Runs a trace on both cards, compares everything but time, and adds the durations; total cycles of both.
-fn compare(name: &str, cards: &RtlCards, trace: &[Timed], durations: &mut Durations) -> [u64; 2] {
-    let runs = [drive::run(cards.power_up(medium()), trace), drive::run(model_card(), trace)];
-    let [rtl, model] = &runs;
-    for (i, pair) in rtl.outcomes.iter().zip(&model.outcomes).enumerate() {
-        match pair {
-            (Outcome::Command { done: a, .. }, Outcome::Command { done: b, .. }) => {
-                assert_eq!((a.status, a.order), (b.status, b.order), "{name}, step {i}: {:?}", trace[i].step);
-            }
-            (Outcome::Load { data: a, .. }, Outcome::Load { data: b, .. }) => assert_eq!(a, b, "{name}, step {i}"),
-            (Outcome::Store { .. }, Outcome::Store { .. }) => {}
-            other => panic!("{name}, step {i}: {other:?}"),
-        }
-    }
-    assert!(without_save(&rtl.medium) == without_save(&model.medium), "{name}: memory differs");
-    for (card, run) in runs.iter().enumerate() {
-        let mut submitted = run.start;
-        for (timed, outcome) in trace.iter().zip(&run.outcomes) {
-            submitted += timed.gap;
-            if let Some((kind, cycles)) = took(timed, submitted, outcome) {
-                durations.entry(kind).or_default()[card].push(cycles);
-            }
-        }
-    }
-    runs.map(|run| run.cycles)
+/// What is compared of each step: commands and loads count.
+fn items(trace: &[Timed]) -> Vec<Item> {
+    let mut submitted = 0;
+    let item = |timed: &Timed| {
+        submitted += timed.gap;
+        let kind = match &timed.step {
+            Step::Command(command) => Some(command_kind(command.opcode)),
+            Step::Host(Access::PmRead { .. }) => Some("load".into()),
+            _ => None,
+        };
+        Item { submitted, kind }
+    };
+    trace.iter().map(item).collect()
 }
 
 /// Statuses, order numbers, data and memory are equal, and so is time within 10 % on these held-out traces, which the fit never
@@ -134,7 +93,11 @@ fn rtl_and_model_answer_alike() {
         let mut durations = Durations::new();
         for seed in 1000..1000 + seeds {
             let name = format!("{what}, seed {seed}");
-            let [rtl, model] = compare(&name, &cards, &trace::random(seed, 500, mix), &mut durations);
+            let [rtl, model] = {
+                let trace = trace::random(seed, 500, mix);
+                let runs = [drive::run(cards.power_up(medium()), &trace), drive::run(model_card(), &trace)];
+                compare(&name, &items(&trace), runs, &mut durations)
+            };
             println!("{name}: {rtl} cycles (RTL), {model} (model)");
             assert!(within_ten_percent(rtl, model), "{name}: {rtl} cycles (RTL), {model} (model)");
         }

@@ -1,12 +1,14 @@
 //! The four maps under every mechanism, against a model: first without crashes, then with a power cut at
 //! many moments, recovery, and the check that a prefix of the operations is there.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+mod cuts;
 
-use nearpm::memory::{Image, TestMemory};
+use std::collections::BTreeMap;
+
+use cuts::{Survivor, survivors};
+use nearpm::memory::TestMemory;
 use nearpm::{Mechanism, Pool, PoolOptions};
-use nearpm_workloads::ops::{self, Mix, Op};
+use nearpm_workloads::ops::{self, Mix};
 use nearpm_workloads::run::{self, Progress};
 use nearpm_workloads::{BTree, HashMap, Map, RbTree, SkipList, check};
 
@@ -112,46 +114,19 @@ fn a_damaged_link_is_reported() {
     assert!(check::contents::<BTree>(&pool).is_err());
 }
 
-/// What survives cuts at sampled events, with how far the run had got.
-type Cuts = Arc<Mutex<Vec<(Image, usize, usize)>>>;
-
-/// Runs `count` operations and gives what survives cuts at the events that `chosen` picks.
-fn run_with_cuts<M: Map>(
-    mechanism: Mechanism,
-    seed: u64,
-    ops: &[Op],
-    mut chosen: impl FnMut(u64) -> bool + Send + 'static,
-) -> (u64, Cuts) {
-    let memory = TestMemory::new(POOL_BYTES).evict(7, seed);
-    let (pool, map) = fresh::<M>(&memory, mechanism);
-    let first = memory.events();
-    let progress = Arc::new(Progress::default());
-    let cuts = Cuts::default();
-    let (seen, kept) = (progress.clone(), cuts.clone());
-    memory.probe(move |number, _, surviving| {
-        if chosen(number - first) {
-            kept.lock().unwrap().push((surviving(seed ^ number), seen.acknowledged(), seen.started()));
-        }
-    });
-    run::run(&pool, map, ops, 16, &progress, |_| {}).expect("the operations fit");
-    memory.stop_probe();
-    (memory.events() - first, cuts)
-}
-
 /// Cuts the power at `cuts` events, spread over the whole run, and checks what recovery makes of each.
 fn survives_cuts<M: Map>(mechanism: Mechanism, seed: u64, count: usize, cuts: u64) {
     let ops = ops::generate(Mix::Churn, seed, count);
-    let (events, _) = run_with_cuts::<M>(mechanism, seed, &ops, |_| false);
-    let step = (events / cuts).max(1);
-    // An odd phase by seed, so that other seeds hit other events.
-    let (_, made) = run_with_cuts::<M>(mechanism, seed, &ops, move |event| event % step == seed * 7 % step);
-    let made = made.lock().unwrap();
-    assert!(made.len() as u64 >= cuts.min(events), "{} cuts of {events} events", made.len());
-    for (i, (image, acknowledged, started)) in made.iter().enumerate() {
+    let prepare = |memory: &TestMemory| fresh::<M>(memory, mechanism);
+    let run = |(pool, map): &(Pool, M), progress: &Progress| {
+        run::run(pool, *map, &ops, 16, progress, |_| {}).expect("the operations fit");
+    };
+    let made = survivors(seed, cuts, POOL_BYTES, prepare, run);
+    for (i, Survivor { image, acknowledged, started }) in made.into_iter().enumerate() {
         let pool = options(mechanism)
-            .open_in(Box::new(TestMemory::from_image(image.clone())))
+            .open_in(Box::new(TestMemory::from_image(image)))
             .unwrap_or_else(|e| panic!("{} under {mechanism:?}, cut {i}: {e}", M::NAME));
-        check::prefix::<M>(&pool, &ops, *acknowledged, *started, nearpm::Durability::Durable)
+        check::prefix::<M>(&pool, &ops, acknowledged, started, nearpm::Durability::Durable)
             .unwrap_or_else(|e| panic!("{} under {mechanism:?}, seed {seed}, cut {i}: {e}", M::NAME));
     }
 }

@@ -1,8 +1,9 @@
 //! The nine programs, with both inputs, under every mechanism, against their models; then with a power cut at many moments.
 
-use std::sync::{Arc, Mutex};
+mod cuts;
 
-use nearpm::memory::{Image, TestMemory, VolatileMemory};
+use cuts::{Survivor, survivors};
+use nearpm::memory::{TestMemory, VolatileMemory};
 use nearpm::{Durability, Mechanism, Pool, PoolOptions};
 use nearpm_workloads::check;
 use nearpm_workloads::programs::ycsb::Mix;
@@ -100,43 +101,15 @@ fn inputs_differ_where_the_released_code_differs_from_the_text() {
     }
 }
 
-/// What survives cuts at sampled events, with how far the run had got.
-type Cuts = Arc<Mutex<Vec<(Image, usize, usize)>>>;
-
-/// Runs the program and gives its events, and what survives cuts at those that `chosen` picks.
-fn run_with_cuts(
-    mechanism: Mechanism,
-    seed: u64,
-    program: &dyn Workload,
-    mut chosen: impl FnMut(u64) -> bool + Send + 'static,
-) -> (u64, Cuts) {
-    let memory = TestMemory::new(pool_bytes(program)).evict(7, seed);
-    let pool = fresh(&memory, mechanism, program);
-    let first = memory.events();
-    let progress = Arc::new(Progress::default());
-    let cuts = Cuts::default();
-    let (seen, kept) = (progress.clone(), cuts.clone());
-    memory.probe(move |number, _, surviving| {
-        if chosen(number - first) {
-            kept.lock().unwrap().push((surviving(seed ^ number), seen.acknowledged(), seen.started()));
-        }
-    });
-    run_all(&pool, program, &progress);
-    memory.stop_probe();
-    (memory.events() - first, cuts)
-}
-
 fn survives_cuts(what: &str, mechanism: Mechanism, seed: u64, program: &dyn Workload, cuts: u64) {
-    let (events, _) = run_with_cuts(mechanism, seed, program, |_| false);
-    let step = (events / cuts).max(1);
-    let (_, made) = run_with_cuts(mechanism, seed, program, move |event| event % step == seed * 7 % step);
-    let made = made.lock().unwrap();
-    assert!(made.len() as u64 >= cuts.min(events), "{what}: {} cuts of {events} events", made.len());
-    for (i, (image, acknowledged, started)) in made.iter().enumerate() {
+    let prepare = |memory: &TestMemory| fresh(memory, mechanism, program);
+    let run = |pool: &Pool, progress: &Progress| run_all(pool, program, progress);
+    let made = survivors(seed, cuts, pool_bytes(program), prepare, run);
+    for (i, Survivor { image, acknowledged, started }) in made.into_iter().enumerate() {
         let pool = options(mechanism)
-            .open_in(Box::new(TestMemory::from_image(image.clone())))
+            .open_in(Box::new(TestMemory::from_image(image)))
             .unwrap_or_else(|e| panic!("{what} under {mechanism:?}, cut {i}: {e}"));
-        check::prefix_of_program(&pool, program, *acknowledged, *started, Durability::Durable)
+        check::prefix_of_program(&pool, program, acknowledged, started, Durability::Durable)
             .unwrap_or_else(|e| panic!("{what} under {mechanism:?}, seed {seed}, cut {i}: {e}"));
     }
 }

@@ -16,6 +16,9 @@ use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Results, csv};
 use nearpm_workloads::programs::Program;
 
+use super::on_card;
+use crate::card::Transport;
+
 /// Folder of results where none is named.
 const FOLDER: &str = "target/evaluation";
 
@@ -47,8 +50,15 @@ pub struct EvaluationArguments {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write all results as one JSON file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "card")]
     json: Option<PathBuf>,
+    /// Run undo logging, checkpointing and shadow paging on this card instead, in its transport's time: vfio:ADDRESS (in this machine),
+    /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
+    #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
+    card: Option<Transport>,
+    /// Transactions of each program on that card
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "card", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    transactions: u64,
 }
 
 /// Arguments of `nearpm report`.
@@ -82,6 +92,9 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// Runs the cases that have no result yet.
 pub fn command(arguments: &EvaluationArguments) -> Result<()> {
+    if let Some(card) = &arguments.card {
+        return on_that_card(arguments, card);
+    }
     let scope = if arguments.full { Scope::FULL } else { Scope::QUICK };
     let mut cases = if arguments.profiles.is_empty() { scope.cases() } else { scope.cases_of(&arguments.profiles) };
     cases.retain(|case| {
@@ -104,11 +117,11 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
             Event::Failed(case, error) => format!("{case}: FAILED: {error:#}"),
         };
         // A bar is for terminals; in a log each case is a line.
+        bar.inc(1);
         if bar.is_hidden() || matches!(event, Event::Failed(..)) {
-            eprintln!("{line}");
+            eprintln!("{} of {}: {line}", bar.position(), cases.len());
         }
         bar.set_message(line);
-        bar.inc(1);
     });
     bar.finish_and_clear();
     let records = records?;
@@ -121,6 +134,19 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
     eprintln!("{} cases, {:.0} s", records.len(), start.elapsed().as_secs_f64());
     print!("{}", report::text(&records)?);
     Ok(())
+}
+
+/// Runs the programs on a card that is there.
+fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()> {
+    let scope = if arguments.full { Scope::FULL } else { Scope::QUICK };
+    let measured = on_card::command(&on_card::Plan {
+        card: card.clone(),
+        programs: arguments.programs.clone(),
+        mechanisms: arguments.mechanisms.clone(),
+        transactions: arguments.transactions as usize,
+        seeds: scope.seeds,
+    })?;
+    arguments.csv.as_ref().map_or(Ok(()), |path| write(path, &measured.csv))
 }
 
 /// Makes the page.

@@ -1,6 +1,7 @@
 //! `nearpm bench`: the paper's evaluation on simulated computers, and other libraries on this machine.
 
 mod evaluation;
+pub mod on_card;
 mod pmdk;
 
 use anyhow::Result;

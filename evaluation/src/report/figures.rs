@@ -1,23 +1,21 @@
-//! The paper's figures, and those beyond them.
+//! The paper's figures.
 
 use anyhow::Result;
 use nearpm::Mechanism;
 use nearpm_sim::microbenchmark::{self, PUBLISHED, SIZES};
-use nearpm_sim::profile::EMBEDDED;
 use nearpm_workloads::programs::Program;
 
 use super::svg::{Chart, Series};
 use super::{Figure, Form, command, profile};
 use crate::case::Configuration;
-use crate::meter::Kind;
-use crate::plan::{DEVICE_STEPS, OURS, PAPER, SCALED, THREAD_STEPS, THREADED, UNIT_STEPS};
+use crate::plan::{OURS, PAPER, THREAD_STEPS, THREADED, UNIT_STEPS};
 use crate::published::{MECHANISMS, Published, TATP_REGION, WHOLE};
 use crate::summary::{Mean, Selection, Summary};
 
 /// Copies of each size in the micro-benchmark.
 const COPIES: u64 = 50;
 
-/// All figures, in the paper's order.
+/// All of them, in the paper's order.
 pub fn all(summary: &Summary) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     figures.push(shares(summary));
@@ -28,24 +26,20 @@ pub fn all(summary: &Summary) -> Result<Vec<Figure>> {
     figures.push(parallel(summary));
     figures.push(units(summary));
     figures.extend([PAPER, OURS].map(|profile| threads(summary, profile)));
-    figures.extend(MECHANISMS.iter().map(|published| this_card(summary, published)));
-    figures.push(devices(summary));
-    figures.push(other_profiles(summary));
-    figures.extend(MECHANISMS.iter().map(|published| breakdown(summary, published)));
     Ok(figures)
 }
 
-fn programs() -> Vec<String> {
+pub fn programs() -> Vec<String> {
     Program::ALL.iter().map(|program| program.name().to_owned()).chain(["average".to_owned()]).collect()
 }
 
 /// A value of each program and the average.
-fn series(summary: &Summary, name: &str, value: impl Fn(Program) -> Option<Mean>) -> Series {
+pub fn series(summary: &Summary, name: &str, value: impl Fn(Program) -> Option<Mean>) -> Series {
     let average = summary.average(&value).map(|value| Mean { value, deviation: None });
     Series { name: name.into(), values: Program::ALL.iter().map(|program| value(*program)).chain([average]).collect() }
 }
 
-fn origin(profile: &str) -> String {
+pub fn origin(profile: &str) -> String {
     format!(
         "simulated: host model and transaction-level card with the profile {profile}; the paper's inputs, commits durable when they return"
     )
@@ -230,6 +224,11 @@ fn parallel(summary: &Summary) -> Figure {
     }
 }
 
+/// Names of the steps of units.
+pub fn unit_names() -> Vec<String> {
+    UNIT_STEPS.map(|units| format!("{units} unit{}", if units == 1 { "" } else { "s" })).to_vec()
+}
+
 fn units(summary: &Summary) -> Figure {
     let of = |published: &Published| {
         let value = |units: usize| {
@@ -248,12 +247,13 @@ fn units(summary: &Summary) -> Figure {
         published: "more units are faster; values not available".into(),
         origin: origin(PAPER),
         command: command(summary),
-        remark: "Averages over the nine programs. The card of this project has four units, and so has its model: eight are not shown.".into(),
+        remark: "Averages over the nine programs, one thread. The RTL has four units; another number is the model's card with the same stages, arbitration and memory."
+            .into(),
         form: Form::Bars,
         chart: Chart {
             title: "speed-up of whole programs by units of the card".into(),
             unit: "times as fast as the paper's baseline".into(),
-            groups: UNIT_STEPS.map(|units| format!("{units} unit{}", if units == 1 { "" } else { "s" })).to_vec(),
+            groups: unit_names(),
             series: MECHANISMS.iter().map(of).collect(),
             published: Vec::new(),
         },
@@ -283,150 +283,6 @@ fn threads(summary: &Summary, profile: &str) -> Figure {
             unit: "times the processor's throughput".into(),
             groups: THREAD_STEPS.map(|threads| threads.to_string()).to_vec(),
             series: THREADED.into_iter().map(of).collect(),
-            published: Vec::new(),
-        },
-    }
-}
-
-fn this_card(summary: &Summary, published: &Published) -> Figure {
-    let s = Selection::new(OURS, published.mechanism);
-    let of = |configuration: Configuration, name: &str| {
-        series(summary, name, |program| {
-            let mean = summary.whole(&s, program, configuration, Configuration::Cpu)?;
-            Some(Mean { value: mean.value.min(6.0), ..mean })
-        })
-    };
-    let mut all: Vec<Series> =
-        WHOLE.into_iter().map(|configuration| of(configuration, configuration.title())).collect();
-    all.push(of(Configuration::Bare, "limit: no crash consistency"));
-    Figure {
-        id: format!("card-{}", published.mechanism.name()),
-        title: format!("This project's card against the best path on the processor, {}", published.name),
-        published: "nothing: the paper has no such baseline".into(),
-        origin: origin(OURS),
-        command: command(summary),
-        remark: "At equal durability, and with posted order on the processor too. Bars of the limit end at 6.".into(),
-        form: Form::Bars,
-        chart: Chart {
-            title: format!("speed-up over the best path on the processor under {}", published.name),
-            unit: "times as fast as the best CPU path".into(),
-            groups: programs(),
-            series: all,
-            published: Vec::new(),
-        },
-    }
-}
-
-fn devices(summary: &Summary) -> Figure {
-    let mut all = Vec::new();
-    for program in SCALED {
-        for configuration in [Configuration::Software, Configuration::Delayed] {
-            let value = |devices: usize| {
-                let s = Selection { devices, ..Selection::new(OURS, Mechanism::Undo) };
-                let of = if devices == 1 { Configuration::Card } else { configuration };
-                let time = summary.time(&s, program, of)?;
-                Some(Mean { value: time.value / 1000.0, deviation: time.deviation.map(|d| d / 1000.0) })
-            };
-            let name = format!("{}, {}", program.name(), configuration.name());
-            all.push(Series { name, values: DEVICE_STEPS.into_iter().map(value).collect() });
-        }
-    }
-    Figure {
-        id: "devices".into(),
-        title: "Devices: time of a transaction over one to eight cards".into(),
-        published: "one and two devices only, in Fig. 15 and 16".into(),
-        origin: origin(OURS),
-        command: command(summary),
-        remark: "Undo logging, one thread. A pool is striped over the cards; a transaction that has ranges on several commits on all or on none, \
-                 and is read back from each, one after the other."
-            .into(),
-        form: Form::Lines,
-        chart: Chart {
-            title: "time of a transaction by devices".into(),
-            unit: "us a transaction".into(),
-            groups: DEVICE_STEPS.map(|devices| devices.to_string()).to_vec(),
-            series: all,
-            published: Vec::new(),
-        },
-    }
-}
-
-fn other_profiles(summary: &Summary) -> Figure {
-    let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
-    // The programs that were run on all of them.
-    let s = |name: &str, mechanism| Selection::new(name, mechanism);
-    let ran = |program: &Program| {
-        let there = |name: &&str| {
-            summary.whole(&s(name, Mechanism::Undo), *program, Configuration::Card, Configuration::Cpu).is_some()
-        };
-        names.iter().all(there)
-    };
-    let ran: Vec<Program> = Program::ALL.into_iter().filter(ran).collect();
-    let of = |published: &Published| {
-        let value = |name: &&str| {
-            let whole = |program: &Program| {
-                summary.whole(&s(name, published.mechanism), *program, Configuration::Card, Configuration::Cpu)
-            };
-            let values: Vec<f64> = ran.iter().filter_map(|program| Some(whole(program)?.value)).collect();
-            Mean::of(&values).map(|mean| Mean { deviation: None, ..mean })
-        };
-        Series { name: published.name.into(), values: names.iter().map(value).collect() }
-    };
-    Figure {
-        id: "profiles-compared".into(),
-        title: "One device on other hosts, links and cards".into(),
-        published: "nothing".into(),
-        origin: "simulated: host model and transaction-level card with each profile; most of their values are estimates, as their sources say".into(),
-        command: command(summary),
-        remark: format!(
-            "Mean of {}, over the best path on the processor.",
-            ran.iter().map(|program| program.name()).collect::<Vec<_>>().join(", ")
-        ),
-        form: Form::Bars,
-        chart: Chart {
-            title: "speed-up on other profiles".into(),
-            unit: "times as fast as the best CPU path".into(),
-            groups: names.iter().map(|name| name.replace("paper-vcu118", "paper")).collect(),
-            series: MECHANISMS.iter().map(of).collect(),
-            published: Vec::new(),
-        },
-    }
-}
-
-fn breakdown(summary: &Summary, published: &Published) -> Figure {
-    let s = Selection::new(OURS, published.mechanism);
-    let columns: Vec<(Program, Configuration)> = Program::ALL
-        .into_iter()
-        .flat_map(|program| [(program, Configuration::Cpu), (program, Configuration::Card)])
-        .collect();
-    let found: Vec<_> =
-        columns.iter().map(|(program, configuration)| summary.breakdown(&s, *program, *configuration)).collect();
-    let of = |kind: Kind| {
-        let value = |parts: &Option<Vec<(String, f64)>>| {
-            let part = parts.as_ref()?.iter().find(|(name, _)| name == kind.name())?.1;
-            Some(Mean { value: part / 1000.0, deviation: None })
-        };
-        Series { name: kind.name().into(), values: found.iter().map(value).collect() }
-    };
-    let short = |(program, configuration): &(Program, Configuration)| {
-        let name: String = program.name().chars().take(4).collect();
-        format!("{name}{}", if *configuration == Configuration::Cpu { "" } else { "*" })
-    };
-    Figure {
-        id: format!("where-{}", published.mechanism.name()),
-        title: format!("Where each nanosecond of a transaction goes, {}", published.name),
-        published: "nothing".into(),
-        origin: origin(OURS),
-        command: command(summary),
-        remark: "Of the processor's time: the best path on the processor, and one card (*). Compute is what program and library compute for, measured natively; \
-                 load, store and write-back are accesses to the card's memory; post is commands; wait is for the card's answers; library is ordinary memory and checksums."
-            .into(),
-        form: Form::Stacked,
-        chart: Chart {
-            title: format!("parts of the time of a transaction under {}", published.name),
-            unit: "us a transaction".into(),
-            groups: columns.iter().map(short).collect(),
-            series: Kind::ALL.into_iter().map(of).collect(),
             published: Vec::new(),
         },
     }

@@ -10,6 +10,7 @@ use crate::plan::{OURS, PAPER};
 use crate::results::Record;
 use crate::summary::Summary;
 
+mod beyond;
 mod figures;
 mod profiles;
 mod svg;
@@ -92,7 +93,10 @@ fn command(summary: &Summary) -> String {
 /// # Errors
 /// If a profile of the figures is wrong, or the micro-benchmark fails.
 pub fn figures(records: &[Record]) -> Result<Vec<Figure>> {
-    figures::all(&Summary::new(records))
+    let summary = Summary::new(records);
+    let mut all = figures::all(&summary)?;
+    all.extend(beyond::all(&summary)?);
+    Ok(all)
 }
 
 /// The page.
@@ -138,7 +142,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
 /// Style of the page besides that of the charts.
 const STYLE: &str = "\
 body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}nav a{white-space:nowrap;margin-right:.6rem}a{color:var(--c0)}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}nav a{display:inline-block;margin-right:.6rem}a{color:var(--c0)}\
 .wide{overflow-x:auto}.chart{min-width:36rem}.chart svg{width:100%;height:auto;display:block}\
 .legend span{margin-right:1rem;white-space:nowrap}table{border-collapse:collapse;font-size:.85rem}\
 th,td{border:1px solid var(--rule);padding:.2rem .5rem;text-align:right}th:first-child,td:first-child{text-align:left}\

@@ -9,10 +9,12 @@ use nearpm_sim::microbenchmark;
 use nearpm_workloads::programs::{Inputs, Program};
 
 use crate::case::Configuration;
+use crate::meter::Kind;
 use crate::plan::{OURS, PAPER};
 use crate::published::{MECHANISMS, TATP_REGION, WHOLE};
+use crate::recovery::{self, Point};
 use crate::results::Record;
-use crate::summary::{Selection, Summary};
+use crate::summary::{Mean, Selection, Summary};
 
 /// A published figure and what the model makes of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +153,67 @@ pub fn text(records: &[Record]) -> Result<String> {
             text,
             "- {name}: copies {small:.2} at 64 B, {page:.2} at 4 KiB, {large:.2} at 16 KiB; asynchronous 64 B log {log_ns:.0} ns."
         )?;
+    }
+    text.push_str(&recoveries()?);
+    text.push_str(&whereabouts(&summary));
+    text.push_str(&speed(records));
+    Ok(text)
+}
+
+/// How fast the simulator was, over all results.
+fn speed(records: &[Record]) -> String {
+    let sum = |value: fn(&Record) -> f64| records.iter().map(value).sum::<f64>();
+    let (simulated_ns, wall_s) = (sum(|record| record.outcome.ns), sum(|record| record.wall_s));
+    let transactions = sum(|record| record.outcome.transactions as f64);
+    format!(
+        "\nThe simulator: {transactions:.0} transactions, {:.1} ms of simulated time in {wall_s:.0} s of wall-clock and one thread each, making and checking of pools \
+         included: {:.0} transactions and {:.0} us a second.\n",
+        simulated_ns / 1e6,
+        transactions / wall_s,
+        simulated_ns / 1e3 / wall_s,
+    )
+}
+
+/// Where each nanosecond of a transaction goes with this project's card: means over the programs.
+fn whereabouts(summary: &Summary) -> String {
+    let mut text = format!("\nWhere a transaction's time goes with {OURS}, mean over the nine programs, ns:\n\n");
+    let names = Kind::ALL.map(Kind::name).join(" | ");
+    text.push_str(&format!("| mechanism | configuration | {names} | all |\n|{}\n", "---|".repeat(Kind::ALL.len() + 3)));
+    for mechanism in Mechanism::ALL {
+        let s = Selection::new(OURS, mechanism);
+        for of in [Configuration::Cpu, Configuration::Card] {
+            let part = |kind: Kind| {
+                summary.average(|program| {
+                    let parts = summary.breakdown(&s, program, of)?;
+                    let (_, value) = parts.into_iter().find(|(name, _)| name == kind.name())?;
+                    Some(Mean { value, deviation: None })
+                })
+            };
+            let parts = Kind::ALL.map(part);
+            let all = parts.iter().copied().sum::<Option<f64>>();
+            let cells = parts.into_iter().chain([all]).map(|ns| ns.map_or("-".into(), |ns| format!("{ns:.0}")));
+            let cells = cells.collect::<Vec<String>>().join(" | ");
+            text.push_str(&format!("| {} | {} | {cells} |\n", mechanism.name(), of.title()));
+        }
+    }
+    text
+}
+
+/// Recovery times of this project's card.
+fn recoveries() -> Result<String> {
+    let profile = super::profile(OURS)?;
+    let mut text = format!(
+        "\nRecovery with {OURS}, from power-up to an open pool of {} MiB, by KiB under way (card and driver, and the library), us:\n",
+        recovery::POOL_BYTES >> 20
+    );
+    for mechanism in Mechanism::ALL {
+        let points = recovery::by_work(&profile, mechanism)?;
+        let each = |p: &Point| format!("{} KiB {:.1}+{:.1}", p.work_bytes >> 10, p.card_ns / 1e3, p.pool_ns / 1e3);
+        writeln!(text, "- {}: {}", mechanism.name(), points.iter().map(each).collect::<Vec<_>>().join(", "))?;
+        let points = recovery::by_pool(&profile, mechanism)?;
+        let each = |p: &Point| format!("{} MiB {:.1}", p.pool_bytes >> 20, p.ns() / 1e3);
+        let sizes = points.iter().map(each).collect::<Vec<_>>().join(", ");
+        writeln!(text, "  by the pool, {} KiB under way: {sizes}", recovery::WORK_BYTES >> 10)?;
     }
     Ok(text)
 }

@@ -59,6 +59,9 @@ pub(super) enum Signal {
     Hear,
 }
 
+/// Most units of a transaction-level card: twice those of the RTL, for what more of them would bring.
+pub const MOST_UNITS: usize = 2 * UNITS;
+
 /// How a card is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -66,7 +69,7 @@ pub struct Config {
     pub card_mhz: u64,
     /// Stage latencies.
     pub timing: Timing,
-    /// NearPM units that take commands, 1 to 4.
+    /// NearPM units, 1 to [`MOST_UNITS`]. The RTL has [`UNITS`]: another number is a card that was not built, with the same stages.
     pub units: usize,
     /// Hundredths of a cycle for which a line that is written keeps the memory port busy: 100 on the card's own data path of a line a
     /// cycle, more for a narrower bus between units and memory.
@@ -100,8 +103,6 @@ impl Default for Config {
 pub struct ModelCard {
     pub(super) now: u64,
     pub(super) timing: Timing,
-    /// Units that take commands.
-    pub(super) units_used: usize,
     pub(super) line_percent: u64,
     card_mhz: u64,
     pub(super) power_fail_safe: bool,
@@ -122,7 +123,7 @@ pub struct ModelCard {
     pub(super) hold_due: bool,
     /// Cycle of the next retirement that is free: one a cycle.
     pub(super) retire_free: u64,
-    pub(super) units: [Unit; UNITS],
+    pub(super) units: Vec<Unit>,
     /// Host lines that may go to memory.
     pub(super) host_reads: VecDeque<u8>,
     pub(super) host_writes: VecDeque<u8>,
@@ -167,12 +168,11 @@ impl ModelCard {
     }
 
     fn build(config: Config, medium: Medium, fault: Option<Fault>) -> Self {
-        assert!((1..=UNITS).contains(&config.units), "a card with {} of {UNITS} units", config.units);
+        assert!((1..=MOST_UNITS).contains(&config.units), "a card with {} units, not 1 to {MOST_UNITS}", config.units);
         assert!(config.line_percent >= 100, "a line takes a cycle of the port at least");
         let mut card = ModelCard {
             now: 0,
             timing: config.timing,
-            units_used: config.units,
             line_percent: config.line_percent,
             card_mhz: config.card_mhz,
             power_fail_safe: config.power_fail_safe,
@@ -191,7 +191,7 @@ impl ModelCard {
             dispatcher: Dispatcher::default(),
             hold_due: false,
             retire_free: 0,
-            units: std::array::from_fn(|_| Unit::new()),
+            units: (0..config.units).map(|_| Unit::new()).collect(),
             host_reads: VecDeque::new(),
             host_writes: VecDeque::new(),
             system: System::default(),

@@ -107,8 +107,8 @@ impl ModelCard {
     /// A unit with a free context: an idle one before one that runs a command, in turn.
     fn free_unit(&self) -> Option<usize> {
         let turn = |free: usize| {
-            (1..=self.units_used)
-                .map(|step| (self.dispatcher.unit_turn + step) % self.units_used)
+            (1..=self.units.len())
+                .map(|step| (self.dispatcher.unit_turn + step) % self.units.len())
                 .find(|&u| self.units[u].free_contexts() == free)
         };
         (1..=CONTEXTS_PER_UNIT).rev().find_map(turn)

@@ -50,6 +50,6 @@ mod unit;
 mod wheel;
 
 pub use busy::Busy;
-pub use card::{Config, ModelCard};
+pub use card::{Config, MOST_UNITS, ModelCard};
 pub use memory::Kind;
 pub use timing::Timing;

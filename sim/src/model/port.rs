@@ -1,17 +1,15 @@
 //! MemoryPort: who gets the memory next, and for how long one direction goes on.
 
-use nearpm_interface::geometry::UNITS;
-
-use super::card::{ModelCard, Signal};
+use super::card::{MOST_UNITS, ModelCard, Signal};
 use super::memory::WriteBeat;
 use super::timing::BATCH_BEATS;
 
-/// Requesters of the port: units 0 to 3, then these.
-pub const HOST: usize = UNITS;
+/// Requesters of the port: units, then these.
+pub const HOST: usize = MOST_UNITS;
 /// Persistence and FirmwareStore.
-pub const SYSTEM: usize = UNITS + 1;
+pub const SYSTEM: usize = HOST + 1;
 /// Number of requesters.
-pub const REQUESTERS: usize = UNITS + 2;
+pub const REQUESTERS: usize = HOST + 2;
 
 /// State of the arbiter.
 pub struct Port {

@@ -1,7 +1,7 @@
 //! Registers.
 
 use nearpm_interface::INTERFACE_VERSION;
-use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS, UNITS};
+use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS};
 use nearpm_interface::registers::{self as r, capability, control, firmware_status};
 
 use super::card::ModelCard;
@@ -60,7 +60,7 @@ impl ModelCard {
                 let safe = if self.power_fail_safe { capability::POWER_FAIL_SAFE } else { 0 };
                 capability::HOST_ORDERED | capability::COMPLETION_RECORDS | capability::PEERS | safe
             }
-            r::GEOMETRY => (UNITS | REQUEST_SLOTS << 8 | HOST_QUEUE_LINES << 16 | MAP_ENTRIES << 24) as u32,
+            r::GEOMETRY => (self.units.len() | REQUEST_SLOTS << 8 | HOST_QUEUE_LINES << 16 | MAP_ENTRIES << 24) as u32,
             r::PM_BYTES_LO => self.memory.bytes() as u32,
             r::PM_BYTES_HI => (self.memory.bytes() >> 32) as u32,
             r::DEVICE_NUMBER => self.device,

@@ -39,8 +39,10 @@ report_utilization -file [file join $out utilisation.txt]
 report_timing_summary -max_paths 40 -file [file join $out timing.txt]
 report_cdc -file [file join $out cdc.txt]
 report_drc -file [file join $out drc.txt]
-set slack [get_property SLACK [get_timing_paths -max_paths 1 -setup]]
 write_bitstream -force [file join $out nearpm_vcu118.bit]
-if {$slack < 0} {
-    error "the longest path misses its time by [expr {-$slack}] ns: see timing.txt"
+foreach kind {setup hold} {
+    set slack [get_property SLACK [get_timing_paths -max_paths 1 -$kind]]
+    if {$slack < 0} {
+        error "a path misses its $kind time by [expr {-$slack}] ns: see timing.txt"
+    }
 }

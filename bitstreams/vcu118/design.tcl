@@ -2,8 +2,8 @@
 #
 #   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300 MHz) == crossings == ddr4_0, ddr4_1
 #
-# The card's clock and reset are the memories', not the link's: a link that goes down, or a host that starts again, resets the bridge and
-# leaves the card and what it has accepted alone.
+# The card's clock and reset are the memories', not the link's: a host that starts again resets the bridge and
+# not the card. A link that goes down in the middle of an access can leave the ports between them out of step: not handled yet.
 
 # One AXI connection from one clock to another.
 proc nearpm_crossing {name from to from_clock to_clock reset} {
@@ -115,6 +115,12 @@ proc nearpm_bridge {} {
     foreach signal {cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
         connect_bd_net [get_bd_pins pcie/$signal] [get_bd_pins bridge/$signal]
     }
+    # Inputs that may read 0 where they are open: no training, no configuration space, no requests that are not posted.
+    foreach {pin width} {cfg_link_training_enable 1 cfg_config_space_enable 1 cfg_power_state_change_ack 1 pcie_cq_np_req 2} {
+        create_bd_cell -type ip -vlnv xilinx.com:ip:xlconstant constant_$pin
+        set_property -dict [list CONFIG.CONST_WIDTH $width CONFIG.CONST_VAL 1] [get_bd_cells constant_$pin]
+        connect_bd_net [get_bd_pins constant_$pin/dout] [get_bd_pins pcie/$pin]
+    }
     create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic link_reset_n
     set_property -dict [list CONFIG.C_OPERATION {not} CONFIG.C_SIZE {1}] [get_bd_cells link_reset_n]
     connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins link_reset_n/Op1]
@@ -180,6 +186,11 @@ proc nearpm_design {out} {
         connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins ddr4_$number/c0_ddr4_aresetn]
     }
     assign_bd_address
+    # The card counts each memory from 0.
+    foreach number {0 1} {
+        assign_bd_address -offset 0x0 -range 2G -target_address_space [get_bd_addr_spaces card/m_axi_mem$number] \
+            [get_bd_addr_segs ddr4_$number/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK] -force
+    }
     validate_bd_design
     save_bd_design
     set file [get_files nearpm_vcu118.bd]

@@ -1,5 +1,5 @@
-# Pins that the board's files do not place. Source: UG1224 (VCU118 Evaluation Board User Guide), tables of the PCI Express edge connector,
-# user I/O and PMOD, and the board's master constraints; the memories' pins and clocks come with the board part.
+# Pins that the board's files do not place. Source: the constraints that the open project Corundum uses on this board
+# (fpga/mqnic/VCU118/fpga_100g/fpga.xdc); the board's document is UG1224. The memories' pins and clocks come with the board part.
 
 set_property PACKAGE_PIN AL9 [get_ports pcie_refclk_clk_p]
 set_property PACKAGE_PIN AL8 [get_ports pcie_refclk_clk_n]

@@ -12,7 +12,7 @@ foreach name {
     create_project set_property current_project current_design read_verilog read_xdc synth_design write_checkpoint report_utilization
     opt_design place_design phys_opt_design route_design report_timing_summary report_cdc report_drc get_timing_paths write_bitstream
     create_bd_design assign_bd_address validate_bd_design save_bd_design generate_target get_files make_wrapper set_false_path
-    create_clock
+    create_clock get_bd_addr_spaces get_bd_addr_segs
 } {
     proc $name {args} [list return $name]
 }

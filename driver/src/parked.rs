@@ -62,7 +62,8 @@ impl Card {
     }
 
     /// Lets waiting commands go on, because their transactions are committed, and waits until they have retired: where a page has a ring,
-    /// until their completion records have come, which every command of this driver asks for.
+    /// until their completion records have come. Whoever posts a command that may have to wait asks for its record (`notify`); without one this
+    /// ends as [`CardError::Timeout`], though the command has been let go.
     pub fn release(&self, parked: &[Parked]) -> Result<(), CardError> {
         self.act(parked, parked_action::RELEASE)
     }

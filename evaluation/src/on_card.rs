@@ -6,6 +6,7 @@
 
 use anyhow::{Context, Result, ensure};
 use nearpm::{Engine, Mechanism, PoolOptions};
+use nearpm_interface::media::PAGE_BYTES;
 use nearpm_workloads::check;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
@@ -19,8 +20,10 @@ pub const MECHANISMS: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Checkpoint, 
 pub const CONFIGURATIONS: [Configuration; 2] = [Configuration::Cpu, Configuration::Card];
 /// What the paper's tables are divided by, the least that fits the card.
 const SHARES: [usize; 6] = [1, 4, 20, 100, 500, 2_000];
-/// Bytes of the log, which is used again and again.
-const RING_BYTES: u32 = 128 << 10;
+/// Bytes of the log, least and most: with the most the pages of an epoch fit, as on the simulated computers; with less epochs end earlier.
+const RING_BYTES: [u64; 2] = [128 << 10, 4 << 20];
+/// Part of the card's room that is the log's.
+const RING_SHARE: u64 = 32;
 /// Pools are multiples of this.
 const GRAIN: u64 = 64 << 10;
 
@@ -52,7 +55,7 @@ pub fn cases(
     ensure!(count > 0, "no transactions to run");
     let mut cases = Vec::new();
     for &program in programs {
-        let fits = |share: &usize| pool_bytes(&*program.make(&setup(*share, count, 1))) <= place.room;
+        let fits = |share: &usize| pool_bytes(place, &*program.make(&setup(*share, count, 1))) <= place.room;
         let share = SHARES.into_iter().find(fits);
         let share =
             share.with_context(|| format!("{} does not fit into {} bytes of the card", program.name(), place.room))?;
@@ -82,8 +85,12 @@ fn setup(share: usize, count: usize, seed: u64) -> Setup {
     Setup { inputs: Inputs::Corrected, seed: seed.wrapping_mul(1_000), count, share, mix: Mix::W1 }
 }
 
-fn pool_bytes(program: &dyn Workload) -> u64 {
-    (2 * program.bytes() + 4 * u64::from(RING_BYTES)).next_multiple_of(GRAIN)
+fn ring_bytes(place: &Place<'_>) -> u32 {
+    (place.room / RING_SHARE / PAGE_BYTES * PAGE_BYTES).clamp(RING_BYTES[0], RING_BYTES[1]) as u32
+}
+
+fn pool_bytes(place: &Place<'_>, program: &dyn Workload) -> u64 {
+    (2 * program.bytes() + 4 * u64::from(ring_bytes(place))).next_multiple_of(GRAIN)
 }
 
 /// What a case took.
@@ -112,8 +119,8 @@ pub fn run(place: &Place<'_>, case: &Case) -> Result<Timing> {
 
 fn timed(place: &Place<'_>, case: &Case, location: &str) -> Result<Timing> {
     let program = case.program.make(&setup(case.share, case.count, case.seed));
-    let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(EPOCH as u64);
-    fill(&options, location, pool_bytes(&*program), &*program)?;
+    let options = PoolOptions::new().lanes(1).ring_bytes(ring_bytes(place)).epoch_ops(EPOCH as u64);
+    fill(&options, location, pool_bytes(place, &*program), &*program)?;
     let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
     let pool = options.mechanism(case.mechanism).engine(engine).open(location)?;
     let (root, before) = (pool.root()?, pool.statistics());

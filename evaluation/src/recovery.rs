@@ -2,7 +2,8 @@
 //!
 //! The time is simulated, from power-up until the library has the pool open: the card boots and finishes the commands that its save kept, the driver
 //! brings it up, and the library reads the log, restores or applies what has to be, and reads the tables of the heap. The processor's instructions and
-//! the operating system's boot are not in it. Recoveries are checked: a run whose pool holds anything but what it must hold is an error.
+//! the operating system's boot are not in it. Recoveries are checked: a run in which a page that was under way holds anything but what it must
+//! is an error.
 
 use anyhow::{Context, Result, bail, ensure};
 use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};

@@ -45,7 +45,7 @@ pub fn make(memory: &Path, labels: &Path) -> Result<()> {
     for (path, bytes) in [(memory, BYTES), (labels, LABEL_BYTES)] {
         fs::File::create(path)?.set_len(bytes)?;
     }
-    let mut command = Command::new("mkfs.ext4");
+    let mut command = Command::new("/sbin/mkfs.ext4");
     command.args(["-q", "-F", "-b", "4096", "-E", &format!("offset={ALIGNMENT}")]).arg(memory).arg(BLOCKS.to_string());
     let output = command.output().context("cannot run mkfs.ext4")?;
     ensure!(output.status.success(), "mkfs.ext4: {}", String::from_utf8_lossy(&output.stderr));

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_guest_that_is_silent_is_given_up_and_one_that_ends_has_no_more_lines() {
         let soon = || Instant::now() + Duration::from_millis(200);
-        let silent = machine("echo one; sleep 60");
+        let silent = machine("echo one; exec sleep 60");
         let late = Instant::now() + Duration::from_secs(20);
         assert_eq!(silent.line(late).unwrap().as_deref(), Some("one"));
         assert!(silent.line(soon()).unwrap_err().to_string().contains("hangs"));

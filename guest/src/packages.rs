@@ -150,6 +150,11 @@ fn apt(folder: &Path) -> Command {
 
 fn fetch(cache: &Path, root: &Path) -> Result<()> {
     let folder = std::path::absolute(cache.join("apt"))?;
+    // What an interrupted run left may be of other versions, and everything that lies here is unpacked.
+    let archives = folder.join("archives");
+    if archives.exists() {
+        fs::remove_dir_all(&archives)?;
+    }
     for part in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(folder.join(part))?;
     }
@@ -161,7 +166,7 @@ fn fetch(cache: &Path, root: &Path) -> Result<()> {
     run(apt(&folder).arg("update"))?;
     let kernel = format!("{KERNEL}/{RELEASE}");
     run(apt(&folder).args(["install", "--download-only", "-t", &format!("{RELEASE}-backports"), QEMU, &kernel]))?;
-    unpack(&folder.join("archives"), root)
+    unpack(&archives, root)
 }
 
 fn unpack(archives: &Path, root: &Path) -> Result<()> {

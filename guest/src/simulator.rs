@@ -56,10 +56,13 @@ impl Simulator {
     /// If it refuses the command, or is not there.
     pub fn tell(&self, command: &str) -> Result<String> {
         let control = self.folder.join("control.socket");
-        let mut program = Command::new(&self.program);
-        let output = program.arg("--control").arg(control).args(["--send", command]).output()?;
+        let mut program = Command::new("timeout");
+        let output =
+            program.arg("120").arg(&self.program).arg("--control").arg(control).args(["--send", command]).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "the simulated card does not obey {command:?}: {}", said.trim_end());
+        // Where `timeout` ended it, it has said nothing.
+        let status = output.status;
+        ensure!(status.success(), "the simulated card does not obey {command:?} ({status}): {}", said.trim_end());
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 

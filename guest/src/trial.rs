@@ -174,6 +174,7 @@ impl CxlTrial {
     /// # Errors
     /// Whatever is not as it must be.
     pub fn run(&self, programs: &Programs, show: &mut dyn FnMut(&str)) -> Result<Verdict> {
+        ensure!(self.cut_after > 0 && self.cut_after < self.operations, "the cut must come between two operations");
         let (packages, folder, image) = prepare(programs)?;
         let (memory, labels) = (folder.path().join("memory"), folder.path().join("labels"));
         cxl::make(&memory, &labels)?;
@@ -185,7 +186,7 @@ impl CxlTrial {
         show(&format!("host: first guest, memory on CXL, seed {}", self.seed));
         let acknowledged = self.first_life(&mut boot(None)?, show)?;
         // A line is out before the next operation begins.
-        let known = Known { acknowledged, started: acknowledged + 1 };
+        let known = Known { acknowledged, started: (acknowledged + 1).min(self.operations) };
         show(&format!("host: {acknowledged} operations are acknowledged; second guest"));
         let kept = second_life(&boot(Some(known))?, known, show)?;
         Ok(Verdict { acknowledged, started: known.started, kept })

@@ -1,4 +1,4 @@
-//! The guest test, of the thorough tier: it downloads a kernel and QEMU once, and boots four virtual machines.
+//! The guest test, of the thorough tier: it downloads a kernel and QEMU once, and boots two virtual machines a test.
 
 use std::path::Path;
 

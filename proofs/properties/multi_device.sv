@@ -3,7 +3,7 @@
 //@   later one, or software has decided. The command that is let go is the one that was parked in its place.
 //@ source: several devices: a log is deleted only after all participants have reported
 //@ assumes: the first cycle is in reset; the number of the device is fixed; a command comes only while a place is free; a mapping entry is not
-//@   written while something of it waits (`parked_places`); a power failure lasts longer than a look; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
+//@   written while something of it waits (`parked_places` shows that `waiting` says so); a power failure lasts longer than a look; `Heard` compares what was told last (its page of `hdl/src/units/heard.rs`)
 //@ tier: fast
 //@ depth: 2
 //@ cover-depth: 24

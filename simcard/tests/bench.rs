@@ -20,6 +20,7 @@ fn plan(card: &Transport, programs: &[Program], mechanisms: &[Mechanism]) -> Pla
 fn lines(plan: &Plan, origin: &str) -> usize {
     let measured = on_card::run(plan, &|_, _| {}).unwrap_or_else(|e| panic!("{e:#}"));
     println!("{}", measured.text);
+    assert!(measured.failed.is_none(), "{:?}", measured.failed);
     assert!(measured.text.contains(origin), "{}", measured.text);
     let mut lines = measured.csv.lines();
     let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -59,4 +60,6 @@ fn what_is_too_large_for_the_card_is_refused_and_nothing_is_left() {
     let plan = Plan { transactions: 100_000, ..plan(&card, &[Program::Btree], &[Mechanism::Undo]) };
     let error = on_card::run(&plan, &|_, _| {}).err().expect("it is too large");
     assert!(format!("{error:#}").contains("btree does not fit"), "{error:#}");
+    let info = report(&CardCommand::Info(CardArgument { card })).unwrap();
+    assert!(!info.contains("bench-"), "{info}");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -56,7 +57,7 @@ pub struct EvaluationArguments {
     /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
     #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
     card: Option<Transport>,
-    /// Transactions of each program on that card
+    /// Transactions of each program on that card; --full is ten seeds of them, and nothing else there
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "card", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: u64,
 }
@@ -108,6 +109,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
         ProgressStyle::with_template("{msg:60!} [{bar:30}] {human_pos}/{human_len} {eta}").expect("it is right");
     let bar = ProgressBar::new(cases.len() as u64).with_style(style.progress_chars("=> "));
     let start = Instant::now();
+    let told = AtomicUsize::new(0);
     let records = run_all(&cases, &results, arguments.jobs as usize, &|event| {
         let line = match event {
             Event::Found(case) => format!("{case}: there"),
@@ -118,8 +120,9 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
         };
         // A bar is for terminals; in a log each case is a line.
         bar.inc(1);
+        let number = told.fetch_add(1, Ordering::Relaxed) + 1;
         if bar.is_hidden() || matches!(event, Event::Failed(..)) {
-            eprintln!("{} of {}: {line}", bar.position(), cases.len());
+            eprintln!("{number} of {}: {line}", cases.len());
         }
         bar.set_message(line);
     });
@@ -146,7 +149,8 @@ fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()>
         transactions: arguments.transactions as usize,
         seeds: scope.seeds,
     })?;
-    arguments.csv.as_ref().map_or(Ok(()), |path| write(path, &measured.csv))
+    arguments.csv.as_ref().map_or(Ok(()), |path| write(path, &measured.csv))?;
+    measured.failed.map_or(Ok(()), Err)
 }
 
 /// Makes the page.

@@ -34,12 +34,14 @@ pub struct Measured {
     pub text: String,
     /// The table of comma-separated values.
     pub csv: String,
+    /// What ended it early: the rest is of the cases before.
+    pub failed: Option<anyhow::Error>,
 }
 
 /// Runs it; `tell` is told of each case.
 ///
 /// # Errors
-/// If the card does not open, is too small, or fails.
+/// If the card does not open or is too small. A case that fails ends it early, and what was found before is kept.
 pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
     let opened = plan.card.open("bench")?;
     let taken: u64 = opened.pools()?.iter().map(|pool| pool.bytes).sum();
@@ -51,15 +53,22 @@ pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
         room: opened.card.pm_bytes().saturating_sub(POOLS_BASE + taken),
         units: (opened.card.registers().read(reg::GEOMETRY) & 0xff) as usize,
     };
-    let or = |given: &[Mechanism]| if given.is_empty() { MECHANISMS.to_vec() } else { given.to_vec() };
+    let mechanisms = if plan.mechanisms.is_empty() { MECHANISMS.to_vec() } else { plan.mechanisms.clone() };
     let programs = if plan.programs.is_empty() { Program::ALL.to_vec() } else { plan.programs.clone() };
-    let cases = on_card::cases(&place, &programs, &or(&plan.mechanisms), plan.transactions, plan.seeds)?;
+    let cases = on_card::cases(&place, &programs, &mechanisms, plan.transactions, plan.seeds)?;
     let commit = commit();
-    let mut timings = Vec::new();
+    let (mut timings, mut failed) = (Vec::new(), None);
     for case in &cases {
-        let timing = on_card::run(&place, case)?;
-        tell(&timing, cases.len() as u64);
-        timings.push(timing);
+        match on_card::run(&place, case) {
+            Ok(timing) => {
+                tell(&timing, cases.len() as u64);
+                timings.push(timing);
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
     }
     let text = format!("{}; {}\n\n{}", opened.what, opened.clock, rows(&timings)?);
     let lines = timings.iter().map(|timing| Line {
@@ -69,7 +78,7 @@ pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
         ns_per_transaction: timing.ns_per_transaction,
         inside: None,
     });
-    Ok(Measured { text, csv: table(lines) })
+    Ok(Measured { text, csv: table(lines), failed })
 }
 
 /// Processor and card beside each other.

@@ -12,14 +12,14 @@ use super::transport::Opened;
 /// Says what is in force, after loading an image where one is given.
 ///
 /// # Errors
-/// If the image is none, or the card refuses it; the firmware of before is in force then.
+/// If the image is none, or the card refuses it: the firmware of before is in force then. If the card has gone or takes too long, it is not known which is.
 pub fn run(opened: &Opened, load: Option<&Path>) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "{}", opened.what)?;
     writeln!(text, "in force: {}", in_force(opened))?;
     if let Some(path) = load {
         let image = crate::firmware::read_image(path)?;
-        opened.card.load_firmware(image.bytes()).with_context(|| format!("{} is not in force", path.display()))?;
+        opened.card.load_firmware(image.bytes()).with_context(|| format!("cannot load {}", path.display()))?;
         writeln!(text, "loaded {} revision {}", image.name(), image.revision())?;
         writeln!(text, "in force: {}", in_force(opened))?;
     }

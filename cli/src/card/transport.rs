@@ -110,7 +110,7 @@ impl Transport {
         cards::register(name, card.clone());
         let (what, clock) = match self {
             Transport::Vfio(address) if is_virtual_machine() => {
-                (format!("card at {address}"), "measured in a virtual machine: says nothing about a card")
+                (format!("card at {address}"), "measured in a virtual machine, whose card may be simulated")
             }
             Transport::Vfio(address) => (format!("card at {address}"), "measured on this machine"),
             _ => (

@@ -34,7 +34,7 @@ impl Change {
 /// Binds the card at a PCI address to vfio-pci, away from the driver that it has. Needs root, as a rule.
 ///
 /// # Errors
-/// What is missing, one variant of [`VfioError`] each. Where the kernel does not bind it, the card is given back to the driver that it had.
+/// What is missing, one variant of [`VfioError`] each. Where the kernel does not bind it, the card is given to the driver that the kernel finds for it.
 pub fn bind(address: &str) -> Result<Change, VfioError> {
     bind_in(address, &Roots::default(), &Kernel)
 }

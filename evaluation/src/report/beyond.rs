@@ -122,7 +122,7 @@ fn recoveries(summary: &Summary) -> Result<[Figure; 2]> {
             command: command(summary),
             remark: format!(
                 "From power-up to an open pool, {what}. The card boots and finishes what its save kept, the driver brings it up, the library reads log and heap tables \
-                 and restores. Not in it: the system's own boot, and the processor's instructions. Each recovered pool was checked."
+                 and restores. Not in it: the system's own boot, and the processor's instructions. What was under way was checked in each."
             ),
             form: Form::Lines,
             chart: Chart {

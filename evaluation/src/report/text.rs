@@ -176,7 +176,8 @@ fn speed(records: &[Record]) -> String {
 
 /// Where each nanosecond of a transaction goes with this project's card: means over the programs.
 fn whereabouts(summary: &Summary) -> String {
-    let mut text = format!("\nWhere a transaction's time goes with {OURS}, mean over the nine programs, ns:\n\n");
+    let mut text =
+        format!("\nWhere a transaction's time goes with {OURS}, mean over the nine programs, first seed, ns:\n\n");
     let names = Kind::ALL.map(Kind::name).join(" | ");
     text.push_str(&format!("| mechanism | configuration | {names} | all |\n|{}\n", "---|".repeat(Kind::ALL.len() + 3)));
     for mechanism in Mechanism::ALL {

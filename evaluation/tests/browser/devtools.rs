@@ -1,21 +1,27 @@
 //! A browser without a window, driven through the pipe of its development tools.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 /// How long the browser may take to end.
 const END: Duration = Duration::from_secs(20);
+/// How long it may say nothing.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// A page that is open.
 pub struct Browser {
     process: Child,
     to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    /// Its messages, each with the zero behind it.
+    from: Receiver<Vec<u8>>,
     session: String,
     number: u64,
+    /// The page was loaded since it was navigated to.
+    loaded: bool,
     /// Errors of page and console since the last look.
     errors: Vec<String>,
     _profile: tempfile::TempDir,
@@ -32,9 +38,16 @@ impl Browser {
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).arg(profile.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
-        let (to, from) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+        let (to, mut output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+        let (heard, from) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut more = |bytes: &mut Vec<u8>| output.read_until(0, bytes).is_ok_and(|read| read > 0);
+            while more(&mut bytes) && heard.send(std::mem::take(&mut bytes)).is_ok() {}
+        });
         let session = String::new();
-        let mut browser = Browser { process, to, from, session, number: 0, errors: Vec::new(), _profile: profile };
+        let mut browser =
+            Browser { process, to, from, session, number: 0, loaded: false, errors: Vec::new(), _profile: profile };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
         let attached = browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
@@ -64,10 +77,9 @@ impl Browser {
 
     /// The next message, noted where it tells of an error.
     fn hear(&mut self) -> Value {
-        let mut bytes = Vec::new();
-        let read = self.from.read_until(0, &mut bytes).expect("the browser talks");
-        assert!(read > 0, "the browser has ended");
-        let message: Value = serde_json::from_slice(&bytes[..read - 1]).expect("a message is JSON");
+        let bytes = self.from.recv_timeout(ANSWER).expect("the browser answers in time");
+        let message: Value = serde_json::from_slice(&bytes[..bytes.len() - 1]).expect("a message is JSON");
+        self.loaded |= message["method"] == "Page.loadEventFired";
         let entry = &message["params"];
         let is_error = match message["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" => true,
@@ -87,9 +99,12 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", metrics);
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.loaded = false;
         let shown = self.call("Page.navigate", json!({"url": address}));
         assert!(shown.get("errorText").is_none(), "{shown}");
-        while self.hear()["method"] != "Page.loadEventFired" {}
+        while !self.loaded {
+            self.hear();
+        }
     }
 
     /// The value of an expression in the page.

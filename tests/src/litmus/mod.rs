@@ -68,7 +68,7 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
         [Step::Sync, rest @ ..] => (transaction.devices.iter().fold(0, |mask, device| mask | 1 << device), rest),
         steps => (0, steps),
     };
-    // What may wait for others asks for its record: the driver counts records when software lets it go.
+    // What may wait for others asks for its record: the driver counts records when it lets commands go.
     let flags = if participants == 0 { 0 } else { FLAG_COMPLETE };
     let txid = transaction.number.into();
     let base = Command { pool: POOL, thread, txid, participants, flags, ..Command::default() };

@@ -14,13 +14,13 @@ use nearpm_sim::profile::Profile;
 use crate::computer::Computer;
 use crate::meter::Noted;
 
-/// Pools of [`by_pool`], in bytes.
+/// Pools of [`Recoveries::by_pool`], in bytes.
 pub const POOLS: [u64; 5] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20];
-/// Bytes under way of [`by_work`].
+/// Bytes under way of [`Recoveries::by_work`].
 pub const WORK: [u64; 6] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// The pool of [`by_work`].
+/// The pool of [`Recoveries::by_work`].
 pub const POOL_BYTES: u64 = 64 << 20;
-/// Bytes under way of [`by_pool`].
+/// Bytes under way of [`Recoveries::by_pool`].
 pub const WORK_BYTES: u64 = 64 << 10;
 /// Log ring: the most that is under way fits, with its entries' heads.
 const RING_BYTES: u32 = 4 << 20;
@@ -56,20 +56,32 @@ impl Point {
     }
 }
 
-/// Recoveries of pools of [`POOLS`].
-///
-/// # Errors
-/// See [`run`].
-pub fn by_pool(profile: &Profile, mechanism: Mechanism) -> Result<Vec<Point>> {
-    POOLS.into_iter().map(|bytes| run(profile, mechanism, bytes, WORK_BYTES)).collect()
+/// The recoveries of a mechanism that the report shows.
+pub struct Recoveries {
+    /// Which.
+    pub mechanism: Mechanism,
+    /// With [`WORK`] under way, in pools of [`POOL_BYTES`].
+    pub by_work: Vec<Point>,
+    /// Of pools of [`POOLS`], with [`WORK_BYTES`] under way.
+    pub by_pool: Vec<Point>,
 }
 
-/// Recoveries with [`WORK`] under way.
+/// Those of all mechanisms.
 ///
 /// # Errors
 /// See [`run`].
-pub fn by_work(profile: &Profile, mechanism: Mechanism) -> Result<Vec<Point>> {
-    WORK.into_iter().map(|bytes| run(profile, mechanism, POOL_BYTES, bytes)).collect()
+pub fn all(profile: &Profile) -> Result<Vec<Recoveries>> {
+    let of = |mechanism| {
+        Ok(Recoveries {
+            mechanism,
+            by_work: WORK.into_iter().map(|bytes| run(profile, mechanism, POOL_BYTES, bytes)).collect::<Result<_>>()?,
+            by_pool: POOLS
+                .into_iter()
+                .map(|bytes| run(profile, mechanism, bytes, WORK_BYTES))
+                .collect::<Result<_>>()?,
+        })
+    };
+    Mechanism::ALL.into_iter().map(of).collect()
 }
 
 fn options(mechanism: Mechanism, id: u32) -> PoolOptions {

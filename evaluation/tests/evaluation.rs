@@ -122,7 +122,7 @@ fn the_whole_plan_gives_every_figure_and_every_prediction() {
 }
 
 fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
-    let figures = report::figures(records).unwrap();
+    let figures = report::figures(records, &report::recoveries().unwrap()).unwrap();
     for id in [
         "fig1a",
         "fig1bcd",

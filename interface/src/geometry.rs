@@ -40,6 +40,12 @@ pub const SLOTS_PER_PAGE: usize = 16;
 pub const REGISTER_BAR: usize = 0;
 /// Bytes of the register block.
 pub const REGISTER_BAR_BYTES: usize = 4096;
+/// BAR of the MSI-X table.
+pub const MSIX_BAR: usize = 1;
+/// Bytes of the MSI-X BAR.
+pub const MSIX_BAR_BYTES: usize = 4096;
+/// Offset of the pending bits in the MSI-X BAR; the table is at 0.
+pub const MSIX_PENDING_OFFSET: usize = 2048;
 /// BAR of the command pages (prefetchable).
 pub const COMMAND_BAR: usize = 2;
 /// Bytes of the command BAR.

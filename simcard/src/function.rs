@@ -12,7 +12,8 @@ use vfio_bindings::bindings::vfio::{
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, ServerBackend};
 
 use crate::engine::Engine;
-use nearpm_sim::host::config_space::{ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_BYTES};
+use nearpm_interface::geometry::{MSIX_BAR, MSIX_BAR_BYTES, PM_BAR};
+use nearpm_sim::host::config_space::{ConfigSpace, Effect};
 
 /// Cycles that the card runs by itself under one hold of the lock.
 const RUN_CYCLES: u64 = 512;
@@ -92,12 +93,12 @@ impl Function {
     pub fn new(shared: Arc<Shared>) -> Function {
         let mut engine = shared.engine();
         engine.bus.forget_host();
-        let (life, memory) = (engine.life, engine.bar_bytes(nearpm_interface::geometry::PM_BAR));
+        let (life, memory) = (engine.life, engine.bar_bytes(PM_BAR));
         drop(engine);
         Function {
             shared,
             config: ConfigSpace::with_vectors(memory, crate::bus::VECTORS as u16),
-            msix: vec![0; MSIX_BAR_BYTES as usize],
+            msix: vec![0; MSIX_BAR_BYTES],
             life,
         }
     }
@@ -112,7 +113,7 @@ impl Function {
     fn reset_function(&mut self) {
         let memory = self.with_card(|engine| {
             engine.reset();
-            engine.bar_bytes(nearpm_interface::geometry::PM_BAR)
+            engine.bar_bytes(PM_BAR)
         });
         if let Some(memory) = memory {
             self.config = ConfigSpace::with_vectors(memory, crate::bus::VECTORS as u16);

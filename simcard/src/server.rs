@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR, REGISTER_BAR};
+use nearpm_interface::geometry::{COMMAND_BAR, MSIX_BAR, MSIX_BAR_BYTES, PM_BAR, REGISTER_BAR};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use vfio_bindings::bindings::vfio::{
@@ -26,7 +26,7 @@ use vfio_user::{IrqInfo, Server, ServerRegion, SparseArea};
 use crate::bus::VECTORS;
 use crate::engine::{Engine, WindowMode};
 use crate::function::{Function, Shared};
-use nearpm_sim::host::config_space::{MSIX_BAR, MSIX_BAR_BYTES, SPACE_BYTES};
+use nearpm_sim::host::config_space::SPACE_BYTES;
 
 /// Errno of a card that has a client: EBUSY.
 const BUSY: u32 = 16;
@@ -139,7 +139,7 @@ fn regions(engine: &Engine) -> Vec<ServerRegion> {
     let bar_bytes = |index: u32| match index as usize {
         bar @ (REGISTER_BAR | COMMAND_BAR) => engine.bar_bytes(bar),
         PM_BAR => engine.bar_bytes(PM_BAR).next_power_of_two(),
-        MSIX_BAR => MSIX_BAR_BYTES,
+        MSIX_BAR => MSIX_BAR_BYTES as u64,
         _ if index == VFIO_PCI_CONFIG_REGION_INDEX => SPACE_BYTES,
         _ => 0,
     };

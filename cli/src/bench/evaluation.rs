@@ -135,7 +135,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
         write(path, &serde_json::to_string_pretty(&records).context("the results cannot be written")?)?;
     }
     eprintln!("{} cases, {:.0} s", records.len(), start.elapsed().as_secs_f64());
-    print!("{}", report::text(&records)?);
+    print!("{}", report::text(&records, &report::recoveries()?)?);
     Ok(())
 }
 
@@ -162,14 +162,15 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
     if commits.len() > 1 {
         eprintln!("the results are of several commits: {}", commits.into_iter().collect::<Vec<_>>().join(", "));
     }
-    let figures = report::figures(&records)?;
+    let recoveries = report::recoveries()?;
+    let figures = report::figures(&records, &recoveries)?;
     write(&arguments.output, &report::page(&records, &figures)?)?;
     if let Some(folder) = &arguments.svg {
         for figure in &figures {
             write(&folder.join(format!("{}.svg", figure.id)), &figure.file())?;
         }
     }
-    print!("{}", report::text(&records)?);
+    print!("{}", report::text(&records, &recoveries)?);
     eprintln!("{} written, {} figures", arguments.output.display(), figures.len());
     Ok(())
 }

@@ -13,20 +13,20 @@ use crate::case::Configuration;
 use crate::meter::Kind;
 use crate::plan::{DEVICE_STEPS, MANY_THREADS, OURS, PAPER, SCALED, THREADED, UNIT_STEPS};
 use crate::published::{MECHANISMS, Published, WHOLE};
-use crate::recovery::{self, POOLS, Point, WORK};
+use crate::recovery::{self, POOLS, Point, Recoveries, WORK};
 use crate::summary::{Mean, Selection, Summary};
 
 /// Logs of each size whose rate is taken.
 const LOGS: u64 = 2_000;
 
 /// All of them.
-pub fn all(summary: &Summary) -> Result<Vec<Figure>> {
+pub fn all(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Figure>> {
     let mut figures: Vec<Figure> = MECHANISMS.iter().map(|published| this_card(summary, published)).collect();
     figures.push(busy_units(summary)?);
     figures.push(units_with_threads(summary));
     figures.push(devices(summary));
     figures.push(other_profiles(summary));
-    figures.extend(recoveries(summary)?);
+    figures.extend(recovery_times(summary, recoveries));
     figures.extend(MECHANISMS.iter().map(|published| breakdown(summary, published)));
     Ok(figures)
 }
@@ -106,15 +106,14 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Recovery times, run here and now.
-fn recoveries(summary: &Summary) -> Result<[Figure; 2]> {
-    let profile = profile(OURS)?;
-    let figure = |id: &str, title: &str, what: &str, groups: &[u64], run: &dyn Fn(Mechanism) -> Result<Vec<Point>>| {
-        let one = |mechanism: Mechanism| -> Result<Series> {
-            let values = run(mechanism)?.iter().map(|point| exact(point.ns() / 1000.0)).collect();
-            Ok(Series { name: mechanism.name().into(), values })
+/// Recovery times, of recoveries that ran here and now.
+fn recovery_times(summary: &Summary, recoveries: &[Recoveries]) -> [Figure; 2] {
+    let figure = |id: &str, title: &str, what: &str, groups: &[u64], points: fn(&Recoveries) -> &[Point]| {
+        let one = |of: &Recoveries| Series {
+            name: of.mechanism.name().into(),
+            values: points(of).iter().map(|point| exact(point.ns() / 1000.0)).collect(),
         };
-        Ok::<Figure, anyhow::Error>(Figure {
+        Figure {
             id: id.into(),
             title: title.into(),
             published: "nothing".into(),
@@ -129,30 +128,28 @@ fn recoveries(summary: &Summary) -> Result<[Figure; 2]> {
                 title: title.into(),
                 unit: "us".into(),
                 groups: groups.iter().map(|bytes| size(*bytes)).collect(),
-                series: Mechanism::ALL.into_iter().map(one).collect::<Result<_>>()?,
+                series: recoveries.iter().map(one).collect(),
                 published: Vec::new(),
             },
-        })
+        }
     };
-    let by_work = |mechanism| recovery::by_work(&profile, mechanism);
-    let by_pool = |mechanism| recovery::by_pool(&profile, mechanism);
     let fixed = |bytes: u64, what: &str| format!("with {} {what}", size(bytes));
-    Ok([
+    [
         figure(
             "recovery-work",
             "Recovery by what was under way",
             &fixed(recovery::POOL_BYTES, "in the pool, pages of 4 KiB under way"),
             &WORK,
-            &by_work,
-        )?,
+            |of| &of.by_work,
+        ),
         figure(
             "recovery-pool",
             "Recovery by size of the pool",
             &fixed(recovery::WORK_BYTES, "under way"),
             &POOLS,
-            &by_pool,
-        )?,
-    ])
+            |of| &of.by_pool,
+        ),
+    ]
 }
 
 fn this_card(summary: &Summary, published: &Published) -> Figure {

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::compute::Compute;
 use crate::plan::{OURS, PAPER};
+use crate::recovery::{self, Recoveries};
 use crate::results::Record;
 use crate::summary::Summary;
 
@@ -88,14 +89,22 @@ fn command(summary: &Summary) -> String {
     format!("{form} && nearpm report")
 }
 
+/// The recoveries of this project's card, which figures and text show.
+///
+/// # Errors
+/// If the profile is wrong, or a recovery is.
+pub fn recoveries() -> Result<Vec<Recoveries>> {
+    recovery::all(&profile(OURS)?)
+}
+
 /// Every figure that the results have enough for.
 ///
 /// # Errors
 /// If a profile of the figures is wrong, or the micro-benchmark fails.
-pub fn figures(records: &[Record]) -> Result<Vec<Figure>> {
+pub fn figures(records: &[Record], recoveries: &[Recoveries]) -> Result<Vec<Figure>> {
     let summary = Summary::new(records);
     let mut all = figures::all(&summary)?;
-    all.extend(beyond::all(&summary)?);
+    all.extend(beyond::all(&summary, recoveries)?);
     Ok(all)
 }
 

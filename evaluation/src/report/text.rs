@@ -12,7 +12,7 @@ use crate::case::Configuration;
 use crate::meter::Kind;
 use crate::plan::{OURS, PAPER};
 use crate::published::{MECHANISMS, TATP_REGION, WHOLE};
-use crate::recovery::{self, Point};
+use crate::recovery::{self, Point, Recoveries};
 use crate::results::Record;
 use crate::summary::{Mean, Selection, Summary};
 
@@ -113,7 +113,7 @@ fn of_the_ceiling(summary: &Summary, mechanism: Mechanism) -> Option<(f64, f64)>
 ///
 /// # Errors
 /// If a profile is wrong, or a micro-benchmark fails.
-pub fn text(records: &[Record]) -> Result<String> {
+pub fn text(records: &[Record], recoveries: &[Recoveries]) -> Result<String> {
     let summary = Summary::new(records);
     let mut text = String::new();
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
@@ -154,7 +154,7 @@ pub fn text(records: &[Record]) -> Result<String> {
             "- {name}: copies {small:.2} at 64 B, {page:.2} at 4 KiB, {large:.2} at 16 KiB; asynchronous 64 B log {log_ns:.0} ns."
         )?;
     }
-    text.push_str(&recoveries()?);
+    text.push_str(&recovery_times(recoveries)?);
     text.push_str(&whereabouts(&summary));
     text.push_str(&speed(records));
     Ok(text)
@@ -201,19 +201,16 @@ fn whereabouts(summary: &Summary) -> String {
 }
 
 /// Recovery times of this project's card.
-fn recoveries() -> Result<String> {
-    let profile = super::profile(OURS)?;
+fn recovery_times(recoveries: &[Recoveries]) -> Result<String> {
     let mut text = format!(
         "\nRecovery with {OURS}, from power-up to an open pool of {} MiB, by KiB under way (card and driver, and the library), us:\n",
         recovery::POOL_BYTES >> 20
     );
-    for mechanism in Mechanism::ALL {
-        let points = recovery::by_work(&profile, mechanism)?;
+    for Recoveries { mechanism, by_work, by_pool } in recoveries {
         let each = |p: &Point| format!("{} KiB {:.1}+{:.1}", p.work_bytes >> 10, p.card_ns / 1e3, p.pool_ns / 1e3);
-        writeln!(text, "- {}: {}", mechanism.name(), points.iter().map(each).collect::<Vec<_>>().join(", "))?;
-        let points = recovery::by_pool(&profile, mechanism)?;
+        writeln!(text, "- {}: {}", mechanism.name(), by_work.iter().map(each).collect::<Vec<_>>().join(", "))?;
         let each = |p: &Point| format!("{} MiB {:.1}", p.pool_bytes >> 20, p.ns() / 1e3);
-        let sizes = points.iter().map(each).collect::<Vec<_>>().join(", ");
+        let sizes = by_pool.iter().map(each).collect::<Vec<_>>().join(", ");
         writeln!(text, "  by the pool, {} KiB under way: {sizes}", recovery::WORK_BYTES >> 10)?;
     }
     Ok(text)

@@ -1,10 +1,9 @@
 //! Requests of the host.
 
-use super::MSIX_BAR;
 use super::header::{BarOffset, BlockShape, ByteCount, CompletionHeader};
 use super::lanes::{AlignWrite, CompletionBeat};
 use crate::cells::{Concat, Widen};
-use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR, REGISTER_BAR};
+use nearpm_interface::geometry::{COMMAND_BAR, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
 
 /// Request types (PG213, completer request descriptor).

@@ -1,9 +1,8 @@
 //! Accesses to the card's ports.
 
-use super::MSIX_BAR;
 use crate::bundles::{AxiLiteMaster, AxiMaster};
 use crate::cells::Concat;
-use nearpm_interface::geometry::{COMMAND_BAR, LINE, PM_BAR, REGISTER_BAR};
+use nearpm_interface::geometry::{COMMAND_BAR, LINE, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]

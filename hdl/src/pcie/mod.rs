@@ -18,8 +18,3 @@ pub mod lanes;
 pub mod line_access;
 pub mod msix;
 pub mod requester;
-
-/// BAR of the MSI-X table.
-pub const MSIX_BAR: usize = 1;
-/// Offset of the pending bits in [`MSIX_BAR`].
-pub const PENDING_OFFSET: usize = 0x800;

@@ -1,9 +1,8 @@
 //! MSI-X vectors.
 
-use super::PENDING_OFFSET;
 use crate::cells::clocked;
 use crate::dut::{PortValue, Value};
-use nearpm_interface::geometry::{COMMAND_PAGES, LINE};
+use nearpm_interface::geometry::{COMMAND_PAGES, LINE, MSIX_PENDING_OFFSET};
 use rust_hdl::prelude::*;
 
 /// The table of vectors, one a command page, and their pending bits (PCI local bus specification 3.0, 6.8.2).
@@ -53,7 +52,7 @@ pub struct MsixTable {
 /// Bits of a vector.
 const VECTOR: usize = 128;
 /// The line of the pending bits.
-const PENDING_LINE: u64 = (PENDING_OFFSET / LINE) as u64;
+const PENDING_LINE: u64 = (MSIX_PENDING_OFFSET / LINE) as u64;
 
 /// The table after a reset: every vector masked.
 fn masked() -> Value {

@@ -1,5 +1,6 @@
 //! Completion records and interrupts on their way to the host.
 
+use super::completer::request_type::MEMORY_WRITE;
 use crate::bundles::AxiWriteSlave;
 use crate::cells::{Concat, Widen};
 use crate::dut::{PortValue, Value};
@@ -21,9 +22,6 @@ pub struct WritePacket {
     /// What goes beside it: byte enables, begin and end of the packet.
     pub user: Signal<Out, Bits<137>>,
 }
-
-/// Request type of a memory write.
-const MEMORY_WRITE: u64 = 1;
 
 impl Logic for WritePacket {
     fn update(&mut self) {

@@ -4,19 +4,14 @@
 //! Offsets and layouts are those of the PCI Express base specification, chapter 7.5 and 7.7.
 
 use nearpm_interface::geometry::{
-    COMMAND_BAR, COMMAND_BAR_BYTES, PCI_DEVICE, PCI_VENDOR, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES,
+    COMMAND_BAR, COMMAND_BAR_BYTES, MSIX_BAR, MSIX_BAR_BYTES, MSIX_PENDING_OFFSET, PCI_DEVICE, PCI_VENDOR, PM_BAR,
+    REGISTER_BAR, REGISTER_BAR_BYTES,
 };
 
 /// Bytes of the space that are kept; the rest of the 4 KiB reads zero.
 const BYTES: usize = 256;
 /// Bytes that configuration space has.
 pub const SPACE_BYTES: u64 = 4096;
-/// BAR with the MSI-X table.
-pub const MSIX_BAR: usize = 1;
-/// Bytes of that BAR.
-pub const MSIX_BAR_BYTES: u64 = 4096;
-/// Offset of the pending bits in it.
-const PENDING: u32 = 2048;
 
 const COMMAND: usize = 0x04;
 const STATUS: usize = 0x06;
@@ -77,12 +72,12 @@ impl ConfigSpace {
     /// The same of a function with a table of so many vectors, 1 to 2048.
     pub fn with_vectors(memory_bytes: u64, vectors: u16) -> ConfigSpace {
         let mut space = ConfigSpace::new(memory_bytes);
-        space.bar(MSIX_BAR, MSIX_BAR_BYTES, 0);
+        space.bar(MSIX_BAR, MSIX_BAR_BYTES as u64, 0);
         space.put(EXPRESS + 1, &[MSIX as u8]);
         space.put(MSIX, &[0x11, 0x00]);
         space.put(MSIX + 2, &(vectors - 1).to_le_bytes());
         space.put(MSIX + 4, &(MSIX_BAR as u32).to_le_bytes());
-        space.put(MSIX + 8, &(PENDING | MSIX_BAR as u32).to_le_bytes());
+        space.put(MSIX + 8, &((MSIX_PENDING_OFFSET | MSIX_BAR) as u32).to_le_bytes());
         // Enable, and mask of the whole function.
         space.writable[MSIX + 3] = 0xc0;
         space

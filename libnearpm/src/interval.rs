@@ -2,99 +2,66 @@
 
 use std::ops::Range;
 
-/// Most ranges of a block. An insertion moves at most so many.
-const BLOCK: usize = 128;
+use crate::blocks::{Blocks, Place};
 
 /// A set of disjoint ranges; ranges that touch are one.
-///
-/// Sorted blocks, of which all but a lonely one hold something. Most transactions have few ranges, neighbours of the last ones: these lie
-/// in one vector, which keeps its memory when it is cleared. One that moves a whole hash table has tens of thousands in any order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalSet {
-    /// Start and end, rising from block to block.
-    blocks: Vec<Vec<(u64, u64)>>,
+    /// Start and end, rising.
+    ranges: Blocks<(u64, u64)>,
 }
-
-impl Default for IntervalSet {
-    fn default() -> IntervalSet {
-        IntervalSet { blocks: vec![Vec::new()] }
-    }
-}
-
-/// A place in the blocks: block, index.
-type Place = (usize, usize);
 
 impl IntervalSet {
     pub fn clear(&mut self) {
-        self.blocks.truncate(1);
-        self.blocks[0].clear();
+        self.ranges.clear();
     }
 
     /// Ranges.
     pub fn len(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum()
+        self.ranges.len()
     }
 
     /// Makes the set one range, from the first byte to the last.
     pub fn join(&mut self) {
-        let ends = self.blocks.last().and_then(|block| block.last()).copied();
-        if let (Some(&(start, _)), Some((_, end))) = (self.blocks[0].first(), ends) {
+        if let Some(((start, _), (_, end))) = self.ranges.ends() {
             self.clear();
-            self.blocks[0].push((start, end));
+            self.insert(start..end);
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.blocks[0].is_empty()
+        self.ranges.is_empty()
     }
 
     /// The ranges, rising.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
-        self.from((0, 0)).map(|(start, end)| start..end)
-    }
-
-    /// Start and end of the ranges from a place on.
-    #[inline]
-    fn from(&self, (block, index): Place) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
-        let rest = self.blocks.get(block).map_or(&[][..], |ranges| &ranges[index..]);
-        rest.iter().chain(self.blocks.iter().skip(block + 1).flatten()).copied()
-    }
-
-    /// The first place whose range is not `before` what is looked for.
-    #[inline]
-    fn seek(&self, before: impl Fn(&(u64, u64)) -> bool) -> Place {
-        let all_before = |block: &Vec<(u64, u64)>| block.last().is_some_and(&before);
-        let block = if self.blocks.len() == 1 { 0 } else { self.blocks.partition_point(all_before) };
-        (block, self.blocks.get(block).map_or(0, |ranges| ranges.partition_point(before)))
+        self.ranges.from((0, 0)).map(|(start, end)| start..end)
     }
 
     /// The first range that ends behind `at`.
     #[inline]
     fn behind(&self, at: u64) -> Place {
-        self.seek(|&(_, end)| end <= at)
+        self.ranges.seek(|&(_, end)| end <= at)
     }
 
     /// Whether some byte of `range` is in the set.
     #[inline]
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.from(self.behind(range.start)).next().is_some_and(|(start, _)| start < range.end)
+        self.ranges.get(self.behind(range.start)).is_some_and(|&(start, _)| start < range.end)
     }
 
     /// Whether every byte of `range` is in the set.
     #[inline]
     pub fn covers(&self, range: &Range<u64>) -> bool {
-        range.is_empty()
-            || self
-                .from(self.behind(range.start))
-                .next()
-                .is_some_and(|(start, end)| start <= range.start && range.end <= end)
+        let first = self.ranges.get(self.behind(range.start));
+        range.is_empty() || first.is_some_and(|&(start, end)| start <= range.start && range.end <= end)
     }
 
     /// Adds the parts of `range` that are not in the set to `gaps`, rising.
     #[inline]
     pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
         let mut at = range.start;
-        for (start, end) in self.from(self.behind(range.start)) {
+        for (start, end) in self.ranges.from(self.behind(range.start)) {
             if start >= range.end {
                 break;
             }
@@ -115,43 +82,17 @@ impl IntervalSet {
             return;
         }
         // The ranges that touch this one become one with it.
-        let place = self.seek(|&(_, end)| end < range.start);
-        let touching = self.from(place).take_while(|&(start, _)| start <= range.end);
+        let place = self.ranges.seek(|&(_, end)| end < range.start);
+        let touching = self.ranges.from(place).take_while(|&(start, _)| start <= range.end);
         let union = |(count, start, end): (usize, u64, u64), (s, e): (u64, u64)| (count + 1, start.min(s), end.max(e));
         let (count, start, end) = touching.fold((0, range.start, range.end), union);
         if count == 0 {
-            return self.put(place, (start, end));
+            return self.ranges.put(place, (start, end));
         }
         for _ in 1..count {
-            self.take_behind(place);
+            self.ranges.take(self.ranges.next(place));
         }
-        self.blocks[place.0][place.1] = (start, end);
-    }
-
-    /// Puts a range at a place.
-    #[inline]
-    fn put(&mut self, (block, index): Place, range: (u64, u64)) {
-        // Behind everything: into the last block.
-        let last = self.blocks.len() - 1;
-        let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
-        let ranges = &mut self.blocks[block];
-        ranges.insert(index, range);
-        if ranges.len() > BLOCK {
-            let upper = ranges.split_off(BLOCK / 2);
-            self.blocks.insert(block + 1, upper);
-        }
-    }
-
-    /// Takes away the range behind the one at a place.
-    fn take_behind(&mut self, (block, index): Place) {
-        if index + 1 < self.blocks[block].len() {
-            self.blocks[block].remove(index + 1);
-        } else {
-            self.blocks[block + 1].remove(0);
-            if self.blocks[block + 1].is_empty() {
-                self.blocks.remove(block + 1);
-            }
-        }
+        self.ranges.set(place, (start, end));
     }
 }
 

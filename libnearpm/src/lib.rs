@@ -39,6 +39,7 @@
 extern crate self as nearpm;
 
 mod alloc;
+mod blocks;
 pub mod capi;
 pub mod cards;
 pub mod check;

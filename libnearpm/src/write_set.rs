@@ -2,11 +2,11 @@
 //!
 //! It is ordinary memory of the processor. Accesses are charged as accesses to cached lines.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
+use crate::blocks::Blocks;
 use crate::memory::{Medium, Work};
 
 /// New bytes of a line.
@@ -19,7 +19,9 @@ struct NewLine {
 /// New bytes, by line number in the pool.
 #[derive(Default)]
 pub(crate) struct WriteSet {
-    lines: BTreeMap<u64, NewLine>,
+    /// Numbers of the lines, rising, and where the bytes of each are in `bytes`, which keeps its memory when it is cleared.
+    lines: Blocks<(u64, u32)>,
+    bytes: Vec<NewLine>,
 }
 
 /// The lines of a range: line number, part of the line, part of the range.
@@ -42,9 +44,22 @@ fn mask(range: &Range<usize>) -> u64 {
     (u64::MAX >> (LINE - range.len())) << range.start
 }
 
+/// The runs of set bits, rising.
+fn runs_of(mut bits: u64) -> impl Iterator<Item = Range<usize>> {
+    std::iter::from_fn(move || {
+        (bits != 0).then(|| {
+            let start = bits.trailing_zeros() as usize;
+            let run = start..start + (bits >> start).trailing_ones() as usize;
+            bits &= !mask(&run);
+            run
+        })
+    })
+}
+
 impl WriteSet {
     pub fn clear(&mut self) {
         self.lines.clear();
+        self.bytes.clear();
     }
 
     /// Adds bytes, in the place of earlier ones.
@@ -60,71 +75,84 @@ impl WriteSet {
     /// Adds bytes, of each line those that `wanted` picks, given what was written.
     fn add(&mut self, medium: &Medium, place: u64, data: &[u8], wanted: impl Fn(u64) -> u64) {
         for (line, inside, part) in split(place, data.len() as u64) {
-            let new = self.lines.entry(line).or_insert(NewLine { bytes: [0; LINE], written: 0 });
+            let data = &data[part];
+            let new = self.line(line);
             let added = mask(&inside) & wanted(new.written);
-            for (at, &byte) in inside.zip(&data[part]) {
-                if added >> at & 1 == 1 {
-                    new.bytes[at] = byte;
-                }
+            for run in runs_of(added) {
+                let from = run.start - inside.start..run.end - inside.start;
+                new.bytes[run].copy_from_slice(&data[from]);
             }
             new.written |= added;
             medium.charge(Work::CachedLines(1));
         }
     }
 
+    /// The new bytes of a line.
+    fn line(&mut self, line: u64) -> &mut NewLine {
+        let place = self.lines.seek(|&(other, _)| other < line);
+        let known = self.lines.get(place).filter(|&&(other, _)| other == line).map(|&(_, slot)| slot as usize);
+        let slot = known.unwrap_or_else(|| {
+            let slot = u32::try_from(self.bytes.len()).expect("a transaction writes less than 256 GiB");
+            self.bytes.push(NewLine { bytes: [0; LINE], written: 0 });
+            self.lines.put(place, (line, slot));
+            slot as usize
+        });
+        &mut self.bytes[slot]
+    }
+
+    /// The lines that a range has part of, with the bits of that part that were written, rising.
+    fn written(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64, &NewLine)> {
+        let Range { start: first, end } = *range;
+        let lines = self.lines.from(self.lines.seek(|&(line, _)| line < first / LINE_U64));
+        lines.take_while(move |&(line, _)| line * LINE_U64 < end).map(move |(line, slot)| {
+            let start = line * LINE_U64;
+            let inside = (first.max(start) - start) as usize..(end.min(start + LINE_U64) - start) as usize;
+            let new = &self.bytes[slot as usize];
+            (start, new.written & mask(&inside), new)
+        })
+    }
+
     /// Forgets the new bytes of whole lines.
     pub fn remove(&mut self, lines: &Range<u64>) {
-        for line in lines.start / LINE_U64..lines.end / LINE_U64 {
-            self.lines.remove(&line);
+        let (first, end) = (lines.start / LINE_U64, lines.end / LINE_U64);
+        let place = self.lines.seek(|&(line, _)| line < first);
+        let inside = self.lines.from(place).take_while(|&(line, _)| line < end).count();
+        // The bytes stay until the set is cleared; nothing refers to them.
+        for _ in 0..inside {
+            self.lines.take(self.lines.seek(|&(line, _)| line < first));
         }
     }
 
     /// Puts the new bytes over what was loaded from a place.
     pub fn patch(&self, medium: &Medium, place: u64, data: &mut [u8]) {
-        if self.lines.is_empty() {
+        if self.lines.is_empty() || data.is_empty() {
             return;
         }
-        let end = place + data.len() as u64;
-        for (&line, new) in self.lines.range(place / LINE_U64..end.div_ceil(LINE_U64)) {
+        for (start, bits, new) in self.written(&(place..place + data.len() as u64)) {
             medium.charge(Work::CachedLines(1));
-            let start = line * LINE_U64;
-            for at in start.max(place)..(start + LINE_U64).min(end) {
-                let inside = (at - start) as usize;
-                if new.written >> inside & 1 == 1 {
-                    data[(at - place) as usize] = new.bytes[inside];
-                }
+            for run in runs_of(bits) {
+                let at = (start + run.start as u64 - place) as usize;
+                data[at..at + run.len()].copy_from_slice(&new.bytes[run]);
             }
         }
     }
 
     /// The written bytes of a range, and what lies between them: from the first to the last.
     pub fn hull(&self, range: &Range<u64>) -> Option<Range<u64>> {
-        let written = |(&line, new): (&u64, &NewLine)| {
-            let start = line * LINE_U64;
-            let inside = range.start.max(start) - start..range.end.min(start + LINE_U64) - start;
-            let bits = new.written & mask(&(inside.start as usize..inside.end as usize));
-            (bits != 0).then(|| start + u64::from(bits.trailing_zeros())..start + 64 - u64::from(bits.leading_zeros()))
+        let ends = |(start, bits, _): (u64, u64, &NewLine)| {
+            start + u64::from(bits.trailing_zeros())..start + 64 - u64::from(bits.leading_zeros())
         };
-        let lines = || self.lines.range(range.start / LINE_U64..range.end.div_ceil(LINE_U64));
-        let first = lines().find_map(written)?;
-        let last = lines().rev().find_map(written)?;
-        Some(first.start..last.end)
+        let mut written = self.written(range).filter(|&(_, bits, _)| bits != 0).map(ends);
+        let first = written.next()?;
+        let end = written.last().map_or(first.end, |last| last.end);
+        Some(first.start..end)
     }
 
     /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; runs end with their line.
     pub fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.lines.iter().flat_map(|(&line, new)| {
-            let mut at = 0;
-            std::iter::from_fn(move || {
-                let rest = new.written.checked_shr(at as u32).unwrap_or(0);
-                if rest == 0 {
-                    return None;
-                }
-                let start = at + rest.trailing_zeros() as usize;
-                let run = (new.written >> start).trailing_ones() as usize;
-                at = start + run;
-                Some((line * LINE_U64 + start as u64, &new.bytes[start..at]))
-            })
+        self.lines.from((0, 0)).flat_map(|(line, slot)| {
+            let new = &self.bytes[slot as usize];
+            runs_of(new.written).map(move |run| (line * LINE_U64 + run.start as u64, &new.bytes[run]))
         })
     }
 }

@@ -233,7 +233,8 @@ impl Executor for StripedExecutor {
     }
 
     fn stores(&mut self, _: &Medium, lines: Range<u64>) -> Result<(), Error> {
-        for (piece, _) in self.stripes.pieces(lines.start, lines.end - lines.start) {
+        let stripes = self.stripes;
+        for (piece, _) in stripes.pieces(lines.start, lines.end - lines.start) {
             let own = piece.offset..piece.offset + piece.bytes;
             self.on(piece.member, |part, medium| part.stores(medium, own))?;
         }

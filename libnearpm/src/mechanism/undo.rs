@@ -34,8 +34,9 @@ pub(crate) struct Undo {
     writes: WriteSet,
     /// Lines that were stored to in memory.
     stored: IntervalSet,
-    /// Parts of the running write that are not fresh; kept for its memory.
+    /// Parts of the running write that are not fresh, and of one of these those that are not logged; kept for their memory.
     gaps: Vec<Range<u64>>,
+    unlogged: Vec<Range<u64>>,
     /// Identifier of the open transaction, once it has logged something.
     txid: Option<u64>,
     entries: Vec<Entry>,
@@ -55,10 +56,15 @@ impl Undo {
     /// # Errors
     /// [`Error::TooLarge`] when the log has no room for it; then nothing is noted.
     fn note(&mut self, cx: &Context, range: Range<u64>) -> Result<(), Error> {
-        let mut gaps = Vec::new();
+        if self.logged.covers(&range) {
+            return Ok(());
+        }
+        let mut gaps = std::mem::take(&mut self.unlogged);
+        gaps.clear();
         self.logged.gaps(&range, &mut gaps);
         let mut needed = self.needed;
         gaps.iter().for_each(|gap| cx.lane.add_log_bytes(&mut needed, gap));
+        self.unlogged = gaps;
         if cx.lane.check_room(&needed).is_err() {
             // Neighbours need less together than each by itself.
             let mut all = self.logged.clone();
@@ -70,6 +76,16 @@ impl Undo {
         self.needed = needed;
         self.logged.insert(range);
         Ok(())
+    }
+
+    /// The parts of a range that the transaction has not allocated, in the memory of `gaps`.
+    fn not_fresh(&mut self, cx: &Context, offset: u64, bytes: u64) -> Vec<Range<u64>> {
+        let mut gaps = std::mem::take(&mut self.gaps);
+        gaps.clear();
+        for (place, part) in cx.pages.pieces(offset, bytes) {
+            self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
+        }
+        gaps
     }
 
     /// Logs what will be stored to, all entries under one fence.
@@ -144,11 +160,7 @@ impl Protocol for Undo {
 
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
         // Find room for everything before anything is written, so that a full log leaves nothing half done.
-        let mut gaps = std::mem::take(&mut self.gaps);
-        gaps.clear();
-        for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
-        }
+        let gaps = self.not_fresh(cx, offset, data.len() as u64);
         let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
         if noted.is_ok() {
             self.put(cx, offset, data, &gaps);
@@ -159,11 +171,10 @@ impl Protocol for Undo {
 
     /// The declared ranges are logged whole, each by one entry.
     fn declare(&mut self, cx: &mut Context, offset: u64, bytes: u64) -> Result<(), Error> {
-        let mut gaps = Vec::new();
-        for (place, part) in cx.pages.pieces(offset, bytes) {
-            self.fresh.gaps(&(place..place + part.len() as u64), &mut gaps);
-        }
-        gaps.into_iter().try_for_each(|gap| self.note(cx, gap))
+        let gaps = self.not_fresh(cx, offset, bytes);
+        let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
+        self.gaps = gaps;
+        noted
     }
 
     /// A rollback makes the range free again, so its old contents need no entry. They are not those of a live object

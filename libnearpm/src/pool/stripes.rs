@@ -107,6 +107,7 @@ impl Stripes {
     ///
     /// # Panics
     /// If it is in the head or the rings of a striped pool, which the whole has not.
+    #[inline]
     pub fn locate(&self, offset: u64, bytes: u64) -> Piece {
         if self.members == 1 {
             return Piece { member: 0, offset, bytes };
@@ -130,11 +131,11 @@ impl Stripes {
     }
 
     /// The pieces of a range of the whole, each with its part of the range.
-    pub fn pieces(&self, offset: u64, bytes: u64) -> impl Iterator<Item = (Piece, Range<usize>)> + use<> {
-        let (stripes, mut done) = (*self, 0);
+    pub fn pieces(&self, offset: u64, bytes: u64) -> impl Iterator<Item = (Piece, Range<usize>)> + '_ {
+        let mut done = 0;
         std::iter::from_fn(move || {
             (done < bytes).then(|| {
-                let piece = stripes.locate(offset + done, bytes - done);
+                let piece = self.locate(offset + done, bytes - done);
                 let part = done as usize..(done + piece.bytes) as usize;
                 done += piece.bytes;
                 (piece, part)

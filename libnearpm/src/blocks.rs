@@ -1,0 +1,137 @@
+//! A sorted sequence that takes insertions anywhere.
+//!
+//! Sorted blocks, of which all but a lonely one hold something. Most transactions touch few ranges, neighbours of the last ones: these lie in
+//! one vector, which keeps its memory when it is cleared. One that moves a whole hash table has tens of thousands in any order.
+
+/// Most items of a block. An insertion moves at most so many.
+const BLOCK: usize = 128;
+
+/// A place in the blocks: block, index.
+pub(crate) type Place = (usize, usize);
+
+/// The items, rising from block to block.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks<T> {
+    blocks: Vec<Vec<T>>,
+}
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Blocks<T> {
+        Blocks { blocks: vec![Vec::new()] }
+    }
+}
+
+impl<T: Copy> Blocks<T> {
+    pub fn clear(&mut self) {
+        self.blocks.truncate(1);
+        self.blocks[0].clear();
+    }
+
+    /// Items.
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(Vec::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.blocks[0].is_empty()
+    }
+
+    /// The first and the last item.
+    pub fn ends(&self) -> Option<(T, T)> {
+        let last = self.blocks.last().and_then(|block| block.last());
+        self.blocks[0].first().copied().zip(last.copied())
+    }
+
+    /// The first place whose item is not `before` what is looked for.
+    #[inline]
+    pub fn seek(&self, before: impl Fn(&T) -> bool) -> Place {
+        let all_before = |block: &Vec<T>| block.last().is_some_and(&before);
+        let block = if self.blocks.len() == 1 { 0 } else { self.blocks.partition_point(all_before) };
+        let index = self.blocks.get(block).map_or(0, |items| {
+            // What comes next is mostly behind everything.
+            if all_before(items) { items.len() } else { items.partition_point(&before) }
+        });
+        (block, index)
+    }
+
+    /// The item at a place; `None` behind the last one.
+    #[inline]
+    pub fn get(&self, (block, index): Place) -> Option<&T> {
+        self.blocks.get(block)?.get(index)
+    }
+
+    /// The items from a place on.
+    #[inline]
+    pub fn from(&self, (block, index): Place) -> Items<'_, T> {
+        match self.blocks.split_at_checked(block + 1) {
+            Some((until, more)) => Items { items: until[block][index..].iter(), more: more.iter() },
+            None => Items { items: [].iter(), more: [].iter() },
+        }
+    }
+
+    /// Puts an item at a place that [`Blocks::seek`] gave.
+    #[inline]
+    pub fn put(&mut self, (block, index): Place, item: T) {
+        // Behind everything: into the last block.
+        let last = self.blocks.len() - 1;
+        let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
+        let items = &mut self.blocks[block];
+        items.insert(index, item);
+        if items.len() > BLOCK {
+            let upper = items.split_off(BLOCK / 2);
+            self.blocks.insert(block + 1, upper);
+        }
+    }
+
+    /// Changes the item at a place.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn set(&mut self, (block, index): Place, item: T) {
+        self.blocks[block][index] = item;
+    }
+
+    /// Takes the item at a place away.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn take(&mut self, (block, index): Place) -> T {
+        let item = self.blocks[block].remove(index);
+        if self.blocks[block].is_empty() && self.blocks.len() > 1 {
+            self.blocks.remove(block);
+        }
+        item
+    }
+
+    /// The place behind one that holds an item.
+    pub fn next(&self, (block, index): Place) -> Place {
+        if index + 1 < self.blocks[block].len() { (block, index + 1) } else { (block + 1, 0) }
+    }
+}
+
+/// Items from a place on.
+pub(crate) struct Items<'a, T> {
+    items: std::slice::Iter<'a, T>,
+    more: std::slice::Iter<'a, Vec<T>>,
+}
+
+impl<T> Clone for Items<'_, T> {
+    fn clone(&self) -> Self {
+        Items { items: self.items.clone(), more: self.more.clone() }
+    }
+}
+
+impl<T: Copy> Iterator for Items<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(*item);
+            }
+            self.items = self.more.next()?.iter();
+        }
+    }
+}

@@ -51,6 +51,9 @@ pub trait Mapping: Send + Sync {
     /// Earlier stores and write-backs of this thread enter the link before later ones (`sfence`).
     /// Posted writes may still be on their way to the card: a fence gives order, not durability.
     fn fence(&self);
+    /// Says that the lines in the range will be loaded or stored to in part: where they can be cached they may be fetched meanwhile. Nothing
+    /// depends on it but speed.
+    fn prefetch(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that the mapping does not see, in the time of a simulated host.
     fn charge(&self, _work: Work) {}
 }

@@ -146,6 +146,9 @@ impl Mapping for View {
     fn fence(&self) {
         self.meter.note(Kind::Fence, || self.inner.fence());
     }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        self.meter.note(self.kind(Kind::Load, Kind::Wait), || self.inner.prefetch(offset, bytes));
+    }
     fn charge(&self, work: Work) {
         self.meter.note(Kind::Library, || self.inner.charge(work));
     }

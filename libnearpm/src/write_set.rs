@@ -9,19 +9,14 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use crate::blocks::Blocks;
 use crate::memory::{Medium, Work};
 
-/// New bytes of a line.
-struct NewLine {
-    bytes: [u8; LINE],
-    /// One bit per byte that was written.
-    written: u64,
-}
-
 /// New bytes, by line number in the pool.
 #[derive(Default)]
 pub(crate) struct WriteSet {
-    /// Numbers of the lines, rising, and where the bytes of each are in `bytes`, which keeps its memory when it is cleared.
+    /// Numbers of the lines, rising, and the slot of each.
     lines: Blocks<(u64, u32)>,
-    bytes: Vec<NewLine>,
+    /// What is in the slots, and one bit for each byte that was written. They keep their memory when they are cleared.
+    bytes: Vec<[u8; LINE]>,
+    written: Vec<u64>,
 }
 
 /// The lines of a range: line number, part of the line, part of the range.
@@ -45,21 +40,27 @@ fn mask(range: &Range<usize>) -> u64 {
 }
 
 /// The runs of set bits, rising.
-fn runs_of(mut bits: u64) -> impl Iterator<Item = Range<usize>> {
-    std::iter::from_fn(move || {
-        (bits != 0).then(|| {
-            let start = bits.trailing_zeros() as usize;
-            let run = start..start + (bits >> start).trailing_ones() as usize;
-            bits &= !mask(&run);
+struct Runs(u64);
+
+impl Iterator for Runs {
+    type Item = Range<usize>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Range<usize>> {
+        (self.0 != 0).then(|| {
+            let start = self.0.trailing_zeros() as usize;
+            let run = start..start + (self.0 >> start).trailing_ones() as usize;
+            self.0 &= !mask(&run);
             run
         })
-    })
+    }
 }
 
 impl WriteSet {
     pub fn clear(&mut self) {
         self.lines.clear();
         self.bytes.clear();
+        self.written.clear();
     }
 
     /// Adds bytes, in the place of earlier ones.
@@ -76,39 +77,38 @@ impl WriteSet {
     fn add(&mut self, medium: &Medium, place: u64, data: &[u8], wanted: impl Fn(u64) -> u64) {
         for (line, inside, part) in split(place, data.len() as u64) {
             let data = &data[part];
-            let new = self.line(line);
-            let added = mask(&inside) & wanted(new.written);
-            for run in runs_of(added) {
+            let slot = self.slot(line);
+            let added = mask(&inside) & wanted(self.written[slot]);
+            for run in Runs(added) {
                 let from = run.start - inside.start..run.end - inside.start;
-                new.bytes[run].copy_from_slice(&data[from]);
+                self.bytes[slot][run].copy_from_slice(&data[from]);
             }
-            new.written |= added;
+            self.written[slot] |= added;
             medium.charge(Work::CachedLines(1));
         }
     }
 
-    /// The new bytes of a line.
-    fn line(&mut self, line: u64) -> &mut NewLine {
+    /// The slot of a line.
+    fn slot(&mut self, line: u64) -> usize {
         let place = self.lines.seek(|&(other, _)| other < line);
-        let known = self.lines.get(place).filter(|&&(other, _)| other == line).map(|&(_, slot)| slot as usize);
-        let slot = known.unwrap_or_else(|| {
-            let slot = u32::try_from(self.bytes.len()).expect("a transaction writes less than 256 GiB");
-            self.bytes.push(NewLine { bytes: [0; LINE], written: 0 });
-            self.lines.put(place, (line, slot));
-            slot as usize
-        });
-        &mut self.bytes[slot]
+        if let Some(&(_, slot)) = self.lines.get(place).filter(|&&(other, _)| other == line) {
+            return slot as usize;
+        }
+        let slot = self.bytes.len();
+        self.lines.put(place, (line, u32::try_from(slot).expect("a transaction writes less than 256 GiB")));
+        self.bytes.push([0; LINE]);
+        self.written.push(0);
+        slot
     }
 
-    /// The lines that a range has part of, with the bits of that part that were written, rising.
-    fn written(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64, &NewLine)> {
+    /// The lines that a range has part of: where each begins, which bytes of that part were written, and all its bytes; rising.
+    fn parts(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64, &[u8; LINE])> {
         let Range { start: first, end } = *range;
         let lines = self.lines.from(self.lines.seek(|&(line, _)| line < first / LINE_U64));
         lines.take_while(move |&(line, _)| line * LINE_U64 < end).map(move |(line, slot)| {
             let start = line * LINE_U64;
             let inside = (first.max(start) - start) as usize..(end.min(start + LINE_U64) - start) as usize;
-            let new = &self.bytes[slot as usize];
-            (start, new.written & mask(&inside), new)
+            (start, self.written[slot as usize] & mask(&inside), &self.bytes[slot as usize])
         })
     }
 
@@ -128,31 +128,51 @@ impl WriteSet {
         if self.lines.is_empty() || data.is_empty() {
             return;
         }
-        for (start, bits, new) in self.written(&(place..place + data.len() as u64)) {
+        for (start, bits, bytes) in self.parts(&(place..place + data.len() as u64)) {
             medium.charge(Work::CachedLines(1));
-            for run in runs_of(bits) {
+            for run in Runs(bits) {
                 let at = (start + run.start as u64 - place) as usize;
-                data[at..at + run.len()].copy_from_slice(&new.bytes[run]);
+                data[at..at + run.len()].copy_from_slice(&bytes[run]);
             }
         }
     }
 
     /// The written bytes of a range, and what lies between them: from the first to the last.
     pub fn hull(&self, range: &Range<u64>) -> Option<Range<u64>> {
-        let ends = |(start, bits, _): (u64, u64, &NewLine)| {
+        let ends = |(start, bits, _): (u64, u64, &[u8; LINE])| {
             start + u64::from(bits.trailing_zeros())..start + 64 - u64::from(bits.leading_zeros())
         };
-        let mut written = self.written(range).filter(|&(_, bits, _)| bits != 0).map(ends);
+        let mut written = self.parts(range).filter(|&(_, bits, _)| bits != 0).map(ends);
         let first = written.next()?;
         let end = written.last().map_or(first.end, |last| last.end);
         Some(first.start..end)
     }
 
-    /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; runs end with their line.
+    /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; lines that were written one after the other may
+    /// be one run.
     pub fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.lines.from((0, 0)).flat_map(|(line, slot)| {
-            let new = &self.bytes[slot as usize];
-            runs_of(new.written).map(move |run| (line * LINE_U64 + run.start as u64, &new.bytes[run]))
+        let mut lines = self.lines.from((0, 0));
+        let (mut line, mut slot, mut runs) = (0, 0, Runs(0));
+        std::iter::from_fn(move || {
+            let run = loop {
+                if let Some(run) = runs.next() {
+                    break run;
+                }
+                (line, slot) = lines.next()?;
+                runs = Runs(self.written[slot as usize]);
+            };
+            let (place, from) = (line * LINE_U64 + run.start as u64, slot as usize * LINE + run.start);
+            let mut until = slot as usize * LINE + run.end;
+            while until == (slot as usize + 1) * LINE && lines.clone().next() == Some((line + 1, slot + 1)) {
+                let written = self.written[slot as usize + 1];
+                if written & 1 == 0 {
+                    break;
+                }
+                lines.next();
+                (line, slot, runs) = (line + 1, slot + 1, Runs(written));
+                until += runs.next().map_or(0, |run| run.len());
+            }
+            Some((place, &self.bytes.as_flattened()[from..until]))
         })
     }
 }
@@ -181,7 +201,6 @@ mod tests {
             }
             let mut found = vec![None; 400];
             for (place, data) in set.runs() {
-                prop_assert_eq!(place / 64, (place + data.len() as u64 - 1) / 64);
                 for (n, &byte) in data.iter().enumerate() {
                     prop_assert!(found[place as usize + n].replace(byte).is_none());
                 }

@@ -131,6 +131,28 @@ fn a_store_to_part_of_a_line_keeps_the_rest() {
 }
 
 #[test]
+fn a_line_that_was_fetched_ahead_is_not_waited_for() {
+    let machine = machine(Parameters::default());
+    let view = map(&machine, Caching::WriteBack);
+    let part_of_a_line = |offset: u64, ahead: bool| {
+        if ahead {
+            view.prefetch(offset, 8);
+        }
+        machine.function().relax(1000);
+        nanoseconds(&machine, || {
+            store(&*view, offset, 7);
+            view.write_back(offset, 8);
+            view.fence();
+        })
+    };
+    let (waited, not) = (part_of_a_line(0x1000, false), part_of_a_line(0x2000, true));
+    assert!(not + 300.0 < waited, "{not} and {waited} ns");
+    assert_eq!(machine.statistics().prefetches, 1);
+    let medium = settled_medium(&machine);
+    assert_eq!((word(&medium, 0x1000), word(&medium, 0x2000)), (7, 7));
+}
+
+#[test]
 fn a_small_cache_evicts_the_least_recently_used_line() {
     let m = machine(Parameters { cache_lines: 32, ..Parameters::default() });
     let cached = map(&m, Caching::WriteBack);

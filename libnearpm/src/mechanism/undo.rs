@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::media::EntryKind;
+use nearpm_interface::media::{EntryKind, lines_of};
 
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
@@ -50,6 +50,14 @@ fn lines(start: u64, end: u64) -> Range<u64> {
     start / LINE_U64 * LINE_U64..end.next_multiple_of(LINE_U64)
 }
 
+/// The lines of which a range has a part, not all: the first, the last, or none.
+fn lines_in_part(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
+    let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
+    let first = (first < range.start).then_some(first);
+    let last = (last < range.end && Some(last) != first).then_some(last);
+    first.into_iter().chain(last)
+}
+
 impl Undo {
     /// Notes that a range must be logged.
     ///
@@ -63,7 +71,13 @@ impl Undo {
         gaps.clear();
         self.logged.gaps(&range, &mut gaps);
         let mut needed = self.needed;
-        gaps.iter().for_each(|gap| cx.lane.add_log_bytes(&mut needed, gap));
+        for gap in &gaps {
+            cx.lane.add_log_bytes(&mut needed, gap);
+            if !cx.lane.executor.writes_around_the_cache() {
+                // The processor loads what it logs.
+                cx.medium.prefetch(gap.start, gap.end - gap.start);
+            }
+        }
         self.unlogged = gaps;
         if cx.lane.check_room(&needed).is_err() {
             // Neighbours need less together than each by itself.
@@ -163,6 +177,10 @@ impl Protocol for Undo {
         let gaps = self.not_fresh(cx, offset, data.len() as u64);
         let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
         if noted.is_ok() {
+            if cx.lane.executor.writes_around_the_cache() {
+                // Nobody loads what the card logs, and a store to a part of a line waits for the rest of it.
+                gaps.iter().flat_map(lines_in_part).for_each(|line| cx.medium.prefetch(line, LINE_U64));
+            }
             self.put(cx, offset, data, &gaps);
         }
         self.gaps = gaps;
@@ -195,7 +213,7 @@ impl Protocol for Undo {
             self.log(cx)?;
             let writes = std::mem::take(&mut self.writes);
             for (place, data) in writes.runs() {
-                cx.medium.charge(Work::CachedLines(1));
+                cx.medium.charge(Work::CachedLines(lines_of(place, data.len() as u32)));
                 self.store(cx, place, data);
             }
             self.writes = writes;

@@ -76,6 +76,10 @@ impl Memory for CardMemory {
             self.window.store_line(offset + (n * LINE) as u64, line);
         }
     }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        check_range(self.bytes, offset, bytes);
+        self.window.prefetch(offset, bytes);
+    }
     fn charge(&self, work: Work) {
         self.window.charge(work);
     }

@@ -234,6 +234,14 @@ impl Medium {
         self.backing.stream(offset, lines);
     }
 
+    /// Says that the lines in the range will be loaded or stored to in part.
+    #[inline]
+    pub fn prefetch(&self, offset: u64, bytes: u64) {
+        if let Backing::Other(memory) = &self.backing {
+            memory.prefetch(offset, bytes);
+        }
+    }
+
     /// Accounts for work beside the memory.
     #[inline]
     pub fn charge(&self, work: Work) {

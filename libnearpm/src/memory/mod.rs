@@ -80,6 +80,9 @@ pub trait Memory: Send + Sync {
         self.store(offset, lines);
         self.write_back(offset, lines.len() as u64);
     }
+    /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link begins to fetch them; a processor sees
+    /// ahead far enough in its own.
+    fn prefetch(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
     /// Whether the memory still answers. One that has gone, or that holds a line back, may read as all ones, so that

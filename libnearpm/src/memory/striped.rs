@@ -73,6 +73,9 @@ impl Memory for Arc<Member> {
         self.touch(true);
         self.memory.stream(offset, lines);
     }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        self.memory.prefetch(offset, bytes);
+    }
     fn charge(&self, work: Work) {
         self.memory.charge(work);
     }
@@ -124,6 +127,11 @@ impl Memory for Striped {
     fn stream(&self, offset: u64, lines: &[u8]) {
         for (piece, part) in self.stripes.pieces(offset, lines.len() as u64) {
             self.members[piece.member].stream(piece.offset, &lines[part]);
+        }
+    }
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        for (piece, _) in self.stripes.pieces(offset, bytes) {
+            self.members[piece.member].prefetch(piece.offset, piece.bytes);
         }
     }
     /// Work beside the memory is the processor's, whichever member it is for.

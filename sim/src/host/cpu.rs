@@ -288,6 +288,22 @@ impl Host {
         }
     }
 
+    /// Starts to fetch the lines of a range that are not in the cache.
+    pub fn fetch_ahead(&mut self, core: usize, window: Window, offset: u64, bytes: u64) {
+        let Window { region, caching } = window;
+        let cached = region.bar == Bar::Memory && caching == Caching::WriteBack;
+        if !self.begin_at(core, region.card) || bytes == 0 || !cached {
+            return;
+        }
+        for line in offset / LINE_U64..=(offset + bytes - 1) / LINE_U64 {
+            let number = self.windows.number(region.card, line * LINE_U64);
+            if !self.cache.contains(number) {
+                self.start_fill(core, number);
+                self.statistics(region.card).prefetches += 1;
+            }
+        }
+    }
+
     /// Starts to write back the lines of a range, and to drop them where told.
     pub fn write_back(&mut self, core: usize, window: Window, offset: u64, bytes: u64, drop: bool) {
         let Window { region, caching } = window;

@@ -28,7 +28,7 @@ counters! {
     load_misses,
     /// Lines fetched because part of them was stored to.
     store_misses,
-    /// Lines prefetched without being asked for.
+    /// Lines fetched ahead of their use: as the program said, or unasked by an adversarial host.
     prefetches,
     /// Dirty lines written back on request.
     write_backs,

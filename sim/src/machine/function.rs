@@ -164,6 +164,11 @@ impl Mapping for View {
         self.access(|host, core| host.fence(core));
     }
 
+    fn prefetch(&self, offset: u64, bytes: u64) {
+        let at = self.offset(offset, bytes);
+        self.access(|host, core| host.fetch_ahead(core, self.window, at, bytes));
+    }
+
     fn charge(&self, work: Work) {
         self.shared.look(|host, core| host.charge(core, work));
     }

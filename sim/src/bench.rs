@@ -30,7 +30,7 @@ pub struct CardBench<C: CardCore + ?Sized = dyn CardCore> {
     pub card: Box<C>,
     slot: usize,
     tag: u32,
-    done: HashMap<u32, Done>,
+    done: Records,
 }
 
 /// When and how a command was done.
@@ -81,11 +81,8 @@ impl<C: CardCore + ?Sized> CardBench<C> {
     /// # Panics
     /// If the card does not open, or refuses the mapping.
     pub fn open(card: Box<C>, pool: BenchPool) -> Self {
-        let mut bench = CardBench { card, slot: 0, tag: 0, done: HashMap::new() };
-        let end = bench.card.cycle() + HANG_CYCLES;
-        while bench.register(registers::STATE) != state::OPEN {
-            assert!(bench.card.cycle() < end, "the card does not open: state {}", bench.register(registers::STATE));
-        }
+        let mut bench = CardBench { card, slot: 0, tag: 0, done: Records::default() };
+        wait_until_open(&mut *bench.card);
         for page in 0..COMMAND_PAGES {
             let ring = registers::completion_ring(page);
             let bus = RING_BUS + page as u64 * (16 << RING_LOG2);
@@ -146,26 +143,55 @@ impl<C: CardCore + ?Sized> CardBench<C> {
     /// # Panics
     /// If no record comes.
     pub fn finish(&mut self, posted: Posted) -> Done {
-        let end = self.card.cycle() + HANG_CYCLES;
+        self.done.wait_for(&mut *self.card, (0, posted.tag))
+    }
+}
+
+/// Completion records that have left a card, by command page and tag.
+#[derive(Default)]
+pub struct Records(HashMap<(usize, u32), Done>);
+
+impl Records {
+    /// Runs the card until the record of a command has left it.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn wait_for(&mut self, card: &mut (impl CardCore + ?Sized), command: (usize, u32)) -> Done {
+        let end = card.cycle() + HANG_CYCLES;
         loop {
-            self.collect();
-            if let Some(done) = self.done.remove(&posted.tag) {
+            self.collect(card);
+            if let Some(done) = self.0.remove(&command) {
                 return done;
             }
-            assert!(self.card.cycle() < end, "no completion of tag {}", posted.tag);
-            let next = self.card.cycle() + 1;
-            self.card.advance_to(next);
+            assert!(card.cycle() < end, "no completion of page and tag {command:?}");
+            card.advance_to(card.cycle() + 1);
         }
     }
 
-    fn collect(&mut self) {
-        while let Some(write) = self.card.take_dma() {
+    fn collect(&mut self, card: &mut (impl CardCore + ?Sized)) {
+        while let Some(write) = card.take_dma() {
             let at = write.strobes.trailing_zeros() as usize;
-            let record: [u8; 16] = write.data[at..at + 16].try_into().expect("a record is 16 bytes");
-            let record = Completion::from_bytes(&record);
+            let record = Completion::from_bytes(&write.data[at..at + 16].try_into().expect("a record is 16 bytes"));
             let status = Status::from_code(record.status).expect("the card sends known codes");
-            self.done.insert(record.tag, Done { cycle: write.cycle, status, order: record.order });
+            let done = Done { cycle: write.cycle, status, order: record.order };
+            self.0.insert((usize::from(record.page), record.tag), done);
         }
+    }
+}
+
+/// Waits until a card is open.
+///
+/// # Panics
+/// If it does not open.
+pub fn wait_until_open(card: &mut (impl CardCore + ?Sized)) {
+    let end = card.cycle() + HANG_CYCLES;
+    loop {
+        let ticket = card.submit(Access::RegisterRead { offset: registers::STATE });
+        let found = card.wait(ticket, HANG_CYCLES).data;
+        if found[..4] == state::OPEN.to_le_bytes() {
+            return;
+        }
+        assert!(card.cycle() < end, "the card does not open: state {:02x?}", &found[..4]);
     }
 }
 

@@ -1,13 +1,8 @@
 //! Plays what was recorded at a card's ports to any card, at the same cycles after it is open.
 
-use std::collections::HashMap;
-
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
-use nearpm_interface::completion::Completion;
 use nearpm_interface::geometry::COMMAND_PAGE_BYTES;
-use nearpm_interface::registers::{self, state};
-use nearpm_interface::status::Status;
-use nearpm_sim::bench::Done;
+use nearpm_sim::bench::{Records, wait_until_open};
 use nearpm_sim::core::{Access, CardCore, Ticket};
 
 use crate::agreement::{Item, command_kind};
@@ -68,7 +63,7 @@ impl Script {
             card.advance_to(start + at);
             tickets.push(card.submit(access.clone()));
         }
-        let mut records = HashMap::new();
+        let mut records = Records::default();
         let outcomes: Vec<Outcome> = self
             .steps
             .iter()
@@ -82,22 +77,10 @@ impl Script {
     }
 }
 
-fn wait_until_open(card: &mut dyn CardCore) {
-    let end = card.cycle() + HANG_CYCLES;
-    loop {
-        let ticket = card.submit(Access::RegisterRead { offset: registers::STATE });
-        let answer = card.wait(ticket, HANG_CYCLES);
-        if answer.data[..4] == state::OPEN.to_le_bytes() {
-            return;
-        }
-        assert!(card.cycle() < end, "the card does not open");
-    }
-}
-
 /// Waits for what an access gives.
 fn finish(
     card: &mut dyn CardCore,
-    records: &mut HashMap<Key, Done>,
+    records: &mut Records,
     access: &Access,
     key: Option<Key>,
     ticket: Ticket,
@@ -105,27 +88,8 @@ fn finish(
     let answer = card.wait(ticket, HANG_CYCLES);
     assert!(!answer.error, "the card refused {access:?}");
     match (access, key) {
-        (_, Some(key)) => Outcome::Command { accepted: answer.cycle, done: record(card, records, key) },
+        (_, Some(key)) => Outcome::Command { accepted: answer.cycle, done: records.wait_for(card, key) },
         (Access::PmRead { .. }, None) => Outcome::Load { cycle: answer.cycle, data: answer.data },
         _ => Outcome::Store { cycle: answer.cycle },
-    }
-}
-
-/// The completion record of a command.
-fn record(card: &mut dyn CardCore, records: &mut HashMap<Key, Done>, key: Key) -> Done {
-    let end = card.cycle() + HANG_CYCLES;
-    loop {
-        while let Some(write) = card.take_dma() {
-            let at = write.strobes.trailing_zeros() as usize;
-            let record = Completion::from_bytes(&write.data[at..at + 16].try_into().expect("a record is 16 bytes"));
-            let status = Status::from_code(record.status).expect("the card sends known codes");
-            let done = Done { cycle: write.cycle, status, order: record.order };
-            records.insert((usize::from(record.page), record.tag), done);
-        }
-        if let Some(done) = records.remove(&key) {
-            return done;
-        }
-        assert!(card.cycle() < end, "no completion of {key:?}");
-        card.advance_to(card.cycle() + 1);
     }
 }

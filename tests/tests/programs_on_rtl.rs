@@ -19,12 +19,23 @@ const TRANSACTIONS: usize = 24;
 const ENOUGH: usize = 20;
 
 /// Traces with a kind whose median is beyond 10 %, as it is printed. Several commands are posted together there, and each takes a shorter or a longer time by the
-/// order in which memory takes their bursts, which the model keeps less finely. Both cards have both times; their medians fall on different sides.
-const KNOWN: [(&str, &str); 2] = [("memcached under redo", "Apply"), ("pmemkv under redo", "Commit")];
+/// order in which memory takes their bursts, which the model keeps less finely. Both cards have both times; their medians fall on different sides,
+/// never further apart than [`KNOWN_RATIO`].
+const KNOWN: [(&str, &str); 4] = [
+    ("tpcc under undo", "Commit"),
+    ("memcached under undo", "UndoLog"),
+    ("memcached under redo", "Apply"),
+    ("pmemkv under redo", "Commit"),
+];
+
+/// The slower of two medians that are known to differ, over the faster.
+const KNOWN_RATIO: f64 = 1.4;
 
 /// What is beyond 10 %.
 struct Beyond {
     kind: String,
+    /// The slower median over the faster.
+    ratio: f64,
     values: usize,
     text: String,
 }
@@ -51,7 +62,8 @@ fn beyond(name: &str, durations: &mut Durations) -> Vec<Beyond> {
         if !within_ten_percent(r, m) {
             let text = format!("{name}: median of {values} x {kind} {r} (RTL) {m} (model)");
             println!("  BEYOND 10 %: {text}");
-            found.push(Beyond { kind: kind.clone(), values, text });
+            let ratio = r.max(m) as f64 / r.min(m) as f64;
+            found.push(Beyond { kind: kind.clone(), ratio, values, text });
         }
     }
     found
@@ -69,7 +81,7 @@ fn total(durations: &Durations) -> [u64; 2] {
 fn the_traces_of_the_programs_take_as_long_on_the_rtl_and_leave_the_same_memory() {
     let profile = Profile::load("vcu118-300").expect("an embedded profile");
     let cards = rtl_cards(MemoryPorts::One);
-    let (mut wrong, mut all) = (Vec::new(), Durations::new());
+    let (mut wrong, mut all, mut met) = (Vec::new(), Durations::new(), 0);
     for (number, program) in Program::ALL.into_iter().enumerate() {
         for mechanism in Mechanism::ALL {
             // Without the long form each program has one mechanism, in turn.
@@ -90,8 +102,12 @@ fn the_traces_of_the_programs_take_as_long_on_the_rtl_and_leave_the_same_memory(
                     wrong.push(format!("{name}: {what} {rtl} (RTL) {model} (model)"));
                 }
             }
-            let unknown = |found: &Beyond| found.values >= ENOUGH && !KNOWN.contains(&(&name, &found.kind));
-            wrong.extend(beyond(&name, &mut durations).into_iter().filter(unknown).map(|found| found.text));
+            let mut beyond = beyond(&name, &mut durations);
+            beyond.retain(|found| found.values >= ENOUGH);
+            let known = |found: &Beyond| KNOWN.contains(&(&name, &found.kind));
+            met += beyond.iter().filter(|found| known(found)).count();
+            beyond.retain(|found| !known(found) || found.ratio > KNOWN_RATIO);
+            wrong.extend(beyond.into_iter().map(|found| found.text));
             add(&mut all, &durations);
         }
     }
@@ -99,5 +115,6 @@ fn the_traces_of_the_programs_take_as_long_on_the_rtl_and_leave_the_same_memory(
     // Without the long form there may be few of a kind in all of them.
     let enough = |found: &Beyond| thorough() || found.values >= ENOUGH;
     wrong.extend(beyond("all traces", &mut all).into_iter().filter(enough).map(|found| found.text));
+    assert!(!thorough() || met == KNOWN.len(), "{met} of {KNOWN:?} are beyond 10 %: the others need no exemption");
     assert!(wrong.is_empty(), "beyond 10 %:\n{}", wrong.join("\n"));
 }

@@ -8,6 +8,7 @@ use nearpm::cards;
 use nearpm_driver::{Card, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::Parameters;
 use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{Busy, ModelCard};
 use nearpm_sim::profile::Profile;
@@ -36,16 +37,15 @@ pub struct Computer {
 
 impl Computer {
     /// A computer with so many cards of the profile, each with room for `bytes` of pools.
-    pub fn new(profile: &Profile, devices: usize, units: usize, fence_drain_ps: u64, bytes: u64) -> Result<Computer> {
+    /// The host is the profile's, or like it.
+    pub fn new(profile: &Profile, devices: usize, units: usize, host: Parameters, bytes: u64) -> Result<Computer> {
         let (config, busy) = (profile.card(units), Arc::new(Busy::default()));
         let meters = busy.clone();
         let power: Box<dyn Power> = Box::new(move |medium: Medium| {
             Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>
         });
         let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
-        let mut parameters = profile.parameters();
-        parameters.fence_drain_ps = fence_drain_ps;
-        let machine = Machine::with_cards(parameters, profile.peers(), &*power, vec![medium; devices]);
+        let machine = Machine::with_cards(host, profile.peers(), &*power, vec![medium; devices]);
         let meter = Meter::new(machine.clone());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut computer = Computer {

@@ -95,7 +95,7 @@ pub fn record(profile: &Profile, program: Program, mechanism: Mechanism, transac
     let setup = Setup { inputs: Inputs::Corrected, seed: 1, count: transactions, share: SHARE, mix: Mix::W1 };
     let program = program.make(&setup);
     let bytes = (2 * program.bytes() + 3 * u64::from(RING_BYTES)).next_multiple_of(GRAIN);
-    let mut computer = Computer::new(profile, 1, profile.units(), profile.parameters().fence_drain_ps, bytes)?;
+    let mut computer = Computer::new(profile, 1, profile.units(), profile.parameters(), bytes)?;
     let location = computer.location("pool");
     let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(computer.pool_id(0));
     fill(&options, &location, bytes, &*program)?;

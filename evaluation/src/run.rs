@@ -88,7 +88,7 @@ fn bare(case: &Case, profile: &Profile, times: Times) -> Result<Outcome> {
     ensure!(case.threads == 1, "{case}: the floor has one thread");
     let program = case.program.make(&setup(case, case.count, 0));
     let bytes = (2 * program.bytes()).next_multiple_of(GRAIN);
-    let computer = Computer::new(profile, 1, case.units, profile.parameters().fence_drain_ps, bytes)?;
+    let computer = Computer::new(profile, 1, case.units, profile.parameters(), bytes)?;
     let memory = CardMemory::map(computer.cards[0].clone(), None, POOLS_BASE, bytes, Caching::WriteBack)?;
     let store = Bare::new(memory);
     program.create(&store)?;
@@ -197,10 +197,12 @@ struct Run<'r> {
 
 impl<'r> Run<'r> {
     fn new(case: &'r Case, profile: &'r Profile, times: Times) -> Result<Run<'r>> {
-        let fence_drain_ps = match case.configuration {
-            Configuration::PaperCpu => profile.parameters().load_miss_ps,
-            _ => profile.parameters().fence_drain_ps,
-        };
+        let mut host = profile.parameters();
+        if case.configuration == Configuration::PaperCpu {
+            // A fence waits for the card, and what is logged is loaded when it is logged.
+            (host.fence_drain_ps, host.fetches_ahead) = (host.load_miss_ps, false);
+        }
+        let fence_drain_ps = host.fence_drain_ps;
         // memcached has a pool a thread, redis one for all.
         let pools = if case.program == Program::Memcached { case.threads } else { 1 };
         let programs: Vec<_> =
@@ -211,7 +213,7 @@ impl<'r> Run<'r> {
             |program: &dyn Workload| (2 * program.bytes() + rings).next_multiple_of(case.devices as u64 * GRAIN);
         let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
         let room = (largest + GRAIN) * pools as u64;
-        let computer = Computer::new(profile, case.devices, case.units, fence_drain_ps, room)?;
+        let computer = Computer::new(profile, case.devices, case.units, host, room)?;
         let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps };
         for (i, program) in programs.into_iter().enumerate() {
             let id = run.computer.pool_id(i as u32);

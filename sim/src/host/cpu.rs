@@ -292,7 +292,7 @@ impl Host {
     pub fn fetch_ahead(&mut self, core: usize, window: Window, offset: u64, bytes: u64) {
         let Window { region, caching } = window;
         let cached = region.bar == Bar::Memory && caching == Caching::WriteBack;
-        if !self.begin_at(core, region.card) || bytes == 0 || !cached {
+        if !self.begin_at(core, region.card) || bytes == 0 || !cached || !self.fabric.parameters.fetches_ahead {
             return;
         }
         for line in offset / LINE_U64..=(offset + bytes - 1) / LINE_U64 {

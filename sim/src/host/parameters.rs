@@ -69,6 +69,8 @@ pub struct Parameters {
     pub interrupt_ps: u64,
     /// Cycles of the card that the save energy lasts for at a power cut.
     pub save_cycles: u64,
+    /// What programs say they will use is fetched ahead; otherwise that is ignored, as if they did not say it.
+    pub fetches_ahead: bool,
     /// What caches and buffers do.
     pub behaviour: Behaviour,
 }
@@ -98,6 +100,7 @@ impl Default for Parameters {
             poll_miss_ps: 60_000,
             interrupt_ps: 2_000_000,
             save_cycles: 30_000,
+            fetches_ahead: true,
             behaviour: Behaviour::Ordinary,
         }
     }

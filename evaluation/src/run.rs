@@ -237,6 +237,8 @@ impl<'r> Run<'r> {
         let options = options.synchronisation(case.configuration.synchronisation());
         fill(&options, &location, bytes, &*program)?;
         let pool = options.mechanism(case.mechanism).engine(engine).durability(durability).open(&location)?;
+        // A pool grows its log once: half of it, behind which an epoch ends.
+        pool.reserve_log(u64::from(RING_BYTES) / 2)?;
         let (root, before) = (pool.root()?, pool.statistics());
         Ok(Served { program, pool, root, done: 0, since_cut: 0, touches: 0, before, free_ps: 0 })
     }

@@ -215,6 +215,14 @@ impl Lane {
         Ok(())
     }
 
+    /// Makes so many bytes of each ring usable now, or all of it, instead of when they are first given out.
+    pub fn extend(&mut self, medium: &Medium, bytes: u64) -> Result<(), Error> {
+        for (ring, medium) in self.rings.iter_mut().zip(media(&self.media, medium)) {
+            ring.extend(medium, bytes.min(ring.capacity) + RING_HEAD_BYTES)?;
+        }
+        Ok(())
+    }
+
     /// A mark of what has been given out, for [`Lane::release`].
     pub fn mark(&self) -> Mark {
         let mut mark = Mark([0; MAX_DEVICES]);

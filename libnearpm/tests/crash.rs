@@ -288,6 +288,41 @@ fn the_extent_shrinks_only_behind_the_epoch_word() {
     assert!(seen.iter().all(|w| w.0 == extent || w.1 == last.1), "a small extent with the old epoch word");
 }
 
+/// What one large transaction writes back, and what is left at each cut while the log is made larger before it.
+#[test]
+fn a_log_that_was_reserved_does_not_grow_and_a_cut_meanwhile_loses_nothing() {
+    let options = PoolOptions::new().mechanism(Mechanism::Undo).lanes(1).ring_bytes(128 * 1024).id(7);
+    let lines = |reserve: bool| {
+        let memory = TestMemory::new(POOL_BYTES);
+        let pool = options.create_in(Box::new(memory.clone())).unwrap();
+        let object = pool.tx(|tx| tx.alloc_zeroed(32 * 1024)).unwrap();
+        pool.tx(|tx| tx.write_u64(object, 7)).unwrap();
+        let left: Arc<Mutex<Vec<Image>>> = Arc::default();
+        let sink = left.clone();
+        memory.probe(move |number, _, survive| sink.lock().unwrap().push(survive(number)));
+        if reserve {
+            pool.reserve_log(64 * 1024).unwrap();
+            pool.reserve_log(16 * 1024).unwrap();
+        }
+        memory.stop_probe();
+        let left = std::mem::take(&mut *left.lock().unwrap());
+        assert_eq!(left.len() > 10, reserve, "{} events", left.len());
+        for image in left {
+            let pool = options.open_in(Box::new(TestMemory::from_image(image))).unwrap();
+            assert_eq!(pool.tx(|tx| tx.read_u64(object)).unwrap(), 7);
+        }
+        let before = pool.statistics().lines_written_back;
+        pool.tx(|tx| tx.write(object, &[1; 32 * 1024])).unwrap();
+        pool.statistics().lines_written_back - before
+    };
+    let (grows, reserved) = (lines(false), lines(true));
+    assert!(reserved + 200 < grows, "{reserved} lines where the log was reserved, {grows} where it was not");
+    let memory = TestMemory::new(POOL_BYTES);
+    drop(options.create_in(Box::new(memory.clone())).unwrap());
+    let pool = PoolOptions::new().read_only(true).open_in(Box::new(memory)).unwrap();
+    assert!(matches!(pool.reserve_log(1 << 20), Err(Error::ReadOnly)));
+}
+
 /// A pool is made where another one was, with the same identifier: what is left of that one's log must not count.
 #[test]
 fn entries_of_a_former_pool_do_not_count() {

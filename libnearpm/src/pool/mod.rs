@@ -233,6 +233,21 @@ impl Pool {
         self.persist()
     }
 
+    /// Makes so many bytes of the log usable now (more than the log has: all of it), on each member of a striped pool. Otherwise the log grows
+    /// when a transaction needs more of it than any before since the pool was opened, and that transaction waits while the part is zeroed. After a
+    /// crash the recovery reads what was made usable.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; or the memory has gone.
+    pub fn reserve_log(&self, bytes: u64) -> Result<(), Error> {
+        let (mut inner, _owner) = self.lock()?;
+        inner.check_writable()?;
+        let Context { medium, lane, .. } = &mut inner.cx;
+        let extended = lane.extend(medium, bytes);
+        inner.poisoned |= extended.is_err();
+        extended
+    }
+
     /// Offset of the root, 0 where none was set.
     pub fn root(&self) -> Result<u64, Error> {
         self.tx(|tx| tx.root())

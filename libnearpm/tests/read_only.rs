@@ -77,6 +77,7 @@ fn readers_share_a_pool_and_recover_it_for_themselves() {
             assert!(matches!(pool.tx(|tx| tx.alloc(8)), Err(Error::ReadOnly)));
             assert!(matches!(pool.tx(|tx| tx.free(object)), Err(Error::ReadOnly)));
             assert!(matches!(pool.tx(|tx| tx.set_root(0)), Err(Error::ReadOnly)));
+            assert!(matches!(pool.reserve_log(1 << 20), Err(Error::ReadOnly)));
             assert!(matches!(pool.undolog_create(0, object, 8), Err(Error::ReadOnly)));
             assert_eq!(pool.address(), None);
         }

@@ -17,6 +17,7 @@ use crate::page::{CommandPage, Latched, Posting, Ticket};
 use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, Registers, State};
+use crate::sharing::Sharing;
 
 /// Configuration space: vendor and device (PCI Express base specification, 7.5.1.1).
 const CONFIG_IDENTITY: u16 = 0x00;
@@ -73,6 +74,7 @@ pub struct Card {
     pages: Vec<Mutex<CommandPage>>,
     failed_logs: Mutex<FailedLogs>,
     pub(crate) number: Number,
+    pub(crate) sharing: Option<Sharing>,
     timeout_ns: u64,
 }
 
@@ -129,8 +131,8 @@ impl Card {
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
-        let (number, timeout_ns) = (Number::default(), options.timeout_ns);
-        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, number, timeout_ns })
+        let (number, timeout_ns, sharing) = (Number::default(), options.timeout_ns, Sharing::find(&registers));
+        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, number, sharing, timeout_ns })
     }
 
     /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
@@ -284,13 +286,23 @@ impl Card {
     ///
     /// # Errors
     /// [`FirmwareError::NotIdle`] when it was not idle within [`CardOptions::timeout_ns`]: the firmware in force is the one of before.
+    /// [`FirmwareError::Shared`] on a card that several processes share.
     pub fn load_firmware(&self, image: &[u8]) -> Result<(), CardError> {
+        if self.sharing.is_some() {
+            return Err(FirmwareError::Shared.into());
+        }
         load_firmware(&*self.function, &self.registers, image, self.timeout_ns)
     }
 
     /// Finishes everything accepted and marks the persistence domain clean. The card takes no
     /// work afterwards, until power-up.
+    ///
+    /// # Errors
+    /// [`CardError::Shared`] on a card that several processes share.
     pub fn shut_down(&self) -> Result<(), CardError> {
+        if self.sharing.is_some() {
+            return Err(CardError::Shared { what: "shut it down" });
+        }
         self.registers.control(Control::SHUT_DOWN);
         let start = self.function.now_ns();
         while self.registers.state()? != State::Saved {
@@ -311,7 +323,7 @@ impl Card {
         pause(&*self.function, start, self.timeout_ns, what)
     }
 
-    fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {
+    pub(crate) fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {
         let limit = COMMAND_PAGES as u64 - 1;
         let page =
             self.pages.get(page).ok_or(CardError::BeyondCard { what: "command page", value: page as u64, limit })?;

@@ -29,6 +29,15 @@ macro_rules! command_errors {
                 }
             }
 
+            /// The status code; `None` for a command that was dropped, which has none.
+            pub fn code(self) -> Option<u8> {
+                match self {
+                    $( CommandError::$name => Some(Status::$name.code()), )*
+                    CommandError::Dropped => None,
+                    CommandError::Unknown(code) => Some(code),
+                }
+            }
+
             /// What to do about it.
             pub fn remedy(self) -> &'static str {
                 match self {
@@ -158,6 +167,11 @@ pub enum FirmwareError {
         /// How long it was asked again, in nanoseconds.
         waited_ns: u64,
     },
+    /// Several processes share the card.
+    #[error(
+        "several processes share the card, and none of them may change its firmware: end the broker, and load it without one"
+    )]
+    Shared,
     /// The card's memory failed.
     #[error("the card's memory answered with an error: load it again; if it fails again, test the card's memory")]
     MemoryError,
@@ -256,6 +270,12 @@ pub enum CardError {
         /// Loads that were answered with an error and stores that were dropped, of the whole card.
         lost: u32,
     },
+    /// Several processes share the card, and what was asked for would be for all of them.
+    #[error("several processes share the card: none of them may {what}; end the broker, and do it without one")]
+    Shared {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A page number, a range or an option outside what the card has.
     #[error("{what} {value:#x} is above the card's limit of {limit:#x}: nothing was done; stay within it")]
     BeyondCard {
@@ -277,7 +297,10 @@ mod tests {
         for &(status, _) in Status::ALL {
             match CommandError::from_code(status.code()) {
                 None => assert_eq!(status, Status::Ok),
-                Some(error) => assert_eq!(error.had_side_effects(), status.had_side_effects(), "{status:?}"),
+                Some(error) => {
+                    assert_eq!(error.had_side_effects(), status.had_side_effects(), "{status:?}");
+                    assert_eq!(error.code(), Some(status.code()));
+                }
             }
         }
         assert_eq!(CommandError::from_code(0x7f), Some(CommandError::Unknown(0x7f)));
@@ -310,6 +333,7 @@ mod tests {
             CardError::ShutDown { .. } => "power-cycle or reset it",
             CardError::Timeout { .. } => "give it more time",
             CardError::BeyondCard { .. } => "stay within it",
+            CardError::Shared { .. } => "end the broker",
             CardError::Command(failure) => failure.error.remedy(),
             CardError::LogFailed { .. } => "recover the pool",
             CardError::Firmware(error) => match error {
@@ -318,6 +342,7 @@ mod tests {
                 FirmwareError::BadVersion => "assemble it anew",
                 FirmwareError::BadCrc => "assemble or copy it anew",
                 FirmwareError::NotIdle { .. } => "drain every command page",
+                FirmwareError::Shared => "end the broker",
                 FirmwareError::MemoryError => "load it again",
                 FirmwareError::Unknown(_) => "use the driver",
             },
@@ -339,6 +364,7 @@ mod tests {
             FirmwareError::BadVersion,
             FirmwareError::BadCrc,
             FirmwareError::NotIdle { waited_ns: 1 },
+            FirmwareError::Shared,
             FirmwareError::MemoryError,
             FirmwareError::Unknown(9),
         ];
@@ -358,6 +384,7 @@ mod tests {
             CardError::Timeout { what: "boot", waited_ns: 1 },
             CardError::Gone,
             CardError::BeyondCard { what: "address", value: 2, limit: 1 },
+            CardError::Shared { what: "shut it down" },
             CardError::LogFailed { pool: 1, log: None, lost: 0 },
         ];
         let pci = pci.into_iter().map(CardError::from);

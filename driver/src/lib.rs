@@ -6,6 +6,7 @@
 //! | [`registers`] | the register block, typed |
 //! | [`page`] | a command page: posting, credits, completions |
 //! | [`parked`] | commands that wait for other cards |
+//! | [`sharing`] | a card that several processes share: claims of pools, and what a broker needs to post for others |
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
 //! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
 //! | `vfio_user` | a card in another process, such as a simulated one, over a socket (feature `vfio`, too) |
@@ -24,6 +25,7 @@ pub mod page;
 pub mod parked;
 pub mod pci;
 pub mod registers;
+pub mod sharing;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
 pub mod vfio;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
@@ -31,5 +33,5 @@ pub mod vfio_user;
 
 pub use card::{Card, CardOptions};
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
-pub use page::{Latched, Posting, Ticket};
+pub use page::{Ended, Latched, Posting, Ticket};
 pub use parked::Parked;

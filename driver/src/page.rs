@@ -55,6 +55,17 @@ const POLL_NS: u64 = 50;
 /// Looks at the ring after which a waiter asks whether the card is still there.
 const POLLS_PER_LIVENESS_CHECK: u32 = 64;
 
+/// How a command of a page has ended, for who posts commands of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Number of the command on its page.
+    pub number: u64,
+    /// Why it was not carried out; `None` for success.
+    pub error: Option<CommandError>,
+    /// Number that the card gave it, 0 where it gave none.
+    pub order: u64,
+}
+
 /// Names a posted command until it has been waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
@@ -125,6 +136,8 @@ pub struct CommandPage {
     failures: Vec<(u64, CommandFailure)>,
     /// Those that tell of a failed log and that [`CommandPage::take_log_failures`] has not taken.
     log_failures: Vec<CommandFailure>,
+    /// How commands have ended, where somebody takes that instead of the lists of failures.
+    ended: Option<Vec<Ended>>,
     timeout_ns: u64,
 }
 
@@ -162,6 +175,7 @@ impl CommandPage {
             history: vec![(Command::default(), Outcome::Unknown); HISTORY as usize],
             failures: Vec::new(),
             log_failures: Vec::new(),
+            ended: None,
             timeout_ns,
         };
         page.base = page.status()?;
@@ -362,6 +376,14 @@ impl CommandPage {
         self.log_failures.retain(others);
     }
 
+    /// Takes how commands have ended since the last call, in the order in which it became known. From the first call on failures are told here and
+    /// nowhere else. Each command that was posted to be notified of ends here once, also one that succeeded.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
+        self.ended.get_or_insert_default();
+        self.poll();
+        self.ended.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The next completion record, if it has come.
     fn next_record(&mut self) -> Option<Completion> {
         let records = 1u64 << RING_LOG2;
@@ -403,8 +425,11 @@ impl CommandPage {
             };
             self.taken = self.taken.max(number + 1);
             match CommandError::from_code(record.status) {
-                None => self.settle(number, Outcome::Done),
-                Some(error) => self.fail(number, error),
+                None => {
+                    self.settle(number, Outcome::Done);
+                    self.tell(Ended { number, error: None, order: record.order });
+                }
+                Some(error) => self.fail(number, error, record.order),
             }
         }
     }
@@ -415,15 +440,24 @@ impl CommandPage {
         }
     }
 
-    fn fail(&mut self, number: u64, error: CommandError) {
+    fn tell(&mut self, end: Ended) {
+        if let Some(ended) = &mut self.ended {
+            ended.push(end);
+        }
+    }
+
+    fn fail(&mut self, number: u64, error: CommandError, order: u64) {
         let command = self.history[(number % HISTORY) as usize].0;
         self.settle(number, Outcome::Failed(error));
+        self.bad_seen += 1;
+        if self.ended.is_some() {
+            return self.tell(Ended { number, error: Some(error), order });
+        }
         let failure = CommandFailure { command, error };
         if failure.tells_of_a_failed_log() {
             self.log_failures.push(failure);
         }
         self.failures.push((number, failure));
-        self.bad_seen += 1;
     }
 
     /// A dropped command has no tag: the oldest ones without an outcome are blamed.
@@ -433,7 +467,7 @@ impl CommandPage {
             .count() as u64;
         for number in self.drained..self.posted {
             if known < dropped && self.outcome(number) == Outcome::Unknown {
-                self.fail(number, CommandError::Dropped);
+                self.fail(number, CommandError::Dropped, 0);
                 known += 1;
             }
         }
@@ -446,7 +480,7 @@ impl CommandPage {
             let behind = (self.posted as u32).wrapping_sub(status.last_bad_tag);
             let number = self.posted.saturating_sub(behind.into()).max(self.drained).min(self.posted - 1);
             let error = CommandError::from_code(status.last_bad_status).unwrap_or(CommandError::Dropped);
-            self.fail(number, error);
+            self.fail(number, error, 0);
             self.bad_seen = progress.bad();
         }
     }

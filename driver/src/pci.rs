@@ -126,6 +126,17 @@ pub fn check_vector(vector: usize, vectors: usize) -> Result<(), PciError> {
     Err(PciError::Unsupported { what: "an interrupt vector of this number" })
 }
 
+/// Part of a BAR that another process may map as this one does.
+#[derive(Debug)]
+pub struct HandedOn {
+    /// The file that it is mapped from.
+    pub file: std::fs::File,
+    /// Where in the file the BAR begins.
+    pub offset: u64,
+    /// Parts of the BAR that may be mapped.
+    pub areas: Vec<Range<u64>>,
+}
+
 /// A PCI function: configuration space, BARs, interrupts, DMA and reset.
 pub trait PciFunction: Send + Sync {
     /// Reads configuration space; 1, 2 or 4 bytes, aligned.
@@ -136,6 +147,10 @@ pub trait PciFunction: Send + Sync {
     fn bar_bytes(&self, bar: usize) -> Option<u64>;
     /// Maps part of a BAR.
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError>;
+    /// What of a BAR another process may map, as a broker hands it on; `None` where the transport has no file of it.
+    fn hand_on(&self, _bar: usize) -> Option<HandedOn> {
+        None
+    }
     /// Number of MSI-X vectors; 0 where the transport has none.
     fn interrupt_vectors(&self) -> usize;
     /// Waits for a vector, at most `timeout_ns` (simulated time on a simulated card); false on timeout.

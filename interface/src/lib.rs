@@ -15,6 +15,7 @@
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
 //! | [`record`] | the log of direct pools |
 //! | [`peer`] | what cards tell each other |
+//! | [`sharing`] | registers of a card that several processes share |
 //! | [`seal`] | the checksum convention that all of them share |
 //!
 //! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
@@ -33,6 +34,7 @@ pub mod record;
 pub mod registers;
 pub mod save;
 pub mod seal;
+pub mod sharing;
 pub mod status;
 
 pub use layout::{Field, Layout};

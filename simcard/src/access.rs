@@ -1,12 +1,13 @@
 //! Accesses of the host to the BARs of a card in trapping mode, and to registers and command pages in both.
 
+use nearpm_endpoint::lines::{lines, load_registers, register_stores, stores};
 use nearpm_interface::geometry::{
-    COMMAND_BAR, COMMAND_BAR_BYTES, COMMAND_PAGE_BYTES, LINE, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES,
+    COMMAND_BAR, COMMAND_BAR_BYTES, COMMAND_PAGE_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES,
 };
 use nearpm_interface::registers::{self as reg, capability};
 use nearpm_sim::core::Access;
 
-use crate::engine::{Engine, WindowMode, lines};
+use crate::engine::{Engine, WindowMode};
 
 impl Engine {
     /// Bytes of a BAR that has something behind it.
@@ -50,27 +51,17 @@ impl Engine {
     }
 
     fn load_registers(&mut self, offset: u64, data: &mut [u8]) {
-        let mut done = 0;
-        while done < data.len() {
-            let (register, first) = ((offset + done as u64) as u32 & !3, (offset as usize + done) % 4);
-            let mut value = self.register(register).unwrap_or(u32::MAX);
-            if register == reg::CAPABILITIES && self.mode == WindowMode::Mapped && self.card.is_some() {
-                value &= !capability::HOST_ORDERED;
-            }
-            let part = (4 - first).min(data.len() - done);
-            data[done..done + part].copy_from_slice(&value.to_le_bytes()[first..first + part]);
-            done += part;
-        }
+        load_registers(offset, data, |register| {
+            let value = self.register(register).unwrap_or(u32::MAX);
+            let orders_nothing =
+                register == reg::CAPABILITIES && self.mode == WindowMode::Mapped && self.card.is_some();
+            if orders_nothing { value & !capability::HOST_ORDERED } else { value }
+        });
     }
 
-    /// Registers take aligned words; anything else has no effect, as on the card's bus.
     fn store_registers(&mut self, offset: u64, data: &[u8]) {
-        let (words, rest) = data.as_chunks::<4>();
-        if !offset.is_multiple_of(4) || !rest.is_empty() {
-            return;
-        }
-        for (offset, word) in (offset as u32..).step_by(4).zip(words) {
-            let access = Access::RegisterWrite { offset, value: u32::from_le_bytes(*word) };
+        for (offset, value) in register_stores(offset, data) {
+            let access = Access::RegisterWrite { offset, value };
             match self.mode {
                 WindowMode::Trapping => self.accept(access),
                 WindowMode::Mapped => self.set_mapped_register(access),
@@ -120,30 +111,5 @@ impl Engine {
         for (address, bytes, strobes) in stores(offset, data) {
             self.accept(Access::PmWrite { address, data: bytes, strobes });
         }
-    }
-}
-
-/// Lines that a store changes: address, contents, and which bytes of it.
-fn stores(offset: u64, data: &[u8]) -> impl Iterator<Item = (u64, [u8; LINE], u64)> {
-    let mut done = 0;
-    lines(offset, data.len()).map(move |(line, first, part)| {
-        let mut bytes = [0; LINE];
-        bytes[first..first + part].copy_from_slice(&data[done..done + part]);
-        done += part;
-        (line, bytes, (u64::MAX >> (LINE - part)) << first)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_is_cut_at_lines_and_selects_its_bytes() {
-        let data: Vec<u8> = (1..=70).collect();
-        let found: Vec<_> = stores(60, &data).collect();
-        assert_eq!(found.iter().map(|f| (f.0, f.2)).collect::<Vec<_>>(), [(0, 0xf << 60), (64, u64::MAX), (128, 3)]);
-        assert_eq!((found[0].1[60], found[1].1[0], found[2].1[..3].to_vec()), (1, 5, vec![69, 70, 0]));
-        assert_eq!(stores(5, &[]).count(), 0);
     }
 }

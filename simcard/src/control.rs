@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::device::Shared;
 use crate::engine::{AMPLE_CYCLES, Cut, Engine};
-use crate::function::Shared;
 
 /// Answers on the control socket. Never returns.
 pub fn serve(shared: &Arc<Shared>, listener: &UnixListener) {

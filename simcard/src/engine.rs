@@ -3,16 +3,16 @@
 //! Time is the card's. It passes while the card has something to do, and by some cycles with each access.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::File;
 
 use anyhow::{Context, Result};
 use nearpm_cli::rig::Cards;
+use nearpm_endpoint::bus::{Bus, HostWrite};
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers::{self as reg, control, state};
 use nearpm_interface::save::ArmWord;
-use nearpm_sim::core::{Access, Answer, CardCore, DmaWrite, Ticket};
+use nearpm_sim::core::{Access, Answer, CardCore, Ticket};
 
-use crate::bus::Bus;
 use crate::ledger::Ledger;
 use crate::record::Record;
 use crate::store::{Patch, Store, is_full};
@@ -77,7 +77,7 @@ pub struct Engine {
     pub bus: Bus,
     posted: VecDeque<Ticket>,
     /// Writes to host memory that have left the card and not arrived.
-    held: Vec<DmaWrite>,
+    held: Vec<HostWrite>,
     pub(crate) holds_records: bool,
     cut: Option<Cut>,
     /// Rises with each power-up: hosts and mappings of before are dead.
@@ -223,8 +223,11 @@ impl Engine {
     }
 
     /// The file with the window in force, and where in it the window begins.
-    pub fn window_file(&self) -> (RawFd, u64) {
-        (self.store.file().as_raw_fd(), self.store.image_start())
+    ///
+    /// # Errors
+    /// If the process has no descriptor left for it.
+    pub fn window_file(&self) -> std::io::Result<(File, u64)> {
+        Ok((self.store.file().try_clone()?, self.store.image_start()))
     }
 
     /// Cycle of the card since its power-up.
@@ -255,7 +258,7 @@ impl Engine {
         let due = self.cut.filter(|cut| cut.cycle <= target);
         card.advance_to(due.map_or(target, |cut| cut.cycle));
         while let Some(write) = card.take_dma() {
-            self.held.push(write);
+            self.held.push(HostWrite { address: write.bus_address, data: write.data, strobes: write.strobes });
         }
         if !self.holds_records {
             self.held.drain(..).for_each(|write| self.bus.deliver(&write));
@@ -385,17 +388,4 @@ pub(crate) fn clean(memory: &[u8]) -> Option<Patch> {
         ArmWord::Running(generation) => Some((SAVE_BASE, ArmWord::Clean(generation).encode().to_le_bytes())),
         ArmWord::Blank | ArmWord::Clean(_) => None,
     }
-}
-
-/// Lines that hold a range, with the part of each that is in it: address of the line, first byte, bytes.
-pub(crate) fn lines(address: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize)> {
-    let end = address + bytes as u64;
-    let mut at = address;
-    std::iter::from_fn(move || {
-        let first = (at % LINE as u64) as usize;
-        let part = (LINE - first).min((end - at) as usize);
-        let line = at - first as u64;
-        at += part as u64;
-        (part > 0).then_some((line, first, part))
-    })
 }

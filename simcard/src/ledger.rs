@@ -6,37 +6,23 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use nearpm_endpoint::slots::Slots;
 use nearpm_interface::command::{Command, Opcode, slot_offset};
-use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, MAP_ENTRIES, SLOTS_PER_PAGE};
+use nearpm_interface::geometry::{LINE, MAP_ENTRIES, SLOTS_PER_PAGE};
 use nearpm_interface::registers::{self as reg, control};
 use nearpm_sim::core::Access;
 
-/// A slot that holds part of a command.
-#[derive(Clone, Copy)]
-struct Partial {
-    bytes: [u8; LINE],
-    strobes: u64,
-}
-
-/// The account.
+/// The account; the default is that of a card that has just powered up.
+#[derive(Default)]
 pub struct Ledger {
-    partial: Vec<Partial>,
+    slots: Slots,
     /// Map commands in force, in their order.
     mappings: Vec<Command>,
     device_number: Option<u32>,
 }
 
-const EMPTY: Partial = Partial { bytes: [0; LINE], strobes: 0 };
-
 fn same(a: &Command, b: &Command) -> bool {
     (a.pool, a.thread) == (b.pool, b.thread)
-}
-
-impl Default for Ledger {
-    /// Of a card that has just powered up.
-    fn default() -> Ledger {
-        Ledger { partial: vec![EMPTY; COMMAND_PAGES * SLOTS_PER_PAGE], mappings: Vec::new(), device_number: None }
-    }
 }
 
 impl Ledger {
@@ -45,7 +31,7 @@ impl Ledger {
         match access {
             Access::RegisterWrite { offset: reg::CONTROL, value } if value & control::FUNCTION_RESET != 0 => {
                 self.mappings.clear();
-                self.partial.fill(EMPTY);
+                self.slots.clear();
                 false
             }
             Access::RegisterWrite { offset: reg::DEVICE_NUMBER, value } => {
@@ -58,19 +44,7 @@ impl Ledger {
     }
 
     fn note_command(&mut self, offset: u64, data: &[u8; LINE], strobes: u64) -> bool {
-        let (page, slot) = (offset as usize / COMMAND_PAGE_BYTES, offset as usize % COMMAND_PAGE_BYTES / LINE);
-        if page >= COMMAND_PAGES || slot >= SLOTS_PER_PAGE {
-            return false;
-        }
-        let partial = &mut self.partial[page * SLOTS_PER_PAGE + slot];
-        for (at, byte) in data.iter().enumerate().filter(|(at, _)| strobes >> at & 1 == 1) {
-            partial.bytes[at] = *byte;
-        }
-        partial.strobes |= strobes;
-        if partial.strobes != u64::MAX {
-            return false;
-        }
-        let Partial { bytes, .. } = std::mem::replace(partial, EMPTY);
+        let Some((page, bytes)) = self.slots.store(offset, data, strobes) else { return false };
         if let Some(command) = Command::decode(&bytes) {
             self.note_whole(page, command);
         }
@@ -92,7 +66,7 @@ impl Ledger {
 
     /// Whether a slot holds part of a command, whose rest may still come.
     pub fn has_parts(&self) -> bool {
-        self.partial.iter().any(|partial| partial.strobes != 0)
+        self.slots.has_parts()
     }
 
     /// What a card on the memory of now has to be told first.

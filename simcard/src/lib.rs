@@ -2,11 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`server`] | the socket: one client at a time |
-//! | [`function`] | the PCI function that a client sees |
+//! | [`device`] | the card as its one client has it; the socket and the function are `nearpm-endpoint`'s |
 //! | [`engine`] | the card, its power, its file |
 //! | `access`, `mapped` | accesses to the BARs in the two modes of the PM window |
-//! | [`bus`] | host memory that the card writes, and interrupts |
 //! | [`ledger`] | what the card was told that its memory does not hold |
 //! | [`store`], [`record`] | the file, and its journal |
 //! | [`control`] | power cuts, statistics, faults |
@@ -18,12 +16,10 @@
 #![warn(missing_docs)]
 
 mod access;
-pub mod bus;
 pub mod control;
+pub mod device;
 pub mod engine;
-pub mod function;
 pub mod ledger;
 mod mapped;
 pub mod record;
-pub mod server;
 pub mod store;

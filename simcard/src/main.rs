@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use nearpm_cli::rig::CardKind;
+use nearpm_endpoint::server;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_simcard::control;
+use nearpm_simcard::device::{OneClient, Shared};
 use nearpm_simcard::engine::{Engine, WindowMode};
-use nearpm_simcard::function::Shared;
-use nearpm_simcard::server;
 use nearpm_simcard::store::Store;
 
 /// How hosts reach the PM window.
@@ -69,7 +69,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     let runner = shared.clone();
     std::thread::spawn(move || runner.run());
-    server::serve(&shared, socket)
+    server::serve(&OneClient(shared), socket)
 }
 
 fn main() -> ExitCode {

@@ -48,10 +48,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-bench",
             "nearpm-serve",
             "nearpm-evaluation",
+            "nearpm-broker",
         ],
     ),
+    // A card made of software as a PCI function: its configuration space is that of the simulated host's.
+    ("nearpm-endpoint", &["nearpm-interface", "nearpm-sim"]),
+    ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
     // The simulated card as a process: it makes its cards as the command line does.
-    ("nearpm-simcard", &["nearpm-cli", "nearpm-interface", "nearpm-sim"]),
+    ("nearpm-simcard", &["nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),
     // The guest test runs the card and the command line as programs.
     ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),
     (

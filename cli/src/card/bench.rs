@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, ensure};
+use nearpm_driver::Card;
 use nearpm_driver::card::PoolMapping;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::POOLS_BASE;
@@ -14,9 +15,12 @@ use crate::table::Table;
 /// Page that commands are posted on.
 const PAGE: usize = 1;
 
-/// A mapping whose commands write nothing.
-pub fn mapping() -> PoolMapping {
-    let (base, bytes) = (POOLS_BASE, 64 << 10);
+/// Bytes of a mapping whose commands write nothing.
+const MAPPED_BYTES: u64 = 64 << 10;
+
+/// A mapping whose commands write nothing. It lies where pools come last: on a card that is shared, none of it may be another process's.
+pub fn mapping(card: &Card) -> PoolMapping {
+    let (base, bytes) = (POOLS_BASE.max(card.pm_bytes().saturating_sub(MAPPED_BYTES)), MAPPED_BYTES);
     PoolMapping { pool: u32::MAX - 1, thread: 0, base, bytes, ring: 0, ring_bytes: 4096, committed: 0 }
 }
 
@@ -34,7 +38,7 @@ fn summary(mut times: Vec<u64>) -> (u64, u64) {
 pub fn run(opened: &Opened, count: u32) -> Result<String> {
     ensure!(count > 0, "measure something");
     let card = &opened.card;
-    let mapping = mapping();
+    let mapping = mapping(card);
     card.map_pool(mapping)?;
     let function = card.function();
     let number = card.registers().read(reg::DEVICE_NUMBER);

@@ -15,6 +15,7 @@ mod bench;
 mod driver;
 mod firmware;
 mod selftest;
+mod share;
 mod transport;
 
 pub use transport::{Attachment, Opened, Transport};
@@ -61,6 +62,15 @@ pub enum CardCommand {
         #[arg(long)]
         load: Option<PathBuf>,
     },
+    /// Open a card and share it among processes: each opens vfio-user:SOCKET as it would open the card. Runs until the card has gone
+    Share {
+        /// The card
+        #[command(flatten)]
+        card: CardArgument,
+        /// Where processes find it
+        #[arg(long)]
+        socket: PathBuf,
+    },
     /// Measure how long a register, the status line and a command take
     Bench {
         /// The card
@@ -91,6 +101,7 @@ pub fn report(command: &CardCommand) -> Result<String> {
         CardCommand::Registers(argument) => Ok(registers(&argument.card.open("card")?.card).to_string()),
         CardCommand::Selftest(argument) => selftest::run(&argument.card.open("card")?),
         CardCommand::Firmware { card, load } => firmware::run(&card.card.open("card")?, load.as_deref()),
+        CardCommand::Share { card, socket } => share::run(&card.card.open("card")?, socket),
         CardCommand::Bench { card, count } => bench::run(&card.card.open("card")?, *count),
     }
 }
@@ -124,7 +135,11 @@ fn info(opened: &Opened) -> Result<String> {
     .collect();
     let mut text = String::new();
     writeln!(text, "{}, {} of persistent memory", opened.what, size(card.pm_bytes()))?;
-    writeln!(text, "it {}\n", capabilities.join(", "))?;
+    writeln!(text, "it {}", capabilities.join(", "))?;
+    if let Some(seat) = card.seat() {
+        writeln!(text, "it is shared: this is process {} of at most {}", seat.number, seat.seats)?;
+    }
+    writeln!(text)?;
     let pools = opened.pools().context("its pools cannot be read")?;
     if !pools.is_empty() {
         let mut table = Table::new(&["pool", "size", "base"]);

@@ -88,7 +88,7 @@ fn try_interrupts(opened: &Opened) -> Result<&'static str> {
     }
     // What the commands of before have signalled.
     while function.wait_interrupt(0, 0)? {}
-    let mapping = super::bench::mapping();
+    let mapping = super::bench::mapping(&opened.card);
     opened.card.map_pool(mapping)?;
     let signalled = function.wait_interrupt(0, INTERRUPT_NS)?;
     opened.card.unmap_pool(mapping.pool, mapping.thread)?;

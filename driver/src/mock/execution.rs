@@ -91,6 +91,7 @@ impl State {
                 }
             }
             Opcode::Map => self.mappings.push(MapEntry {
+                entry: (0..).find(|entry| self.mappings.iter().all(|m| m.entry != *entry)).expect("a free entry"),
                 pool: command.pool,
                 thread: command.thread,
                 base: command.source,

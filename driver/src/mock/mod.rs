@@ -85,6 +85,8 @@ pub struct MockCard {
 
 #[derive(Clone, Copy)]
 struct MapEntry {
+    /// Its place in the table.
+    entry: u32,
     pool: u32,
     thread: u16,
     base: u64,

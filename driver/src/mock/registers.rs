@@ -22,15 +22,20 @@ impl State {
             reg::PM_BYTES_HI => (self.options.pm_bytes as u64 >> 32) as u32,
             reg::STATE => self.card_state,
             reg::FIRMWARE_STATUS => self.firmware_status,
-            reg::MAPPED => (1 << self.mappings.len()) - 1,
+            reg::MAPPED => self.mappings.iter().fold(0, |mask, mapping| mask | 1 << mapping.entry),
+            reg::LATCHED => self.latched().into(),
             _ => 0,
         }
     }
 
+    /// Entries whose logs have failed, one bit each.
+    fn latched(&self) -> u16 {
+        self.mappings.iter().map(|m| u16::from(m.latched) << m.entry).sum()
+    }
+
     /// The status line of a page.
     pub(super) fn page_status(&self, page: usize) -> PageStatus {
-        let latched = self.mappings.iter().enumerate().map(|(i, m)| u16::from(m.latched) << i).sum();
-        PageStatus { latched, ..self.pages[page].status }
+        PageStatus { latched: self.latched(), ..self.pages[page].status }
     }
 
     pub(super) fn set_register(&mut self, offset: u32, value: u32) {

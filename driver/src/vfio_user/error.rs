@@ -17,6 +17,12 @@ pub enum VfioUserError {
         /// The socket.
         path: String,
     },
+    /// The card is shared, and has as many users as it can have.
+    #[error("every command page of the shared card on {path} has a process: end one of them first")]
+    Full {
+        /// The socket.
+        path: String,
+    },
     /// The server does not speak as a card's does.
     #[error("the server on {path} is none of a card: {what}; give the socket of nearpm-sim")]
     NotACard {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range, check_vector};
+use crate::pci::{Caching, DmaBuffer, HandedOn, Mapping, PciError, PciFunction, check_range, check_vector};
 use crate::vfio::dma::{Buffer, BusSpace, Reach};
 use crate::vfio::interrupts::Vectors;
 use crate::vfio::this_boot;
@@ -43,8 +43,6 @@ const BUS_ADDRESSES: Range<u64> = 0x1_0000_0000..0x10_0000_0000;
 const MOST_VECTORS: u32 = 8;
 /// How long the server may take to notice that the last client has gone.
 const LEAVING: Duration = Duration::from_millis(500);
-/// Errno of a server that has a client: EBUSY.
-const BUSY: i32 = libc::EBUSY;
 /// Waits that are shorter than this are spent in this thread.
 const SLEEP_NS: u64 = 50_000;
 
@@ -77,7 +75,9 @@ pub fn open(path: &Path, timeout: Duration) -> Result<VfioUserFunction, VfioUser
     let start = Instant::now();
     loop {
         match open_once(path, timeout) {
-            Err(VfioUserError::Busy { .. }) if start.elapsed() < LEAVING => std::thread::sleep(LEAVING / 20),
+            Err(VfioUserError::Busy { .. } | VfioUserError::Full { .. }) if start.elapsed() < LEAVING => {
+                std::thread::sleep(LEAVING / 20)
+            }
             other => return other,
         }
     }
@@ -94,13 +94,12 @@ fn open_once(path: &Path, timeout: Duration) -> Result<VfioUserFunction, VfioUse
         move |source| VfioUserError::Failed { path, what, source }
     };
     let foreign = |what| VfioUserError::NotACard { path: name.clone(), what };
-    let version = connection.call(Command::Version, &wire::version(), &[]).map_err(|source| {
-        if source.raw_os_error() == Some(BUSY) {
-            VfioUserError::Busy { path: name.clone() }
-        } else {
-            failed("agree on a version")(source)
-        }
-    })?;
+    let version =
+        connection.call(Command::Version, &wire::version(), &[]).map_err(|source| match source.raw_os_error() {
+            Some(libc::EBUSY) => VfioUserError::Busy { path: name.clone() },
+            Some(libc::EUSERS) => VfioUserError::Full { path: name.clone() },
+            _ => failed("agree on a version")(source),
+        })?;
     if version.payload.get(..2) != Some(&[0, 0]) {
         return Err(foreign("it speaks another version of the protocol"));
     }
@@ -201,6 +200,12 @@ impl PciFunction for VfioUserFunction {
             Some(window) => window,
             None => Box::new(Trap { connection: self.connection.clone(), region: bar as u32, range }),
         })
+    }
+
+    fn hand_on(&self, bar: usize) -> Option<HandedOn> {
+        let region = self.bar(bar).filter(|region| !region.info.areas.is_empty())?;
+        let file = region.file.as_ref()?.try_clone().ok()?;
+        Some(HandedOn { file, offset: region.info.file_offset, areas: region.info.areas.clone() })
     }
 
     fn interrupt_vectors(&self) -> usize {

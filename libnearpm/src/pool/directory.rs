@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_driver::Card;
 use nearpm_driver::pci::Caching;
+use nearpm_driver::sharing::TableLock;
 use nearpm_interface::geometry::{DIRECTORY_BASE, DIRECTORY_BYTES, LINE, LINE_U64, POOLS_BASE};
 use nearpm_interface::media::{
     DIRECTORY_COPIES, DIRECTORY_COPY_BYTES, DIRECTORY_ENTRIES, DIRECTORY_MAGIC, DIRECTORY_VERSION, DirectoryEntry,
@@ -34,7 +35,7 @@ pub struct CardPool {
 /// The part of a head that is stored by one atomic store.
 const WORD: usize = 8;
 
-/// One change at a time in this process; a card has one process.
+/// One change at a time in this process. Processes that share a card take its lock, too.
 static CHANGES: Mutex<()> = Mutex::new(());
 
 /// The table of one card, locked.
@@ -46,6 +47,7 @@ pub(crate) struct Directory {
     /// Copy that counts.
     copy: u64,
     pub pools: Vec<CardPool>,
+    _shared: Option<TableLock>,
     _lock: MutexGuard<'static, ()>,
 }
 
@@ -53,6 +55,7 @@ impl Directory {
     /// Reads the table; a card whose table is blank has no pools. `location` is for messages.
     pub fn load(card: &Arc<Card>, location: &str) -> Result<Directory, Error> {
         let lock = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = card.lock_table()?;
         // Uncached: it is small, and nothing has to be written back or dropped.
         let memory = CardMemory::map(card.clone(), None, DIRECTORY_BASE, DIRECTORY_BYTES, Caching::Uncached)?;
         let mut directory = Directory {
@@ -62,6 +65,7 @@ impl Directory {
             generation: 0,
             copy: DIRECTORY_COPIES - 1,
             pools: Vec::new(),
+            _shared: shared,
             _lock: lock,
         };
         let mut blank = true;

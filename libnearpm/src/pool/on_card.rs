@@ -1,6 +1,7 @@
 //! Pools on a card: finding the card and the place, claiming it, and what a process that died may have left in the processor's cache.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm_driver::Card;
@@ -21,25 +22,28 @@ static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new()
 /// Stands between the names of the cards of a striped pool.
 pub(crate) const CARDS_JOINED_BY: char = '+';
 
-/// Says that a card pool is open, as long as it lives.
+/// Says that a card pool is open, as long as it lives: in this process, and to others that share the card.
 struct OpenOnCard {
+    card: Arc<Card>,
     key: (usize, u32),
 }
 
 impl OpenOnCard {
-    fn claim(card: &Arc<Card>, id: u32, location: &str) -> Result<OpenOnCard, Error> {
+    fn claim(card: &Arc<Card>, id: u32, range: Range<u64>, location: &str) -> Result<OpenOnCard, Error> {
         let key = (Arc::as_ptr(card) as usize, id);
         let fresh = OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-        if fresh {
-            Ok(OpenOnCard { key })
-        } else {
-            Err(Problem::InUse { process: Some(std::process::id()) }.at(location))
+        if !fresh {
+            return Err(Problem::InUse { process: Some(std::process::id()) }.at(location));
         }
+        let open = OpenOnCard { card: card.clone(), key };
+        if card.claim_pool(id, range)? { Ok(open) } else { Err(Problem::InUse { process: None }.at(location)) }
     }
 }
 
 impl Drop for OpenOnCard {
     fn drop(&mut self) {
+        // A broker that has gone has no claims; one that refused this has none of this process.
+        let _ = self.card.give_pool_back(self.key.1);
         OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
@@ -121,7 +125,7 @@ impl OnCard {
             head.pool = head.pool.wrapping_add(1);
         }
         let base = directory.place(head.bytes).map_err(|p| p.at(location))?;
-        let open = OpenOnCard::claim(&card, head.pool, location)?;
+        let open = OpenOnCard::claim(&card, head.pool, base..base + head.bytes, location)?;
         let memory = reach.map(&card, head.pool, base, head.bytes)?;
         // Lines of a pool that was there before, of a process that died.
         memory.invalidate(0, head.bytes);
@@ -168,7 +172,7 @@ impl OnCard {
         let (card, location) = (name.card()?, name.location);
         let directory = Directory::load(&card, location)?;
         let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
-        let open = OpenOnCard::claim(&card, entry.id, location)?;
+        let open = OpenOnCard::claim(&card, entry.id, entry.base..entry.base + entry.bytes, location)?;
         // Held until here: the pool must not be removed, and its place given away, before it is claimed.
         drop(directory);
         let memory = reach.map(&card, entry.id, entry.base, entry.bytes)?;

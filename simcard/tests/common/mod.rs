@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod proxy;
+pub mod shared;
 pub mod workload;
 
 use std::path::PathBuf;

@@ -22,8 +22,13 @@ pub struct Known {
 
 /// Makes a pool with its objects.
 pub fn create(registered: &Registered, mechanism: Mechanism) -> Pool {
+    create_named(registered, mechanism, "bank")
+}
+
+/// Makes a pool of a name with its objects.
+pub fn create_named(registered: &Registered, mechanism: Mechanism, name: &str) -> Pool {
     let pool =
-        options(mechanism).durability(Durability::Durable).create(&registered.location("bank"), POOL_BYTES).unwrap();
+        options(mechanism).durability(Durability::Durable).create(&registered.location(name), POOL_BYTES).unwrap();
     pool.tx(|tx| {
         let root = tx.alloc_zeroed(24)?;
         for word in 0..3 {

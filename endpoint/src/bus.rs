@@ -6,10 +6,20 @@ use std::os::unix::fs::FileExt;
 
 use nearpm_interface::completion::Completion;
 use nearpm_interface::geometry::COMMAND_PAGES;
-use nearpm_sim::core::DmaWrite;
 
 /// MSI-X vectors: one a command page, which fires when a record of the page was written.
 pub const VECTORS: usize = COMMAND_PAGES;
+
+/// A write of the card to host memory: bytes of a line.
+#[derive(Clone, Copy, Debug)]
+pub struct HostWrite {
+    /// Bus address of the line.
+    pub address: u64,
+    /// The line.
+    pub data: [u8; 64],
+    /// Bytes of it that are written, one bit each.
+    pub strobes: u64,
+}
 
 /// Host memory that the host lets the card write.
 struct Map {
@@ -74,11 +84,11 @@ impl Bus {
     }
 
     /// Carries a write of the card out, and signals what waits for it.
-    pub fn deliver(&mut self, write: &DmaWrite) {
+    pub fn deliver(&mut self, write: &HostWrite) {
         let found = self.maps.iter().find(|map| {
-            map.address <= write.bus_address && write.bus_address + write.data.len() as u64 <= map.address + map.bytes
+            map.address <= write.address && write.address + write.data.len() as u64 <= map.address + map.bytes
         });
-        let written = found.is_some_and(|map| self.master && put(map, write.bus_address, write).is_ok());
+        let written = found.is_some_and(|map| self.master && put(map, write.address, write).is_ok());
         if !written {
             self.faults += 1;
             return;
@@ -103,7 +113,7 @@ impl Bus {
 }
 
 /// Writes the selected words from the last to the first, so that the word with a record's lap comes behind the rest of the record.
-fn put(map: &Map, address: u64, write: &DmaWrite) -> std::io::Result<()> {
+fn put(map: &Map, address: u64, write: &HostWrite) -> std::io::Result<()> {
     let at = map.offset + (address - map.address);
     for (number, word) in write.data.chunks_exact(8).enumerate().rev() {
         let chosen = (write.strobes >> (8 * number)) as u8;
@@ -121,7 +131,7 @@ fn put(map: &Map, address: u64, write: &DmaWrite) -> std::io::Result<()> {
 }
 
 /// Pages whose records a write holds.
-fn pages(write: &DmaWrite) -> impl Iterator<Item = usize> {
+fn pages(write: &HostWrite) -> impl Iterator<Item = usize> {
     let whole = (1u64 << Completion::SIZE) - 1;
     write.data.chunks_exact(Completion::SIZE).enumerate().filter_map(move |(number, bytes)| {
         let chosen = write.strobes >> (Completion::SIZE * number) & whole == whole;
@@ -134,11 +144,11 @@ fn pages(write: &DmaWrite) -> impl Iterator<Item = usize> {
 mod tests {
     use super::*;
 
-    fn record(address: u64, page: u8) -> DmaWrite {
+    fn record(address: u64, page: u8) -> HostWrite {
         let mut data = [0; 64];
         let record = Completion { tag: 5, page, lap: 1, order: 3, ..Completion::default() };
         data[16..32].copy_from_slice(&record.to_bytes());
-        DmaWrite { bus_address: address, data, strobes: 0xffff_0000, cycle: 0 }
+        HostWrite { address, data, strobes: 0xffff_0000 }
     }
 
     #[test]

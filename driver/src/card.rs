@@ -390,10 +390,8 @@ fn load_firmware(
     if image.len() != IMAGE_BYTES {
         return Err(FirmwareError::BadSize { expected: IMAGE_BYTES, found: image.len() }.into());
     }
-    let status = registers.read(reg::FIRMWARE_STATUS);
-    let in_force = (status >> 8 & 0xff) as usize;
     // The slot in force refuses writes. Where none is in force any slot will do.
-    let slot = (in_force + 1) % FIRMWARE_SLOTS;
+    let slot = (registers.firmware_slot() + 1) % FIRMWARE_SLOTS;
     let start = FIRMWARE_BASE + slot as u64 * FIRMWARE_SLOT_BYTES;
     let window = function.map(PM_BAR, start..start + FIRMWARE_SLOT_BYTES, Caching::Uncached)?;
     window.store(0, image);

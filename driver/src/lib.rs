@@ -10,6 +10,7 @@
 //! | [`card`] | a card that was opened: state machine, firmware, PM window |
 //! | `vfio` | a card in this machine, through Linux VFIO (feature `vfio`; Linux on x86-64) |
 //! | `vfio_user` | a card in another process, such as a simulated one, over a socket (feature `vfio`, too) |
+//! | [`cache`] | cache-line instructions, for memory that is mapped |
 //! | [`error`] | what can go wrong, and whether it had side effects |
 //!
 //! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process or another.
@@ -17,6 +18,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod cache;
 pub mod card;
 pub mod error;
 #[cfg(any(test, feature = "mock"))]

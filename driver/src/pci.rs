@@ -20,6 +20,51 @@ pub enum Caching {
     WriteBack,
 }
 
+/// What has to stand between stores to a mapping and what is posted behind them, so that the card has the stores first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Persist {
+    /// The stored lines have to be written back ([`Mapping::write_back`]).
+    pub write_back: bool,
+    /// A fence has to follow ([`Mapping::fence`]).
+    pub fence: bool,
+}
+
+impl Caching {
+    /// What a persist needs: uncached nothing, write-combining a fence, write-back the write-back of each line and a fence. Who calls
+    /// [`Mapping::write_back`] and [`Mapping::fence`] is right in each mode.
+    pub const fn persist(self) -> Persist {
+        match self {
+            Caching::Uncached => Persist { write_back: false, fence: false },
+            Caching::WriteCombining => Persist { write_back: false, fence: true },
+            Caching::WriteBack => Persist { write_back: true, fence: true },
+        }
+    }
+
+    /// Whether loads may be answered with what the card does not hold any more, so that lines that it has written have to be dropped.
+    pub const fn loads_stale(self) -> bool {
+        matches!(self, Caching::WriteBack)
+    }
+}
+
+/// Names, as users write them.
+const CACHINGS: [(Caching, &str); 3] =
+    [(Caching::Uncached, "uncached"), (Caching::WriteCombining, "wc"), (Caching::WriteBack, "wb")];
+
+impl std::fmt::Display for Caching {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(CACHINGS.iter().find(|(caching, _)| caching == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl std::str::FromStr for Caching {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Caching, &'static str> {
+        let found = CACHINGS.iter().find(|(_, name)| *name == text);
+        found.map(|&(caching, _)| caching).ok_or("use uncached, wc or wb")
+    }
+}
+
 /// Work of the processor beside its accesses to the card. It takes time by itself on a real host; a simulated one is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -66,6 +111,15 @@ pub trait DmaBuffer: Send + Sync {
     fn bytes(&self) -> usize;
     /// Reads what the card wrote, `data.len()` bytes at `offset`; aligned 8-byte words are read whole.
     fn load(&self, offset: usize, data: &mut [u8]);
+}
+
+/// What memory for DMA is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaPages {
+    /// Pages of 2 MiB.
+    Large,
+    /// Pages of the processor's usual size.
+    Ordinary,
 }
 
 /// What went wrong below the driver.
@@ -157,6 +211,10 @@ pub trait PciFunction: Send + Sync {
     fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError>;
     /// Allocates host memory, zeroed and 64-byte aligned, that the card may write.
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError>;
+    /// What the memory of [`PciFunction::allocate_dma`] is made of, where that is known and there is some.
+    fn dma_pages(&self) -> Option<DmaPages> {
+        None
+    }
     /// Function-level reset. The card drains accepted work first and never drops it.
     fn reset(&self) -> Result<(), PciError>;
     /// A number of 48 bits that is another one after each boot of the host: equal numbers say that the processor's caches may hold what they held

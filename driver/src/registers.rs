@@ -122,6 +122,11 @@ impl Registers {
         self.write(reg::CONTROL, action.bits());
     }
 
+    /// Slot of the firmware in force.
+    pub fn firmware_slot(&self) -> usize {
+        (self.read(reg::FIRMWARE_STATUS) >> 8 & 0xff) as usize
+    }
+
     /// Bytes of persistent memory.
     pub fn pm_bytes(&self) -> u64 {
         u64::from(self.read(reg::PM_BYTES_LO)) | u64::from(self.read(reg::PM_BYTES_HI)) << 32

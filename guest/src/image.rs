@@ -70,7 +70,7 @@ pub fn write(to: &Path, packages: &Packages, init: &Path, nearpm: &Path) -> Resu
             let path = modules.join(place);
             let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let name = place.rsplit('/').next().unwrap_or(place);
-            archive.entry(&format!("{MODULES}/{group}/{number}-{name}"), PROGRAM, &bytes, (0, 0))?;
+            archive.entry(&format!("{MODULES}/{group}/{number:02}-{name}"), PROGRAM, &bytes, (0, 0))?;
         }
     }
     archive.finish()

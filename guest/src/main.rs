@@ -10,14 +10,14 @@ use nearpm_guest::trial::{CxlTrial, Programs, Trial};
 #[derive(Parser)]
 #[command(name = "nearpm-guest", version)]
 struct Arguments {
-    /// How the guest reaches the PM window: trapping or mapped
-    #[arg(long, default_value = "trapping")]
+    /// How the guest reaches the PM window
+    #[arg(long, default_value = "trapping", value_parser = ["trapping", "mapped"])]
     window: String,
     /// No card: a pool on persistent memory of CXL, mapped by DAX
     #[arg(long, conflicts_with_all = ["window", "card"])]
     cxl: bool,
-    /// Card to simulate: model or rtl
-    #[arg(long, default_value = "model")]
+    /// Card to simulate
+    #[arg(long, default_value = "model", value_parser = ["model", "rtl"])]
     card: String,
     /// Seed of the operations and of the cut
     #[arg(long, default_value_t = 1)]

@@ -14,6 +14,7 @@ fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     let simulator = Simulator::new("trapping");
     let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
     assert!(text.contains("orders host accesses") && text.contains("4096.0 KiB"), "{text}");
+    assert!(text.contains("completion records lie in ordinary pages"), "{text}");
     let text = report(&CardCommand::Registers(argument(&simulator))).unwrap();
     assert!(text.contains("0x314d504e"), "the identity: {text}");
     let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();

@@ -28,7 +28,7 @@ pub fn run(opened: &Opened, load: Option<&Path>) -> Result<String> {
 
 fn in_force(opened: &Opened) -> String {
     let registers = opened.card.registers();
-    let (slot, crc) = (registers.read(reg::FIRMWARE_STATUS) >> 8 & 0xff, registers.read(reg::FIRMWARE_CRC));
+    let (slot, crc) = (registers.firmware_slot(), registers.read(reg::FIRMWARE_CRC));
     let standard: Image = nearpm_firmware::standard();
     let known = match crc == standard.crc() {
         true => format!("{} revision {}, which ships with this program", standard.name(), standard.revision()),

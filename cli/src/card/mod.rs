@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use nearpm_driver::Card;
+use nearpm_driver::pci::DmaPages;
 use nearpm_driver::registers::Capabilities;
 use nearpm_interface::registers::{self as reg, Access};
 
@@ -23,7 +24,7 @@ pub use transport::{Attachment, Opened, Transport};
 /// The card of a command.
 #[derive(Args, Clone, Debug)]
 pub struct CardArgument {
-    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS (in this machine)
+    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS[,window=uncached|wc|wb] (in this machine)
     #[arg(long, default_value = "model")]
     pub card: Transport,
 }
@@ -136,6 +137,14 @@ fn info(opened: &Opened) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "{}, {} of persistent memory", opened.what, size(card.pm_bytes()))?;
     writeln!(text, "it {}", capabilities.join(", "))?;
+    let pages = match card.function().dma_pages() {
+        Some(DmaPages::Large) => Some("a page of 2 MiB"),
+        Some(DmaPages::Ordinary) => Some("ordinary pages"),
+        None => None,
+    };
+    if let Some(pages) = pages {
+        writeln!(text, "its completion records lie in {pages}")?;
+    }
     if let Some(seat) = card.seat() {
         writeln!(text, "it is shared: this is process {} of at most {}", seat.number, seat.seats)?;
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nearpm::{CardPool, cards};
-use nearpm_driver::pci::PciFunction;
+use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_driver::{Card, CardOptions, Posting, vfio, vfio_user};
 use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
 use nearpm_interface::memory_ports::MemoryPorts;
@@ -29,8 +29,16 @@ pub enum Transport {
     /// In another process.
     VfioUser(PathBuf),
     /// In this machine.
-    Vfio(String),
+    Vfio {
+        /// PCI address.
+        address: String,
+        /// How the PM window is mapped.
+        window: Caching,
+    },
 }
+
+/// What the way to the PM window is written behind.
+const WINDOW: &str = "window=";
 
 impl FromStr for Transport {
     type Err = String;
@@ -38,11 +46,29 @@ impl FromStr for Transport {
     fn from_str(text: &str) -> Result<Transport, String> {
         match text.split_once(':') {
             Some(("vfio-user", path)) if !path.is_empty() => Ok(Transport::VfioUser(path.into())),
-            Some(("vfio", address)) if !address.is_empty() => Ok(Transport::Vfio(address.into())),
+            Some(("vfio", rest)) if !rest.is_empty() => vfio_of(rest),
             _ => CardKind::from_str(text, false)
                 .map(Transport::Simulated)
-                .map_err(|_| "use model, rtl, vfio-user:SOCKET or vfio:ADDRESS".into()),
+                .map_err(|_| "use model, rtl, vfio-user:SOCKET or vfio:ADDRESS[,window=uncached|wc|wb]".into()),
         }
+    }
+}
+
+/// `ADDRESS[,window=MODE]`.
+fn vfio_of(text: &str) -> Result<Transport, String> {
+    let (address, window) = match text.split_once(',') {
+        None => (text, Caching::Uncached),
+        Some((address, option)) => {
+            let mode = option
+                .strip_prefix(WINDOW)
+                .ok_or_else(|| format!("{option:?} is no option of a card: use {WINDOW}MODE"))?;
+            (address, mode.parse().map_err(|why| format!("{WINDOW}{mode}: {why}"))?)
+        }
+    };
+    if address.is_empty() {
+        Err("the card's address is missing".into())
+    } else {
+        Ok(Transport::Vfio { address: address.into(), window })
     }
 }
 
@@ -52,7 +78,8 @@ impl fmt::Display for Transport {
             Transport::Simulated(CardKind::Model) => f.write_str("model"),
             Transport::Simulated(CardKind::Rtl) => f.write_str("rtl"),
             Transport::VfioUser(path) => write!(f, "vfio-user:{}", path.display()),
-            Transport::Vfio(address) => write!(f, "vfio:{address}"),
+            Transport::Vfio { address, window: Caching::Uncached } => write!(f, "vfio:{address}"),
+            Transport::Vfio { address, window } => write!(f, "vfio:{address},{WINDOW}{window}"),
         }
     }
 }
@@ -101,7 +128,7 @@ impl Transport {
         let function: Arc<dyn PciFunction> = match self {
             Transport::Simulated(kind) => return simulate(*kind, name),
             Transport::VfioUser(path) => Arc::new(vfio_user::open(path, vfio_user::TIMEOUT)?),
-            Transport::Vfio(address) => Arc::new(vfio::open(address)?),
+            Transport::Vfio { address, window } => Arc::new(vfio::open_with(address, *window)?),
         };
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
         let options = CardOptions { firmware, timeout_ns: TIMEOUT_NS, ..CardOptions::default() };
@@ -109,10 +136,10 @@ impl Transport {
         let card = Arc::new(card);
         cards::register(name, card.clone());
         let (what, clock) = match self {
-            Transport::Vfio(address) if is_virtual_machine() => {
+            Transport::Vfio { address, .. } if is_virtual_machine() => {
                 (format!("card at {address}"), "measured in a virtual machine, whose card may be simulated")
             }
-            Transport::Vfio(address) => (format!("card at {address}"), "measured on this machine"),
+            Transport::Vfio { address, .. } => (format!("card at {address}"), "measured on this machine"),
             _ => (
                 format!("card of another process on {}", &self.to_string()["vfio-user:".len()..]),
                 "wall clock of an emulation: says how fast two processes talk, and nothing about a card",
@@ -191,11 +218,18 @@ mod tests {
 
     #[test]
     fn a_transport_is_printed_as_it_is_written() {
-        for text in ["model", "rtl", "vfio-user:/tmp/a:b", "vfio:0000:01:00.0"] {
+        for text in
+            ["model", "rtl", "vfio-user:/tmp/a:b", "vfio:0000:01:00.0", "vfio:01:00.0,window=wc", "vfio:x,window=wb"]
+        {
             assert_eq!(text.parse::<Transport>().unwrap().to_string(), text);
         }
         for text in ["", "modell", "vfio-user:", "vfio:", "pci:1"] {
             assert!(text.parse::<Transport>().unwrap_err().contains("vfio-user:SOCKET"), "{text}");
+        }
+        let plain = "vfio:01:00.0,window=uncached".parse::<Transport>().unwrap();
+        assert_eq!(plain.to_string(), "vfio:01:00.0", "it is the default");
+        for text in ["vfio:01:00.0,window=fast", "vfio:01:00.0,wc", "vfio:,window=wc", "vfio:01:00.0,window=wc,"] {
+            assert!(text.parse::<Transport>().is_err(), "{text}");
         }
         assert_eq!("a=rtl".parse::<Attachment>().unwrap().name, "a");
         for text in ["model", "=model", "a/b=model", "a=cardboard"] {

@@ -1,5 +1,7 @@
 //! Why a card cannot be reached through VFIO, and what to do about it.
 
+use crate::pci::Caching;
+
 /// Why [`super::open`] gave up. Nothing on the card was changed, unless the variant says so.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
@@ -104,6 +106,20 @@ pub enum VfioError {
         address: String,
         /// Number of the group.
         group: u32,
+    },
+    /// The PM window cannot be mapped in the mode that was asked for.
+    #[error(
+        "the PM window of PCI device {address} cannot be mapped with window={caching} from {path} ({source}): take window=uncached, which every machine has, or see docs/board.md for what this mode needs"
+    )]
+    NoWindow {
+        /// Where.
+        address: String,
+        /// The mode.
+        caching: Caching,
+        /// What it would be mapped from.
+        path: String,
+        /// Why it is not.
+        source: std::io::Error,
     },
     /// The user may not open the group.
     #[error(

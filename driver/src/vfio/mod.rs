@@ -5,7 +5,8 @@
 //! drains what was accepted and drops nothing (contract, C8).
 //!
 //! BARs are mapped uncached, whatever caching is asked for: that is what VFIO grants on x86, and it is correct in each
-//! case, only slower for large loads and for write-combining stores. A removal that the kernel carries out waits until
+//! case, only slower for large loads and for write-combining stores. The PM window can be mapped otherwise, past VFIO, where the user chooses that
+//! ([`open_with`]) and the machine offers it. A removal that the kernel carries out waits until
 //! the card is closed; a card whose link has dropped reads all ones.
 //!
 //! **This transport has not met a board.** It has met Linux: in the guest test a kernel hands the simulated card to it, with its reset,
@@ -15,18 +16,20 @@ mod bind;
 pub(crate) mod dma;
 mod error;
 pub(crate) mod interrupts;
+pub(crate) mod iova;
 mod place;
 pub(crate) mod window;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nearpm_interface::geometry::PM_BAR;
 use pci_driver::backends::vfio::VfioPciDevice;
 use pci_driver::device::PciDevice;
 use pci_driver::regions::PciRegion;
 
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range, check_vector};
+use crate::pci::{Caching, DmaBuffer, DmaPages, Mapping, PciError, PciFunction, check_range, check_vector};
 
 pub use bind::{Change, bind, unbind};
 pub use error::VfioError;
@@ -38,7 +41,9 @@ const MAP_ALIGNMENT: u64 = 64 * 1024;
 pub struct VfioFunction {
     address: String,
     device: Arc<VfioPciDevice>,
-    space: Arc<Mutex<dma::BusSpace>>,
+    /// What the PM window is mapped from, other than from the device.
+    window: Option<place::WindowFile>,
+    arena: dma::Arena<VfioPciDevice>,
     vectors: interrupts::Vectors,
     start: Instant,
 }
@@ -55,7 +60,17 @@ impl std::fmt::Debug for VfioFunction {
 /// # Errors
 /// One variant of [`VfioError`] for each thing that can be missing. A device that is no NearPM card is not touched.
 pub fn open(address: &str) -> Result<VfioFunction, VfioError> {
-    let place = place::find(address, &place::Roots::default())?;
+    open_with(address, Caching::Uncached)
+}
+
+/// The same with the PM window mapped in a mode. Whatever the library asks for is then carried out in that mode, with the flushes that it needs.
+///
+/// # Errors
+/// [`VfioError::NoWindow`] where the machine does not offer the mode: nothing was opened then.
+pub fn open_with(address: &str, window: Caching) -> Result<VfioFunction, VfioError> {
+    let roots = place::Roots::default();
+    let place = place::find(address, &roots)?;
+    let window = place::window_file(&place, window, &roots)?;
     let refused = |what| {
         let address = place.address.clone();
         move |source| VfioError::Refused { address, what, source }
@@ -66,11 +81,13 @@ pub fn open(address: &str) -> Result<VfioFunction, VfioError> {
     if vectors.count() > 0 {
         device.interrupts().msi_x().enable(&vectors.descriptors()).map_err(refused("enable its interrupts"))?;
     }
-    let space = dma::BusSpace::new(device.iommu().valid_iova_ranges(), device.iommu().alignment() as u64);
+    let space = iova::BusSpace::new(device.iommu().valid_iova_ranges(), device.iommu().alignment() as u64);
+    let device = Arc::new(device);
     Ok(VfioFunction {
         address: place.address,
-        device: Arc::new(device),
-        space: Arc::new(Mutex::new(space)),
+        arena: dma::Arena::new(device.clone(), space),
+        device,
+        window,
         vectors,
         start: Instant::now(),
     })
@@ -133,9 +150,13 @@ impl PciFunction for VfioFunction {
         self.device.bar(bar).map(|bar| bar.len())
     }
 
-    fn map(&self, bar: usize, range: Range<u64>, _: Caching) -> Result<Box<dyn Mapping>, PciError> {
+    fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let region = self.device.bar(bar).ok_or(PciError::NoBar { bar })?;
         check_range(bar, &range, region.len())?;
+        // All of the window in one mode: the kernel gives a second mapping of the same memory the caching of the first.
+        if let Some(window) = self.window.as_ref().filter(|_| bar == PM_BAR && !range.is_empty()) {
+            return window.map(range, caching).map_err(self.system("map the PM window"));
+        }
         if !region.is_mappable() {
             return Err(PciError::Unsupported { what: "mapping this BAR into the process" });
         }
@@ -152,10 +173,14 @@ impl PciFunction for VfioFunction {
     }
 
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
-        let buffer = dma::Buffer::new(self.device.clone(), self.space.clone(), bytes).map_err(
+        let buffer = self.arena.allocate(bytes).map_err(
             self.system("map memory for the card (the limit of locked memory, `ulimit -l`, may be too low)"),
         )?;
         Ok(Box::new(buffer))
+    }
+
+    fn dma_pages(&self) -> Option<DmaPages> {
+        self.arena.pages()
     }
 
     fn reset(&self) -> Result<(), PciError> {

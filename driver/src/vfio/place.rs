@@ -3,12 +3,16 @@
 //! Everything that can be known without opening the device is checked here, so that a foreign
 //! device is never touched: opening one through VFIO would reset it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
+use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR, PM_BAR};
 
 use super::error::VfioError;
+use super::window;
+use crate::pci::{Caching, Mapping};
 
 /// Drivers of the kernel that VFIO tolerates beside its own in a group (`vfio_dev_driver_allowed`).
 const HARMLESS_DRIVERS: [&str; 2] = ["pci-stub", "pcieport"];
@@ -127,6 +131,60 @@ pub(super) fn check_group(path: &Path, address: &str, group: u32) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Where a process maps the PM window from, other than from VFIO.
+#[derive(Debug)]
+pub(super) struct WindowFile {
+    pub file: fs::File,
+    /// Where in the file the window begins.
+    pub offset: u64,
+    /// How the file is mapped.
+    pub caching: Caching,
+}
+
+impl WindowFile {
+    /// Maps a range of the window.
+    pub fn map(&self, range: Range<u64>, asked: Caching) -> io::Result<Box<dyn Mapping>> {
+        // A device's file has no length; a BAR's has that of the BAR.
+        let metadata = self.file.metadata()?;
+        if metadata.is_file() && metadata.len() < self.offset + range.end {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file of the window is shorter than the BAR"));
+        }
+        window::map_file(&self.file, self.offset + range.start, range.end - range.start, self.caching, asked)
+    }
+}
+
+/// Opens what the PM window is mapped from in a mode; `None` where that is VFIO itself.
+///
+/// Write-combining is a file of sysfs beside the BAR's, which is there for a prefetchable BAR. Write-back is the machine's memory at the addresses of the BAR: the
+/// kernel maps that as the MTRRs say, and only where nothing forbids it.
+pub(super) fn window_file(place: &Place, caching: Caching, roots: &Roots) -> Result<Option<WindowFile>, VfioError> {
+    let (path, offset) = match caching {
+        Caching::Uncached => return Ok(None),
+        Caching::WriteCombining => (place.path.join(format!("resource{PM_BAR}_wc")), Ok(0)),
+        Caching::WriteBack => (roots.dev.join("mem"), bar_address(&place.path, PM_BAR)),
+    };
+    let open = |offset| {
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        Ok(Some(WindowFile { file, offset, caching }))
+    };
+    offset.and_then(open).map_err(|source: io::Error| VfioError::NoWindow {
+        address: place.address.clone(),
+        caching,
+        path: path.display().to_string(),
+        source,
+    })
+}
+
+/// Where a BAR lies: each line of the file `resource` has the first and the last address of one, and its flags.
+fn bar_address(path: &Path, bar: usize) -> io::Result<u64> {
+    let text = fs::read_to_string(path.join("resource"))?;
+    let word = text.lines().nth(bar).and_then(|line| line.split_whitespace().next());
+    let address = word.and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    address
+        .filter(|&address| address != 0)
+        .ok_or_else(|| io::Error::other("the kernel does not say where the BAR lies"))
 }
 
 /// A machine for tests, made of folders.
@@ -294,6 +352,53 @@ mod tests {
         }
         fs::remove_file(machine.device(CARD).join("iommu_group")).unwrap();
         assert!(matches!(machine.refusal("intel_iommu=on"), VfioError::NoIommu { .. }));
+    }
+
+    /// What a window of a mode has stored stands in the file that it was mapped from, at its place.
+    fn stores_arrive(machine: &Machine, caching: Caching, file: &str, start: u64) {
+        let place = machine.find().unwrap();
+        let window = window_file(&place, caching, &machine.roots()).unwrap().unwrap();
+        assert_eq!((window.caching, window.offset), (caching, start));
+        for asked in [Caching::WriteBack, Caching::Uncached] {
+            let mapping = window.map(8192..16384, asked).unwrap();
+            let data = [asked as u8 + 1; 100];
+            mapping.store(50, &data);
+            mapping.write_back(50, 100);
+            mapping.fence();
+            let bytes = fs::read(machine.path(file)).unwrap();
+            assert_eq!(bytes[start as usize + 8192 + 50..][..100], data);
+        }
+    }
+
+    #[test]
+    fn a_window_is_mapped_from_what_its_mode_needs() {
+        let machine = Machine::new();
+        let place = machine.find().unwrap();
+        assert!(window_file(&place, Caching::Uncached, &machine.roots()).unwrap().is_none(), "VFIO maps it");
+        let folder = format!("sys/bus/pci/devices/{CARD}");
+        fs::write(machine.path(&folder).join("resource4_wc"), vec![0; 32768]).unwrap();
+        stores_arrive(&machine, Caching::WriteCombining, &format!("{folder}/resource4_wc"), 0);
+        let line = |start: u64| format!("{start:#018x} {:#018x} 0x000000000014220c\n", start + 0x7fff);
+        let lines: String = [0xfe00_0000, 0, 0xfd00_0000, 0, 0x1_0000].map(line).concat();
+        fs::write(machine.path(&folder).join("resource"), lines).unwrap();
+        fs::write(machine.path("dev/mem"), vec![0; 0x1_8000]).unwrap();
+        stores_arrive(&machine, Caching::WriteBack, "dev/mem", 0x1_0000);
+    }
+
+    #[test]
+    fn a_mode_that_the_machine_does_not_offer_is_refused_with_what_to_take() {
+        let machine = Machine::new();
+        let place = machine.find().unwrap();
+        let refusal = |caching| window_file(&place, caching, &machine.roots()).unwrap_err().to_string();
+        let text = refusal(Caching::WriteCombining);
+        assert!(text.contains("resource4_wc") && text.contains("window=uncached"), "{text}");
+        assert!(refusal(Caching::WriteBack).contains("dev/mem"));
+        fs::write(machine.device(CARD).join("resource"), "0x0 0x0 0x0\n").unwrap();
+        assert!(refusal(Caching::WriteBack).contains("where the BAR lies"));
+        // What is shorter than the card's window is not mapped: memory beyond its end would be a signal.
+        fs::write(machine.device(CARD).join("resource4_wc"), [0; 4096]).unwrap();
+        let window = window_file(&place, Caching::WriteCombining, &machine.roots()).unwrap().unwrap();
+        assert!(window.map(4096..8192, Caching::WriteBack).is_err());
     }
 
     #[test]

@@ -8,25 +8,37 @@
 
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memmap2::MmapOptions;
 use pci_driver::regions::{MappedOwningPciRegion, OwningPciRegion, Permissions};
 use volatile_register::RW;
 
 use super::MAP_ALIGNMENT;
-use crate::pci::Mapping;
+use crate::cache;
+use crate::pci::{Caching, Mapping};
+
+/// What mappings begin at multiples of.
+const PAGE: u64 = 4096;
+/// Bytes of a line.
+const LINE: usize = 64;
 
 /// Whether the processor has MOVDIR64B (Intel SDM volume 2, CPUID leaf 7: ECX bit 28). Miri has not.
 static WHOLE_LINES: LazyLock<bool> = LazyLock::new(|| !cfg!(miri) && __cpuid_count(7, 0).ecx >> 28 & 1 == 1);
 
 /// A window on mapped memory.
 ///
-/// The kernel maps the BARs of a VFIO device uncached on x86. That is stronger than each [`crate::pci::Caching`]
-/// asks for: accesses go to the link in program order, so nothing has to be written back or dropped.
+/// How the memory is mapped is one thing, what its user asked for another: the kernel maps the BARs of a VFIO device uncached on x86, which is stronger
+/// than each [`Caching`] asks for. Where it is mapped weaker than what was asked for, each access is followed by what makes it as strong.
 pub(crate) struct Window<Keep> {
     base: *mut u8,
     bytes: u64,
+    /// How it is mapped.
+    mapped: Caching,
+    /// Each access has to go to the link as it is, in program order, and it does not by itself.
+    in_order: bool,
     /// What keeps the memory mapped.
     _keep: Keep,
 }
@@ -53,7 +65,23 @@ impl<Keep> Window<Keep> {
     /// # Safety
     /// The range is mapped for reading and writing for as long as `keep` lives, and no reference of Rust's to the range is used meanwhile.
     pub(crate) unsafe fn new(base: *mut u8, bytes: u64, keep: Keep) -> Window<Keep> {
-        Window { base, bytes, _keep: keep }
+        Window { base, bytes, mapped: Caching::Uncached, in_order: false, _keep: keep }
+    }
+
+    /// The same on memory that is mapped as `mapped`, for a user that has asked for `asked`.
+    fn cached(self, mapped: Caching, asked: Caching) -> Window<Keep> {
+        let in_order = asked == Caching::Uncached && mapped != Caching::Uncached;
+        Window { mapped, in_order, ..self }
+    }
+
+    /// Does something with each line of a range.
+    fn each_line(&self, offset: u64, bytes: u64, act: unsafe fn(*mut u8)) {
+        let start = self.place(offset, bytes as usize);
+        let first = start as usize % LINE;
+        for at in (0..bytes as usize + first).step_by(LINE).take_while(|_| bytes > 0) {
+            // SAFETY: the line has a byte in the window, which is mapped, and mappings are whole pages.
+            unsafe { act(start.wrapping_sub(first).add(at)) };
+        }
     }
 
     /// Address of a range, all of which lies in the window.
@@ -62,6 +90,24 @@ impl<Keep> Window<Keep> {
         assert!(inside, "an access of {bytes} bytes at {offset:#x} leaves its window of {:#x} bytes", self.bytes);
         // SAFETY: the offset was just found to be inside the mapped range.
         unsafe { self.base.add(offset as usize) }
+    }
+}
+
+impl<Keep: Send + Sync> Window<Keep> {
+    /// Before a load that has to see what the card holds.
+    fn before_load(&self, offset: u64, bytes: usize) {
+        if self.in_order {
+            self.invalidate(offset, bytes as u64);
+            cache::full_fence();
+        }
+    }
+
+    /// Behind a store that has to go to the link before anything else does.
+    fn after_store(&self, offset: u64, bytes: usize) {
+        if self.in_order {
+            self.write_back(offset, bytes as u64);
+            cache::full_fence();
+        }
     }
 }
 
@@ -74,6 +120,21 @@ pub(super) fn map(bar: &OwningPciRegion, range: Range<u64>) -> std::io::Result<B
     Ok(Box::new(unsafe { Window::new(mapped.as_mut_ptr().add(inside as usize), range.end - range.start, mapped) }))
 }
 
+/// Maps `bytes` bytes from `start` of a file that is device memory or stands for it. The file maps it as `mapped`; `asked` is what the user wants.
+pub(crate) fn map_file(
+    file: &File,
+    start: u64,
+    bytes: u64,
+    mapped: Caching,
+    asked: Caching,
+) -> std::io::Result<Box<dyn Mapping>> {
+    let (page, inside) = (start / PAGE * PAGE, start % PAGE);
+    let map = MmapOptions::new().offset(page).len((inside + bytes) as usize).map_raw(file)?;
+    // SAFETY: `map` holds all of the range mapped until it is dropped with the window.
+    let window = unsafe { Window::new(map.as_mut_ptr().add(inside as usize), bytes, map) };
+    Ok(Box::new(window.cached(mapped, asked)))
+}
+
 impl<Keep: Send + Sync> Mapping for Window<Keep> {
     fn bytes(&self) -> u64 {
         self.bytes
@@ -81,6 +142,7 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
 
     fn load(&self, offset: u64, data: &mut [u8]) {
         let place = self.place(offset, data.len());
+        self.before_load(offset, data.len());
         for (at, size) in pieces(place as u64, data.len()) {
             let to = &mut data[at..at + size];
             // SAFETY: `place` checked the whole range and `pieces` aligns each access. The cells are
@@ -113,6 +175,7 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
                     _ => (*to.cast::<RW<u8>>()).write(from[0]),
                 }
             }
+            self.after_store(offset + at as u64, size);
         }
     }
 
@@ -128,24 +191,27 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
         unsafe {
             asm!("movdir64b {0}, [{1}]", in(reg) place, in(reg) line.as_ptr(), options(nostack, preserves_flags));
         }
+        self.after_store(offset, line.len());
     }
 
     fn write_back(&self, offset: u64, bytes: u64) {
         self.place(offset, bytes as usize);
+        if self.mapped.persist().write_back && cache::SUPPORTED {
+            self.each_line(offset, bytes, cache::write_back);
+        }
     }
 
     fn invalidate(&self, offset: u64, bytes: u64) {
         self.place(offset, bytes as usize);
+        if self.mapped.loads_stale() {
+            self.each_line(offset, bytes, cache::drop_line);
+        }
     }
 
+    /// MOVDIR64B is weakly ordered, also to uncached memory.
     fn fence(&self) {
-        // SAFETY: SFENCE is in every x86-64 and touches no memory. MOVDIR64B is weakly ordered without it.
-        #[cfg(not(miri))]
-        #[allow(unused_unsafe)]
-        unsafe {
-            std::arch::x86_64::_mm_sfence();
-        }
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        // A load behind the fence may have been made ahead of a store fence, and of the drop of its line.
+        if self.mapped.loads_stale() { cache::full_fence() } else { cache::fence() }
     }
 }
 
@@ -195,6 +261,32 @@ mod tests {
         let mut read = [0; 64];
         window.load(128, &mut read);
         assert_eq!(read, line);
+    }
+
+    #[test]
+    fn each_mode_says_what_a_persist_needs_and_every_access_works_in_each() {
+        let persist = |caching: Caching| (caching.persist().write_back, caching.persist().fence, caching.loads_stale());
+        assert_eq!(persist(Caching::Uncached), (false, false, false));
+        assert_eq!(persist(Caching::WriteCombining), (false, true, false));
+        assert_eq!(persist(Caching::WriteBack), (true, true, true));
+        let modes = [Caching::Uncached, Caching::WriteCombining, Caching::WriteBack];
+        for (mapped, asked) in modes.iter().flat_map(|&mapped| modes.map(|asked| (mapped, asked))) {
+            let window = window().cached(mapped, asked);
+            assert_eq!(window.in_order, asked == Caching::Uncached && mapped != Caching::Uncached);
+            let data: Vec<u8> = (0..200).collect();
+            for start in [0, 3, 61, 64, 4096 - 200] {
+                window.store(start, &data);
+                window.write_back(start, 200);
+                window.fence();
+                window.invalidate(start, 200);
+                window.fence();
+                let mut found = vec![0; 200];
+                window.load(start, &mut found);
+                assert_eq!(found, data, "{mapped} for {asked} at {start}");
+            }
+            window.store_line(128, &[7; 64]);
+            (window.write_back(4096, 0), window.invalidate(0, 0));
+        }
     }
 
     #[test]

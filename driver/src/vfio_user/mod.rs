@@ -16,17 +16,18 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::pci::{Caching, DmaBuffer, HandedOn, Mapping, PciError, PciFunction, check_range, check_vector};
-use crate::vfio::dma::{Buffer, BusSpace, Reach};
+use crate::pci::{Caching, DmaBuffer, DmaPages, HandedOn, Mapping, PciError, PciFunction, check_range, check_vector};
+use crate::vfio::dma::{Arena, Reach};
 use crate::vfio::interrupts::Vectors;
+use crate::vfio::iova::BusSpace;
 use crate::vfio::this_boot;
-use crate::vfio::window::Window;
+use crate::vfio::window;
 use connection::Connection;
 use wire::Command;
 
@@ -57,7 +58,7 @@ pub struct VfioUserFunction {
     regions: Vec<Region>,
     resets: bool,
     vectors: Vectors,
-    space: Arc<Mutex<BusSpace>>,
+    arena: Arena<Connection>,
     start: Instant,
 }
 
@@ -118,9 +119,9 @@ fn open_once(path: &Path, timeout: Duration) -> Result<VfioUserFunction, VfioUse
     });
     let regions = regions.collect::<Result<_, _>>()?;
     let vectors = signal(&connection).map_err(failed("enable its interrupts"))?;
-    let space = Arc::new(Mutex::new(BusSpace::new(&[BUS_ADDRESSES], PAGE)));
+    let arena = Arena::new(connection.clone(), BusSpace::new(&[BUS_ADDRESSES], PAGE));
     let resets = flags & wire::DEVICE_RESETS != 0;
-    Ok(VfioUserFunction { connection, regions, resets, vectors, space, start: Instant::now() })
+    Ok(VfioUserFunction { connection, regions, resets, vectors, arena, start: Instant::now() })
 }
 
 /// Has the MSI-X vectors signalled on event descriptors.
@@ -157,23 +158,19 @@ impl VfioUserFunction {
 }
 
 /// Maps a range of a region whose file offset and start are whole pages, or none where the range is not mappable as a whole.
-#[allow(unsafe_code)]
-fn map_file(region: &Region, range: &Range<u64>) -> std::io::Result<Option<Box<dyn Mapping>>> {
+fn map_region(region: &Region, range: &Range<u64>) -> std::io::Result<Option<Box<dyn Mapping>>> {
     let Some(file) = &region.file else { return Ok(None) };
     if !region.info.areas.iter().any(|area| area.start <= range.start && range.end <= area.end) {
         return Ok(None);
     }
     let start = region.info.file_offset + range.start;
-    let (page, inside) = (start / PAGE * PAGE, start % PAGE);
     let bytes = range.end - range.start;
     // Beyond the end of its file, memory would be a signal.
     if file.metadata()?.len() < start + bytes {
         return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the server's file is too short"));
     }
-    let map = MmapOptions::new().offset(page).len((inside + bytes) as usize).map_raw(file)?;
-    // SAFETY: `map` holds all of the range mapped until it is dropped with the window.
-    let window = unsafe { Window::new(map.as_mut_ptr().add(inside as usize), bytes, map) };
-    Ok(Some(Box::new(window)))
+    // Memory of the two processes, which their caches keep coherent: nothing has to be written back or dropped.
+    window::map_file(file, start, bytes, Caching::Uncached, Caching::Uncached).map(Some)
 }
 
 impl PciFunction for VfioUserFunction {
@@ -195,7 +192,7 @@ impl PciFunction for VfioUserFunction {
         let region = self.bar(bar).ok_or(PciError::NoBar { bar })?;
         check_range(bar, &range, region.info.bytes)?;
         let mapped =
-            if range.is_empty() { None } else { map_file(region, &range).map_err(self.system("map a BAR"))? };
+            if range.is_empty() { None } else { map_region(region, &range).map_err(self.system("map a BAR"))? };
         Ok(match mapped {
             Some(window) => window,
             None => Box::new(Trap { connection: self.connection.clone(), region: bar as u32, range }),
@@ -218,8 +215,12 @@ impl PciFunction for VfioUserFunction {
     }
 
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
-        let buffer = Buffer::new(self.connection.clone(), self.space.clone(), bytes);
+        let buffer = self.arena.allocate(bytes);
         Ok(Box::new(buffer.map_err(self.system("share memory with the card"))?))
+    }
+
+    fn dma_pages(&self) -> Option<DmaPages> {
+        self.arena.pages()
     }
 
     fn reset(&self) -> Result<(), PciError> {
@@ -250,7 +251,10 @@ impl PciFunction for VfioUserFunction {
 }
 
 impl Reach for Connection {
-    fn allocate(&self, address: u64, bytes: usize) -> std::io::Result<MmapRaw> {
+    /// A server writes into the file, which one of large pages does not take.
+    const LARGE_PAGES: bool = false;
+
+    fn allocate(&self, address: u64, bytes: usize, _: DmaPages) -> std::io::Result<MmapRaw> {
         let file = File::from(memfd_create(c"nearpm-dma", MFdFlags::MFD_CLOEXEC)?);
         file.set_len(bytes as u64)?;
         let map = MmapOptions::new().map_raw(&file)?;

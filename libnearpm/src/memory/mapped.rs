@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
+use nearpm_driver::cache;
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
 #[cfg(target_os = "linux")]
 use super::dax;
 use super::view::View;
-use super::{Memory, cache, check_range, persistence_domain};
+use super::{Memory, check_range, persistence_domain};
 use crate::error::Error;
 
 /// What a pool on an ordinary file survives.

@@ -9,7 +9,6 @@ pub use nearpm_driver::pci::Work;
 
 use crate::error::Error;
 
-mod cache;
 mod card;
 #[cfg(test)]
 mod card_tests;

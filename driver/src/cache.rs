@@ -1,13 +1,13 @@
-//! Cache-line instructions.
+//! Cache-line instructions, for memory that this process has mapped.
 
 #![allow(unsafe_code)]
 
-pub use imp::{SUPPORTED, fence, stream, write_back};
+pub use imp::{SUPPORTED, drop_line, fence, full_fence, stream, write_back};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
     use std::arch::asm;
-    use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_sfence};
+    use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_mfence, _mm_sfence};
     use std::sync::LazyLock;
 
     /// Whether write-back by line is possible here.
@@ -49,6 +49,27 @@ mod imp {
         }
     }
 
+    /// Writes a line back and drops it from the cache; complete after [`full_fence`].
+    ///
+    /// # Safety
+    /// `line` points into mapped memory.
+    #[inline]
+    pub unsafe fn drop_line(line: *mut u8) {
+        // SAFETY: the instruction is in every x86-64 and reads the address only; that it is mapped is the caller's duty.
+        unsafe { _mm_clflush(line) }
+    }
+
+    /// Earlier loads, stores, write-backs and drops are done before later ones begin.
+    #[inline]
+    pub fn full_fence() {
+        // SAFETY: MFENCE is in every x86-64 and touches no memory.
+        #[allow(unused_unsafe)]
+        unsafe {
+            _mm_mfence();
+        }
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
     /// Earlier stores and write-backs become durable before later ones.
     #[inline]
     pub fn fence() {
@@ -79,16 +100,31 @@ mod imp {
 /// Elsewhere durability comes from `msync` alone.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
+    /// Whether write-back by line is possible here.
     pub const SUPPORTED: bool = false;
 
+    /// Starts the write-back of a line.
+    ///
     /// # Safety
     /// Never called, because `SUPPORTED` is false.
     pub unsafe fn write_back(_: *mut u8) {
         unreachable!("lines are written back only where that is supported");
     }
+    /// Earlier accesses before later ones.
     pub fn fence() {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
+    /// Earlier accesses before later ones.
+    pub fn full_fence() {
+        fence();
+    }
+    /// Nothing: there is no cache that could be told.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub unsafe fn drop_line(_: *mut u8) {}
+    /// Stores lines around the cache.
+    ///
     /// # Safety
     /// Never called, because `SUPPORTED` is false.
     pub unsafe fn stream(_: *mut u8, _: &[u8]) {

@@ -17,6 +17,7 @@ fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     assert!(text.contains("completion records lie in ordinary pages"), "{text}");
     let text = report(&CardCommand::Registers(argument(&simulator))).unwrap();
     assert!(text.contains("0x314d504e"), "the identity: {text}");
+    assert!(text.contains("STATE") && text.contains("State of the card"), "{text}");
     let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();
     assert!(text.contains("model") && text.contains("open") && text.contains("4096.0 KiB"), "{text}");
     let text = report(&CardCommand::Bench { card: argument(&simulator), count: 500 }).unwrap();

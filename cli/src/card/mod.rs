@@ -99,7 +99,7 @@ pub fn report(command: &CardCommand) -> Result<String> {
         CardCommand::Bind { address } => driver::bind(address),
         CardCommand::Unbind { address } => driver::unbind(address),
         CardCommand::Info(argument) => info(&argument.card.open("card")?),
-        CardCommand::Registers(argument) => Ok(registers(&argument.card.open("card")?.card).to_string()),
+        CardCommand::Registers(argument) => Ok(explained(&argument.card.open("card")?.card).to_string()),
         CardCommand::Selftest(argument) => selftest::run(&argument.card.open("card")?),
         CardCommand::Firmware { card, load } => firmware::run(&card.card.open("card")?, load.as_deref()),
         CardCommand::Share { card, socket } => share::run(&card.card.open("card")?, socket),
@@ -161,11 +161,27 @@ fn info(opened: &Opened) -> Result<String> {
     Ok(text)
 }
 
+/// Registers with their values.
+fn values(card: &Card) -> impl Iterator<Item = (&'static reg::Register, [String; 3])> {
+    reg::ALL.iter().filter(|register| register.access != Access::WriteOnly).map(|register| {
+        let value = card.registers().read(register.offset);
+        (register, [register.name.to_string(), format!("{:#05x}", register.offset), format!("{value:#010x}")])
+    })
+}
+
 fn registers(card: &Card) -> Table {
     let mut table = Table::new(&["register", "offset", "value"]);
-    for register in reg::ALL.iter().filter(|r| r.access != Access::WriteOnly) {
-        let value = card.registers().read(register.offset);
-        table.row([register.name.to_string(), format!("{:#05x}", register.offset), format!("{value:#010x}")]);
+    values(card).for_each(|(_, row)| table.row(row));
+    table
+}
+
+/// The same with what each register holds.
+fn explained(card: &Card) -> Table {
+    let mut table = Table::new(&["register", "offset", "value", "holds"]);
+    for (register, [name, offset, value]) in values(card) {
+        // The text is written for the pages that are made of it.
+        let meaning = register.doc.trim().replace(['[', ']', '`'], "");
+        table.row([name, offset, value, meaning]);
     }
     table
 }

@@ -132,11 +132,10 @@ impl State {
             return value;
         }
         match offset {
-            reg::CAPABILITIES => of_card() & !capability::PEERS,
+            reg::CAPABILITIES => of_card() & !capability::PEERS | capability::SHARED,
             reg::MAPPED | reg::LATCHED => own(of_card()),
             reg::DEVICE_NUMBER => self.device_number,
             reg::PARKED..=reg::PARKED_ACT => 0,
-            sharing::SHARING => sharing::SHARING_VALUE,
             sharing::SEAT => u32::from(seat) | (SEATS as u32) << 8,
             sharing::CLAIM_POOL => self.claim.pool,
             sharing::CLAIM_OUTCOME => self.claim.outcome,

@@ -131,7 +131,8 @@ impl Card {
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
-        let (number, timeout_ns, sharing) = (Number::default(), options.timeout_ns, Sharing::find(&registers));
+        let (number, timeout_ns, sharing) =
+            (Number::default(), options.timeout_ns, Sharing::find(capabilities, &registers));
         Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, number, sharing, timeout_ns })
     }
 

@@ -19,6 +19,8 @@ bitflags! {
         const POWER_FAIL_SAFE = capability::POWER_FAIL_SAFE;
         /// The card has a port to other cards, and its commands can wait for theirs.
         const PEERS = capability::PEERS;
+        /// Several processes share the card.
+        const SHARED = capability::SHARED;
     }
 
     /// Actions of the control register.

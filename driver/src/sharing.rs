@@ -9,7 +9,7 @@ use nearpm_interface::sharing::{self as reg, action, outcome};
 use crate::card::Card;
 use crate::error::CardError;
 use crate::page::Ended;
-use crate::registers::Registers;
+use crate::registers::{Capabilities, Registers};
 
 /// This process among those that share the card.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub struct Seat {
 
 impl Sharing {
     /// What a broker says of the card; `None` without one.
-    pub(crate) fn find(registers: &Registers) -> Option<Sharing> {
-        if registers.read(reg::SHARING) != reg::SHARING_VALUE {
+    pub(crate) fn find(capabilities: Capabilities, registers: &Registers) -> Option<Sharing> {
+        if !capabilities.contains(Capabilities::SHARED) {
             return None;
         }
         let seat = registers.read(reg::SEAT);

@@ -164,6 +164,8 @@ pub mod capability {
     pub const POWER_FAIL_SAFE: u32 = 1 << 2;
     /// The card has a peer port: commands synchronise with other devices.
     pub const PEERS: u32 = 1 << 3;
+    /// Several processes share the card through a broker, which has the registers of [`crate::sharing`]. Clear on every card.
+    pub const SHARED: u32 = 1 << 4;
 }
 
 /// What [`PARKED_ACT`] does (15:8).

@@ -1,14 +1,10 @@
-//! Registers of a card that several processes share through a broker. A card has none of them: it reads zero there.
+//! Registers of a card that several processes share through a broker, which says so by [`crate::registers::capability::SHARED`]. A card has none of them.
 //!
 //! A process claims the pools that it has open, so that no other one opens them, and takes the lock while it changes the table of pools. What a process
 //! has claimed and locked is given back when it ends.
 
-/// Magic "NPMS": the card is shared. Read-only.
-pub const SHARING: u32 = 0x800;
-/// Value of [`SHARING`].
-pub const SHARING_VALUE: u32 = u32::from_le_bytes(*b"NPMS");
 /// Number of the process among those that share the card, from 1 (7:0), and how many there can be (15:8). Read-only.
-pub const SEAT: u32 = 0x804;
+pub const SEAT: u32 = 0x800;
 /// Pool of the next action: its identifier.
 pub const CLAIM_POOL: u32 = 0x810;
 /// Its device address, low half.
@@ -54,6 +50,6 @@ mod tests {
     #[test]
     fn no_register_of_the_card_lies_there() {
         let last = crate::registers::ALL.last().expect("there are registers");
-        assert!(last.offset < SHARING && (CLAIM_OUTCOME as usize) < REGISTER_BAR_BYTES);
+        assert!(last.offset < SEAT && (CLAIM_OUTCOME as usize) < REGISTER_BAR_BYTES);
     }
 }

@@ -8,7 +8,7 @@ use std::fs::File;
 use anyhow::{Context, Result};
 use nearpm_cli::rig::Cards;
 use nearpm_endpoint::bus::{Bus, HostWrite};
-use nearpm_interface::geometry::{LINE, SAVE_BASE};
+use nearpm_interface::geometry::SAVE_BASE;
 use nearpm_interface::registers::{self as reg, control, state};
 use nearpm_interface::save::ArmWord;
 use nearpm_sim::core::{Access, Answer, CardCore, Ticket};

@@ -1,7 +1,6 @@
 //! A broker in a process of its own on a simulated card, and clients in processes of their own. Each is this test program, started again for one role.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -68,6 +67,8 @@ pub fn connect(socket: &Path) -> Registered {
 pub struct Client {
     process: Child,
     output: BufReader<ChildStdout>,
+    /// What it has said so far.
+    known: Known,
 }
 
 impl Client {
@@ -84,11 +85,24 @@ impl Client {
         }
     }
 
+    /// Takes note of what it says; gives how it failed, if it says that.
+    fn note(&mut self, line: &str) -> Option<String> {
+        match line.trim_end().split_once(' ').unwrap() {
+            ("acknowledged", number) => {
+                // What a process that is killed was saying may end early.
+                let number = number.parse().unwrap_or(0);
+                self.known.acknowledged = self.known.acknowledged.max(number);
+                None
+            }
+            (_, why) => Some(why.to_owned()),
+        }
+    }
+
     /// Waits until it has done so many transactions.
     pub fn wait_for(&mut self, transactions: u64) {
         for _ in 0..transactions {
             let line = self.line().expect("it works");
-            assert!(line.starts_with("acknowledged"), "{line}");
+            assert_eq!(self.note(&line), None);
         }
     }
 
@@ -99,22 +113,12 @@ impl Client {
 
     /// Waits for its end; gives what it knew, and how it failed.
     pub fn end(mut self) -> (Known, Option<String>) {
-        let (mut known, mut failure) = (Known::default(), None);
+        let mut failure = None;
         while let Some(line) = self.line() {
-            match line.trim_end().split_once(' ').unwrap() {
-                ("acknowledged", number) => {
-                    // What a process that is killed was saying may end early.
-                    if let Ok(number) = number.parse::<u64>()
-                        && number > known.acknowledged
-                    {
-                        known.acknowledged = number;
-                    }
-                }
-                (_, why) => failure = Some(why.to_owned()),
-            }
+            failure = self.note(&line).or(failure);
         }
         self.process.wait().unwrap();
-        (known, failure)
+        (self.known, failure)
     }
 }
 
@@ -144,9 +148,11 @@ impl Shared {
 
     pub fn start_broker(&mut self) {
         let card = self.simulator.socket();
+        // So that the start is not taken for done by what another one has left.
+        let _ = std::fs::remove_file(self.socket());
         let mut broker = start("broker", &self.socket(), card.to_str().unwrap());
         let end = Instant::now() + TIMEOUT;
-        while UnixStream::connect(self.socket()).is_err() {
+        while !self.socket().exists() {
             if let Some(status) = broker.try_wait().unwrap() {
                 panic!("the broker ended: {status}");
             }
@@ -178,7 +184,7 @@ impl Shared {
     pub fn client(&self, pool: &str) -> Client {
         let mut process = start("client", &self.socket(), pool);
         let output = BufReader::new(process.stdout.take().unwrap());
-        Client { process, output }
+        Client { process, output, known: Known::default() }
     }
 
     /// What a pool holds is what its user knows.

@@ -263,7 +263,7 @@ impl Traffic {
         let Some((page, word)) = ring_of(offset) else { return false };
         let ring = &mut self.pages[page].ring;
         match word {
-            0 => ring.address = ring.address >> 32 << 32 | u64::from(value) / LINE_U64 * LINE_U64,
+            0 => ring.address = ring.address >> 32 << 32 | u64::from(value) & !(LINE_U64 - 1),
             1 => ring.address = ring.address & 0xffff_ffff | u64::from(value) << 32,
             _ => (ring.size_log2, ring.written) = (value.min(MOST_RECORDS_LOG2), Some(0)),
         }

@@ -285,7 +285,8 @@ mod tests {
                 assert_eq!(found, data, "{mapped} for {asked} at {start}");
             }
             window.store_line(128, &[7; 64]);
-            (window.write_back(4096, 0), window.invalidate(0, 0));
+            window.write_back(4096, 0);
+            window.invalidate(0, 0);
         }
     }
 

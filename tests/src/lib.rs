@@ -9,6 +9,7 @@
 //! | [`cuts`] | power cuts at every clock cycle of the RTL |
 //! | [`drive`] | runs a trace on any simulated card and notes what came back |
 //! | [`litmus`] | the litmus tests of the ordering model on simulated cards |
+//! | [`pins`] | the RTL at its pins, with random traffic over the whole space of addresses |
 //! | [`rig`] | a provisioned medium, the generated card, and what two media are compared by |
 //! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener and the command port |
 
@@ -20,6 +21,7 @@ pub mod fuzzing;
 pub mod litmus;
 pub mod micro;
 pub mod oracle;
+pub mod pins;
 pub mod replay;
 pub mod rig;
 pub mod trace;

@@ -1,6 +1,6 @@
 //! The file of waivers, and how a measurement is judged by it.
 
-use nearpm_verification::coverage::points::{Counts, add};
+use nearpm_verification::coverage::points::{Counts, counted};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::waivers::Waivers;
 
@@ -12,18 +12,9 @@ fn the_file_of_waivers_is_well_formed() {
 }
 
 fn counts() -> Counts {
-    let point = |page: &str, name: &str, line: u32, count: u32| {
-        format!("C '\x01f\x02top.v\x01l\x02{line}\x01page\x02{page}\x01o\x02{name}\x01h\x02top' {count}\n")
-    };
-    let text = [
-        point("v_toggle/unit$fifo", "full:0->1", 3, 5),
-        point("v_toggle/unit$fifo", "full:1->0", 3, 0),
-        point("v_branch/unit$fifo", "else", 12, 0),
-        point("v_line/unit$port", "block", 20, 9),
-    ];
-    let mut counts = Counts::new();
-    add(&mut counts, &text.concat()).unwrap();
-    counts
+    let points = "0\t3\tv_toggle/unit$fifo\tfull:0->1\n1\t3\tv_toggle/unit$fifo\tfull:1->0\n\
+        2\t12\tv_branch/unit$fifo\telse\n3\t20\tv_line/unit$port\tblock\n";
+    counted(points, &[5, 0, 0, 9]).unwrap()
 }
 
 const WAIVERS: &str = r#"

@@ -3,7 +3,7 @@
 use crate::error::IoContext;
 use crate::instance::{Api, Instance};
 use crate::tool::{Verilator, run};
-use crate::{Error, Source, cache, shim};
+use crate::{Error, Source, cache, coverage, shim};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,24 +31,26 @@ impl Library {
     /// A first build takes about two seconds for a leaf cell and minutes for a whole card; a cached
     /// one takes milliseconds.
     ///
-    /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the models count their coverage, and each process leaves
-    /// there, for each design, a file `TOP-KEY-PROCESS.dat` of Verilator's when it ends: how many models, also of copies of it by fork, have hit each point.
+    /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the models count their coverage. There is then, for each
+    /// design, a file `TOP-KEY.points` with a line for each point (number of its counter, line, page and comment of Verilator's, apart by tabulators), and
+    /// each process leaves `TOP-KEY-PROCESS.hits` when it ends: for each counter how many models, also of copies of it by fork, have hit it, in 32 bits.
     /// Such models take several times as long.
     pub fn build(source: &Source) -> Result<Self, Error> {
-        let coverage = cache::coverage_folder();
-        let source = &Source { coverage: coverage.is_some(), ..source.clone() };
+        let counts = cache::coverage_folder();
+        let source = &Source { coverage: counts.is_some(), ..source.clone() };
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
         let fixed = [shim::HEAD, CXX_FLAGS, verilator.version(), &deny, &source.verilog];
-        let counted = source.coverage.then_some(shim::COVERAGE);
-        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted));
+        let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
+        let key =
+            cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted.into_iter().flatten()));
         let folder = cache::entry(&key, |scratch| {
             let runtime = runtime(&verilator, source)?;
             translate(&verilator, source, scratch)?;
             compile(&verilator, source, &runtime, scratch)
         })?;
-        let counts = coverage.map(|folder| folder.join(format!("{}-{key}", source.top)));
+        let counts = counts.map(|folder| folder.join(format!("{}-{key}", source.top)));
         let api = Api::load(&folder.join("model.so"), source.trace, counts.as_deref())?;
         Ok(Self { api: Arc::new(api) })
     }
@@ -73,6 +75,9 @@ fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(
         if !denied.is_empty() {
             return Err(Error::DeniedWarnings { top: source.top.clone(), log: denied });
         }
+    }
+    if source.coverage {
+        coverage::name_once(scratch)?;
     }
     shim::write(scratch, source.coverage)
 }

@@ -70,6 +70,13 @@ pub enum Error {
     #[error("this model was built without tracing: build it with `with_trace(true)`")]
     NotTraced,
 
+    /// Verilator wrote what registers the points of coverage otherwise than this crate reads it.
+    #[error("the points of coverage are not registered in `{path}` as expected: another version of Verilator?")]
+    Coverage {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// The trace file could not be opened for writing.
     #[error("cannot open the trace file `{path}`: check that its folder exists and is writable")]
     TraceFile {

@@ -29,6 +29,7 @@
 
 mod build;
 mod cache;
+mod coverage;
 mod error;
 mod instance;
 mod shim;

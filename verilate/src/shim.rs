@@ -1,7 +1,7 @@
 //! The C functions between Rust and the C++ class that Verilator makes.
 
-use crate::Error;
 use crate::error::IoContext;
+use crate::{Error, coverage};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -86,53 +86,6 @@ EXPORT void nearpm_dump(Model* m, unsigned long long time) {
 }
 "#;
 
-/// What follows it in a design that counts its coverage.
-pub(crate) const COVERAGE: &str = r#"
-#include "Vtop__Syms.h"
-#include <mutex>
-#include <string>
-#include <sys/mman.h>
-#include <unistd.h>
-namespace {
-using Counters = decltype(Vtop__Syms::__Vcoverage);
-constexpr size_t POINTS = sizeof(Counters) / sizeof(uint32_t);
-Counters& counters(Model* m) { return m->top->rootp->vlSymsp->__Vcoverage; }
-// How many models have hit each point, in memory that copies of the process by fork share: they count too. Written by the process that
-// loaded the library, when it unloads the library or ends; a copy ends without its exit handlers.
-struct Coverage {
-    std::mutex mutex;
-    std::string path;
-    uint32_t* hit = nullptr;
-    // Names the points when all is written.
-    Model* kept = nullptr;
-    void begin(const char* where) {
-        std::lock_guard<std::mutex> lock{mutex};
-        path = where;
-        if (hit) return;
-        void* shared = mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (shared != MAP_FAILED) hit = static_cast<uint32_t*>(shared);
-    }
-    void take(Model* m) {
-        std::lock_guard<std::mutex> lock{mutex};
-        m->top->final();
-        const auto& own = counters(m);
-        for (size_t i = 0; hit && i < POINTS; ++i)
-            if (own[i]) __atomic_fetch_add(&hit[i], 1, __ATOMIC_RELAXED);
-        if (kept) delete m; else kept = m;
-    }
-    ~Coverage() {
-        if (!kept || !hit) return;
-        auto& all = counters(kept);
-        for (size_t i = 0; i < POINTS; ++i) all[i] = hit[i];
-        kept->context.coveragep()->write((path + "-" + std::to_string(getpid()) + ".dat").c_str());
-    }
-};
-Coverage coverage;
-}
-EXPORT void nearpm_delete_counted(Model* m) { coverage.take(m); }
-EXPORT void nearpm_coverage(const char* path) { coverage.begin(path); }
-"#;
-
 /// One `VL_IN`/`VL_OUT` line of the header that Verilator wrote.
 struct Declared<'a> {
     /// The C++ member.
@@ -203,18 +156,18 @@ fn clock_of_line(line: &str) -> Option<u32> {
 }
 
 /// Writes `shim.cpp` beside the generated `Vtop.h`.
-pub(crate) fn write(folder: &Path, coverage: bool) -> Result<(), Error> {
+pub(crate) fn write(folder: &Path, counted: bool) -> Result<(), Error> {
     let header = folder.join("Vtop.h");
     let text = std::fs::read_to_string(&header).context("read", &header)?;
     // A clock that is never seen high would count as one that stands still.
-    let trigger = if coverage { None } else { clock_trigger(folder)? };
+    let trigger = if counted { None } else { clock_trigger(folder)? };
     let mut shim = match trigger {
         Some(index) => format!("#define CLOCK_TRIGGER {index}\n"),
         None => String::new(),
     };
     shim.push_str(HEAD);
-    if coverage {
-        shim.push_str(COVERAGE);
+    if counted {
+        shim.push_str(coverage::SHIM);
     }
     shim.push_str("EXPORT unsigned nearpm_ports(Model* m, Port* out, unsigned room) {\n");
     shim.push_str("    unsigned n = 0;\n    (void)m; (void)out; (void)room;\n");

@@ -36,14 +36,17 @@ fn the_counts_of_all_models_are_written_when_their_process_ends() {
     let status = Command::new(program).args(["--exact", "two_models"]).env("NEARPM_COVERAGE", &folder).status();
     assert!(status.unwrap().success());
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    let text = std::fs::read_to_string(&files[0]).unwrap();
+    assert_eq!(files.len(), 2, "{files:?}");
+    let file = |kind: &str| files.iter().find(|path| path.extension().is_some_and(|e| e == kind)).unwrap();
+    let points = std::fs::read_to_string(file("points")).unwrap();
+    let hits = std::fs::read(file("hits")).unwrap();
     let count = |what: &str| {
-        let line = text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("no {what} in {text}"));
-        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+        let line = points.lines().find(|line| line.ends_with(what)).unwrap_or_else(|| panic!("no {what} in {points}"));
+        let counter: usize = line.split('\t').next().unwrap().parse().unwrap();
+        u32::from_le_bytes(hits[4 * counter..][..4].try_into().unwrap())
     };
-    assert_eq!((count("\x02if\x01"), count("\x02else\x01")), (1, 1), "each is hit by one of the models: {text}");
-    assert_eq!((count("value[0]:0->1"), count("clock:0->1")), (1, 2), "{text}");
-    assert_eq!(count("value[1]:1->0"), 0, "{text}");
+    assert_eq!((count("\tif"), count("\telse")), (1, 1), "each is hit by one of the models: {points}");
+    assert_eq!((count("\tvalue[0]:0->1"), count("\tclock:0->1")), (1, 2), "{points}");
+    assert_eq!(count("\tvalue[1]:1->0"), 0, "{points}");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -16,6 +16,7 @@ use nearpm_sim::rng::Rng;
 use nearpm_sim::rtl::{RtlCard, RtlCards};
 use serde::{Deserialize, Serialize};
 
+use super::recovery::recover;
 use super::{PM_BYTES, Seen, begin, look, observation, program};
 use crate::cuts::copies::{Copies, caught};
 use crate::cuts::power::{power_up, powered, save};
@@ -90,10 +91,20 @@ impl Cutter {
         if let Some(state) = self.known.get(&key) {
             return Cutting { key, state: state.clone(), cycles };
         }
-        if self.test.moment == Moment::Replay {
-            let (opened, booted) = power_up(&self.cards, medium);
-            medium = opened.expect("a save with energy is no loss").medium;
-            cycles += booted;
+        match self.test.moment {
+            Moment::Failure => {}
+            Moment::Replay => {
+                let (opened, booted) = power_up(&self.cards, medium);
+                medium = opened.expect("a save with energy is no loss").medium;
+                cycles += booted;
+            }
+            Moment::Recovery => {
+                let machine = Machine::new(Parameters::default(), &*self.cards, medium);
+                recover(&self.test, &machine);
+                cycles += machine.cycle();
+                machine.cut_now(seed);
+                medium = machine.look_at_medium_of(0, Medium::clone).expect("the power is off");
+            }
         }
         Cutting { key, state: observation(&self.test, &[medium], &seen), cycles }
     }

@@ -1,10 +1,10 @@
 //! The litmus tests of the ordering model on simulated cards: an adversarial host runs the program of a test, and the power fails.
 //!
-//! Not expressed: failing logs, resets, completion records, tests that look behind the software's recovery, and procedures that
-//! are no single command of the card.
+//! Not expressed: failing logs, resets, completion records, and procedures that are no single command of the card.
 
 pub mod comparison;
 pub mod every_cycle;
+mod recovery;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -124,7 +124,6 @@ pub fn runs(test: &Test) -> bool {
     let expressed = |i: &Instruction| !matches!(i, Instruction::Finish(_) | Instruction::Reset(_));
     usual
         && !options.early_release
-        && test.moment != Moment::Recovery
         && test.threads.iter().all(|t| t.program.iter().all(expressed))
         && (0..test.procedures.len()).all(|p| !test.procedures[p].fails && command(test, p).is_some())
 }
@@ -277,31 +276,6 @@ fn begin(test: &Test, machine: &Machine) -> Vec<Views> {
     views
 }
 
-/// Lets the commands go on that wait on each participant of their transaction, or whose transaction some participant has committed: what
-/// software decides before it recovers anything (decision 10).
-fn release_committed(test: &Test, machine: &Machine, cards: &[Card]) {
-    let parked: Vec<_> = cards.iter().map(|card| card.parked().expect("the card is there")).collect();
-    let epoch = |card: usize, thread: usize| {
-        let memory = machine.function_of(card).map(PM_BAR, 0..PM_BYTES as u64, Caching::Uncached).expect("a mapping");
-        let mut word = [0; 8];
-        memory.load(POOLS_BASE + ring(thread), &mut word);
-        seal::open_word(u64::from_le_bytes(word)).unwrap_or(0)
-    };
-    let waits = |card: usize, thread: usize, txid: u64| {
-        parked[card].iter().any(|p| usize::from(p.thread) == thread && p.txid == txid)
-    };
-    for transaction in &test.transactions {
-        let (thread, txid) = (transaction.thread, u64::from(transaction.number));
-        let devices = || transaction.devices.iter().copied();
-        if devices().any(|card| epoch(card, thread) >= txid) || devices().all(|card| waits(card, thread, txid)) {
-            for card in devices() {
-                let of_it = parked[card].iter().filter(|p| usize::from(p.thread) == thread && p.txid == txid);
-                cards[card].release(&of_it.copied().collect::<Vec<_>>()).expect("what is let go retires");
-            }
-        }
-    }
-}
-
 /// A run with a power failure at a random moment; gives what the test observes.
 pub fn observe_once(test: &Test, power: &dyn Power, peers: Peers, seed: u64) -> Vec<String> {
     let mut rng = Rng::new(seed);
@@ -320,11 +294,16 @@ pub fn observe_once(test: &Test, power: &dyn Power, peers: Peers, seed: u64) -> 
         machine.cut_now(seed);
     }
     run_on_core(0);
-    if test.moment == Moment::Replay {
-        machine.power_up(power);
-        release_committed(test, &machine, &open(&machine));
-        machine.settle();
-        machine.cut_now(seed);
+    match test.moment {
+        Moment::Failure => {}
+        Moment::Replay => {
+            machine.power_up(power);
+            // What software decides before it recovers anything (decision 10).
+            recovery::Cards::open(test, &machine).release();
+            machine.settle();
+            machine.cut_now(seed);
+        }
+        Moment::Recovery => recovery::recover_through_cuts(test, &machine, power, &mut rng),
     }
     let look_at = |card| machine.look_at_medium_of(card, Medium::clone).expect("the power is off");
     let media: Vec<Medium> = (0..test.devices).map(look_at).collect();

@@ -1,12 +1,12 @@
 //! Coverage of the card's generated Verilog: which lines and branches were executed, and which bits have toggled each way.
 //!
-//! The scenarios are programs that simulate whole cards with `NEARPM_COVERAGE` in their environment, so that Verilator counts and each process leaves a
-//! file. A point counts as covered when any of them covers it. Signals wider than 256 bits are data paths and Verilator leaves them out; their lines
+//! The scenarios are programs that simulate whole cards with `NEARPM_COVERAGE` in their environment, so that Verilator counts and each process leaves
+//! files. A point counts as covered when any of them covers it. Signals wider than 256 bits are data paths and Verilator leaves them out; their lines
 //! are counted.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`points`] | Verilator's files |
+//! | [`points`] | the files that they leave |
 //! | [`waivers`] | `verification/coverage.toml`: what need not be covered and why, and what is open |
 //! | [`scenarios`] | what runs |
 //! | [`report`] | totals |

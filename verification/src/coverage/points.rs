@@ -1,10 +1,10 @@
-//! Points of coverage, as Verilator writes them.
+//! Points of coverage, as models that count them leave them (`nearpm_verilate::Library::build`).
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 /// What a point counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,33 +42,43 @@ pub struct Point {
 /// Points with how often each was hit.
 pub type Counts = BTreeMap<Point, u64>;
 
-/// Reads a line `C 'KEY' COUNT` of a file. Its key holds fields, each `\x01NAME\x02VALUE`.
-fn parse(line: &str) -> Option<(Point, u64)> {
-    let (key, count) = line.strip_prefix("C '")?.rsplit_once("' ")?;
-    let field = |name: &str| key.split('\x01').find_map(|f| f.strip_prefix(name)?.strip_prefix('\x02'));
-    let (page, comment, line) = (field("page")?, field("o")?, field("l")?);
+/// Reads a line of a file of points: number of the counter, line, page (`v_toggle/MODULE`) and comment, apart by tabulators.
+fn parse(line: &str) -> Option<(usize, Point)> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [counter, line, page, comment] = fields[..] else { return None };
     let (page, module) = page.split_once('/')?;
     let (kind, name) = match page {
         "v_toggle" => (Kind::Toggle, comment.to_owned()),
         "v_line" | "v_branch" => (Kind::Line, format!("{line} {comment}")),
         _ => return None,
     };
-    Some((Point { module: module.to_owned(), kind, name }, count.parse().ok()?))
+    Some((counter.parse().ok()?, Point { module: module.to_owned(), kind, name }))
 }
 
-/// Adds the points of a text.
+/// The points of a file with how often each of their counters was hit.
 ///
 /// # Errors
-/// A line that is none.
-pub fn add(counts: &mut Counts, text: &str) -> Result<()> {
-    for line in text.lines().filter(|line| line.starts_with("C ")) {
-        let Some((point, count)) = parse(line) else { bail!("no point of coverage: {line:?}") };
-        *counts.entry(point).or_default() += count;
+/// A line that is no point, or a counter that is not there.
+pub fn counted(points: &str, hits: &[u64]) -> Result<Counts> {
+    let mut counts = Counts::new();
+    for line in points.lines() {
+        let (counter, point) = parse(line).with_context(|| format!("no point of coverage: {line:?}"))?;
+        let hits = hits.get(counter).with_context(|| format!("no counter {counter}"))?;
+        *counts.entry(point).or_default() += hits;
     }
+    Ok(counts)
+}
+
+/// Adds the counters of a process, 32 bits each.
+fn add(sum: &mut Vec<u64>, file: &Path) -> Result<()> {
+    let bytes = fs::read(file).with_context(|| format!("read {}", file.display()))?;
+    let own: Vec<u64> = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]).into()).collect();
+    sum.resize(own.len().max(sum.len()), 0);
+    sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
     Ok(())
 }
 
-/// Merges the files of one design in a folder: those whose names begin with `TOP-` and the key that most of them have.
+/// Merges what the processes have counted on one design, in a folder: in files whose names begin with `TOP-` and the key that most of them have.
 ///
 /// # Errors
 /// Where there is none.
@@ -77,35 +87,43 @@ pub fn merge(folder: &Path, top: &str) -> Result<Counts> {
     for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if let Some((key, _)) = name.strip_prefix(&format!("{top}-")).and_then(|rest| rest.split_once('-')) {
+        let hits = name.strip_prefix(&format!("{top}-")).and_then(|rest| rest.strip_suffix(".hits"));
+        if let Some((key, _)) = hits.and_then(|rest| rest.split_once('-')) {
             designs.entry(key.to_owned()).or_default().push(path);
         }
     }
-    let files = designs.into_values().max_by_key(Vec::len).unwrap_or_default();
-    ensure!(!files.is_empty(), "no coverage of {top} in {}", folder.display());
-    let mut counts = Counts::new();
-    for file in files {
-        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-        add(&mut counts, &text).with_context(|| file.display().to_string())?;
-    }
-    Ok(counts)
+    let Some((key, files)) = designs.into_iter().max_by_key(|(_, files)| files.len()) else {
+        bail!("no coverage of {top} in {}", folder.display());
+    };
+    let mut hits = Vec::new();
+    files.iter().try_for_each(|file| add(&mut hits, file))?;
+    let path = folder.join(format!("{top}-{key}.points"));
+    let points = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    counted(&points, &hits).with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# SystemC::Coverage-3\n\
-        C '\x01f\x02top.v\x01l\x027\x01n\x025\x01t\x02toggle\x01page\x02v_toggle/unit$a\x01o\x02count[1]:0->1\x01h\x02top.unit' 3\n\
-        C '\x01f\x02top.v\x01l\x029\x01n\x022\x01t\x02branch\x01page\x02v_branch/unit$a\x01o\x02if\x01S\x029-10\x01h\x02top.unit' 0\n";
+    const POINTS: &str =
+        "5\t7\tv_toggle/unit$a\tcount[1]:0->1\n2\t9\tv_branch/unit$a\tif\n5\t11\tv_toggle/unit$b\tcount[1]:0->1\n";
 
     #[test]
-    fn files_of_verilator_are_read_and_add_up() {
-        let mut counts = Counts::new();
-        add(&mut counts, TEXT).unwrap();
-        add(&mut counts, TEXT).unwrap();
+    fn what_processes_have_counted_adds_up() {
+        let folder = std::env::temp_dir().join(format!("nearpm-points-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("top-key.points"), POINTS).unwrap();
+        for (process, hits) in [(1, [0_u32, 0, 0, 0, 0, 3]), (2, [9, 0, 0, 0, 0, 1])] {
+            let bytes: Vec<u8> = hits.iter().flat_map(|hit| hit.to_le_bytes()).collect();
+            fs::write(folder.join(format!("top-key-{process}.hits")), bytes).unwrap();
+        }
+        let counts = merge(&folder, "top").unwrap();
         let found: Vec<_> = counts.iter().map(|(p, n)| (p.module.as_str(), p.kind, p.name.as_str(), *n)).collect();
-        assert_eq!(found, [("unit$a", Kind::Line, "9 if", 0), ("unit$a", Kind::Toggle, "count[1]:0->1", 6)]);
-        assert!(add(&mut counts, "C 'nothing' 1\n").is_err());
+        let expected = [("unit$a", Kind::Line, "9 if", 0), ("unit$a", Kind::Toggle, "count[1]:0->1", 4)];
+        assert_eq!(found, [expected[0], expected[1], ("unit$b", Kind::Toggle, "count[1]:0->1", 4)]);
+        assert!(merge(&folder, "other").is_err());
+        fs::remove_dir_all(folder).unwrap();
+        assert!(counted("nothing\n", &[1]).is_err() && counted(POINTS, &[1]).is_err());
     }
 }

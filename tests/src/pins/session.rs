@@ -1,0 +1,388 @@
+//! A card from power-up to power cut.
+
+use std::collections::HashMap;
+
+use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAP_ENTRIES, POOLS_BASE};
+use nearpm_interface::registers::{self, control, state};
+use nearpm_sim::bench::provisioned;
+use nearpm_verilate::{Instance, Library, Port};
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::memory::{Contents, Memory};
+use super::outside::{Others, Records};
+use super::slave::{Done, Slave, Transfer};
+use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
+
+/// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
+const HANG_CYCLES: u64 = 3_000_000;
+/// Sessions of one memory.
+const POWER_UPS: u64 = 5;
+
+/// Largest memory that a card can have, in bytes: the number of its lines has 34 bits.
+const LARGEST: u64 = (1 << ADDRESS_BITS) - 4096;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Power-ups.
+    pub sessions: u64,
+    /// Clock cycles.
+    pub cycles: u64,
+    /// Accesses that were answered.
+    pub accesses: u64,
+    /// Loads that were compared with what was stored.
+    pub compared: u64,
+    /// Losses, each reported behind a save that ran out of energy.
+    pub losses: u64,
+}
+
+/// How a session goes.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// One cycle in so many is a pause of a port.
+    patience: u32,
+    /// An access is offered in one of so many cycles.
+    gap: u32,
+    latency: u32,
+    cycles: u64,
+    peers: bool,
+    bad_lines: bool,
+    /// Traffic goes on until the power fails.
+    abrupt: bool,
+    shut_down: bool,
+    /// Cycles of energy for the save.
+    energy: Option<u64>,
+}
+
+impl Plan {
+    fn new(rng: &mut ChaCha8Rng) -> Plan {
+        let mut of = |all: &[u32]| *all.choose(rng).expect("some");
+        let (patience, gap, latency) = (of(&[2, 4, 20, 1000]), of(&[1, 1, 3, 12]), of(&[0, 20, 150, 400]));
+        let cycles = rng.random_range(4_000..24_000);
+        let energy = (rng.random_range(0..4) == 0).then(|| rng.random_range(0..4_000));
+        let [peers, abrupt] = [(); 2].map(|()| rng.random());
+        let [bad_lines, shut_down] = [(); 2].map(|()| rng.random_range(0..4) == 0);
+        Plan { patience, gap, latency, cycles, peers, bad_lines, abrupt, shut_down, energy }
+    }
+}
+
+/// A powered card and all around it.
+struct Card<'a> {
+    model: Instance,
+    clock: Port,
+    slaves: [Slave; 3],
+    memory: Memory,
+    records: Records,
+    others: Others,
+    plan: Plan,
+    rng: &'a mut ChaCha8Rng,
+    traffic: &'a mut Traffic,
+    tally: &'a mut Tally,
+    /// What private lines hold.
+    private: &'a mut HashMap<u64, [u8; 64]>,
+    /// Stores of a command that are still to come.
+    pieces: Vec<Transfer>,
+    talks: bool,
+}
+
+const CONTROL: usize = 0;
+const COMMANDS: usize = 1;
+const HOST: usize = 2;
+
+impl Card<'_> {
+    fn set(&mut self, name: &str, value: u64) {
+        let port = self.model.port(name).unwrap_or_else(|error| panic!("{error}"));
+        self.model.set_u64(port, value);
+    }
+
+    /// One cycle, in which traffic is offered where `busy` says so.
+    fn cycle(&mut self, busy: bool) -> Vec<Done> {
+        let patience = self.plan.patience;
+        for slave in &mut self.slaves {
+            slave.drive(&mut self.model, self.rng, patience);
+        }
+        if busy && self.rng.random_range(0..self.plan.gap) == 0 {
+            self.offer_some();
+        }
+        self.memory.drive(&mut self.model, self.rng, patience);
+        self.records.drive(&mut self.model, self.rng, patience);
+        let (traffic, talks) = (&*self.traffic, self.talks);
+        let next = |rng: &mut ChaCha8Rng| (talks && rng.random_range(0..20) == 0).then(|| traffic.message(rng));
+        self.others.drive(&mut self.model, self.rng, patience, next);
+        self.model.settle();
+        let done: Vec<Done> = self.slaves.iter_mut().flat_map(|slave| slave.sample(&self.model)).collect();
+        self.memory.sample(&self.model, self.rng);
+        self.records.sample(&self.model);
+        self.others.sample(&self.model);
+        self.model.edge(self.clock);
+        self.tally.cycles += 1;
+        self.tally.accesses += done.len() as u64;
+        done.iter().for_each(|done| self.compare(done));
+        done
+    }
+
+    fn offer_some(&mut self) {
+        let at = match self.rng.random_range(0..16) {
+            0 => CONTROL,
+            1..=6 => COMMANDS,
+            _ => HOST,
+        };
+        let transfer = match at {
+            CONTROL => register(self.rng),
+            COMMANDS if self.rng.random_range(0..20) == 0 => {
+                Transfer::read(self.rng.random_range(0..256) * LINE_U64, 1)
+            }
+            COMMANDS => {
+                if self.pieces.is_empty() {
+                    self.pieces = self.traffic.command_stores(self.rng, self.plan.peers);
+                    self.pieces.reverse();
+                }
+                self.pieces.last().expect("a command is a store at least").clone()
+            }
+            _ => self.traffic.memory(self.rng),
+        };
+        let waits = !self.slaves[at].has_room(transfer.is_write())
+            || (private(&transfer).is_some() && self.slaves[at].touches(transfer.address / LINE_U64));
+        if !waits {
+            if at == COMMANDS && transfer.is_write() {
+                self.pieces.pop();
+            }
+            self.slaves[at].offer(&mut self.model, self.rng, transfer);
+        }
+    }
+
+    /// Takes what was stored to a private line, or compares what was loaded.
+    fn compare(&mut self, done: &Done) {
+        let Some(line) = private(&done.transfer).filter(|_| !done.error) else { return };
+        match done.transfer.data.first() {
+            Some((data, strobes)) => {
+                let kept = self.private.get_mut(&line);
+                kept.into_iter().for_each(|kept| {
+                    (0..64).filter(|i| strobes >> i & 1 == 1).for_each(|i| kept[i] = data[i]);
+                });
+                if *strobes == u64::MAX {
+                    self.private.insert(line, *data);
+                }
+            }
+            None => {
+                if let Some(kept) = self.private.get(&line) {
+                    assert_eq!(done.lines[0], *kept, "line {line:#x} is loaded as it was stored");
+                    self.tally.compared += 1;
+                }
+            }
+        }
+    }
+
+    /// An access whose answer is waited for.
+    fn access(&mut self, at: usize, transfer: Transfer, busy: bool) -> Done {
+        let wanted = (transfer.address, transfer.is_write());
+        let mut left = Some(transfer);
+        for _ in 0..HANG_CYCLES {
+            if self.slaves[at].open() == 0
+                && let Some(transfer) = left.take()
+            {
+                self.slaves[at].offer(&mut self.model, self.rng, transfer);
+            }
+            // Nothing else is offered at the same port meanwhile.
+            let found = self.cycle(busy && left.is_some() && at == HOST);
+            let is_it = |done: &Done| left.is_none() && (done.transfer.address, done.transfer.is_write()) == wanted;
+            if let Some(done) = found.into_iter().find(is_it) {
+                return done;
+            }
+        }
+        panic!("no answer to an access of {wanted:x?}")
+    }
+
+    fn register(&mut self, offset: u32) -> u32 {
+        let done = self.access(CONTROL, Transfer::read(offset.into(), 1), false);
+        u32::from_le_bytes(done.lines[0][..4].try_into().expect("four bytes"))
+    }
+
+    fn set_register(&mut self, offset: u32, value: u32) {
+        self.access(CONTROL, write_register(offset, value, 0xf), false);
+    }
+
+    /// Waits for a state.
+    fn until(&mut self, wanted: &[u32]) -> u32 {
+        let end = self.tally.cycles + HANG_CYCLES;
+        loop {
+            let found = self.register(registers::STATE);
+            if wanted.contains(&found) {
+                return found;
+            }
+            assert!(self.tally.cycles < end, "the card stays in state {found}");
+        }
+    }
+
+    /// Opens the card, maps most pools, and sets up what a driver does.
+    fn open(&mut self, may_lose: bool) {
+        if self.until(&[state::OPEN, state::LOSS]) == state::LOSS {
+            assert!(may_lose, "a loss is reported behind a save with energy");
+            self.tally.losses += 1;
+            self.private.clear();
+            self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
+            self.until(&[state::OPEN]);
+        }
+        if self.plan.peers {
+            let number = self.rng.random_range(0..8);
+            self.set_register(registers::DEVICE_NUMBER, number);
+            self.talks = true;
+        }
+        for page in 0..4 {
+            let ring = registers::completion_ring(page);
+            let (low, high, size) = (self.rng.random(), self.rng.random(), self.rng.random_range(0..=12));
+            [low, high, size].into_iter().zip((ring..).step_by(4)).for_each(|(v, r)| self.set_register(r, v));
+        }
+        self.map();
+    }
+
+    fn map(&mut self) {
+        let first = self.rng.random_range(0..MAP_ENTRIES);
+        for number in first..first + MAP_ENTRIES {
+            let bytes = self.traffic.map(number).encode();
+            self.access(COMMANDS, Transfer::write(number as u64 % 16 * LINE_U64, vec![(bytes, u64::MAX)]), false);
+        }
+    }
+
+    fn work(&mut self) {
+        let middle = (self.rng.random_range(0..3) == 0).then(|| self.plan.cycles / 2);
+        for cycle in 0..self.plan.cycles {
+            if middle == Some(cycle) {
+                self.drain();
+                self.set_register(registers::CONTROL, control::FUNCTION_RESET);
+                self.until(&[state::OPEN]);
+                self.map();
+            }
+            if self.plan.bad_lines && self.rng.random_range(0..2000) == 0 {
+                let bad = self.traffic.memory(self.rng).address;
+                self.memory.contents.bad.extend((bad >= POOLS_BASE + PRIVATE_LINES * LINE_U64).then_some(bad));
+            }
+            self.cycle(true);
+        }
+    }
+
+    /// Waits until everything that was offered is answered.
+    fn drain(&mut self) {
+        let end = self.tally.cycles + HANG_CYCLES;
+        while self.slaves.iter().any(|slave| slave.open() > 0) {
+            assert!(self.tally.cycles < end, "accesses stay without an answer");
+            self.cycle(false);
+        }
+    }
+
+    /// Cuts the power; gives the memory, and whether the energy ended before the save.
+    fn cut(mut self) -> (Contents, bool) {
+        // What is on its way may or may not arrive.
+        let slaves = &self.slaves;
+        self.private.retain(|line, _| !slaves[HOST].touches(*line));
+        self.talks = false;
+        self.set("power_fail", 1);
+        let saved = self.model.port("save_done").unwrap_or_else(|error| panic!("{error}"));
+        let energy = self.plan.energy.unwrap_or(HANG_CYCLES);
+        let mut left = energy;
+        self.cycle(false);
+        while left > 0 && self.model.get_u64(saved) == 0 {
+            self.cycle(false);
+            left -= 1;
+        }
+        let whole = self.model.get_u64(saved) == 1;
+        assert!(whole || self.plan.energy.is_some(), "the save does not end");
+        // The voltage falls: reset, then everything else.
+        for (name, value) in [("rst_n", 0), ("pm_bytes", 0), ("power_fail", 0)] {
+            self.set(name, value);
+            (0..4).for_each(|_| {
+                self.model.settle();
+                self.model.edge(self.clock);
+            });
+        }
+        let mut contents = self.memory.power_fail(self.rng);
+        contents.bad.clear();
+        (contents, !whole)
+    }
+}
+
+/// The private line that a transfer is about.
+fn private(transfer: &Transfer) -> Option<u64> {
+    let line = transfer.address / LINE_U64;
+    (POOLS_BASE / LINE_U64..POOLS_BASE / LINE_U64 + PRIVATE_LINES).contains(&line).then_some(line)
+}
+
+/// Powers a card up, works with it, cuts its power.
+fn session(
+    library: &Library,
+    rng: &mut ChaCha8Rng,
+    traffic: &mut Traffic,
+    private: &mut HashMap<u64, [u8; 64]>,
+    tally: &mut Tally,
+    (contents, may_lose): (Contents, bool),
+) -> (Contents, bool) {
+    let mut model = library.instance().unwrap_or_else(|error| panic!("{error}"));
+    let clock = model.port("clk").unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(rng);
+    let bytes = contents.bytes;
+    let slaves = ["s_axil_ctrl", "s_axi_cmd", "s_axi_host"].map(|bus| Slave::new(&mut model, bus));
+    let memory = Memory::new(&model, contents, plan.latency);
+    let (records, others) = (Records::new(&mut model), Others::new(&model));
+    let pieces = Vec::new();
+    let mut card = Card {
+        model,
+        clock,
+        slaves,
+        memory,
+        records,
+        others,
+        plan,
+        rng,
+        traffic,
+        tally,
+        private,
+        pieces,
+        talks: false,
+    };
+    card.tally.sessions += 1;
+    card.set("pm_bytes", bytes);
+    (0..16).for_each(|_| {
+        card.model.settle();
+        card.model.edge(card.clock);
+    });
+    card.set("rst_n", 1);
+    (0..16).for_each(|_| _ = card.cycle(false));
+    card.open(may_lose);
+    card.work();
+    if !plan.abrupt {
+        card.drain();
+    }
+    if plan.shut_down {
+        card.drain();
+        card.set_register(registers::CONTROL, control::SHUT_DOWN);
+        card.until(&[state::SAVED]);
+    }
+    card.cut()
+}
+
+/// Runs memories of a seed, each in cards of several power-ups; `progress` hears of each.
+///
+/// # Panics
+/// At the first thing that does not hold.
+pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut(Tally)) -> Tally {
+    let mut tally = Tally::default();
+    for number in 0..memories {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(number);
+        let bytes = match number % 3 {
+            0 => LARGEST,
+            _ => ((1 << 22) + (rng.random_range(0..LARGEST) >> rng.random_range(0..18))).min(LARGEST) / 4096 * 4096,
+        };
+        let mut traffic = Traffic::new(&mut rng, bytes);
+        let start = provisioned(POOLS_BASE as usize, nearpm_firmware::standard().bytes());
+        let mut kept = (Contents::new(bytes, &start), false);
+        let mut private = HashMap::new();
+        for _ in 0..POWER_UPS {
+            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept);
+        }
+        progress(tally);
+    }
+    tally
+}

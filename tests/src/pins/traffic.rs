@@ -1,0 +1,288 @@
+//! What is done next: commands that are mostly well-formed, loads and stores, registers, messages.
+
+use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
+use nearpm_interface::geometry::{
+    COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, POOLS_BASE, SLOTS_PER_PAGE,
+};
+use nearpm_interface::media::{RING_EPOCH, RING_HEAD_BYTES, entry_data};
+use nearpm_interface::peer::PeerMessage;
+use nearpm_interface::registers;
+use nearpm_interface::seal::seal_word;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::slave::{Beat, Transfer};
+
+/// Lines from [`POOLS_BASE`] on that no pool holds: what is stored there is what is loaded.
+pub const PRIVATE_LINES: u64 = 256;
+/// Where pools begin.
+const POOLS: u64 = POOLS_BASE + PRIVATE_LINES * LINE_U64;
+/// Bits of a transaction's identifier.
+const TXID_BITS: u32 = 48;
+
+#[derive(Clone, Copy)]
+struct Pool {
+    pool: u32,
+    thread: u16,
+    base: u64,
+    bytes: u64,
+    ring: u64,
+    ring_bytes: u64,
+    txid: u64,
+}
+
+/// What the traffic of a memory knows.
+pub struct Traffic {
+    pools: Vec<Pool>,
+    bytes: u64,
+    sequence: u64,
+}
+
+/// A number of random size.
+fn spread(rng: &mut ChaCha8Rng, end: u64) -> u64 {
+    let bits = rng.random_range(0..=u64::BITS - (end - 1).max(1).leading_zeros());
+    rng.random_range(0..(1_u128 << bits).min(end.into()) as u64)
+}
+
+impl Traffic {
+    /// Pools in a memory of so many bytes; none is mapped yet.
+    pub fn new(rng: &mut ChaCha8Rng, bytes: u64) -> Self {
+        let pool = |_| {
+            let length = (4 << 10) + spread(rng, bytes - POOLS - (4 << 10)) / LINE_U64 * LINE_U64;
+            let base = POOLS + spread(rng, bytes - POOLS - length + 1) / LINE_U64 * LINE_U64;
+            let ring = rng.random_range(1..length / LINE_U64 - 8) * LINE_U64;
+            let ring_bytes = (length - ring).min(u32::MAX.into()) / LINE_U64 * LINE_U64;
+            let (pool, thread) = (rng.random(), rng.random());
+            let txid = 1 + spread(rng, (1 << TXID_BITS) - 1000);
+            Pool { pool, thread, base, bytes: length, ring, ring_bytes, txid }
+        };
+        let pools = (0..MAP_ENTRIES + 2).map(pool).collect();
+        Traffic { pools, bytes, sequence: rng.random() }
+    }
+
+    /// The map command of the pool with that number.
+    pub fn map(&self, number: usize) -> Command {
+        let p = self.pools[number % self.pools.len()];
+        Command {
+            opcode: Opcode::Map as u8,
+            pool: p.pool,
+            thread: p.thread,
+            source: p.base,
+            destination: p.bytes,
+            auxiliary: p.ring,
+            length: p.ring_bytes as u32,
+            sequence: p.txid - 1,
+            ..Command::default()
+        }
+    }
+
+    fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
+        let number = rng.random_range(0..self.pools.len());
+        self.sequence = self.sequence.wrapping_add(1);
+        let p = &mut self.pools[number];
+        let head = Command {
+            flags: if rng.random_range(0..3) == 0 { FLAG_COMPLETE } else { 0 },
+            pool: p.pool,
+            thread: p.thread,
+            txid: p.txid,
+            sequence: self.sequence,
+            tag: rng.random(),
+            ..Command::default()
+        };
+        let most = if rng.random_range(0..40) == 0 { MAX_COMMAND_BYTES.into() } else { 2000 };
+        let length = 1 + spread(rng, most);
+        let length = length.min(p.ring).min(p.ring_bytes.saturating_sub(RING_HEAD_BYTES + 192).max(1));
+        let slots = (p.ring_bytes.saturating_sub(length + RING_HEAD_BYTES + 192)) / LINE_U64 + 1;
+        let mut slot = || p.ring + RING_HEAD_BYTES + spread(rng, slots) * LINE_U64;
+        let (slot, second) = (slot(), slot());
+        let place = spread(rng, p.ring - length + 1);
+        let length = length as u32;
+        match rng.random_range(0..16) {
+            0..=3 => Command { opcode: Opcode::UndoLog as u8, source: place, destination: slot, length, ..head },
+            4 => Command {
+                opcode: Opcode::MirrorLog as u8,
+                source: place,
+                destination: slot,
+                auxiliary: second,
+                length,
+                ..head
+            },
+            5..=6 => Command {
+                opcode: Opcode::Apply as u8,
+                source: slot + entry_data(place),
+                destination: place,
+                length,
+                ..head
+            },
+            7 => Command {
+                opcode: Opcode::Recover as u8,
+                source: slot + entry_data(place),
+                destination: place,
+                length,
+                ..head
+            },
+            8 => Command {
+                opcode: Opcode::UndoRedo as u8,
+                source: slot + entry_data(place),
+                destination: place,
+                auxiliary: second,
+                length,
+                ..head
+            },
+            9 => Command {
+                opcode: Opcode::Checkpoint as u8,
+                source: place & !4095,
+                destination: slot,
+                length: 4096,
+                ..head
+            },
+            10 => {
+                let to = spread(rng, p.bytes) & !4095;
+                Command {
+                    opcode: Opcode::ShadowCopy as u8,
+                    source: place & !4095,
+                    destination: to,
+                    length: 4096,
+                    ..head
+                }
+            }
+            11 => Command {
+                opcode: Opcode::Switch as u8,
+                destination: place & !7,
+                auxiliary: rng.random(),
+                length: 8,
+                participants: participants(rng, peers),
+                ..head
+            },
+            12 => Command { opcode: Opcode::Fence as u8, participants: participants(rng, peers), ..head },
+            13..=14 => {
+                p.txid += 1 + spread(rng, 500);
+                let (destination, auxiliary) = (p.ring + RING_EPOCH, seal_word(head.txid));
+                let participants = participants(rng, peers);
+                Command { opcode: Opcode::Commit as u8, destination, auxiliary, length: 8, participants, ..head }
+            }
+            _ if rng.random_range(0..4) == 0 => Command { opcode: Opcode::Unmap as u8, ..head },
+            _ => self.map(number),
+        }
+    }
+
+    /// A command, in one or two stores.
+    pub fn command_stores(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Vec<Transfer> {
+        let mut bytes = if rng.random_range(0..30) == 0 {
+            let mut wild = [0; 64];
+            rng.fill(&mut wild);
+            let known = self.command(rng, peers);
+            let wild = Command { pool: known.pool, thread: known.thread, ..Command::from_bytes(&wild) };
+            Command { opcode: wild.opcode % 32, length: wild.length >> rng.random_range(0..32), ..wild }.encode()
+        } else {
+            self.command(rng, peers).encode()
+        };
+        if rng.random_range(0..40) == 0 {
+            bytes[rng.random_range(0..64)] ^= 1 << rng.random_range(0..8);
+        }
+        let slots = if rng.random_range(0..40) == 0 { COMMAND_PAGE_BYTES / 64 } else { SLOTS_PER_PAGE };
+        // The page that may map comes most.
+        let page = rng.random_range(0..COMMAND_PAGES + 2) % COMMAND_PAGES;
+        let address = (page * COMMAND_PAGE_BYTES + rng.random_range(0..slots) * 64) as u64;
+        let first = if rng.random_range(0..8) == 0 { rng.random() } else { u64::MAX };
+        let whole = Transfer::write(address, vec![(bytes, first)]);
+        if first == u64::MAX { vec![whole] } else { vec![whole, Transfer::write(address, vec![(bytes, !first)])] }
+    }
+
+    /// A load or store of lines, most of them near what commands touch.
+    pub fn memory(&mut self, rng: &mut ChaCha8Rng) -> Transfer {
+        let p = self.pools[rng.random_range(0..self.pools.len())];
+        let address = match rng.random_range(0..20) {
+            0..=9 => p.base + spread(rng, p.bytes),
+            10..=11 => p.base + p.ring + spread(rng, p.ring_bytes.max(1)),
+            12..=15 => return private(rng),
+            16 => rng.random_range(0..POOLS_BASE),
+            17 => self.bytes.saturating_sub(512) + rng.random_range(0..1024),
+            _ => rng.random_range(0..1 << 40),
+        };
+        let address = address.min((1 << 40) - LINE_U64) / LINE_U64 * LINE_U64;
+        let left = (4096 - address % 4096) / LINE_U64;
+        let beats = if rng.random_range(0..6) == 0 { 1 + spread(rng, left) } else { 1 };
+        transfer(rng, address, beats.min(left) as u8)
+    }
+
+    /// A message of another card: most of them about transactions that are under way.
+    pub fn message(&self, rng: &mut ChaCha8Rng) -> PeerMessage {
+        let p = self.pools[rng.random_range(0..self.pools.len())];
+        let txid = match rng.random_range(0..8) {
+            0 => spread(rng, 1 << TXID_BITS),
+            1 => rng.random(),
+            _ => p.txid.wrapping_sub(spread(rng, 2000)).max(1),
+        };
+        let known = PeerMessage {
+            pool: p.pool,
+            thread: p.thread,
+            device: rng.random_range(0..8),
+            status: rng.random_range(0..2),
+            txid,
+        };
+        match rng.random_range(0..12) {
+            0 => PeerMessage { pool: rng.random(), ..known },
+            1 => PeerMessage { thread: rng.random(), ..known },
+            2 => PeerMessage { device: rng.random(), status: rng.random(), ..known },
+            _ => known,
+        }
+    }
+}
+
+fn participants(rng: &mut ChaCha8Rng, peers: bool) -> u32 {
+    match rng.random_range(0..4) {
+        _ if !peers => 0,
+        0 => rng.random(),
+        1 => 0b11,
+        2 => rng.random_range(0..256),
+        _ => 0,
+    }
+}
+
+fn transfer(rng: &mut ChaCha8Rng, address: u64, beats: u8) -> Transfer {
+    if rng.random() {
+        return Transfer::read(address, beats);
+    }
+    let mut beat = |_| -> Beat {
+        let mut data = [0; 64];
+        rng.fill(&mut data);
+        (data, if rng.random() { u64::MAX } else { rng.random() })
+    };
+    Transfer::write(address, (0..beats).map(&mut beat).collect())
+}
+
+fn private(rng: &mut ChaCha8Rng) -> Transfer {
+    let line = rng.random_range(0..PRIVATE_LINES);
+    transfer(rng, POOLS_BASE + line * LINE_U64, 1)
+}
+
+/// An access to a register that ends nothing.
+pub fn register(rng: &mut ChaCha8Rng) -> Transfer {
+    let all = registers::ALL;
+    let offset = match rng.random_range(0..16) {
+        0 => rng.random_range(0..4096_u32),
+        _ => all[rng.random_range(0..all.len())].offset,
+    };
+    if rng.random() || offset / 4 == registers::CONTROL / 4 {
+        return Transfer::read(offset.into(), 1);
+    }
+    let value: u32 = match offset & !3 {
+        registers::COMPLETION0_SIZE
+        | registers::COMPLETION1_SIZE
+        | registers::COMPLETION2_SIZE
+        | registers::COMPLETION3_SIZE => rng.random_range(0..=12),
+        registers::FIRMWARE_LOAD => rng.random_range(0..2),
+        registers::PARKED_ACT => rng.random_range(0..64) | rng.random_range(0..4) << 8,
+        registers::DEVICE_NUMBER => rng.random_range(0..8),
+        _ => rng.random(),
+    };
+    write_register(offset, value, if rng.random_range(0..16) == 0 { rng.random_range(0..16) } else { 0xf })
+}
+
+/// A write of a register.
+pub fn write_register(offset: u32, value: u32, strobes: u64) -> Transfer {
+    let mut data = [0; 64];
+    data[..4].copy_from_slice(&value.to_le_bytes());
+    Transfer::write(offset.into(), vec![(data, strobes)])
+}

@@ -4,11 +4,12 @@
 //@ source: C5; translation never leaves the pool
 //@ assumes: the size of the memory is constant; the mapping entry of the command does not change its place while the command is decoded; a mapping in use is as this very
 //@   property says of an offered one (base a multiple of 64, end within 40 bits, ring inside)
-//@ tier: open
+//@ tier: fast
 //@ depth: 1
 //@ cover-depth: 10
 //@ asserts: 22
 //@ covers: 2
+//@ step: in order
 //@ mutant: the end of the destination is not compared with the end of the pool
 //@ find: beyond_d$d = end_d$q > wide_bytes$o;
 //@ put: beyond_d$d = 1'b0;
@@ -43,18 +44,7 @@ wire [39:0] source_first = {item_first$0, 6'd0}, source_last = {item_last$0, 6'd
 wire [39:0] destination_first = {item_first$1, 6'd0}, destination_last = {item_last$1, 6'd0};
 wire [39:0] auxiliary_first = {item_first$2, 6'd0}, auxiliary_last = {item_last$2, 6'd0};
 wire executes = offers & !maps_;
-always @* begin
-    if (executes & source_used) source_in_pool: assert (source_first >= pool_base & source_first <= source_last & source_last < pool_end);
-    if (executes & destination_used) destination_in_pool:
-        assert (destination_first >= pool_base & destination_first <= destination_last & destination_last < pool_end);
-    if (executes & auxiliary_used) auxiliary_in_pool:
-        assert (auxiliary_first >= pool_base & auxiliary_first <= auxiliary_last & auxiliary_last < pool_end);
-    if (executes & source_used) source_is_translated: assert (address_s$o == pool_base + raw$q[128 +: 40] & raw$q[168 +: 24] == 0);
-    if (executes & destination_used) destination_is_translated: assert (address_d$o == pool_base + raw$q[192 +: 40] & raw$q[232 +: 24] == 0);
-end
 wire [39:0] new_base = item_entry[90:51], new_bytes = item_entry[130:91], new_ring = item_entry[170:131], new_ring_bytes = item_entry[210:171];
-always @* if (offers & maps_) mapping_in_memory: assert (new_base[5:0] == 0 & new_base >= 40'h10_0000
-    & {1'b0, new_base} + new_bytes <= {1'b0, pm_lines, 6'd0} & {1'b0, new_ring} + new_ring_bytes <= new_bytes);
 // Invariants: what each step has found out.
 wire after_size = step$q >= 2 & step$q <= 6, after_ends = step$q >= 3 & step$q <= 6;
 wire after_bounds = step$q >= 4 & step$q <= 6, after_overlap = step$q >= 5 & step$q <= 6;
@@ -89,5 +79,17 @@ always @* begin
     if (executes) judged: assert (!outside & !(uses_length & length_bad$q));
     if (offers & maps_) map_judged: assert (!map_far$q & !map_beyond$q & !map_low$q & !map_ring_beyond$q & !map_askew$q);
 end
+// What is claimed.
+always @* begin
+    if (executes & source_used) source_in_pool: assert (source_first >= pool_base & source_first <= source_last & source_last < pool_end);
+    if (executes & destination_used) destination_in_pool:
+        assert (destination_first >= pool_base & destination_first <= destination_last & destination_last < pool_end);
+    if (executes & auxiliary_used) auxiliary_in_pool:
+        assert (auxiliary_first >= pool_base & auxiliary_first <= auxiliary_last & auxiliary_last < pool_end);
+    if (executes & source_used) source_is_translated: assert (address_s$o == pool_base + raw$q[128 +: 40] & raw$q[168 +: 24] == 0);
+    if (executes & destination_used) destination_is_translated: assert (address_d$o == pool_base + raw$q[192 +: 40] & raw$q[232 +: 24] == 0);
+end
+always @* if (offers & maps_) mapping_in_memory: assert (new_base[5:0] == 0 & new_base >= 40'h10_0000
+    & {1'b0, new_base} + new_bytes <= {1'b0, pm_lines, 6'd0} & {1'b0, new_ring} + new_ring_bytes <= new_bytes);
 always @* copies: cover (executes & source_used & destination_used & desc$q[16] & item_ready);
 always @* maps_a_pool: cover (offers & maps_ & item_ready);

@@ -51,6 +51,8 @@ pub struct Property {
     pub asserts: usize,
     /// Cover statements that the file attaches.
     pub covers: usize,
+    /// The assertions are shown one after the other, as the file states them: [`crate::tools::Tools::step_in_order`].
+    pub in_order: bool,
     /// Instances of memories that are seen through one arbitrary word; see [`crate::edit::watch`].
     pub watch: Vec<String>,
     /// Arrays are taken apart into registers, `\\array[0] ` and so on, as suits one that is written at many places at once.
@@ -110,6 +112,17 @@ impl Property {
     }
 }
 
+/// Names of the assertions of a property, in the order in which it states them.
+pub fn labels(body: &str) -> Vec<String> {
+    let joined = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    let before = joined.split(": assert (").collect::<Vec<_>>();
+    let last = |text: &&str| {
+        let start = text.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+        text[start..].to_string()
+    };
+    before[..before.len() - 1].iter().map(last).collect()
+}
+
 /// What the head says, as it is read.
 #[derive(Default)]
 struct Head {
@@ -128,6 +141,7 @@ const KEYS: &[&str] = &[
     "cover-depth",
     "asserts",
     "covers",
+    "step",
     "watch",
     "arrays",
     "cut",
@@ -192,6 +206,11 @@ impl Head {
             cover_depth: self.needed("cover-depth")?.parse()?,
             asserts: self.needed("asserts")?.parse()?,
             covers: self.needed("covers")?.parse()?,
+            in_order: match self.value("step") {
+                None => false,
+                Some("in order") => true,
+                Some(other) => bail!("`{other}` is no way to take the step"),
+            },
             watch: self.list("watch"),
             apart: self.value("arrays") == Some("apart"),
             cut: self.list("cut"),
@@ -220,6 +239,17 @@ mod tests {
         }
         let error = format!("{:#}", Property::parse("t", &HEAD.replace("//@ asserts", "//@ assert")).unwrap_err());
         assert!(error.contains("`assert` is not known"), "{error}");
+    }
+
+    #[test]
+    fn every_assertion_of_a_property_that_is_shown_in_order_has_a_name_of_its_own() {
+        assert_eq!(labels("if (a) first: assert (b);\nsecond:\n  assert (c);"), ["first", "second"]);
+        for property in all().unwrap().iter().filter(|property| property.in_order) {
+            let mut names = labels(&property.body);
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), property.asserts, "{}", property.name);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::edit;
-use crate::property::{Mutant, Property};
+use crate::property::{Mutant, Property, labels};
 use crate::tools::{Answer, Question, Tools};
 
 /// What became of a property.
@@ -139,6 +139,9 @@ impl Runner {
                 property.covers
             );
         }
+        if property.in_order && labels(&property.body).len() != counts.0 {
+            bail!("{}: an assertion without a name", property.name);
+        }
         Ok(counts)
     }
 
@@ -151,7 +154,14 @@ impl Runner {
             Answer::Timeout => return Ok(Verdict::Undecided(Question::Base)),
         }
         self.say(property, "inductive step");
-        match self.tools.solve(&model, Question::Step, property.depth, self.seconds)? {
+        let step = match property.in_order {
+            true => {
+                let order = labels(&property.body);
+                self.tools.step_in_order(&model, &order, property.depth, self.seconds)?
+            }
+            false => self.tools.solve(&model, Question::Step, property.depth, self.seconds)?,
+        };
+        match step {
             Answer::Passed => {}
             Answer::Failed(by) => return Ok(Verdict::NotInductive(by)),
             Answer::Timeout => return Ok(Verdict::Undecided(Question::Step)),

@@ -97,6 +97,29 @@ impl Tools {
         bail!("the solver gave no answer: {said}{}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// The inductive step, one assertion after the other: where all held for `depth` cycles, and in the next cycle those before it in the list, it
+    /// holds there too. For each the solver then has one small thing to show, and all of them together are the step.
+    ///
+    /// # Errors
+    /// The list is not that of the model's assertions; the solver fails.
+    pub fn step_in_order(&self, folder: &Path, order: &[String], depth: u32, seconds: u64) -> Result<Answer> {
+        let model = std::fs::read_to_string(folder.join("model.smt2")).context("there is no model")?;
+        for (number, name) in order.iter().enumerate() {
+            let question = question_of(&model, &order[..number], name, depth)?;
+            std::fs::write(folder.join("step.smt2"), question).context("cannot write the question")?;
+            let mut command = Command::new("timeout");
+            command.args(["-k", "5", &seconds.to_string(), "nice", "-n", "5"]).arg(self.folder.join("yices-smt2"));
+            let output = command.arg("step.smt2").current_dir(folder).output().context("the solver does not start")?;
+            match (String::from_utf8_lossy(&output.stdout).trim(), output.status.code()) {
+                ("unsat", Some(0)) => {}
+                ("sat", Some(0)) => return Ok(Answer::Failed(name.clone())),
+                (_, Some(124 | 137)) => return Ok(Answer::Timeout),
+                (said, _) => bail!("the solver gave no answer: {said}{}", String::from_utf8_lossy(&output.stderr)),
+            }
+        }
+        Ok(Answer::Passed)
+    }
+
     fn command(&self, tool: &str) -> Command {
         Command::new(self.folder.join(tool))
     }
@@ -107,4 +130,31 @@ impl Tools {
         let folders = std::iter::once(self.folder.clone()).chain(std::env::split_paths(&path));
         std::env::join_paths(folders).context("the search path has a folder that it cannot hold")
     }
+}
+
+/// What the solver is asked about an assertion of a model that yosys wrote: is there a path of `depth` steps on which every assertion holds but in the last
+/// state, in which those of `before` hold, and this one does not?
+fn question_of(model: &str, before: &[String], name: &str, depth: u32) -> Result<String> {
+    let number = |name: &str| {
+        let ends = |line: &&str| line.starts_with("; yosys-smt2-assert ") && line.split(' ').nth(3) == Some(name);
+        let line = model.lines().find(ends).with_context(|| format!("the model has no assertion `{name}`"))?;
+        line.split(' ').nth(2).context("an assertion without a number")
+    };
+    let mut text = format!("(set-logic QF_UFBV)\n{model}\n");
+    for state in 0..=depth {
+        text +=
+            &format!("(declare-fun s{state} () |top_s|)\n(assert (|top_u| s{state}))\n(assert (|top_h| s{state}))\n");
+        text += &format!("(assert (not (|top_is| s{state})))\n");
+        if state < depth {
+            text += &format!("(assert (|top_a| s{state}))\n");
+        }
+    }
+    for state in 0..depth {
+        text += &format!("(assert (|top_t| s{state} s{}))\n", state + 1);
+    }
+    for earlier in before {
+        text += &format!("(assert (|top_a {}| s{depth}))\n", number(earlier)?);
+    }
+    text += &format!("(assert (not (|top_a {}| s{depth})))\n(check-sat)\n", number(name)?);
+    Ok(text)
 }

@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("nearpm-bench", &[]),
     ("nearpm-mutants", &[]),
-    ("nearpm-verification", &[]),
+    ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-serve", &["nearpm"]),
     (
         "nearpm-evaluation",

@@ -6,15 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use nearpm_verification::campaigns::{ALL, named};
-use nearpm_verification::coverage::points::merge;
+use nearpm_verification::coverage::constants::{Constants, TOP};
+use nearpm_verification::coverage::points::{Merged, merge};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::scenarios;
 use nearpm_verification::coverage::waivers::Waivers;
 use nearpm_verification::run::{former, run};
 use nearpm_verification::{page, workspace};
-
-/// Module at the root of the card's Verilog.
-const TOP: &str = "nearpm_card";
 
 /// Runs the campaigns that show what is claimed, and writes docs/verification.md.
 #[derive(Parser)]
@@ -104,8 +102,9 @@ fn coverage(arguments: &Coverage) -> Result<ExitCode> {
     if !arguments.judge {
         scenarios::run(&folder, &mut |what| eprintln!("==> {what}"))?;
     }
-    let counts = merge(&folder, TOP)?;
-    let report = Report::new(&counts, &Waivers::read(&Waivers::path())?);
+    let Merged { counts, verilog } = merge(&folder, &scenarios::models(), TOP)?;
+    let constants = Constants::of(&verilog, &folder)?;
+    let report = Report::new(&counts, &constants, &Waivers::read(&Waivers::path())?);
     let table = report.table();
     std::fs::write(folder.with_extension("md"), &table).context("write the table")?;
     print!("{table}{}", report.complaints());
@@ -113,9 +112,10 @@ fn coverage(arguments: &Coverage) -> Result<ExitCode> {
         report.totals.values().map(count).sum::<u64>()
     };
     println!(
-        r#"{{"counts":{{"points":{},"covered":{},"waived":{},"open":{},"violations":{}}}}}"#,
+        r#"{{"counts":{{"points":{},"covered":{},"constant":{},"waived":{},"open":{},"violations":{}}}}}"#,
         of(|t| t.points),
         of(|t| t.covered),
+        of(|t| t.constant),
         of(|t| t.waived),
         of(|t| t.open),
         report.violations()

@@ -11,11 +11,13 @@
 //! | [`slave`] | drives a slave port of the card |
 //! | [`memory`] | the memory behind the card |
 //! | [`outside`] | completion records and messages of other cards |
+//! | [`past`] | what it finds of a long life |
 //! | [`traffic`] | what is done next |
 //! | [`session`] | a card from power-up to power cut |
 
 pub mod memory;
 pub mod outside;
+pub mod past;
 pub mod session;
 pub mod slave;
 pub mod traffic;

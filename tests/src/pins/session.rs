@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAP_ENTRIES, POOLS_BASE};
-use nearpm_interface::registers::{self, control, state};
+use nearpm_interface::geometry::{ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, POOLS_BASE};
+use nearpm_interface::registers::{self, control, firmware_status, state};
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};
 use rand::seq::IndexedRandom;
@@ -12,13 +12,15 @@ use rand_chacha::ChaCha8Rng;
 
 use super::memory::{Contents, Memory};
 use super::outside::{Others, Records};
+use super::past::{age, laid_out};
 use super::slave::{Done, Slave, Transfer};
 use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
 
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
 const HANG_CYCLES: u64 = 3_000_000;
-/// Sessions of one memory.
+/// Sessions of one memory in which everything is checked, and those behind them in which the card's own lines fail, too.
 const POWER_UPS: u64 = 5;
+const ROUGH_ONES: u64 = 6;
 
 /// Largest memory that a card can have, in bytes: the number of its lines has 34 bits.
 const LARGEST: u64 = (1 << ADDRESS_BITS) - 4096;
@@ -87,6 +89,7 @@ struct Card<'a> {
     talks: bool,
 }
 
+/// Ports.
 const CONTROL: usize = 0;
 const COMMANDS: usize = 1;
 const HOST: usize = 2;
@@ -225,6 +228,11 @@ impl Card<'_> {
             self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
             self.until(&[state::OPEN]);
         }
+        if self.rng.random() {
+            let slot = self.rng.random_range(0..2);
+            self.set_register(registers::FIRMWARE_LOAD, slot);
+            while self.register(registers::FIRMWARE_STATUS) & 0xff == firmware_status::BUSY {}
+        }
         if self.plan.peers {
             let number = self.rng.random_range(0..8);
             self.set_register(registers::DEVICE_NUMBER, number);
@@ -260,6 +268,39 @@ impl Card<'_> {
                 self.memory.contents.bad.extend((bad >= POOLS_BASE + PRIVATE_LINES * LINE_U64).then_some(bad));
             }
             self.cycle(true);
+        }
+    }
+
+    /// Traffic from the first cycle on, whatever comes of it.
+    fn endure(&mut self) {
+        self.private.clear();
+        self.talks = self.rng.random();
+        self.plan.energy = Some(if self.rng.random() { self.rng.random_range(0..6000) } else { 0 });
+        for _ in 0..self.rng.random_range(0..3) {
+            let (base, bytes) = *[(SAVE_BASE, 2048), (SAVE_BASE, 256), (FIRMWARE_BASE, 2 * FIRMWARE_SLOT_BYTES)]
+                .choose(self.rng)
+                .expect("three places");
+            let line = base + self.rng.random_range(0..bytes) / LINE_U64 * LINE_U64;
+            if self.rng.random() {
+                self.memory.contents.bad.push(line);
+            } else {
+                self.memory.contents.write(line, &[0; 64], self.rng.random());
+            }
+        }
+        let cycles = self.rng.random_range(0..16_000) >> self.rng.random_range(0..5);
+        for _ in 0..cycles {
+            self.cycle(true);
+            if self.rng.random_range(0..500) == 0 && self.slaves[CONTROL].has_room(true) {
+                let act = if self.rng.random() { control::ACKNOWLEDGE_LOSS } else { self.rng.random_range(0..8) };
+                let transfer = match self.rng.random() {
+                    true => write_register(registers::CONTROL, act, 0xf),
+                    false => write_register(registers::FIRMWARE_LOAD, self.rng.random_range(0..2), 0xf),
+                };
+                self.slaves[CONTROL].offer(&mut self.model, self.rng, transfer);
+            }
+        }
+        if self.rng.random() {
+            self.drain();
         }
     }
 
@@ -309,7 +350,8 @@ fn private(transfer: &Transfer) -> Option<u64> {
     (POOLS_BASE / LINE_U64..POOLS_BASE / LINE_U64 + PRIVATE_LINES).contains(&line).then_some(line)
 }
 
-/// Powers a card up, works with it, cuts its power.
+/// Powers a card up, works with it, cuts its power. A rough session begins with the traffic at once, on lines of the card's own some of which fail, and
+/// may end at any moment of the boot: what is checked then is only that ports and memory are used as they are to be.
 fn session(
     library: &Library,
     rng: &mut ChaCha8Rng,
@@ -317,6 +359,7 @@ fn session(
     private: &mut HashMap<u64, [u8; 64]>,
     tally: &mut Tally,
     (contents, may_lose): (Contents, bool),
+    is_rough: bool,
 ) -> (Contents, bool) {
     let mut model = library.instance().unwrap_or_else(|error| panic!("{error}"));
     let clock = model.port("clk").unwrap_or_else(|error| panic!("{error}"));
@@ -349,6 +392,10 @@ fn session(
     });
     card.set("rst_n", 1);
     (0..16).for_each(|_| _ = card.cycle(false));
+    if is_rough {
+        card.endure();
+        return card.cut();
+    }
     card.open(may_lose);
     card.work();
     if !plan.abrupt {
@@ -376,11 +423,17 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
             _ => ((1 << 22) + (rng.random_range(0..LARGEST) >> rng.random_range(0..18))).min(LARGEST) / 4096 * 4096,
         };
         let mut traffic = Traffic::new(&mut rng, bytes);
-        let start = provisioned(POOLS_BASE as usize, nearpm_firmware::standard().bytes());
+        let mut start = provisioned(POOLS_BASE as usize, laid_out(&mut rng).bytes());
+        let other = laid_out(&mut rng);
+        start.bytes[(FIRMWARE_BASE + FIRMWARE_SLOT_BYTES) as usize..][..other.bytes().len()]
+            .copy_from_slice(other.bytes());
         let mut kept = (Contents::new(bytes, &start), false);
-        let mut private = HashMap::new();
-        for _ in 0..POWER_UPS {
-            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept);
+        let lines = (0..PRIVATE_LINES).map(|line| POOLS_BASE / LINE_U64 + line);
+        let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
+        for number in 0..POWER_UPS + ROUGH_ONES {
+            let is_rough = number >= POWER_UPS;
+            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, is_rough);
+            age(&mut kept.0, &mut rng);
         }
         progress(tally);
     }

@@ -53,7 +53,7 @@ impl Traffic {
             let ring = rng.random_range(1..length / LINE_U64 - 8) * LINE_U64;
             let ring_bytes = (length - ring).min(u32::MAX.into()) / LINE_U64 * LINE_U64;
             let (pool, thread) = (rng.random(), rng.random());
-            let txid = 1 + spread(rng, (1 << TXID_BITS) - 1000);
+            let txid = 1 + spread(rng, (1 << TXID_BITS) - (1 << 20));
             Pool { pool, thread, base, bytes: length, ring, ring_bytes, txid }
         };
         let pools = (0..MAP_ENTRIES + 2).map(pool).collect();
@@ -272,9 +272,9 @@ pub fn register(rng: &mut ChaCha8Rng) -> Transfer {
         | registers::COMPLETION1_SIZE
         | registers::COMPLETION2_SIZE
         | registers::COMPLETION3_SIZE => rng.random_range(0..=12),
-        registers::FIRMWARE_LOAD => rng.random_range(0..2),
-        registers::PARKED_ACT => rng.random_range(0..64) | rng.random_range(0..4) << 8,
-        registers::DEVICE_NUMBER => rng.random_range(0..8),
+        registers::FIRMWARE_LOAD if rng.random() => rng.random_range(0..2),
+        registers::PARKED_ACT if rng.random() => rng.random_range(0..32) | rng.random_range(1..3) << 8,
+        registers::DEVICE_NUMBER if rng.random() => rng.random_range(0..8),
         _ => rng.random(),
     };
     write_register(offset, value, if rng.random_range(0..16) == 0 { rng.random_range(0..16) } else { 0xf })

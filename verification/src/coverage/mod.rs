@@ -7,10 +7,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`points`] | the files that they leave |
+//! | [`constants`] | bits that cannot change |
 //! | [`waivers`] | `verification/coverage.toml`: what need not be covered and why, and what is open |
 //! | [`scenarios`] | what runs |
 //! | [`report`] | totals |
 
+pub mod constants;
 pub mod points;
 pub mod report;
 pub mod scenarios;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -35,34 +35,59 @@ pub struct Point {
     pub module: String,
     /// What it counts.
     pub kind: Kind,
-    /// A bit and its direction (`state[1]:0->1`), or a line of the module's text with the kind of block (`12 if`).
+    /// A bit and its direction (`state[1]:0->1`), or the number of a line with the kind of block and what stands there (`12 if: if (full) begin`).
     pub name: String,
+}
+
+/// A bit of a signal, in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bit<'a> {
+    /// Signal.
+    pub signal: &'a str,
+    /// Number of the bit; 0 of a signal of one.
+    pub bit: u32,
+    /// Whether it rose.
+    pub rises: bool,
+}
+
+impl Point {
+    /// What a toggle is about.
+    pub fn bit(&self) -> Option<Bit<'_>> {
+        let (of, direction) = self.name.rsplit_once(':').filter(|_| self.kind == Kind::Toggle)?;
+        let indexed = of.strip_suffix(']').and_then(|of| of.rsplit_once('['));
+        let (signal, bit) = indexed.map_or((of, Ok(0)), |(signal, bit)| (signal, bit.parse()));
+        Some(Bit { signal, bit: bit.ok()?, rises: direction == "0->1" })
+    }
 }
 
 /// Points with how often each was hit.
 pub type Counts = BTreeMap<Point, u64>;
 
 /// Reads a line of a file of points: number of the counter, line, page (`v_toggle/MODULE`) and comment, apart by tabulators.
-fn parse(line: &str) -> Option<(usize, Point)> {
+fn parse(line: &str, verilog: &[&str]) -> Option<(usize, Point)> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [counter, line, page, comment] = fields[..] else { return None };
     let (page, module) = page.split_once('/')?;
     let (kind, name) = match page {
-        "v_toggle" => (Kind::Toggle, comment.to_owned()),
-        "v_line" | "v_branch" => (Kind::Line, format!("{line} {comment}")),
+        // How Verilator writes the character of generated names.
+        "v_toggle" => (Kind::Toggle, comment.replace("__024", "$")),
+        "v_line" | "v_branch" => {
+            let text = verilog.get(line.parse::<usize>().ok()?.checked_sub(1)?)?.trim();
+            (Kind::Line, format!("{line} {comment}: {text}"))
+        }
         _ => return None,
     };
     Some((counter.parse().ok()?, Point { module: module.to_owned(), kind, name }))
 }
 
-/// The points of a file with how often each of their counters was hit.
+/// The points of a file with how often each of their counters was hit; `verilog` is the text that they are about.
 ///
 /// # Errors
 /// A line that is no point, or a counter that is not there.
-pub fn counted(points: &str, hits: &[u64]) -> Result<Counts> {
-    let mut counts = Counts::new();
+pub fn counted(points: &str, hits: &[u64], verilog: &str) -> Result<Counts> {
+    let (mut counts, verilog) = (Counts::new(), verilog.lines().collect::<Vec<_>>());
     for line in points.lines() {
-        let (counter, point) = parse(line).with_context(|| format!("no point of coverage: {line:?}"))?;
+        let (counter, point) = parse(line, &verilog).with_context(|| format!("no point of coverage: {line:?}"))?;
         let hits = hits.get(counter).with_context(|| format!("no counter {counter}"))?;
         *counts.entry(point).or_default() += hits;
     }
@@ -78,11 +103,20 @@ fn add(sum: &mut Vec<u64>, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Merges what the processes have counted on one design, in a folder: in files whose names begin with `TOP-` and the key that most of them have.
+/// A measurement: the points with their counts, and the Verilog that they are about.
+pub struct Merged {
+    /// The points.
+    pub counts: Counts,
+    /// Its file.
+    pub verilog: PathBuf,
+}
+
+/// Merges what the processes have counted on one design, in a folder: in files whose names begin with `TOP-` and the key that most of them have. Under that key
+/// the folder of built models has its Verilog.
 ///
 /// # Errors
 /// Where there is none.
-pub fn merge(folder: &Path, top: &str) -> Result<Counts> {
+pub fn merge(folder: &Path, models: &Path, top: &str) -> Result<Merged> {
     let mut designs: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
         let path = entry?.path();
@@ -99,7 +133,10 @@ pub fn merge(folder: &Path, top: &str) -> Result<Counts> {
     files.iter().try_for_each(|file| add(&mut hits, file))?;
     let path = folder.join(format!("{top}-{key}.points"));
     let points = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    counted(&points, &hits).with_context(|| path.display().to_string())
+    let verilog = models.join(&key).join("top.v");
+    let text = fs::read_to_string(&verilog).with_context(|| format!("read {}", verilog.display()))?;
+    let counts = counted(&points, &hits, &text).with_context(|| path.display().to_string())?;
+    Ok(Merged { counts, verilog })
 }
 
 #[cfg(test)]
@@ -107,23 +144,29 @@ mod tests {
     use super::*;
 
     const POINTS: &str =
-        "5\t7\tv_toggle/unit$a\tcount[1]:0->1\n2\t9\tv_branch/unit$a\tif\n5\t11\tv_toggle/unit$b\tcount[1]:0->1\n";
+        "5\t7\tv_toggle/unit$a\tcount[1]:0->1\n2\t2\tv_branch/unit$a\tif\n5\t11\tv_toggle/unit$b\tcount:1->0\n";
+
+    const VERILOG: &str = "module a;\n  if (full)\nendmodule\n";
 
     #[test]
     fn what_processes_have_counted_adds_up() {
         let folder = std::env::temp_dir().join(format!("nearpm-points-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(folder.join("key")).unwrap();
+        fs::write(folder.join("key/top.v"), VERILOG).unwrap();
         fs::write(folder.join("top-key.points"), POINTS).unwrap();
         for (process, hits) in [(1, [0_u32, 0, 0, 0, 0, 3]), (2, [9, 0, 0, 0, 0, 1])] {
             let bytes: Vec<u8> = hits.iter().flat_map(|hit| hit.to_le_bytes()).collect();
             fs::write(folder.join(format!("top-key-{process}.hits")), bytes).unwrap();
         }
-        let counts = merge(&folder, "top").unwrap();
-        let found: Vec<_> = counts.iter().map(|(p, n)| (p.module.as_str(), p.kind, p.name.as_str(), *n)).collect();
-        let expected = [("unit$a", Kind::Line, "9 if", 0), ("unit$a", Kind::Toggle, "count[1]:0->1", 4)];
-        assert_eq!(found, [expected[0], expected[1], ("unit$b", Kind::Toggle, "count[1]:0->1", 4)]);
-        assert!(merge(&folder, "other").is_err());
+        let counts = merge(&folder, &folder, "top").unwrap().counts;
+        let found: Vec<_> = counts.iter().map(|(p, n)| (p.module.as_str(), p.name.as_str(), *n)).collect();
+        let expected = [("unit$a", "2 if: if (full)", 0), ("unit$a", "count[1]:0->1", 4), ("unit$b", "count:1->0", 4)];
+        assert_eq!(found, expected);
+        let bits: Vec<_> = counts.keys().filter_map(Point::bit).map(|b| (b.signal, b.bit, b.rises)).collect();
+        assert_eq!(bits, [("count", 1, true), ("count", 0, false)]);
+        assert!(merge(&folder, &folder, "other").is_err());
         fs::remove_dir_all(folder).unwrap();
-        assert!(counted("nothing\n", &[1]).is_err() && counted(POINTS, &[1]).is_err());
+        assert!(counted("nothing\n", &[1], VERILOG).is_err() && counted(POINTS, &[1], VERILOG).is_err());
+        assert!(counted(POINTS, &[1; 6], "").is_err());
     }
 }

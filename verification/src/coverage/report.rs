@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::constants::Constants;
 use super::points::{Counts, Kind, Point};
 use super::waivers::{Fate, Waivers};
 use crate::page::grouped;
@@ -17,6 +18,8 @@ pub struct Total {
     pub points: u64,
     /// Hit.
     pub covered: u64,
+    /// Not hit, of a bit that is constant.
+    pub constant: u64,
     /// Not hit, with a reason why not.
     pub waived: u64,
     /// Not hit, and listed.
@@ -30,15 +33,16 @@ impl Total {
         self.points += 1;
         match fate {
             Fate::Covered => self.covered += 1,
+            Fate::Constant => self.constant += 1,
             Fate::Waived => self.waived += 1,
             Fate::Open => self.open += 1,
             Fate::Unexplained => self.unexplained += 1,
         }
     }
 
-    /// Hit, in percent of those that are not waived, rounded down to tenths.
+    /// Hit, in percent of those that are neither constant nor waived, rounded down to tenths.
     pub fn percent(&self) -> f64 {
-        let wanted = (self.points - self.waived).max(1);
+        let wanted = (self.points - self.constant - self.waived).max(1);
         (self.covered * 1000 / wanted) as f64 / 10.0
     }
 }
@@ -50,43 +54,68 @@ pub struct Report {
     pub totals: BTreeMap<Kind, Total>,
     /// Points that are neither hit nor explained, by module.
     pub unexplained: BTreeMap<String, Vec<Point>>,
-    /// Entries of the file that match nothing.
+    /// What each entry of the file explains: kind of entry, reason, points.
+    pub explained: Vec<(&'static str, String, u64)>,
+    /// Patterns of the file that explain nothing.
     pub stale: Vec<String>,
+    /// Points that were hit although their bits are said to be constant.
+    pub wrong: Vec<Point>,
 }
 
 impl Report {
     /// Judges a measurement.
-    pub fn new(counts: &Counts, waivers: &Waivers) -> Report {
+    pub fn new(counts: &Counts, constants: &Constants, waivers: &Waivers) -> Report {
         let mut totals: BTreeMap<Kind, Total> = Kind::ALL.into_iter().map(|kind| (kind, Total::default())).collect();
         let mut unexplained: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+        let mut needed: BTreeMap<*const String, u64> = BTreeMap::new();
         for (point, &count) in counts {
-            let fate = waivers.fate(point, count);
+            let (fate, by) = match constants.value(point) {
+                Some(_) if count == 0 => (Fate::Constant, None),
+                _ => waivers.fate(point, count),
+            };
             totals.entry(point.kind).or_default().count(fate);
+            if let Some((_, pattern)) = by {
+                *needed.entry(std::ptr::from_ref(pattern)).or_default() += 1;
+            }
             if fate == Fate::Unexplained {
                 unexplained.entry(point.module.clone()).or_default().push(point.clone());
             }
         }
-        let entry =
-            |e: &super::waivers::Entry| format!("{} {} {}", e.module, e.kind.as_deref().unwrap_or("*"), e.point);
-        Report { totals, unexplained, stale: waivers.stale(counts).map(entry).collect() }
+        let mut wrong = Vec::new();
+        for (point, _) in counts.iter().filter(|(point, count)| **count > 0 && constants.are_wrong(point)) {
+            match waivers.miscounted.iter().find_map(|entry| entry.pattern(point)) {
+                Some(pattern) => *needed.entry(std::ptr::from_ref(pattern)).or_default() += 1,
+                None => wrong.push(point.clone()),
+            }
+        }
+        let points = |pattern: &String| needed.get(&std::ptr::from_ref(pattern)).copied().unwrap_or(0);
+        let entries = waivers.waiver.iter().map(|e| ("waived", e)).chain(waivers.open.iter().map(|e| ("open", e)));
+        let entries = entries.chain(waivers.miscounted.iter().map(|e| ("miscounted", e)));
+        let (mut explained, mut stale) = (Vec::new(), Vec::new());
+        for (fate, entry) in entries {
+            explained.push((fate, entry.reason.clone(), entry.patterns().map(points).sum()));
+            stale.extend(entry.patterns().filter(|p| points(p) == 0).map(|p| format!("{p} ({})", entry.reason)));
+        }
+        Report { totals, unexplained, explained, stale, wrong }
     }
 
     /// What contradicts the file of waivers.
     pub fn violations(&self) -> usize {
-        self.unexplained.values().map(Vec::len).sum::<usize>() + self.stale.len()
+        self.unexplained.values().map(Vec::len).sum::<usize>() + self.stale.len() + self.wrong.len()
     }
 
     /// The totals as a table in Markdown.
     pub fn table(&self) -> String {
         let mut text = String::from(
-            "| kind | points | covered | waived | open | unexplained | of those not waived |\n|---|---:|---:|---:|---:|---:|---:|\n",
+            "| kind | points | covered | constant | waived | open | unexplained | of those neither constant nor waived |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for (kind, total) in &self.totals {
-            let [points, covered, waived, open, unexplained] =
-                [total.points, total.covered, total.waived, total.open, total.unexplained].map(grouped);
+            let Total { points, covered, constant, waived, open, unexplained } = *total;
+            let [points, covered, constant, waived, open, unexplained] =
+                [points, covered, constant, waived, open, unexplained].map(grouped);
             let _ = writeln!(
                 text,
-                "| {} | {points} | {covered} | {waived} | {open} | {unexplained} | {:.1} % |",
+                "| {} | {points} | {covered} | {constant} | {waived} | {open} | {unexplained} | {:.1} % |",
                 kind.name(),
                 total.percent()
             );
@@ -94,9 +123,12 @@ impl Report {
         text
     }
 
-    /// What is wrong, for people.
+    /// What each entry explains, and what is wrong, for people.
     pub fn complaints(&self) -> String {
         let mut text = String::new();
+        for (fate, reason, points) in &self.explained {
+            let _ = writeln!(text, "{points:>7} {fate}: {reason}");
+        }
         for (module, points) in &self.unexplained {
             let names: Vec<String> =
                 points.iter().take(NAMED).map(|p| format!("{} {}", p.kind.name(), p.name)).collect();
@@ -104,6 +136,9 @@ impl Report {
         }
         for entry in &self.stale {
             let _ = writeln!(text, "no uncovered point matches: {entry}");
+        }
+        for point in self.wrong.iter().take(NAMED) {
+            let _ = writeln!(text, "not constant: {} {}", point.module, point.name);
         }
         text
     }

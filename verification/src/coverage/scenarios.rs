@@ -1,7 +1,7 @@
 //! What is run for the coverage: programs and tests that simulate whole cards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -15,10 +15,20 @@ pub const ALL: &[(&str, &str)] = &[
         "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
     ),
     (
+        "the pins: random traffic over the whole space of addresses, with the numbers of a long life",
+        "run --release --locked -p nearpm-tests --bin random-pins -- --memories 12",
+    ),
+    (
         "several cards: parked commands, messages, what software decides, saves and replays of what waits",
         "test --release --locked -p nearpm-sim --test model_peers -- all_of_it_on_the_rtl",
     ),
 ];
+
+/// Folder of the models that were built, with their Verilog.
+pub fn models() -> PathBuf {
+    let named = std::env::var_os("NEARPM_VERILATE_CACHE").filter(|folder| !folder.is_empty());
+    named.map_or_else(|| workspace().join("target/verilated"), PathBuf::from)
+}
 
 /// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.
 ///
@@ -37,6 +47,7 @@ pub fn run(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<()> {
             .args(arguments.split(' '))
             .current_dir(workspace())
             .env("NEARPM_COVERAGE", folder)
+            .env("NEARPM_VERILATE_CACHE", models())
             .env_remove("NEARPM_THOROUGH")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -1,31 +1,65 @@
 //! `verification/coverage.toml`: what need not be covered, each with its reason, and what is not covered yet.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use wildmatch::WildMatch;
 
-use super::points::{Counts, Kind, Point};
+use super::points::{Bit, Point};
 use crate::workspace;
 
 /// Points by patterns, in which `*` stands for anything.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Module.
-    pub module: String,
-    /// `line`, `toggle`, or both without it.
-    pub kind: Option<String>,
-    /// Name of the point.
+    /// Modules.
     #[serde(default = "anything")]
-    pub point: String,
+    pub modules: Vec<String>,
+    /// Signals of which it speaks, with `bits` and `direction`.
+    #[serde(default)]
+    pub signals: Vec<String>,
+    /// Their bits, as `0-5,14`; all without it.
+    #[serde(default)]
+    pub bits: Bits,
+    /// `0->1` or `1->0`; both without it.
+    pub direction: Option<String>,
+    /// Lines of which it speaks: the kind of block and what stands there, as `if: if (full) begin`.
+    #[serde(default)]
+    pub lines: Vec<String>,
     /// Why it need not be covered; what would cover it, of one that is open.
     pub reason: String,
 }
 
-fn anything() -> String {
-    "*".into()
+fn anything() -> Vec<String> {
+    vec!["*".into()]
+}
+
+/// Numbers of bits.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Bits(Vec<RangeInclusive<u32>>);
+
+impl TryFrom<String> for Bits {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Bits, String> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            match (first.parse::<u32>(), last.parse()) {
+                (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
+                _ => Err(format!("{part:?} is no range of bits")),
+            }
+        };
+        text.split(',').map(range).collect::<Result<_, _>>().map(Bits)
+    }
+}
+
+impl Bits {
+    fn has(&self, bit: u32) -> bool {
+        self.0.is_empty() || self.0.iter().any(|range| range.contains(&bit))
+    }
 }
 
 /// The file.
@@ -38,14 +72,33 @@ pub struct Waivers {
     /// What could be and is not.
     #[serde(default)]
     pub open: Vec<Entry>,
+    /// Bits that are constant and counted all the same.
+    #[serde(default)]
+    pub miscounted: Vec<Entry>,
 }
 
 impl Entry {
-    /// Whether it speaks of a point.
-    pub fn matches(&self, point: &Point) -> bool {
-        self.kind.as_ref().is_none_or(|kind| kind == point.kind.name())
-            && WildMatch::new(&self.module).matches(&point.module)
-            && WildMatch::new(&self.point).matches(&point.name)
+    /// The patterns of signals and lines, each of which has to be needed.
+    pub fn patterns(&self) -> impl Iterator<Item = &String> {
+        self.signals.iter().chain(&self.lines)
+    }
+
+    /// Which of its patterns speaks of a point.
+    pub fn pattern(&self, point: &Point) -> Option<&String> {
+        if !self.modules.iter().any(|module| WildMatch::new(module).matches(&point.module)) {
+            return None;
+        }
+        match point.bit() {
+            Some(Bit { signal, bit, rises }) => {
+                let direction = if rises { "0->1" } else { "1->0" };
+                let is_it = self.bits.has(bit) && self.direction.as_ref().is_none_or(|wanted| wanted == direction);
+                self.signals.iter().find(|pattern| is_it && WildMatch::new(pattern).matches(signal))
+            }
+            None => {
+                let text = point.name.split_once(' ').map_or("", |(_, text)| text);
+                self.lines.iter().find(|pattern| WildMatch::new(pattern).matches(text))
+            }
+        }
     }
 }
 
@@ -54,6 +107,8 @@ impl Entry {
 pub enum Fate {
     /// It was hit.
     Covered,
+    /// It was not, and cannot: the bit is constant.
+    Constant,
     /// It was not, and need not be.
     Waived,
     /// It was not, and the file says so.
@@ -71,7 +126,7 @@ impl Waivers {
     /// Reads a file.
     ///
     /// # Errors
-    /// A kind that there is not, a reason of fewer than four words.
+    /// An entry that speaks of nothing, a direction that there is not, bits that are none, a reason of fewer than four words.
     pub fn read(path: &Path) -> Result<Waivers> {
         let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
         Waivers::parse(&text).with_context(|| path.display().to_string())
@@ -83,31 +138,23 @@ impl Waivers {
     /// As [`Waivers::read`].
     pub fn parse(text: &str) -> Result<Waivers> {
         let waivers: Waivers = toml::from_str(text)?;
-        for entry in waivers.waiver.iter().chain(&waivers.open) {
-            let known = entry.kind.as_ref().is_none_or(|kind| Kind::ALL.iter().any(|k| k.name() == kind));
-            ensure!(known, "there is no kind of coverage {:?}", entry.kind);
+        for entry in waivers.waiver.iter().chain(&waivers.open).chain(&waivers.miscounted) {
+            let known = entry.direction.as_ref().is_none_or(|direction| ["0->1", "1->0"].contains(&direction.as_str()));
+            ensure!(known, "there is no direction {:?}", entry.direction);
+            ensure!(entry.patterns().next().is_some(), "{entry:?} speaks of no signal and no line");
             ensure!(entry.reason.split_whitespace().count() >= 4, "{entry:?} has no reason");
         }
         Ok(waivers)
     }
 
-    /// The fate of a point.
-    pub fn fate(&self, point: &Point, count: u64) -> Fate {
+    /// The fate of a point, and the entry with the pattern that says so.
+    pub fn fate(&self, point: &Point, count: u64) -> (Fate, Option<(&Entry, &String)>) {
         if count > 0 {
-            Fate::Covered
-        } else if self.waiver.iter().any(|entry| entry.matches(point)) {
-            Fate::Waived
-        } else if self.open.iter().any(|entry| entry.matches(point)) {
-            Fate::Open
-        } else {
-            Fate::Unexplained
+            return (Fate::Covered, None);
         }
-    }
-
-    /// Entries that match nothing that is not covered: what they speak of has gone, or is covered meanwhile.
-    pub fn stale<'a>(&'a self, counts: &'a Counts) -> impl Iterator<Item = &'a Entry> {
-        let uncovered: Vec<&Point> = counts.iter().filter(|(_, n)| **n == 0).map(|(point, _)| point).collect();
-        let needed = move |entry: &&Entry| !uncovered.iter().any(|point| entry.matches(point));
-        self.waiver.iter().chain(&self.open).filter(needed)
+        let waived = self.waiver.iter().map(|entry| (Fate::Waived, entry));
+        let open = self.open.iter().map(|entry| (Fate::Open, entry));
+        let found = waived.chain(open).find_map(|(fate, entry)| Some((fate, Some((entry, entry.pattern(point)?)))));
+        found.unwrap_or((Fate::Unexplained, None))
     }
 }

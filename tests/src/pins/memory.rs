@@ -14,7 +14,7 @@ use super::{line, port, set_line};
 
 const BUS: &str = "m_axi_mem0";
 /// Bursts and beats that it takes before it stops the card.
-const ROOM: usize = 32;
+const ROOM: usize = 600;
 /// RRESP or BRESP of a line that fails.
 const SLVERR: u64 = 2;
 

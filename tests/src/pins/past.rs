@@ -74,5 +74,5 @@ pub fn laid_out(rng: &mut ChaCha8Rng) -> Image {
         at += program.len();
         left = left.saturating_sub(program.len());
     }
-    Image::new("laid out", rng.random(), descriptors, words).expect("the programs are those of the standard firmware")
+    Image::new("laid-out", rng.random(), descriptors, words).expect("the programs are those of the standard firmware")
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use nearpm_interface::geometry::{ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, POOLS_BASE};
+use nearpm_interface::geometry::{
+    ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, POOLS_BASE, SAVE_BASE,
+};
 use nearpm_interface::registers::{self, control, firmware_status, state};
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};

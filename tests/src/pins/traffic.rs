@@ -90,7 +90,7 @@ impl Traffic {
             ..Command::default()
         };
         let most = if rng.random_range(0..40) == 0 { MAX_COMMAND_BYTES.into() } else { 2000 };
-        let length = 1 + spread(rng, most);
+        let length = if rng.random_range(0..200) == 0 { MAX_COMMAND_BYTES.into() } else { 1 + spread(rng, most) };
         let length = length.min(p.ring).min(p.ring_bytes.saturating_sub(RING_HEAD_BYTES + 192).max(1));
         let slots = (p.ring_bytes.saturating_sub(length + RING_HEAD_BYTES + 192)) / LINE_U64 + 1;
         let mut slot = || p.ring + RING_HEAD_BYTES + spread(rng, slots) * LINE_U64;

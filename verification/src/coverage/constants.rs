@@ -44,7 +44,8 @@ struct Net {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Bit {
-    Net(u64),
+    /// Its number says nothing.
+    Net(serde::de::IgnoredAny),
     Constant(String),
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::constants::Constants;
 use super::points::{Counts, Kind, Point};
-use super::waivers::{Fate, Waivers};
+use super::waivers::{Fate, Pattern, Waivers};
 use crate::page::grouped;
 
 /// Most points that are named of a module.
@@ -56,7 +56,7 @@ pub struct Report {
     pub unexplained: BTreeMap<String, Vec<Point>>,
     /// What each entry of the file explains: kind of entry, reason, points.
     pub explained: Vec<(&'static str, String, u64)>,
-    /// Patterns of the file that explain nothing.
+    /// Reasons of entries of the file that explain nothing.
     pub stale: Vec<String>,
     /// Points that were hit although their bits are said to be constant.
     pub wrong: Vec<Point>,
@@ -67,7 +67,7 @@ impl Report {
     pub fn new(counts: &Counts, constants: &Constants, waivers: &Waivers) -> Report {
         let mut totals: BTreeMap<Kind, Total> = Kind::ALL.into_iter().map(|kind| (kind, Total::default())).collect();
         let mut unexplained: BTreeMap<String, Vec<Point>> = BTreeMap::new();
-        let mut needed: BTreeMap<*const String, u64> = BTreeMap::new();
+        let mut needed: BTreeMap<*const Pattern, u64> = BTreeMap::new();
         for (point, &count) in counts {
             let (fate, by) = match constants.value(point) {
                 Some(_) if count == 0 => (Fate::Constant, None),
@@ -88,13 +88,14 @@ impl Report {
                 None => wrong.push(point.clone()),
             }
         }
-        let points = |pattern: &String| needed.get(&std::ptr::from_ref(pattern)).copied().unwrap_or(0);
+        let points = |pattern: &Pattern| needed.get(&std::ptr::from_ref(pattern)).copied().unwrap_or(0);
         let entries = waivers.waiver.iter().map(|e| ("waived", e)).chain(waivers.open.iter().map(|e| ("open", e)));
         let entries = entries.chain(waivers.miscounted.iter().map(|e| ("miscounted", e)));
         let (mut explained, mut stale) = (Vec::new(), Vec::new());
         for (fate, entry) in entries {
-            explained.push((fate, entry.reason.clone(), entry.patterns().map(points).sum()));
-            stale.extend(entry.patterns().filter(|p| points(p) == 0).map(|p| format!("{p} ({})", entry.reason)));
+            let sum = entry.patterns().map(points).sum();
+            explained.push((fate, entry.reason.clone(), sum));
+            stale.extend((sum == 0).then(|| entry.reason.clone()));
         }
         Report { totals, unexplained, explained, stale, wrong }
     }

@@ -10,30 +10,34 @@ use wildmatch::WildMatch;
 use super::points::{Bit, Point};
 use crate::workspace;
 
-/// Points by patterns, in which `*` stands for anything.
+/// A pattern, in which `*` stands for anything.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "String")]
+pub struct Pattern(WildMatch);
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Pattern {
+        Pattern(WildMatch::new(&text))
+    }
+}
+
+/// Points by patterns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Modules.
-    #[serde(default = "anything")]
-    pub modules: Vec<String>,
-    /// Signals of which it speaks, with `bits` and `direction`.
+    /// Signals of which it speaks, by module and name with `$` between (`nearpm_core$back$m$awlen`), with `bits` and `direction`.
     #[serde(default)]
-    pub signals: Vec<String>,
+    pub signals: Vec<Pattern>,
     /// Their bits, as `0-5,14`; all without it.
     #[serde(default)]
     pub bits: Bits,
     /// `0->1` or `1->0`; both without it.
     pub direction: Option<String>,
-    /// Lines of which it speaks: the kind of block and what stands there, as `if: if (full) begin`.
+    /// Lines of which it speaks, by module, kind of block and what stands there (`nearpm_core$front else: if (full) begin`).
     #[serde(default)]
-    pub lines: Vec<String>,
+    pub lines: Vec<Pattern>,
     /// Why it need not be covered; what would cover it, of one that is open.
     pub reason: String,
-}
-
-fn anything() -> Vec<String> {
-    vec!["*".into()]
 }
 
 /// Numbers of bits.
@@ -78,27 +82,21 @@ pub struct Waivers {
 }
 
 impl Entry {
-    /// The patterns of signals and lines, each of which has to be needed.
-    pub fn patterns(&self) -> impl Iterator<Item = &String> {
+    /// The patterns of signals and lines, at least one of which has to be needed.
+    pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         self.signals.iter().chain(&self.lines)
     }
 
     /// Which of its patterns speaks of a point.
-    pub fn pattern(&self, point: &Point) -> Option<&String> {
-        if !self.modules.iter().any(|module| WildMatch::new(module).matches(&point.module)) {
-            return None;
-        }
-        match point.bit() {
+    pub fn pattern(&self, point: &Point) -> Option<&Pattern> {
+        let (patterns, what) = match point.bit() {
             Some(Bit { signal, bit, rises }) => {
-                let direction = if rises { "0->1" } else { "1->0" };
-                let is_it = self.bits.has(bit) && self.direction.as_ref().is_none_or(|wanted| wanted == direction);
-                self.signals.iter().find(|pattern| is_it && WildMatch::new(pattern).matches(signal))
+                let wanted = self.direction.as_deref().is_none_or(|wanted| wanted == if rises { "0->1" } else { "1->0" });
+                (self.bits.has(bit) && wanted).then(|| (&self.signals, format!("{}${signal}", point.module)))?
             }
-            None => {
-                let text = point.name.split_once(' ').map_or("", |(_, text)| text);
-                self.lines.iter().find(|pattern| WildMatch::new(pattern).matches(text))
-            }
-        }
+            None => (&self.lines, format!("{} {}", point.module, point.name.split_once(' ')?.1)),
+        };
+        patterns.iter().find(|pattern| pattern.0.matches(&what))
     }
 }
 
@@ -148,7 +146,7 @@ impl Waivers {
     }
 
     /// The fate of a point, and the entry with the pattern that says so.
-    pub fn fate(&self, point: &Point, count: u64) -> (Fate, Option<(&Entry, &String)>) {
+    pub fn fate(&self, point: &Point, count: u64) -> (Fate, Option<(&Entry, &Pattern)>) {
         if count > 0 {
             return (Fate::Covered, None);
         }

@@ -48,9 +48,11 @@ fn what_is_not_covered_is_waived_open_or_a_violation() {
 fn a_constant_bit_needs_no_waiver_and_one_that_changes_is_not_constant() {
     let mut counts = counts();
     counts.retain(|point, _| point.bit().is_some());
-    let counts: Counts = counts.into_iter().map(|(p, n)| (Point { module: "nearpm_core$fifo".into(), ..p }, n)).collect();
+    let counts: Counts =
+        counts.into_iter().map(|(p, n)| (Point { module: "nearpm_core$fifo".into(), ..p }, n)).collect();
     let judged = |value: &str| {
-        let text = format!(r#"{{"modules": {{"nearpm_card": {{"netnames": {{"core.fifo.full": {{"bits": [{value}]}}}}}}}}}}"#);
+        let text =
+            format!(r#"{{"modules": {{"nearpm_card": {{"netnames": {{"core.fifo.full": {{"bits": [{value}]}}}}}}}}}}"#);
         Report::new(&counts, &Constants::parse(&text).unwrap(), &Waivers::default())
     };
     assert_eq!((judged("7").violations(), judged("\"1\"").violations(), judged("\"0\"").violations()), (1, 0, 1));

@@ -301,9 +301,7 @@ impl Card<'_> {
                 self.slaves[CONTROL].offer(&mut self.model, self.rng, transfer);
             }
         }
-        if self.rng.random() {
-            self.drain();
-        }
+        // A card that was told to shut down takes no further access, so that what is offered may stay.
     }
 
     /// Waits until everything that was offered is answered.

@@ -194,8 +194,8 @@ impl Traffic {
         let p = self.pools[rng.random_range(0..self.pools.len())];
         let address = match rng.random_range(0..20) {
             0..=9 => p.base + spread(rng, p.bytes),
-            10..=11 => p.base + p.ring + spread(rng, p.ring_bytes.max(1)),
-            12..=15 => return private(rng),
+            10 => p.base + p.ring + spread(rng, p.ring_bytes.max(1)),
+            11..=15 => return private(rng),
             16 => rng.random_range(0..POOLS_BASE),
             17 => self.bytes.saturating_sub(512) + rng.random_range(0..1024),
             _ => rng.random_range(0..1 << 40),
@@ -253,8 +253,8 @@ fn transfer(rng: &mut ChaCha8Rng, address: u64, beats: u8) -> Transfer {
 }
 
 fn private(rng: &mut ChaCha8Rng) -> Transfer {
-    let line = rng.random_range(0..PRIVATE_LINES);
-    transfer(rng, POOLS_BASE + line * LINE_U64, 1)
+    let address = POOLS_BASE + rng.random_range(0..PRIVATE_LINES) * LINE_U64;
+    if rng.random() { Transfer::read(address, 1) } else { transfer(rng, address, 1) }
 }
 
 /// An access to a register that ends nothing.

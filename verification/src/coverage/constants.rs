@@ -115,7 +115,8 @@ mod tests {
         let values = [0, 1, 2, 3, 4].map(|bit| constants.value(&tag(&format!("tag[{bit}]:0->1"))));
         assert_eq!(values, [None, Some(false), Some(true), None, None]);
         assert_eq!(constants.value(&point("nearpm_card", "size:1->0")), Some(true));
-        let wrong = ["tag[0]:0->1", "tag[1]:0->1", "tag[2]:0->1", "tag[2]:1->0"].map(|name| constants.are_wrong(&tag(name)));
+        let wrong =
+            ["tag[0]:0->1", "tag[1]:0->1", "tag[2]:0->1", "tag[2]:1->0"].map(|name| constants.are_wrong(&tag(name)));
         assert_eq!(wrong, [false, true, false, true]);
         assert!(Constants::parse(r#"{"modules": {}}"#).is_err());
     }

@@ -15,12 +15,8 @@ pub const ALL: &[(&str, &str)] = &[
         "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
     ),
     (
-        "the pins: random traffic over the whole space of addresses, with the numbers of a long life",
-        "run --release --locked -p nearpm-tests --bin random-pins -- --memories 12",
-    ),
-    (
-        "several cards: parked commands, messages, what software decides, saves and replays of what waits",
-        "test --release --locked -p nearpm-sim --test model_peers -- all_of_it_on_the_rtl",
+        "the pins: random traffic over the whole space of addresses, other cards' messages, failing lines, the numbers of a long life",
+        "run --release --locked -p nearpm-tests --bin random-pins -- --memories 16",
     ),
 ];
 

@@ -91,7 +91,8 @@ impl Entry {
     pub fn pattern(&self, point: &Point) -> Option<&Pattern> {
         let (patterns, what) = match point.bit() {
             Some(Bit { signal, bit, rises }) => {
-                let wanted = self.direction.as_deref().is_none_or(|wanted| wanted == if rises { "0->1" } else { "1->0" });
+                let wanted =
+                    self.direction.as_deref().is_none_or(|wanted| wanted == if rises { "0->1" } else { "1->0" });
                 (self.bits.has(bit) && wanted).then(|| (&self.signals, format!("{}${signal}", point.module)))?
             }
             None => (&self.lines, format!("{} {}", point.module, point.name.split_once(' ')?.1)),

@@ -40,13 +40,12 @@ struct Net {
     bits: Vec<Bit>,
 }
 
-/// Number of a net, or a constant: `0`, `1`, or `x` for what nobody drives.
+/// A constant, `0`, `1`, or `x` for what nobody drives; or the number of a net.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Bit {
-    /// Its number says nothing.
-    Net(serde::de::IgnoredAny),
     Constant(String),
+    Net(serde::de::IgnoredAny),
 }
 
 impl Constants {

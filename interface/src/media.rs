@@ -388,6 +388,21 @@ mod tests {
         }
     }
 
+    /// A range is moved by lines as a whole, so two lines of offsets are all there are.
+    #[test]
+    fn the_lines_of_every_short_range_are_those_that_its_bytes_lie_in() {
+        for offset in 0..2 * LINE_U64 {
+            for length in 0..5 * LINE as u32 {
+                let touched = (offset..offset + u64::from(length)).map(|byte| byte / LINE_U64);
+                let touched: std::collections::BTreeSet<u64> = touched.collect();
+                assert_eq!(lines_of(offset, length), touched.len() as u64, "{length} bytes at {offset}");
+                assert_eq!(lines_of(offset + (1 << 39), length), touched.len() as u64);
+                let room = entry_bytes(offset, length) - entry_data(offset);
+                assert!(room >= u64::from(length) && entry_data(offset) % LINE_U64 == offset % LINE_U64);
+            }
+        }
+    }
+
     #[test]
     fn a_sequence_names_its_slot() {
         assert_eq!(sequence_parts(entry_sequence(77, 4096)), (77, 4096));

@@ -257,7 +257,7 @@ impl Card<'_> {
     }
 
     fn work(&mut self) {
-        let middle = (self.rng.random_range(0..3) == 0).then(|| self.plan.cycles / 2);
+        let middle = (self.rng.random_range(0..3) == 0).then_some(self.plan.cycles / 2);
         for cycle in 0..self.plan.cycles {
             if middle == Some(cycle) {
                 self.drain();

@@ -49,6 +49,9 @@ pub struct Done {
     pub error: bool,
 }
 
+/// A transfer, the lines that were read, and whether one of them was bad.
+type OnItsWay = (Transfer, Vec<[u8; 64]>, bool);
+
 /// An address channel.
 struct Address {
     id: Option<Port>,
@@ -59,7 +62,7 @@ struct Address {
     offered: bool,
     taken: bool,
     /// What is on its way, by identifier.
-    open: Vec<Option<(Transfer, Vec<[u8; 64]>, bool)>>,
+    open: Vec<Option<OnItsWay>>,
 }
 
 impl Address {
@@ -184,15 +187,16 @@ impl Slave {
             self.beat_offered = false;
             model.set_u64(self.wvalid, 0);
         }
-        if !self.beat_offered && rng.random_range(0..patience) != 0 {
-            if let Some((data, strobes)) = self.beats.front() {
-                set_line(model, self.wdata, data);
-                let mask = (1_u128 << model.info(self.wstrb).bits) - 1;
-                model.set_u64(self.wstrb, strobes & mask as u64);
-                self.wlast.into_iter().for_each(|last| model.set_u64(last, u64::from(self.beats.len() == 1)));
-                model.set_u64(self.wvalid, 1);
-                self.beat_offered = true;
-            }
+        if !self.beat_offered
+            && rng.random_range(0..patience) != 0
+            && let Some((data, strobes)) = self.beats.front()
+        {
+            set_line(model, self.wdata, data);
+            let mask = (1_u128 << model.info(self.wstrb).bits) - 1;
+            model.set_u64(self.wstrb, strobes & mask as u64);
+            self.wlast.into_iter().for_each(|last| model.set_u64(last, u64::from(self.beats.len() == 1)));
+            model.set_u64(self.wvalid, 1);
+            self.beat_offered = true;
         }
         for (channel, (.., ready)) in self.answers.iter().enumerate() {
             self.listens[channel] = rng.random_range(0..patience) != 0;

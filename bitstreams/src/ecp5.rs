@@ -73,8 +73,11 @@ pub fn tools_are_there() -> bool {
     [Tool::Yosys, Tool::Nextpnr, Tool::Ecppack].iter().all(|tool| tool.path().is_ok())
 }
 
-/// Maps the design to ECP5 cells.
-fn synthesise(design: &str, folder: &Path) -> Result<()> {
+/// Maps the design to ECP5 cells: `mapped.json` for place and route, `netlist.v` for simulation.
+///
+/// # Errors
+/// yosys is missing or fails.
+pub fn synthesise(design: &str, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join("design.v"), design).context("cannot write the Verilog")?;
     Tool::Yosys.run(&["-q", "-p", SYNTHESIS], folder).map(|_| ())
@@ -141,7 +144,7 @@ pub fn longest_path(folder: &Path) -> Result<Vec<String>> {
     Ok(clocked["path"].as_array().context("a path without cells")?.iter().map(step).collect())
 }
 
-/// The netlist that a build left in `folder` with models of its cells, as one text for a simulator; its top module is [`TOP`].
+/// The netlist that [`synthesise`] left in `folder` with models of its cells, as one text for a simulator; its top module is [`TOP`].
 ///
 /// # Errors
 /// yosys fails.

@@ -288,8 +288,11 @@ fn a_record_that_was_taken_is_answered_whatever_becomes_of_the_link() {
     on_both_back_ends::<PcieBridge>(a_link_goes_down_in_records);
 }
 
+/// What a bench does with a bridge.
+type Scenario = fn(&mut dyn Dut);
+
 /// A unit of the bridge that is reset with the link, and the scenario that must see it.
-const FAULTS: [(&str, fn(&mut dyn Dut)); 3] = [
+const FAULTS: [(&str, Scenario); 3] = [
     ("completer", a_link_goes_down_in_accesses),
     ("access", a_link_goes_down_in_accesses),
     ("requester", a_link_goes_down_in_records),

@@ -1,8 +1,8 @@
 //! The execution side of the card as a bitstream for an ECP5-85k, by open tools.
 //!
-//! The whole card does not fit: with four units its execution side alone takes four fifths of the part, and the ordering side as much again.
-//! What is built is the execution side with one unit, of the card's own source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM,
-//! and four wires for a host around it, `ecp5/board.lpf` the pins of a board.
+//! The whole card does not fit: with four units its execution side alone takes four fifths of the part. What is built is the execution side
+//! with one unit, of the card's own source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and four wires for a host around it,
+//! `ecp5/board.lpf` the pins of a board.
 
 use std::path::Path;
 

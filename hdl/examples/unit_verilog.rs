@@ -13,7 +13,9 @@ use nearpm_hdl::{generate_bridge, generate_execution_side};
 fn main() {
     let unit = std::env::args().nth(1).expect("the name of a unit");
     let make = move || match unit.as_str() {
-        "back" => generate_execution_side(),
+        "back" => generate_execution_side::<4>(),
+        "back_of_one_unit" => generate_execution_side::<1>(),
+        "back_of_two_units" => generate_execution_side::<2>(),
         "front" => verilog_of(Box::<Front>::default()),
         "pcie_bridge" => generate_bridge().verilog,
         "nearpm_unit" => verilog_of(Box::<NearPmUnit>::default()),

@@ -82,13 +82,13 @@ pub fn generate_bridge() -> GeneratedCard {
     })
 }
 
-/// Generates the execution side of the card alone: firmware store, units, memory port. Its top module is `top`, its ports are those of
-/// [`Back`](crate::units::back::Back).
+/// Generates the execution side of the card alone: firmware store, `U` units (a card has four), memory port. Its top module is `top`, its
+/// ports are those of [`Back`](crate::units::back::Back).
 ///
 /// # Panics
 /// As [`generate`].
-pub fn generate_execution_side() -> String {
-    on_big_stack(|| verilog_of(Box::<crate::units::back::Back>::default()))
+pub fn generate_execution_side<const U: usize>() -> String {
+    on_big_stack(|| verilog_of(Box::<crate::units::back::Back<U>>::default()))
 }
 
 fn on_big_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {

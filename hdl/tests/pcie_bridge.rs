@@ -2,7 +2,7 @@
 
 mod pcie_bench;
 
-use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
+use nearpm_hdl::dut::{Dut, Value, VerilatedDut, on_both_back_ends, verilog_of};
 use nearpm_hdl::pcie::bridge::PcieBridge;
 use pcie_bench::Bench;
 
@@ -202,5 +202,125 @@ fn records_are_written_before_their_interrupts_which_masks_hold_back() {
         record(&mut bench, ring + 80, 11, 2);
         bench.settle();
         assert_eq!(bench.requests.len(), 5);
+    });
+}
+
+/// A request of each kind that takes long: a read of several lines, of registers, a write of several lines, of registers.
+fn begin(bench: &mut Bench<'_>, kind: u64) {
+    match kind {
+        0 => bench.read(4, 0x1010, 300, 200),
+        1 => bench.read(0, 0x200, 24, 201),
+        2 => bench.write(4, 0x2020, &[0xaa; 200]),
+        _ => bench.write(0, 0x300, &[0xbb; 24]),
+    }
+}
+
+fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 7, 0.6);
+    for trial in 0..96u64 {
+        // Slow ports: the link is back before the card has answered.
+        bench.slowness = if trial / 4 % 2 == 0 { 4 } else { 90 };
+        begin(&mut bench, trial % 4);
+        let (wait, cycles) = (trial / 4 * 2, 1 + bench.random(30));
+        bench.outage(wait, cycles);
+        (0..wait + cycles).for_each(|_| bench.step());
+        bench.completions.clear();
+        // What comes now is answered, and nothing of before.
+        let (tag, at) = (trial % 100, 0x4000 + trial * 64);
+        let bytes = [trial as u8; 40];
+        bench.write(4, at + 20, &bytes);
+        bench.read(4, at + 20, 40, tag);
+        bench.write(2, 0x1040, &[trial as u8 + 1; 64]);
+        bench.read(0, 0x124, 4, tag + 100);
+        bench.settle();
+        assert_eq!(bench.answered(tag, at + 20, 40), bytes, "trial {trial}");
+        bench.answered(tag + 100, 0x124, 4);
+        let tags: Vec<_> = bench.completions.iter().map(|c| c.tag).filter(|t| t % 100 != tag).collect();
+        assert!(tags.is_empty(), "trial {trial}: completions of before, {tags:?}");
+        assert_eq!(bench.byte(2, 0x1040), trial as u8 + 1);
+        assert!(bench.is_at_rest(), "trial {trial}");
+    }
+    // Bytes of the writes that were cut short are the old ones or the new ones.
+    for at in 0x2020..0x2020 + 200 {
+        assert!(bench.byte(4, at) == 0xaa || !bench.memory.contains_key(&(4, at)));
+    }
+}
+
+fn a_link_goes_down_in_records(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 8, 0.3);
+    let ring = 0x55_0000_1000u64;
+    bench.dut.set("cfg_interrupt_msix_enable", 1u64);
+    let address: u64 = 0xfee0_0000_2000;
+    for trial in 0..40u64 {
+        bench.write(1, 0, &address.to_le_bytes());
+        bench.write(1, 8, &[trial as u8, 0, 0, 0, 0, 0, 0, 0]);
+        bench.settle();
+        bench.requests.clear();
+        // `record` waits for the answer, and fails where none comes.
+        bench.outage(trial / 2, 20);
+        record(&mut bench, ring + trial * 16, trial as u32, 0);
+        (0..trial / 2 + 40).for_each(|_| bench.step());
+        bench.settle();
+        // Either the host has the whole record, or nothing of it; and no interrupt without it.
+        let sent: Vec<_> = bench.requests.iter().map(|(at, ..)| *at).collect();
+        let whole = [ring + trial * 16, address];
+        assert!(whole.starts_with(&sent), "trial {trial}: {sent:x?}");
+        // The function begins anew: the vector is masked.
+        bench.completions.clear();
+        bench.read(1, 0xc, 4, 1);
+        bench.settle();
+        assert_eq!(bench.answered(1, 0xc, 4), [1, 0, 0, 0]);
+    }
+    // With the link up again records arrive.
+    bench.requests.clear();
+    record(&mut bench, ring, 99, 0);
+    bench.settle();
+    assert_eq!(bench.requests, [(ring, vec![99, 0, 0, 0], 15, 15)]);
+}
+
+#[test]
+fn a_link_that_goes_down_in_the_middle_of_an_access_leaves_the_ports_in_step() {
+    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_accesses);
+}
+
+#[test]
+fn a_record_that_was_taken_is_answered_whatever_becomes_of_the_link() {
+    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_records);
+}
+
+/// What a bench does with a bridge.
+type Scenario = fn(&mut dyn Dut);
+
+/// A unit of the bridge that is reset with the link, and the scenario that must see it.
+const FAULTS: [(&str, Scenario); 3] = [
+    ("completer", a_link_goes_down_in_accesses),
+    ("access", a_link_goes_down_in_accesses),
+    ("requester", a_link_goes_down_in_records),
+];
+
+#[test]
+fn a_unit_that_is_reset_with_the_link_is_seen() {
+    let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
+    let verilog = make.expect("a thread").join().expect("the bridge is made");
+    for (unit, scenario) in FAULTS {
+        let place = format!("{unit}$reset = reset;");
+        assert_eq!(verilog.matches(&place).count(), 1, "{unit}");
+        let faulty = verilog.replace(&place, &format!("{unit}$reset = reset | link_down;"));
+        let run = || scenario(&mut VerilatedDut::new(faulty, None));
+        assert!(std::panic::catch_unwind(run).is_err(), "{unit}: nothing is seen");
+    }
+}
+
+#[test]
+fn in_reset_no_record_is_taken() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let bench = Bench::new(dut, 9, 1.0);
+        bench.dut.set("s_axi_cpl$awvalid", true);
+        bench.dut.set("s_axi_cpl$wvalid", true);
+        bench.dut.set("reset", true);
+        assert!(!bench.dut.get_bool("s_axi_cpl$awready") && !bench.dut.get_bool("s_axi_cpl$wready"));
+        bench.dut.cycle();
+        bench.dut.set("reset", false);
+        assert!(bench.dut.get_bool("s_axi_cpl$awready") && bench.dut.get_bool("s_axi_cpl$wready"));
     });
 }

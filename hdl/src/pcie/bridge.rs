@@ -8,13 +8,15 @@ use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
 use rust_hdl::prelude::*;
 
 /// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`MsixTable`] and
-/// [`Requester`], which it only wires.
+/// [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
 #[derive(LogicBlock, Default)]
 pub struct PcieBridge {
-    /// Rising edge; the card's.
+    /// Rising edge; the PCIe block's `user_clk`.
     pub clock: Signal<In, Clock>,
-    /// Synchronous, high: also while the link is down.
+    /// Synchronous, high: together with the card, whose ports would otherwise wait for answers that nobody gives.
     pub reset: Signal<In, Bit>,
+    /// The link is down: the PCIe block's `user_reset`. Vectors are masked, and what the host has asked is forgotten.
+    pub link_down: Signal<In, Bit>,
     /// Completer requests; see PG213.
     pub cq_tdata: Signal<In, Bits<512>>,
     /// See PG213; `cq_tuser` says the same.
@@ -92,8 +94,10 @@ impl Logic for PcieBridge {
         clock!(self, clock, completer, access, msix, requester);
         self.completer.reset.next = self.reset.val();
         self.access.reset.next = self.reset.val();
-        self.msix.reset.next = self.reset.val();
+        self.msix.reset.next = self.reset.val() | self.link_down.val();
         self.requester.reset.next = self.reset.val();
+        self.completer.link_down.next = self.link_down.val();
+        self.requester.link_down.next = self.link_down.val();
         AxiMaster::<40, 512, 64, 6>::link(&mut self.m_axi_host, &mut self.access.host);
         AxiMaster::<16, 512, 64, 6>::link(&mut self.m_axi_cmd, &mut self.access.cmd);
         AxiLiteMaster::<12, 32, 4>::link(&mut self.m_axil_ctrl, &mut self.access.ctrl);
@@ -153,6 +157,7 @@ impl Logic for PcieBridge {
 crate::dut_ports!(PcieBridge {
     clock,
     reset,
+    link_down,
     cq_tdata,
     cq_tkeep,
     cq_tuser,

@@ -71,14 +71,16 @@ enum Phase {
 /// Writes completion records to host memory, and the message of a vector behind them.
 ///
 /// Guarantees: a record and then the interrupt of its page leave on the same stream, and PCIe keeps posted writes in order, so that the host
-/// finds the record that it is told of. Records wait for the stream, and are dropped while the function may not be bus master; interrupts
-/// wait for both. Bound: a record in three cycles.
+/// finds the record that it is told of. Records wait for the stream, and are dropped while the function may not be bus master or the link is
+/// down; interrupts wait for both. A record that was taken is answered whatever becomes of the link. Bound: a record in three cycles.
 #[derive(LogicBlock)]
 pub struct Requester {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
     /// Synchronous, high.
     pub reset: Signal<In, Bit>,
+    /// The link is down.
+    pub link_down: Signal<In, Bit>,
     /// The function may write host memory.
     pub bus_master: Signal<In, Bit>,
     /// The records: 16 bytes in one beat.
@@ -113,6 +115,9 @@ pub struct Requester {
     pub rq_tready: Signal<In, Bit>,
 
     phase: DFF<Phase>,
+    may_send: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    sending: Signal<Local, Bit>,
     target: DFF<Bits<64>>,
     payload: DFF<Bits<128>>,
     vector_now: DFF<Bits<2>>,
@@ -133,6 +138,7 @@ impl Default for Requester {
         Self {
             clock: Default::default(),
             reset: Default::default(),
+            link_down: Default::default(),
             bus_master: Default::default(),
             axi: Default::default(),
             fire: Default::default(),
@@ -150,6 +156,9 @@ impl Default for Requester {
             rq_tvalid: Default::default(),
             rq_tready: Default::default(),
             phase: Default::default(),
+            may_send: Default::default(),
+            takes: Default::default(),
+            sending: Default::default(),
             target: Default::default(),
             payload: Default::default(),
             vector_now: Default::default(),
@@ -192,8 +201,12 @@ impl Logic for Requester {
         self.record_address.low.next = self.low_address.o.val();
         self.wide_message.i.next = self.message.val();
 
-        self.axi.awready.next = (self.phase.q.val() == Phase::Idle) & self.axi.awvalid.val() & self.axi.wvalid.val();
-        self.axi.wready.next = (self.phase.q.val() == Phase::Idle) & self.axi.awvalid.val() & self.axi.wvalid.val();
+        self.may_send.next = self.bus_master.val() & !self.link_down.val();
+        // Not in reset, which would forget the record without an answer.
+        self.takes.next =
+            (self.phase.q.val() == Phase::Idle) & self.axi.awvalid.val() & self.axi.wvalid.val() & !self.reset.val();
+        self.axi.awready.next = self.takes.val();
+        self.axi.wready.next = self.takes.val();
         self.axi.bid.next = self.id.q.val();
         self.axi.bresp.next = self.okay.val();
         self.axi.bvalid.next = self.phase.q.val() == Phase::Answer;
@@ -205,24 +218,26 @@ impl Logic for Requester {
         self.rq_tkeep.next = self.packet.keep.val();
         self.rq_tuser.next = self.packet.user.val();
         self.rq_tlast.next = true;
-        self.rq_tvalid.next = (self.phase.q.val() == Phase::Record) | (self.phase.q.val() == Phase::Interrupt);
-        self.fire.next = (self.phase.q.val() == Phase::Record) & self.rq_tready.val();
+        self.rq_tvalid.next =
+            ((self.phase.q.val() == Phase::Record) | (self.phase.q.val() == Phase::Interrupt)) & !self.link_down.val();
+        self.sending.next = self.rq_tready.val() & !self.link_down.val();
+        self.fire.next = (self.phase.q.val() == Phase::Record) & self.sending.val();
         // Byte 5 of a record is its page.
         self.page.next = self.payload.q.val().get_bits::<2>(40);
-        self.sent.next = (self.phase.q.val() == Phase::Interrupt) & self.rq_tready.val();
+        self.sent.next = (self.phase.q.val() == Phase::Interrupt) & self.sending.val();
         self.sent_vector.next = self.vector_now.q.val();
 
         match self.phase.q.val() {
             Phase::Idle => {
-                if self.axi.awvalid.val() & self.axi.wvalid.val() {
+                if self.takes.val() {
                     self.id.d.next = self.axi.awid.val();
                     self.target.d.next = self.record_address.o.val();
                     self.payload.d.next = self.record.val();
                     self.phase.d.next = Phase::Answer;
-                    if self.bus_master.val() {
+                    if self.may_send.val() {
                         self.phase.d.next = Phase::Record;
                     }
-                } else if self.send.val() & self.bus_master.val() {
+                } else if self.send.val() & self.may_send.val() {
                     self.target.d.next = self.address.val();
                     self.payload.d.next = self.wide_message.o.val();
                     self.vector_now.d.next = self.vector.val();
@@ -230,7 +245,7 @@ impl Logic for Requester {
                 }
             }
             Phase::Record => {
-                if self.rq_tready.val() {
+                if self.rq_tready.val() | self.link_down.val() {
                     self.phase.d.next = Phase::Answer;
                 }
             }
@@ -240,7 +255,7 @@ impl Logic for Requester {
                 }
             }
             Phase::Interrupt => {
-                if self.rq_tready.val() {
+                if self.rq_tready.val() | self.link_down.val() {
                     self.phase.d.next = Phase::Idle;
                 }
             }
@@ -257,6 +272,7 @@ impl Logic for Requester {
 crate::dut_ports!(Requester {
     clock,
     reset,
+    link_down,
     bus_master,
     axi,
     fire,

@@ -8,39 +8,40 @@ use crate::bundles::{AxiMaster, MemoryRequester, MemoryResponder, Work};
 use nearpm_interface::geometry::UNITS;
 use rust_hdl::prelude::*;
 
-/// Four units, the firmware store and the memory port.
+/// `U` units, 1 to 4, the firmware store and the memory port. A card has four; fewer are for a part that is too small for them, and the memory
+/// port's requesters that would be the others' never ask.
 ///
 /// Guarantees and bounds are those of [`NearPmUnit`], [`FirmwareStore`] and [`MemoryPort`]. The firmware store shares the
 /// requester `system` with Persistence.
 #[derive(LogicBlock)]
-pub struct Back {
+pub struct Back<const U: usize = UNITS> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
     /// Synchronous, high.
     pub reset: Signal<In, Bit>,
 
     /// A command is issued to the unit; to one unit at a time.
-    pub issue_valid: [Signal<In, Bit>; UNITS],
+    pub issue_valid: [Signal<In, Bit>; U],
     /// A context of the unit is free.
-    pub issue_ready: [Signal<Out, Bit>; UNITS],
+    pub issue_ready: [Signal<Out, Bit>; U],
     /// The command, for whichever unit it is issued to.
     pub work: Signal<In, Work>,
     /// A command of the unit is done. Stays until it is taken.
-    pub done_valid: [Signal<Out, Bit>; UNITS],
+    pub done_valid: [Signal<Out, Bit>; U],
     /// That is noted.
-    pub done_ready: [Signal<In, Bit>; UNITS],
+    pub done_ready: [Signal<In, Bit>; U],
     /// Its request slot.
-    pub done_slot: [Signal<Out, Bits<5>>; UNITS],
+    pub done_slot: [Signal<Out, Bits<5>>; U],
     /// Its status.
-    pub done_status: [Signal<Out, Bits<8>>; UNITS],
+    pub done_status: [Signal<Out, Bits<8>>; U],
     /// A command of the unit waited, and everything before is durable. Stays until it is taken.
-    pub progress_valid: [Signal<Out, Bit>; UNITS],
+    pub progress_valid: [Signal<Out, Bit>; U],
     /// That is noted: the command goes on.
-    pub progress_ready: [Signal<In, Bit>; UNITS],
+    pub progress_ready: [Signal<In, Bit>; U],
     /// Its request slot.
-    pub progress_slot: [Signal<Out, Bits<5>>; UNITS],
+    pub progress_slot: [Signal<Out, Bits<5>>; U],
     /// Where a replay resumes.
-    pub progress_pc: [Signal<Out, Bits<8>>; UNITS],
+    pub progress_pc: [Signal<Out, Bits<8>>; U],
 
     /// The units request no new burst.
     pub quiesce: Signal<In, Bit>,
@@ -86,15 +87,16 @@ pub struct Back {
     /// Pulse: the memory port changed its direction.
     pub ev_direction: Signal<Out, Bit>,
 
-    unit: [NearPmUnit; UNITS],
+    unit: [NearPmUnit; U],
     port: MemoryPort,
     store: FirmwareStore,
     mux: SystemMux,
     all_quiet: Signal<Local, Bit>,
 }
 
-impl Default for Back {
+impl<const U: usize> Default for Back<U> {
     fn default() -> Self {
+        const { assert!(U >= 1 && U <= UNITS, "the memory port has requesters for four units") };
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -138,7 +140,7 @@ impl Default for Back {
     }
 }
 
-impl Logic for Back {
+impl<const U: usize> Logic for Back<U> {
     #[hdl_gen]
     fn update(&mut self) {
         MemoryResponder::link(&mut self.host, &mut self.port.req[4]);
@@ -151,7 +153,7 @@ impl Logic for Back {
         self.store.reset.next = self.reset.val();
         self.mux.firmware_busy.next = self.store.busy.val();
         self.all_quiet.next = self.port.quiet.val() & !self.store.busy.val();
-        for i in 0..4 {
+        for i in 0..U {
             MemoryRequester::join(&mut self.unit[i].mem, &mut self.port.req[i]);
             self.unit[i].clock.next = self.clock.val();
             self.unit[i].reset.next = self.reset.val();
@@ -173,6 +175,18 @@ impl Logic for Back {
             if !self.unit[i].quiet.val() {
                 self.all_quiet.next = false;
             }
+        }
+        for i in U..UNITS {
+            self.port.req[i].rd_valid.next = false;
+            self.port.req[i].rd_line.next = 0.into();
+            self.port.req[i].rd_beats.next = 0.into();
+            self.port.req[i].rd_tag.next = 0.into();
+            self.port.req[i].wr_valid.next = false;
+            self.port.req[i].wr_line.next = 0.into();
+            self.port.req[i].wr_beats.next = 0.into();
+            self.port.req[i].wr_tag.next = 0.into();
+            self.port.req[i].wdata.next = 0.into();
+            self.port.req[i].wstrb.next = 0.into();
         }
         self.quiet.next = self.all_quiet.val();
 
@@ -196,7 +210,7 @@ impl Logic for Back {
     }
 }
 
-crate::dut_ports!(Back {
+crate::dut_ports!([const U: usize] Back<U> {
     clock,
     reset,
     issue_valid,

@@ -1,4 +1,5 @@
-//! The bridge between a host that speaks as the PCIe block does (PG213) and simple memories with random delays.
+//! The bridge between a host that speaks as the PCIe block does (PG213), over a link that may go down, and simple memories with random
+//! delays. What AXI asks of a master is checked at every port: what is offered stays, unchanged, until it is taken.
 
 use nearpm_hdl::dut::{Dut, Value};
 use rand::{RngExt, SeedableRng};
@@ -41,6 +42,8 @@ struct Port {
     data: Option<(Vec<u8>, u64)>,
     read: Option<u64>,
     delay: u64,
+    /// What is offered on address write, data, and address read, and was not taken yet.
+    offered: [Option<Value>; 3],
 }
 
 pub struct Bench<'a> {
@@ -61,6 +64,10 @@ pub struct Bench<'a> {
     /// Memory writes of the card: address, Dwords, first and last enables.
     pub requests: Vec<(u64, Vec<u32>, u64, u64)>,
     pub unsupported: u64,
+    /// Cycles that a port takes at most.
+    pub slowness: u64,
+    /// Cycles until the link goes down, and how many it stays so.
+    outage: Option<(u64, u64)>,
 }
 
 const WIDE: [(&str, u64); 2] = [("m_axi_host", 4), ("m_axi_cmd", 2)];
@@ -83,7 +90,40 @@ impl<'a> Bench<'a> {
             ports: Default::default(),
             requests: Vec::new(),
             unsupported: 0,
+            slowness: 8,
+            outage: None,
         }
+    }
+
+    /// Lets the link go down in some cycles, for some cycles.
+    pub fn outage(&mut self, wait: u64, cycles: u64) {
+        self.outage = Some((wait, cycles));
+    }
+
+    /// The link in this cycle. What the PCIe block holds is lost when it goes down.
+    fn link(&mut self) {
+        let down = matches!(self.outage, Some((0, _)));
+        self.dut.set("link_down", down);
+        if down {
+            self.beats.clear();
+            self.offered = false;
+            self.packet.clear();
+        }
+        self.outage = match self.outage {
+            None | Some((0, 0 | 1)) => None,
+            Some((0, cycles)) => Some((0, cycles - 1)),
+            Some((wait, cycles)) => Some((wait - 1, cycles)),
+        };
+    }
+
+    /// No port waits for anything.
+    pub fn is_at_rest(&self) -> bool {
+        self.ports.iter().all(|port| {
+            port.address.is_none()
+                && port.data.is_none()
+                && port.read.is_none()
+                && port.offered.iter().all(Option::is_none)
+        })
     }
 
     pub fn random(&mut self, below: u64) -> u64 {
@@ -175,6 +215,7 @@ impl<'a> Bench<'a> {
 
     pub fn step(&mut self) {
         // Inputs.
+        self.link();
         if !self.offered && !self.beats.is_empty() {
             self.offered = self.chance();
         }
@@ -238,7 +279,21 @@ impl<'a> Bench<'a> {
         self.dut.get_bool(&format!("{name}${channel}valid")) && self.dut.get_bool(&format!("{name}${channel}ready"))
     }
 
+    /// What a master offers stays as it is until it is taken.
+    fn stays_offered(&mut self, index: usize, name: &str) {
+        for (slot, (channel, payload)) in [("aw", "awaddr"), ("w", "wdata"), ("ar", "araddr")].into_iter().enumerate() {
+            let valid = self.dut.get_bool(&format!("{name}${channel}valid"));
+            let payload = valid.then(|| self.dut.get(&format!("{name}${payload}")));
+            if let Some(before) = self.ports[index].offered[slot].take() {
+                assert_eq!(payload, Some(before), "{name}: {channel} is withdrawn");
+            }
+            let taken = self.dut.get_bool(&format!("{name}${channel}ready"));
+            self.ports[index].offered[slot] = payload.filter(|_| !taken);
+        }
+    }
+
     fn sample(&mut self, index: usize, name: &str, bar: u64, width: u64) {
+        self.stays_offered(index, name);
         if self.fires(name, "b") {
             let address = self.ports[index].address.take().expect("a write is answered");
             let (data, strobes) = self.ports[index].data.take().expect("a write is answered");
@@ -262,7 +317,7 @@ impl<'a> Bench<'a> {
         if self.fires(name, "aw") {
             let at = address(self, "aw");
             assert!(self.ports[index].address.replace(at).is_none(), "two writes at a time");
-            self.ports[index].delay = self.random(8);
+            self.ports[index].delay = self.random(self.slowness);
         }
         if self.fires(name, "w") {
             let data = self.dut.get(&format!("{name}$wdata")).to_bytes(width as usize);
@@ -272,7 +327,7 @@ impl<'a> Bench<'a> {
         if self.fires(name, "ar") {
             let at = address(self, "ar");
             assert!(self.ports[index].read.replace(at).is_none(), "two reads at a time");
-            self.ports[index].delay = self.random(8);
+            self.ports[index].delay = self.random(self.slowness);
         }
     }
 

@@ -1,0 +1,139 @@
+//! The whole card's AXI ports against models that are not this project's: cocotbext-axi's masters and memories, with random stalls, and a memory
+//! that answers out of order. In the thorough tier.
+
+mod cocotb_bench;
+
+use cocotb_bench::{Bench, python};
+use nearpm_hdl::{MODULE, Parameters};
+use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
+use nearpm_interface::completion::PageStatus;
+use nearpm_interface::geometry::{FIRMWARE_BASE, LINE, POOLS_BASE, SAVE_BASE};
+use nearpm_interface::media::{RING_HEAD_BYTES, entry_data};
+use nearpm_interface::registers;
+use nearpm_interface::save::{ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, firmware_word};
+use serde_json::{Value, json};
+
+/// Bytes of memory.
+const PM_BYTES: u64 = 4 << 20;
+const POOL: u32 = 5;
+const THREAD: u16 = 2;
+/// Offset of the log ring in the pool.
+const RING: u64 = 0x8_0000;
+/// Tag of the logs.
+const TAG: u32 = 0x1234;
+/// Bytes that are logged; each log begins at a line of its own.
+const LENGTHS: [u32; 4] = [64, 200, 1, 1000];
+
+/// A command in slot `slot` of a page, with what else the tests are told of it.
+fn command(page: usize, slot: usize, command: &Command, rest: Value) -> Value {
+    let hex: String = command.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut all = json!({ "at": slot_offset(page, slot), "data": hex });
+    all.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+    all
+}
+
+/// The memory of a card with firmware after a clean shutdown, as pieces.
+fn image() -> Value {
+    let firmware = nearpm_firmware::standard();
+    let crc = u32::from_le_bytes(firmware.bytes()[LINE - 4..LINE].try_into().expect("four bytes"));
+    let piece = |at: u64, bytes: &[u8]| {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        json!({ "at": at, "data": hex })
+    };
+    json!([
+        piece(FIRMWARE_BASE, firmware.bytes()),
+        piece(SAVE_BASE + (ARM_LINE * LINE) as u64, &ArmWord::Clean(1).encode().to_le_bytes()),
+        piece(SAVE_BASE + FIRMWARE_WORD_OFFSET, &firmware_word(0, crc).to_le_bytes()),
+    ])
+}
+
+/// What the tests in Python are told.
+fn case() -> String {
+    let map = Command {
+        opcode: Opcode::Map as u8,
+        thread: THREAD,
+        pool: POOL,
+        source: POOLS_BASE,
+        destination: 1 << 20,
+        auxiliary: RING,
+        length: 0x2_0000,
+        ..Command::default()
+    };
+    let mut commands = json!({ "map": command(0, 0, &map, json!({})) });
+    let mut logs = Vec::new();
+    for (index, length) in LENGTHS.into_iter().enumerate() {
+        let (source, destination) = (0x2000 * (index as u64 + 1), RING + RING_HEAD_BYTES + 0x1000 * index as u64);
+        let log = Command {
+            opcode: Opcode::UndoLog as u8,
+            thread: THREAD,
+            pool: POOL,
+            txid: 9,
+            source,
+            destination,
+            sequence: index as u64 + 1,
+            length,
+            tag: TAG,
+            flags: FLAG_COMPLETE,
+            ..Command::default()
+        };
+        let entry = POOLS_BASE + destination + entry_data(source);
+        let rest = json!({ "source": POOLS_BASE + source, "length": length, "entry": entry });
+        let name = format!("log {index}");
+        commands[&name] = command(1, index, &log, rest);
+        logs.push(name);
+    }
+    let at = |status: PageStatus| status.to_bytes().iter().position(|byte| *byte == 1);
+    json!({
+        "bytes": PM_BYTES,
+        "pools": POOLS_BASE,
+        "image": image(),
+        "open": registers::state::OPEN,
+        "registers": {
+            "STATE": registers::STATE,
+            "RING": registers::completion_ring(1),
+            "RING_SIZE": registers::COMPLETION1_SIZE,
+        },
+        "status": {
+            "accepted": at(PageStatus { accepted: 1, ..PageStatus::default() }),
+            "retired": at(PageStatus { retired: 1, ..PageStatus::default() }),
+            "refused": at(PageStatus { refused: 1, ..PageStatus::default() }),
+            "failed": at(PageStatus { failed: 1, ..PageStatus::default() }),
+        },
+        "commands": commands,
+        "logs": logs,
+        "tag": TAG,
+    })
+    .to_string()
+}
+
+/// Breaks of the protocol: name, a place in the generated Verilog, what stands there instead, a test that must fail.
+const FAULTS: [(&str, &str, &str, &str); 3] = [
+    (
+        "last-beat",
+        "m$wlast = state$q[(64'h4)+:(1)];",
+        "m$wlast = 1'b1;",
+        "logs_hold_what_was_there_when_they_were_accepted",
+    ),
+    (
+        "identifier",
+        ".s_axi_host$arid(s_axi_host_arid)",
+        ".s_axi_host$arid({s_axi_host_arid[5:1], 1'b0})",
+        "stores_and_loads_against_an_array",
+    ),
+    (
+        "strobes",
+        ".s_axi_host$wstrb(s_axi_host_wstrb)",
+        ".s_axi_host$wstrb(s_axi_host_wstrb | {s_axi_host_wstrb[62:0], 1'b0})",
+        "stores_and_loads_against_an_array",
+    ),
+];
+
+#[test]
+fn the_cards_ports_satisfy_other_peoples_models_and_breaks_of_the_protocol_do_not() {
+    let Some(python) = python() else { return };
+    let verilog = nearpm_hdl::generate(&Parameters::default()).verilog;
+    let bench = Bench { python: &python, top: MODULE, tests: "card_ports", case: case() };
+    let (said, passed) = bench.run(&verilog, "sound", None);
+    assert!(passed && said.contains("cocotb: 2 tests, 0 failed"), "{said}");
+    bench.faults_are_seen(&verilog, &FAULTS);
+}

@@ -42,6 +42,8 @@ struct State {
     claim: Claim,
     device_number: u32,
     has_left: bool,
+    /// The card did not answer this process in time: everything reads all ones for it. The others go on.
+    is_lost: bool,
 }
 
 /// What the function and who looks for ended commands have in common.
@@ -59,28 +61,33 @@ pub struct Client {
 }
 
 impl Client {
-    /// For a process that has taken a seat.
-    pub fn new(share: Arc<Share>, seat: Seat) -> Result<Client, CardError> {
+    /// For a process that has taken a seat; `None` where the system gives no thread for it.
+    ///
+    /// # Errors
+    /// If the card fails.
+    pub fn new(share: Arc<Share>, seat: Seat) -> Result<Option<Client>, CardError> {
         let traffic = Traffic::new(&share, seat)?;
-        let state = State { traffic, claim: Claim::default(), device_number: 0, has_left: false };
+        let state = State { traffic, claim: Claim::default(), device_number: 0, has_left: false, is_lost: false };
         let common = Arc::new(Common { share, seat, state: Mutex::new(state), work: Condvar::new() });
         let looking = common.clone();
-        Ok(Client { common, looks: Some(std::thread::spawn(move || looking.look())) })
+        let looks = std::thread::Builder::new().spawn(move || looking.look()).ok();
+        Ok(looks.map(|looks| Client { common, looks: Some(looks) }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.common.state()
     }
 
-    /// Does something with the card, which is given up where that fails.
+    /// Does something with the card, unless it or this process is given up.
     fn try_with<R>(&self, act: impl FnOnce(&mut State, &Share) -> Result<R, CardError>) -> Option<R> {
         let share = &*self.common.share;
-        if !share.works() {
+        let mut state = self.state();
+        if !share.works() || state.is_lost {
             return None;
         }
-        let done = act(&mut self.state(), share);
+        let done = act(&mut state, share);
         self.common.work.notify_one();
-        done.inspect_err(|error| share.fail(error)).ok()
+        done.inspect_err(|error| state.give_up(share, error)).ok()
     }
 }
 
@@ -97,7 +104,7 @@ impl Common {
                 return;
             }
             if let Err(error) = state.traffic.take_ended(&self.share) {
-                return self.share.fail(&error);
+                return state.give_up(&self.share, &error);
             }
             if state.traffic.is_idle() {
                 drop(self.work.wait_timeout(state, IDLE));
@@ -117,14 +124,31 @@ impl Drop for Client {
             // It has no result, and a panic of it was printed.
             let _ = looks.join();
         }
-        self.state().traffic.bus.forget_host();
-        if self.try_with(|state, share| state.traffic.forget(share)).is_some() {
-            self.common.share.leave_seat(self.common.seat);
+        let (share, mut state) = (&*self.common.share, self.state());
+        state.traffic.bus.forget_host();
+        // What it had posted may take the card longer than anybody waits: its page is nobody's until then.
+        while share.works() {
+            match state.traffic.forget(share) {
+                Ok(()) => return share.leave_seat(self.common.seat),
+                Err(CardError::Timeout { .. }) => {}
+                Err(error) => share.fail(&error),
+            }
         }
     }
 }
 
 impl State {
+    /// Gives the card up, or, where it only takes too long, this process.
+    fn give_up(&mut self, share: &Share, error: &CardError) {
+        match error {
+            CardError::Timeout { .. } => {
+                eprintln!("nearpm card share: a process is given up: {error}");
+                self.is_lost = true;
+            }
+            _ => share.fail(error),
+        }
+    }
+
     fn register(&self, share: &Share, seat: Seat, offset: u32) -> u32 {
         let of_card = || share.card.registers().read(offset);
         let own = |mask: u32| mask & u32::from(share.claims().mask(seat));
@@ -173,6 +197,12 @@ impl State {
     }
 }
 
+/// What of the areas lies outside a range.
+fn without(areas: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
+    let outside = |area: &Range<u64>| [area.start..area.end.min(range.start), area.start.max(range.end)..area.end];
+    areas.iter().flat_map(outside).filter(|area| !area.is_empty()).collect()
+}
+
 /// Carries out an action on what processes claim.
 fn act(share: &Share, seat: Seat, action: u32, claim: Claim) -> u32 {
     let mut claims = share.claims();
@@ -198,11 +228,12 @@ impl Device for Client {
 
     fn shared_bar(&self, bar: usize) -> Option<SharedBar> {
         let of_card = self.common.share.card.function().hand_on(bar).filter(|_| bar == PM_BAR)?;
-        Some(SharedBar { file: of_card.file, offset: of_card.offset, areas: of_card.areas })
+        let areas = OF_THE_CARD.iter().fold(of_card.areas, |areas, of_card| without(&areas, of_card));
+        Some(SharedBar { file: of_card.file, offset: of_card.offset, areas })
     }
 
     fn is_present(&mut self) -> bool {
-        self.common.share.works()
+        self.common.share.works() && !self.state().is_lost
     }
 
     fn load(&mut self, bar: usize, offset: u64, data: &mut [u8]) {

@@ -38,6 +38,12 @@ impl Share {
             card.capabilities().contains(Capabilities::COMPLETION_RECORDS),
             "a card without completion records cannot be shared: nothing would say whose commands have ended"
         );
+        if card.capabilities().contains(Capabilities::PEERS) {
+            ensure!(
+                card.parked()?.is_empty(),
+                "commands of a pool over several cards wait on this card: open that pool once, with all its cards, before sharing one"
+            );
+        }
         let window = card.window(0..card.pm_bytes(), Caching::Uncached)?;
         for page in 0..COMMAND_PAGES {
             card.drain(page)?;
@@ -98,11 +104,16 @@ impl Host for Seats {
 
     fn admit(&self) -> Result<Client, Errno> {
         let seat = self.0.take_seat().ok_or(Errno::EUSERS)?;
-        Client::new(self.0.clone(), seat).map_err(|error| {
-            self.0.fail(&error);
-            self.0.leave_seat(seat);
-            Errno::EIO
-        })
+        let refused = match Client::new(self.0.clone(), seat) {
+            Ok(Some(client)) => return Ok(client),
+            Ok(None) => Errno::EAGAIN,
+            Err(error) => {
+                self.0.fail(&error);
+                Errno::EIO
+            }
+        };
+        self.0.leave_seat(seat);
+        Err(refused)
     }
 
     fn check(&self) -> Result<()> {

@@ -160,6 +160,10 @@ impl Traffic {
     }
 
     fn unmap(&mut self, share: &Share, command: &Command) -> Result<Result<(), u8>, CardError> {
+        // The card waits with it for all that was posted before: not while the others wait for their claims.
+        if share.claims().has(self.seat, command.pool, command.thread) {
+            share.card.drain(self.seat.into())?;
+        }
         let mut claims = share.claims();
         if !claims.has(self.seat, command.pool, command.thread) {
             return Ok(Err(Status::Unmapped.code()));
@@ -220,6 +224,10 @@ impl Traffic {
     /// The status line of a page, answered when everything that the process has posted is accepted.
     pub fn status(&mut self, share: &Share, page: usize) -> Result<PageStatus, CardError> {
         let line = share.card.page_status(self.seat.into())?;
+        if line.dropped != self.base.dropped {
+            // What came to the card damaged has no record: who waits for all finds it.
+            share.card.drain(self.seat.into())?;
+        }
         let since = |now: u32, then: u32| now.wrapping_sub(then);
         let base = &self.base;
         let bad = [(line.refused, base.refused), (line.failed, base.failed), (line.dropped, base.dropped)]
@@ -251,6 +259,24 @@ impl Traffic {
         Ok(PageStatus { latched, parked: 0, order: line.order, ..self.pages[page].status })
     }
 
+    /// Waits for the records of all that is under way: they travel behind the counters that a drain looks at.
+    fn wait_for_records(&mut self, share: &Share) -> Result<(), CardError> {
+        let function = share.card.function();
+        let start = function.now_ns();
+        loop {
+            self.take_ended(share)?;
+            if self.under_way.is_empty() {
+                self.unaccepted.clear();
+                return Ok(());
+            }
+            let waited_ns = function.now_ns().saturating_sub(start);
+            if waited_ns > RECORD_NS {
+                return Err(CardError::Timeout { what: "say how all commands have ended", waited_ns });
+            }
+            function.relax(LOOK_NS);
+        }
+    }
+
     /// A register of the completion rings.
     pub fn ring_register(&self, offset: u32) -> Option<u32> {
         let (page, word) = ring_of(offset)?;
@@ -274,10 +300,12 @@ impl Traffic {
     pub fn forget(&mut self, share: &Share) -> Result<(), CardError> {
         self.slots.clear();
         share.card.drain(self.seat.into())?;
-        self.take_ended(share)?;
+        self.wait_for_records(share)?;
+        (self.base, self.accepted, self.bad) = (share.card.page_status(self.seat.into())?, 0, 0);
         let mut claims = share.claims();
         for (pool, thread) in claims.mappings(self.seat) {
-            share.card.unmap_pool(pool, thread)?;
+            // A mapping that the card has not got needs no end.
+            let _refused = told(share.card.unmap_pool(pool, thread))?;
             claims.unmapped(pool, thread);
         }
         claims.leave(self.seat);

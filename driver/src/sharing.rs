@@ -21,6 +21,8 @@ pub(crate) struct Sharing {
 
 /// How long a process that has ended may take to leave, in nanoseconds.
 const LEAVING_NS: u64 = 500_000_000;
+/// How long one waits for the table of pools, in nanoseconds.
+const TABLE_NS: u64 = 20 * LEAVING_NS;
 /// Nanoseconds between two attempts to claim.
 const LOOK_NS: u64 = 5_000_000;
 
@@ -102,7 +104,13 @@ impl Card {
         }
         let start = self.function().now_ns();
         while !self.ask_broker(action::LOCK, None)? {
-            self.pause(start, "get the lock of its table of pools, which another process has")?;
+            // Who has it may be making a pool, or waiting for one who is leaving.
+            let waited_ns = self.function().now_ns().saturating_sub(start);
+            if waited_ns > TABLE_NS {
+                let what = "get the lock of its table of pools, which another process has";
+                return Err(CardError::Timeout { what, waited_ns });
+            }
+            self.function().relax(LOOK_NS);
         }
         Ok(Some(TableLock { card: self.clone() }))
     }

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use nearpm_interface::completion::Completion;
 use nearpm_interface::geometry::COMMAND_PAGES;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 /// MSI-X vectors: one a command page, which fires when a record of the page was written.
 pub const VECTORS: usize = COMMAND_PAGES;
@@ -20,6 +22,9 @@ pub struct HostWrite {
     /// Bytes of it that are written, one bit each.
     pub strobes: u64,
 }
+
+/// Most parts of host memory that a client may give: each costs a descriptor of this process.
+const MOST_MAPS: usize = 256;
 
 /// Host memory that the host lets the card write.
 struct Map {
@@ -52,7 +57,7 @@ impl Bus {
         let end = address.checked_add(bytes).filter(|_| offset.checked_add(bytes).is_some());
         let clash = |end| self.maps.iter().any(|map| map.address < end && address < map.address + map.bytes);
         match end {
-            Some(end) if bytes > 0 && !clash(end) => {
+            Some(end) if bytes > 0 && !clash(end) && self.maps.len() < MOST_MAPS => {
                 self.maps.push(Map { address, bytes, file, offset });
                 Ok(())
             }
@@ -85,9 +90,9 @@ impl Bus {
 
     /// Carries a write of the card out, and signals what waits for it.
     pub fn deliver(&mut self, write: &HostWrite) {
-        let found = self.maps.iter().find(|map| {
-            map.address <= write.address && write.address + write.data.len() as u64 <= map.address + map.bytes
-        });
+        let end = write.address.checked_add(write.data.len() as u64);
+        let holds = |map: &&Map| map.address <= write.address && end.is_some_and(|end| end <= map.address + map.bytes);
+        let found = self.maps.iter().find(holds);
         let written = found.is_some_and(|map| self.master && put(map, write.address, write).is_ok());
         if !written {
             self.faults += 1;
@@ -105,8 +110,10 @@ impl Bus {
             self.lose_interrupts -= 1;
             return;
         }
-        // A counter that is full has been signalled.
-        if event.write_all(&1u64.to_ne_bytes()).is_ok() {
+        // A counter that is full has been signalled. Whoever made it may have it block then, and others would wait.
+        let mut poll = [PollFd::new(event.as_fd(), PollFlags::POLLOUT)];
+        let has_room = nix::poll::poll(&mut poll, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        if has_room && event.write_all(&1u64.to_ne_bytes()).is_ok() {
             self.interrupts += 1;
         }
     }

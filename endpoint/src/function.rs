@@ -13,7 +13,7 @@ use vfio_user::{DmaMapFlags, DmaUnmapFlags, ServerBackend};
 use crate::Device;
 use crate::bus::VECTORS;
 
-/// Most bytes of one access: more than the protocol lets a client ask for. A client that asks for more must not cost others memory.
+/// Most bytes of one access: more than the protocol lets a client ask for. (The served library has taken the memory for it by then.)
 const MOST_BYTES: usize = 1 << 20;
 
 /// The function as one client sees it, for as long as it is connected.

@@ -74,11 +74,22 @@ pub fn serve(host: &impl Host, path: &Path) -> Result<()> {
         if !has_client(&listener)? {
             continue;
         }
-        let next = listen(path)?;
+        // What one client uses up does not end the others: who comes waits until there is something left again.
+        let next = match listen(path) {
+            Ok(next) => next,
+            Err(error) => {
+                eprintln!("{}: {error:#}", host.name());
+                std::thread::sleep(PATIENCE);
+                continue;
+            }
+        };
         let mine = std::mem::replace(&mut listener, next);
-        match host.admit() {
-            Ok(device) => attend(host.name(), mine, device)?,
-            Err(errno) => drop(std::thread::spawn(move || refuse(&mine, errno))),
+        let attended = match host.admit() {
+            Ok(device) => attend(host.name(), mine, device),
+            Err(errno) => std::thread::Builder::new().spawn(move || refuse(&mine, errno)).map(drop).map_err(Into::into),
+        };
+        if let Err(error) = attended {
+            eprintln!("{}: {error:#}", host.name());
         }
     }
 }

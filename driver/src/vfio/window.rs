@@ -183,8 +183,9 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
         let place = self.place(offset, line.len());
         assert!((place as usize).is_multiple_of(64), "a line begins at a multiple of 64");
         if !*WHOLE_LINES {
-            // The card takes a command in pieces as well (C3).
-            return self.store(offset, line);
+            // The card takes a command in pieces as well (C3). The instruction goes around the cache: what stands for it must not stay there.
+            self.store(offset, line);
+            return self.write_back(offset, line.len() as u64);
         }
         // SAFETY: the processor has the instruction; source and destination are valid for 64
         // bytes, and the destination is aligned.
@@ -210,8 +211,8 @@ impl<Keep: Send + Sync> Mapping for Window<Keep> {
 
     /// MOVDIR64B is weakly ordered, also to uncached memory.
     fn fence(&self) {
-        // A load behind the fence may have been made ahead of a store fence, and of the drop of its line.
-        if self.mapped.loads_stale() { cache::full_fence() } else { cache::fence() }
+        // A load behind the fence may have been made ahead of a store fence, and of the drop of its line; a write-combining mapping lets the processor load ahead, too.
+        if self.mapped == Caching::Uncached { cache::fence() } else { cache::full_fence() }
     }
 }
 

@@ -128,10 +128,15 @@ impl Names {
         on_cards.iter().map(|on| on.card.clone()).collect()
     }
 
-    /// Makes sure that every card is there and answers.
+    /// Makes sure that every card is there, answers, and is this process's alone: what a broker hides are the commands that wait for other cards, which say
+    /// what is committed.
     fn alive(&self) -> Result<(), Error> {
         for name in self.iter() {
             let card = name.card()?;
+            if card.seat().is_some() {
+                let what = "a pool over several cards needs each of them for itself, and this one is shared: end `nearpm card share` first";
+                return Err(Problem::BadOption { what }.at(name.location));
+            }
             card.push(0).map_err(|error| Problem::NoAnswer { error: error.to_string() }.at(name.location))?;
         }
         Ok(())

@@ -23,6 +23,8 @@ use crate::sharing::Sharing;
 const CONFIG_IDENTITY: u16 = 0x00;
 /// Configuration space: command register.
 const CONFIG_COMMAND: u16 = 0x04;
+/// Bits of the command register: memory accesses.
+const MEMORY: u16 = 0x0002;
 /// Command register: memory space and bus master enable.
 const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
 /// Nanoseconds between two looks at a register.
@@ -100,7 +102,8 @@ impl Card {
     /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until [`Card::acknowledge_loss`].
     pub fn open(function: Arc<dyn PciFunction>, options: CardOptions) -> Result<Card, CardError> {
         check_identity(&*function)?;
-        enable(&*function)?;
+        // The rings may be those of somebody who has gone: nothing is written to host memory before the reset.
+        enable(&*function, MEMORY)?;
         let registers = Registers::map(&*function)?;
         check_version(&registers)?;
         match settled_state(&*function, &registers, options.timeout_ns)? {
@@ -112,7 +115,7 @@ impl Card {
             Err(PciError::Unsupported { .. }) => registers.control(Control::FUNCTION_RESET),
             other => other?,
         }
-        enable(&*function)?;
+        enable(&*function, MEMORY_AND_BUS_MASTER)?;
         match settled_state(&*function, &registers, options.timeout_ns)? {
             State::Open => {}
             State::NoFirmware => {
@@ -140,7 +143,7 @@ impl Card {
     /// checked by their owners: what was accepted and not yet written is gone.
     pub fn acknowledge_loss(function: &dyn PciFunction) -> Result<(), CardError> {
         check_identity(function)?;
-        enable(function)?;
+        enable(function, MEMORY)?;
         let registers = Registers::map(function)?;
         check_version(&registers)?;
         registers.control(Control::ACKNOWLEDGE_LOSS);
@@ -348,11 +351,11 @@ fn check_identity(function: &dyn PciFunction) -> Result<(), CardError> {
     }
 }
 
-/// Lets the function answer memory accesses and master the bus. A reset clears both.
-fn enable(function: &dyn PciFunction) -> Result<(), CardError> {
+/// Lets the function answer memory accesses, or master the bus as well. A reset clears both.
+fn enable(function: &dyn PciFunction, bits: u16) -> Result<(), CardError> {
     let mut command = [0; 2];
     function.config_read(CONFIG_COMMAND, &mut command)?;
-    let command = u16::from_le_bytes(command) | MEMORY_AND_BUS_MASTER;
+    let command = u16::from_le_bytes(command) & !MEMORY_AND_BUS_MASTER | bits;
     Ok(function.config_write(CONFIG_COMMAND, &command.to_le_bytes())?)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! rust-hdl writes port lists in the style of 1995, with `$` between a bundle and its signal, and names every module
 //! after its path below `top`. The wrapper has the names that board files and verification components expect, brings
-//! reset and power-fail into the clock, and ties what AXI has and the card does not use.
+//! reset, power-fail and the loss of the link into the clock, and ties what AXI has and the card does not use.
 
 use crate::dut::{PortRow, Way};
 use std::fmt::Write;
@@ -20,6 +20,9 @@ pub(crate) struct Port {
 
 /// Ports that the wrapper makes out of others: (core's name, name, comment).
 const RENAMED: [(&str, &str); 2] = [("clock", "clk"), ("reset", "rst_n")];
+
+/// Ports that come from outside the clock, besides the reset, and the two bits with which their synchronisers start.
+const ASYNCHRONOUS: [(&str, &str); 2] = [("power_fail", "00"), ("link_down", "11")];
 
 /// AXI signals of a master that the card holds constant: name, bits, value, what it says.
 const TIED: [(&str, usize, u64, &str); 4] = [
@@ -109,12 +112,15 @@ pub(crate) fn wrap(names: &Names, core: &str, rows: &[PortRow]) -> String {
         .collect();
     v += &list.join(",\n");
     v += "\n);\n";
-    // Synchronisers start as if the card were in reset and power were there.
+    // Synchronisers start as if the card were in reset, power were there, and the link were not.
     v += "(* ASYNC_REG = \"TRUE\" *) reg [1:0] reset_synchronised = 2'b11;\n\
           always @(posedge clk) reset_synchronised <= {reset_synchronised[0], ~rst_n};\n";
-    if has("power_fail") {
-        v += "(* ASYNC_REG = \"TRUE\" *) reg [1:0] power_fail_synchronised = 2'b00;\n\
-              always @(posedge clk) power_fail_synchronised <= {power_fail_synchronised[0], power_fail};\n";
+    for (port, start) in ASYNCHRONOUS.into_iter().filter(|(port, _)| has(port)) {
+        let _ = writeln!(
+            v,
+            "(* ASYNC_REG = \"TRUE\" *) reg [1:0] {port}_synchronised = 2'b{start};\n\
+             always @(posedge clk) {port}_synchronised <= {{{port}_synchronised[0], {port}}};"
+        );
     }
     for (port, value, what) in tied(rows) {
         let _ = writeln!(v, "assign {} = {}'d{value}; // {what}", port.name, port.bits);
@@ -125,7 +131,7 @@ pub(crate) fn wrap(names: &Names, core: &str, rows: &[PortRow]) -> String {
         .map(|row| {
             let net = match row.name.as_str() {
                 "reset" => "reset_synchronised[1]".into(),
-                "power_fail" => "power_fail_synchronised[1]".into(),
+                name if ASYNCHRONOUS.iter().any(|(port, _)| *port == name) => format!("{name}_synchronised[1]"),
                 name => outer(name),
             };
             format!("    .{}({net})", row.name)

@@ -68,6 +68,8 @@ pub struct Bench<'a> {
     pub slowness: u64,
     /// Cycles until the link goes down, and how many it stays so.
     outage: Option<(u64, u64)>,
+    /// The link is down in this cycle.
+    is_down: bool,
 }
 
 const WIDE: [(&str, u64); 2] = [("m_axi_host", 4), ("m_axi_cmd", 2)];
@@ -92,6 +94,7 @@ impl<'a> Bench<'a> {
             unsupported: 0,
             slowness: 8,
             outage: None,
+            is_down: false,
         }
     }
 
@@ -104,6 +107,7 @@ impl<'a> Bench<'a> {
     fn link(&mut self) {
         let down = matches!(self.outage, Some((0, _)));
         self.dut.set("link_down", down);
+        self.is_down = down;
         if down {
             self.beats.clear();
             self.offered = false;
@@ -233,6 +237,10 @@ impl<'a> Bench<'a> {
             self.drive(index, name);
         }
         self.drive(2, "m_axil_ctrl");
+        if self.is_down {
+            let talks = ["cc_tvalid", "rq_tvalid", "cq_tready"].into_iter().find(|name| self.dut.get_bool(name));
+            assert_eq!(talks, None, "the link is down");
+        }
         // What happens at the edge.
         if self.offered && self.dut.get_bool("cq_tready") {
             self.beats.pop_front();

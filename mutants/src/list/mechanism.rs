@@ -59,8 +59,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a write that overlaps nothing fresh is not logged",
         file: UNDO,
-        find: "if noted.is_ok() {\n            self.put(cx, offset, data, &gaps);",
-        with: "if noted.is_ok() {\n            if FAULT { gaps.clear(); }\n            self.put(cx, offset, data, &gaps);",
+        find: "self.put(cx, offset, data, &gaps);",
+        with: "self.put(cx, offset, data, if FAULT { &[] } else { &gaps });",
         tests: library("crash", "durable_undo"),
     },
     Mutant {

@@ -282,3 +282,17 @@ impl Device for Client {
         act(&mut self.state().traffic.bus);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_areas() {
+        let areas = [0..100, 200..300];
+        assert_eq!(without(&areas, &(50..60)), [0..50, 60..100, 200..300]);
+        assert_eq!(without(&areas, &(90..210)), [0..90, 210..300]);
+        assert_eq!(without(&areas, &(0..400)), []);
+        assert_eq!(without(&areas, &(100..200)), areas);
+    }
+}

@@ -178,4 +178,20 @@ mod tests {
         bus.deliver(&record(0x1040, 2));
         assert_eq!(bus.faults, 3);
     }
+
+    #[test]
+    fn what_a_client_gives_holds_nobody_up_and_is_bounded() {
+        let file = tempfile::tempfile().unwrap();
+        let mut bus = Bus { master: true, ..Bus::default() };
+        (0..MOST_MAPS as u64).for_each(|n| bus.map(n * 64, 64, file.try_clone().unwrap(), 0).unwrap());
+        assert!(bus.map(MOST_MAPS as u64 * 64, 64, file, 0).is_err(), "too many");
+        // A pipe that blocks stands for a counter that does.
+        let (_reader, mut full) = std::io::pipe().unwrap();
+        full.write_all(&[0; 1 << 16]).unwrap();
+        bus.set_vector(2, Some(File::from(std::os::fd::OwnedFd::from(full))));
+        bus.deliver(&record(0x40, 2));
+        assert_eq!((bus.records, bus.interrupts), (1, 0));
+        bus.deliver(&record(u64::MAX - 63, 2));
+        assert_eq!(bus.faults, 1, "beyond all addresses");
+    }
 }

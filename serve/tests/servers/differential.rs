@@ -1,5 +1,7 @@
 //! The same random commands to a stock server and to ours give the same replies.
 
+use std::time::Duration;
+
 use nearpm_serve::{start_memcached, start_redis};
 
 use crate::client::{Client, Value};
@@ -50,7 +52,7 @@ const REDIS: &[&str] = &[
     "type %k",
     "expire %k %t",
     "expire %k -1",
-    "pexpire %k %t000 gt",
+    "pexpire %k %t500 gt",
     "expire %k %t nx",
     "persist %k",
     "ttl %k",
@@ -149,6 +151,10 @@ fn redis_gives_the_same_replies() {
     let (mut queued, count) = (Vec::<Vec<String>>::new(), if thorough() { 200_000 } else { 12_000 });
     for number in 0..count {
         let words = command(dice.of(REDIS), &mut dice);
+        if words.last().is_some_and(|word| word == "gt") {
+            // A time that was set in the same millisecond is not later; which it was set in, each server finds by itself.
+            std::thread::sleep(Duration::from_millis(2));
+        }
         let [theirs, mine] = both.each_mut().map(|client| client.ask(&words).expect("the server answers"));
         // The replies of EXEC are those of the commands in it.
         let settle = |value: Value| match value {

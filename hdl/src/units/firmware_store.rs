@@ -148,7 +148,8 @@ pub struct FirmwareStore {
     /// Their descriptors, one cycle later; 0 (not valid) while no image is in force.
     pub descriptor: [Signal<Out, Bits<32>>; 2],
 
-    /// Write a word of the units' control stores.
+    /// Write a word of the units' control stores, one cycle after it was read here: the way out of the image's memory is
+    /// long, and no command runs on it.
     pub prog_we: Signal<Out, Bit>,
     /// Which word.
     pub prog_addr: Signal<Out, Bits<7>>,
@@ -182,6 +183,9 @@ pub struct FirmwareStore {
     count: DFF<Bits<4>>,
     /// Number of the image that is put in force, descriptors first.
     number: DFF<Bits<8>>,
+    program_we: DFF<Bit>,
+    program_addr: DFF<Bits<7>>,
+    program_data: DFF<Bits<32>>,
     verdict: Signal<Local, Bits<8>>,
     program_number: Signal<Local, Bits<8>>,
     last_line: Constant<Bits<4>>,
@@ -251,6 +255,9 @@ impl Default for FirmwareStore {
             line: Default::default(),
             count: Default::default(),
             number: Default::default(),
+            program_we: Default::default(),
+            program_addr: Default::default(),
+            program_data: Default::default(),
             verdict: Default::default(),
             program_number: Default::default(),
             descriptors: Constant::new((OPCODES as u64).into()),
@@ -293,7 +300,10 @@ impl Logic for FirmwareStore {
             feed_first,
             line,
             count,
-            number
+            number,
+            program_we,
+            program_addr,
+            program_data
         );
         clock!(self, clock, crc_cell, body, head, lookup, status_now);
         self.status_now.reset.next = self.reset.val();
@@ -335,10 +345,13 @@ impl Logic for FirmwareStore {
         self.lookup.write_enable.next = false;
         self.lookup.write_address.next = self.number.q.val().get_bits::<5>(0);
         self.lookup.write_data.next = self.fields.number.val();
-        self.prog_we.next = false;
+        self.program_we.d.next = false;
         self.program_number.next = self.number.q.val() - self.descriptors.val();
-        self.prog_addr.next = self.program_number.val().get_bits::<7>(0);
-        self.prog_data.next = self.fields.number.val();
+        self.program_addr.d.next = self.program_number.val().get_bits::<7>(0);
+        self.program_data.d.next = self.fields.number.val();
+        self.prog_we.next = self.program_we.q.val();
+        self.prog_addr.next = self.program_addr.q.val();
+        self.prog_data.next = self.program_data.q.val();
 
         // Checksum, body first.
         self.crc_cell.reset.next = self.reset.val();
@@ -477,7 +490,7 @@ impl Logic for FirmwareStore {
             Phase::Apply => {
                 self.number.d.next = self.number.q.val() + self.one8.val();
                 self.lookup.write_enable.next = self.number.q.val() < self.descriptors.val();
-                self.prog_we.next = self.number.q.val() >= self.descriptors.val();
+                self.program_we.d.next = self.number.q.val() >= self.descriptors.val();
                 if self.number.q.val() == self.last_number.val() {
                     self.phase.d.next = Phase::Idle;
                     self.done.d.next = true;
@@ -495,6 +508,7 @@ impl Logic for FirmwareStore {
             self.phase.d.next = Phase::Idle;
             self.done.d.next = false;
             self.feed.d.next = false;
+            self.program_we.d.next = false;
             self.in_force.d.next = false;
             self.crc_in_force.d.next = 0.into();
             self.slot_now.d.next = 0.into();

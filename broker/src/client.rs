@@ -8,7 +8,7 @@ use std::time::Duration;
 use nearpm_driver::CardError;
 use nearpm_endpoint::bus::Bus;
 use nearpm_endpoint::lines::{lines, load_registers, register_stores, stores};
-use nearpm_endpoint::{Device, SharedBar};
+use nearpm_endpoint::{Device, HandedOn};
 use nearpm_interface::geometry::{
     COMMAND_BAR, COMMAND_BAR_BYTES, COMMAND_PAGE_BYTES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, FIRMWARE_SLOTS, PM_BAR,
     REGISTER_BAR, REGISTER_BAR_BYTES, SAVE_BASE, SAVE_BYTES,
@@ -226,10 +226,10 @@ impl Device for Client {
         }
     }
 
-    fn shared_bar(&self, bar: usize) -> Option<SharedBar> {
+    fn shared_bar(&self, bar: usize) -> Option<HandedOn> {
         let of_card = self.common.share.card.function().hand_on(bar).filter(|_| bar == PM_BAR)?;
-        let areas = OF_THE_CARD.iter().fold(of_card.areas, |areas, of_card| without(&areas, of_card));
-        Some(SharedBar { file: of_card.file, offset: of_card.offset, areas })
+        let areas = OF_THE_CARD.iter().fold(of_card.areas.clone(), |areas, range| without(&areas, range));
+        Some(HandedOn { areas, ..of_card })
     }
 
     fn is_present(&mut self) -> bool {

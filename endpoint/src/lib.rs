@@ -18,27 +18,15 @@ pub mod lines;
 pub mod server;
 pub mod slots;
 
-use std::fs::File;
-use std::ops::Range;
-
 use bus::Bus;
-
-/// Part of a BAR that a client may map.
-pub struct SharedBar {
-    /// The file that it is mapped from.
-    pub file: File,
-    /// Where in the file the BAR begins.
-    pub offset: u64,
-    /// Parts of the BAR that may be mapped.
-    pub areas: Vec<Range<u64>>,
-}
+pub use nearpm_driver::pci::HandedOn;
 
 /// What stands behind the BARs of a function, as one client has it. It is dropped when the client has gone.
 pub trait Device: Send {
     /// Bytes of a BAR that has something behind it; 0 for the others.
     fn bar_bytes(&self, bar: usize) -> u64;
     /// What of a BAR the client may map.
-    fn shared_bar(&self, bar: usize) -> Option<SharedBar>;
+    fn shared_bar(&self, bar: usize) -> Option<HandedOn>;
     /// Whether the device is there for this client. Where it is not, everything reads all ones and takes nothing.
     fn is_present(&mut self) -> bool;
     /// Loads from a BAR; leaves `data` as it is where nothing answers.

@@ -26,7 +26,7 @@ use vfio_user::{IrqInfo, Server, ServerRegion, SparseArea};
 
 use crate::bus::VECTORS;
 use crate::function::Function;
-use crate::{Device, SharedBar};
+use crate::{Device, HandedOn};
 
 /// Bytes of a message's header: identifier, command, size, flags, error.
 const HEADER_BYTES: usize = 16;
@@ -157,7 +157,7 @@ fn interrupts() -> Vec<IrqInfo> {
 }
 
 /// What the client is told of a region.
-fn region(device: &impl Device, index: u32, shared: Option<&SharedBar>) -> ServerRegion {
+fn region(device: &impl Device, index: u32, shared: Option<&HandedOn>) -> ServerRegion {
     let size = match index {
         VFIO_PCI_CONFIG_REGION_INDEX => SPACE_BYTES,
         bar if bar as usize == MSIX_BAR => MSIX_BAR_BYTES as u64,

@@ -102,8 +102,7 @@ fn write(pool: &Pool, object: u64, bytes: u64, value: u8) -> Result<(), Error> {
 /// If a pool of this size does not take so much, or does not hold what it must afterwards.
 pub fn run(profile: &Profile, mechanism: Mechanism, pool_bytes: u64, work_bytes: u64) -> Result<Point> {
     ensure!(work_bytes.is_multiple_of(PAGE), "{work_bytes} bytes are no whole pages");
-    let parameters = profile.parameters();
-    let mut computer = Computer::new(profile, 1, profile.units(), parameters, pool_bytes)?;
+    let mut computer = Computer::new(profile, 1, profile.units(), profile.parameters(), pool_bytes)?;
     let (location, id) = (computer.location("pool"), computer.pool_id(0));
     let written = work_bytes.max(PAGE);
     let pool = options(mechanism, id).create(&location, pool_bytes).context("the pool cannot be made")?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nearpm_endpoint::bus::Bus;
 use nearpm_endpoint::server::Host;
-use nearpm_endpoint::{Device, SharedBar};
+use nearpm_endpoint::{Device, HandedOn};
 use nearpm_interface::geometry::PM_BAR;
 use nix::errno::Errno;
 
@@ -127,13 +127,13 @@ impl Device for SimulatedDevice {
     }
 
     /// Where the window is mapped from depends on the image that is in force now.
-    fn shared_bar(&self, bar: usize) -> Option<SharedBar> {
+    fn shared_bar(&self, bar: usize) -> Option<HandedOn> {
         let engine = self.shared.engine();
         if bar != PM_BAR || engine.mode() == WindowMode::Trapping {
             return None;
         }
         let (file, offset) = engine.window_file().ok()?;
-        Some(SharedBar { file, offset, areas: engine.areas().to_vec() })
+        Some(HandedOn { file, offset, areas: engine.areas().to_vec() })
     }
 
     fn is_present(&mut self) -> bool {

@@ -52,7 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     // A card made of software as a PCI function: its configuration space is that of the simulated host's.
-    ("nearpm-endpoint", &["nearpm-interface", "nearpm-sim"]),
+    ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver", "nearpm-sim"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
     // The simulated card as a process: it makes its cards as the command line does.
     ("nearpm-simcard", &["nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),

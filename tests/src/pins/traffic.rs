@@ -107,15 +107,8 @@ impl Traffic {
                 length,
                 ..head
             },
-            5..=6 => Command {
-                opcode: Opcode::Apply as u8,
-                source: slot + entry_data(place),
-                destination: place,
-                length,
-                ..head
-            },
-            7 => Command {
-                opcode: Opcode::Recover as u8,
+            turn @ 5..=7 => Command {
+                opcode: if turn < 7 { Opcode::Apply } else { Opcode::Recover } as u8,
                 source: slot + entry_data(place),
                 destination: place,
                 length,

@@ -183,23 +183,62 @@ mod tests {
     use crate::memory::{Backing, VolatileMemory};
     use proptest::prelude::*;
 
+    /// Lines that the writes below fall into: more than one block of the set's order holds.
+    const LINES: u64 = 400;
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Insert(u64, Vec<u8>),
+        Complete(u64, Vec<u8>),
+        Remove(Range<u64>),
+    }
+
+    fn changes() -> impl Strategy<Value = Change> {
+        let place = 0..LINES * LINE_U64;
+        let data = prop_oneof![
+            6 => prop::collection::vec(any::<u8>(), 1..90),
+            1 => prop::collection::vec(any::<u8>(), 5_000..12_000),
+        ];
+        let lines = (0..LINES, 0u64..150).prop_map(|(first, count)| first * LINE_U64..(first + count) * LINE_U64);
+        prop_oneof![
+            4 => (place.clone(), data.clone()).prop_map(|(place, data)| Change::Insert(place, data)),
+            4 => (place, data).prop_map(|(place, data)| Change::Complete(place, data)),
+            1 => lines.prop_map(Change::Remove),
+        ]
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
+
         #[test]
         fn runs_and_patches_are_what_was_written_and_nothing_else(
-            writes in prop::collection::vec((0u64..300, prop::collection::vec(any::<u8>(), 1..90), any::<bool>()), 0..12),
-            probe in (0u64..300, 1usize..90),
+            changes in prop::collection::vec(changes(), 0..40),
+            probe in (0..LINES * LINE_U64, 1usize..2_000),
         ) {
             let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(64))));
             let mut set = WriteSet::default();
-            let mut model = vec![None; 400];
-            for (place, data, over) in &writes {
-                if *over { set.insert(&medium, *place, data) } else { set.complete(&medium, *place, data) }
-                for (n, &byte) in data.iter().enumerate() {
-                    let known = &mut model[*place as usize + n];
-                    *known = if *over { Some(byte) } else { known.or(Some(byte)) };
+            let mut model = vec![None; 2 * (LINES * LINE_U64) as usize];
+            for change in &changes {
+                match change {
+                    Change::Insert(place, data) => {
+                        set.insert(&medium, *place, data);
+                        for (n, &byte) in data.iter().enumerate() {
+                            model[*place as usize + n] = Some(byte);
+                        }
+                    }
+                    Change::Complete(place, data) => {
+                        set.complete(&medium, *place, data);
+                        for (n, &byte) in data.iter().enumerate() {
+                            model[*place as usize + n].get_or_insert(byte);
+                        }
+                    }
+                    Change::Remove(lines) => {
+                        set.remove(lines);
+                        model[lines.start as usize..lines.end as usize].fill(None);
+                    }
                 }
             }
-            let mut found = vec![None; 400];
+            let mut found = vec![None; model.len()];
             for (place, data) in set.runs() {
                 for (n, &byte) in data.iter().enumerate() {
                     prop_assert!(found[place as usize + n].replace(byte).is_none());

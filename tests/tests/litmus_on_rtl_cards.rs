@@ -11,7 +11,7 @@ use nearpm_tests::rig::{rtl_cards, thorough};
 
 #[test]
 fn what_several_rtl_cards_show_the_model_allows() {
-    let each: u64 = if thorough() { 200 } else { 12 };
+    let each: u64 = if thorough() { 40 } else { 12 };
     let cards = rtl_cards(MemoryPorts::One);
     let power = |medium: Medium| -> Box<dyn CardCore> { Box::new(cards.card(medium).expect("the card powers up")) };
     let tests = tests();

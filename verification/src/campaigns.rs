@@ -40,8 +40,8 @@ pub const ALL: &[Campaign] = &[
         claim: "what the RTL shows in a litmus test, one card cut at every cycle and several at random, the model allows",
         command: "test --release --locked -p nearpm-tests --test litmus_on_rtl --test litmus_on_rtl_cards -- --nocapture",
         share: 0,
-        long: false,
-        aims: &[("tests", 11)],
+        long: true,
+        aims: &[("tests", 60)],
     },
     Campaign {
         name: "planted-rtl",

@@ -44,6 +44,8 @@ enum Command {
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
     Serve(nearpm_serve::ServeCommand),
+    /// Measure a server of Redis's or memcached's protocol, ours or another, by the Yahoo! Cloud Serving Benchmark
+    Ycsb(nearpm_ycsb::Options),
 }
 
 /// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
@@ -81,6 +83,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Bench(arguments) => bench::command(&arguments).map(done),
         Command::Report(arguments) => bench::report(&arguments).map(done),
         Command::Serve(command) => serve::command(command).map(done),
+        Command::Ycsb(options) => serve::ycsb(&options).map(done),
     }
 }
 

@@ -30,7 +30,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-bench", &[]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
-    ("nearpm-serve", &["nearpm"]),
+    ("nearpm-ycsb", &["nearpm-workloads"]),
+    ("nearpm-serve", &["nearpm", "nearpm-ycsb"]),
     (
         "nearpm-evaluation",
         &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm", "nearpm-sim", "nearpm-workloads"],
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
             "nearpm-bench",
             "nearpm-serve",
+            "nearpm-ycsb",
             "nearpm-evaluation",
             "nearpm-broker",
         ],

@@ -131,6 +131,8 @@ pub struct Db<'a> {
     pub tally: &'a Tally,
     /// Bytes of the largest value.
     pub max_value: u64,
+    /// Whether keys that are looked for count as hits and misses.
+    pub reads: bool,
 }
 
 impl Db<'_> {
@@ -139,11 +141,13 @@ impl Db<'_> {
         self.keys.live(from, name)
     }
 
-    /// The item of a key, counted as a hit or a miss.
+    /// The item of a key, counted as a hit or a miss by a command that reads.
     pub fn asked(&self, from: &impl Load, name: &Name) -> Result<Option<(Ptr<Item>, Item)>, Error> {
         let found = self.item(from, name)?;
-        count(&self.tally.gets);
-        self.tally.hits.set(self.tally.hits.get() + u64::from(found.is_some()));
+        if self.reads {
+            count(&self.tally.gets);
+            self.tally.hits.set(self.tally.hits.get() + u64::from(found.is_some()));
+        }
         Ok(found)
     }
 

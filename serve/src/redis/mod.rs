@@ -77,7 +77,7 @@ impl Redis {
     }
 
     fn db<'t>(&self, turn: &'t Turn<'_>) -> Db<'t> {
-        Db { keys: self.keys(turn), tally: &turn.tally, max_value: self.options.max_value }
+        Db { keys: self.keys(turn), tally: &turn.tally, max_value: self.options.max_value, reads: true }
     }
 
     /// Runs a command that changes nothing.
@@ -125,7 +125,8 @@ impl Redis {
         if command.spec.grows {
             self.relieve(db, tx)?;
         }
-        let words = &command.words;
+        // As Redis counts: a key that is looked for to be written is no hit and no miss.
+        let (words, reading, db) = (&command.words, db, &Db { reads: false, ..*db });
         match command.spec.name {
             "append" => strings::append(db, tx, words, reply),
             "decr" | "decrby" | "incr" | "incrby" => strings::increment(db, tx, words, reply),
@@ -152,7 +153,7 @@ impl Redis {
             "zincrby" => zsets::zincrby(db, tx, words, reply),
             "zpopmin" => zsets::zpopmin(db, tx, words, reply),
             "zrem" => zsets::zrem(db, tx, words, reply),
-            _ => self.ask(db, tx, command, reply),
+            _ => self.ask(reading, tx, command, reply),
         }
     }
 

@@ -9,3 +9,4 @@ mod process;
 mod redis;
 mod stock;
 mod torn;
+mod ycsb;

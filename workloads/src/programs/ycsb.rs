@@ -9,9 +9,10 @@ use super::Setup;
 const RECORDS: usize = 1_000;
 /// Bytes of a record: ten fields of 100, and up to as much again by the names and lengths of fields.
 const LEAST_BYTES: usize = 1_000;
-const MOST_MORE: usize = 400;
+/// Bytes that a record may have more than its fields', drawn for each.
+pub const MOST_MORE: usize = 400;
 /// Skew of the popularity.
-const THETA: f64 = 0.99;
+pub const THETA: f64 = 0.99;
 
 /// What is asked for: the paper's variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ impl Mix {
     }
 
     /// Reads among a hundred requests.
-    fn reads(self) -> u32 {
+    pub fn reads(self) -> u32 {
         match self {
             Mix::W1 | Mix::Wtail => 0,
             Mix::W3 => 50,
@@ -65,7 +66,13 @@ pub fn value(seed: u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (seed.rotate_left((i % 64) as u32) as u8).wrapping_add(i as u8)).collect()
 }
 
+/// Weights of the ranks from `first` to `last`.
+fn weights(first: usize, last: usize) -> impl Iterator<Item = f64> {
+    (first..=last).map(|rank| (rank as f64).powf(-THETA))
+}
+
 /// Numbers below `n` whose popularity falls as the power [`THETA`] of their rank (Gray et al., SIGMOD 1994).
+#[derive(Clone)]
 pub struct Zipfian {
     n: f64,
     zeta: f64,
@@ -75,8 +82,23 @@ pub struct Zipfian {
 impl Zipfian {
     /// For `n` numbers.
     pub fn new(n: usize) -> Zipfian {
-        let zeta = |n: usize| (1..=n).map(|i| (i as f64).powf(-THETA)).sum();
-        Zipfian { n: n as f64, zeta: zeta(n), zeta_of_two: zeta(2) }
+        Zipfian::with_sum(n, weights(1, n).sum())
+    }
+
+    /// For `n` numbers whose weights, the powers of their ranks, are known to add up to `zeta`: there may be more than one can add up.
+    pub fn with_sum(n: usize, zeta: f64) -> Zipfian {
+        Zipfian { n: n as f64, zeta, zeta_of_two: weights(1, 2).sum() }
+    }
+
+    /// Numbers there are.
+    pub fn count(&self) -> usize {
+        self.n as usize
+    }
+
+    /// There are `n` numbers from now on; never fewer than before.
+    pub fn grow(&mut self, n: usize) {
+        self.zeta = weights(self.count() + 1, n).fold(self.zeta, |zeta, weight| zeta + weight);
+        self.n = self.n.max(n as f64);
     }
 
     /// The number at a random `u` in [0, 1).
@@ -133,5 +155,15 @@ mod tests {
             assert!((found / expected - 1.0).abs() < 0.2, "rank {rank}: {found}, expected {expected}");
         }
         assert!(counts.iter().all(|&count| count > 0));
+    }
+
+    #[test]
+    fn one_that_grew_is_as_one_made_so() {
+        let mut grown = Zipfian::new(10);
+        [11, 11, 5, 400].into_iter().for_each(|n| grown.grow(n));
+        let made = Zipfian::new(400);
+        assert_eq!(grown.count(), 400);
+        assert_eq!(grown.zeta, made.zeta);
+        assert!((0..1000).all(|i| grown.at(f64::from(i) / 1000.0) == made.at(f64::from(i) / 1000.0)));
     }
 }

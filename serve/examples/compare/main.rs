@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p nearpm-serve --example compare -- --folder FOLDER` needs the packages redis-server, redis-tools,
 //! memcached and libmemcached-tools. Figures are medians over the pairs; each ratio is the median of the pairs' own ratios.
+//! With `--ycsb` the client is `nearpm ycsb`, in this process.
+
+mod ycsb;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -30,6 +33,9 @@ struct Arguments {
     /// Pairs of runs
     #[arg(long, default_value_t = 3)]
     pairs: usize,
+    /// The workloads of the Yahoo! Cloud Serving Benchmark on the file system, in place of the tests of redis-benchmark and memcaslap
+    #[arg(long)]
+    ycsb: bool,
 }
 
 /// A server that was started; dropping it stops it.
@@ -79,8 +85,8 @@ fn options(folder: &Path, more: &[&str]) -> Result<Options> {
 /// What is compared: a name, and how a server is started in a folder.
 type Contender<'a> = (&'a str, &'a dyn Fn(&Path) -> Result<Running>);
 
-/// Requests in a second of each test, by redis-benchmark or memcaslap.
-type Load = fn(SocketAddr, &Arguments) -> Result<Vec<(String, f64)>>;
+/// What one run measures by a client: a name and what was found for each test.
+type Load<T> = fn(SocketAddr, &Arguments) -> Result<Vec<(String, T)>>;
 
 fn output(program: &str, arguments: &[String]) -> Result<String> {
     let output =
@@ -125,10 +131,23 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Runs all contenders in turn, so many times, and prints a table; the first one is what the others are compared with.
-fn table(title: &str, folder: &Path, arguments: &Arguments, contenders: &[Contender<'_>], load: Load) -> Result<()> {
-    let mut rates: Vec<Vec<Vec<f64>>> = vec![Vec::new(); contenders.len()];
-    let mut tests = Vec::new();
+/// What all contenders came to.
+struct Runs<T> {
+    /// Names of the tests.
+    tests: Vec<String>,
+    /// By contender, run and test.
+    found: Vec<Vec<Vec<T>>>,
+}
+
+/// Runs all contenders in turn, so many times.
+fn rounds<T>(
+    title: &str,
+    folder: &Path,
+    arguments: &Arguments,
+    contenders: &[Contender<'_>],
+    load: Load<T>,
+) -> Result<Runs<T>> {
+    let mut runs = Runs { tests: Vec::new(), found: contenders.iter().map(|_| Vec::new()).collect() };
     for pair in 0..arguments.pairs {
         // Each goes first as often as the others.
         for turn in 0..contenders.len() {
@@ -137,21 +156,44 @@ fn table(title: &str, folder: &Path, arguments: &Arguments, contenders: &[Conten
             let running = contenders[at].1(place.path())?;
             eprintln!("{title}: {}, run {} of {}", contenders[at].0, pair + 1, arguments.pairs);
             let found = load(running.address, arguments)?;
-            tests = found.iter().map(|(test, _)| test.clone()).collect();
-            rates[at].push(found.into_iter().map(|(_, rate)| rate).collect());
+            runs.tests = found.iter().map(|(test, _)| test.clone()).collect();
+            runs.found[at].push(found.into_iter().map(|(_, found)| found).collect());
         }
     }
-    println!("\n{title} (requests in a second; in brackets: times the first column)\n");
+    Ok(runs)
+}
+
+/// Prints the head of a table with a column for each contender.
+fn head(title: &str, contenders: &[Contender<'_>]) {
+    println!("\n{title}\n");
     println!("| test | {} |", contenders.iter().map(|c| c.0).collect::<Vec<_>>().join(" | "));
     println!("|---|{}", "---:|".repeat(contenders.len()));
-    for (test, name) in tests.iter().enumerate() {
-        let cells = rates.iter().enumerate().map(|(at, runs)| {
-            let rate = median(runs.iter().map(|run| run[test]).collect());
-            let ratio = median(runs.iter().zip(&rates[0]).map(|(run, first)| run[test] / first[test]).collect());
-            if at == 0 { format!("{rate:.0}") } else { format!("{rate:.0} ({ratio:.2}x)") }
+}
+
+/// Prints rates; the first contender is what the others are compared with.
+fn print_rates<T>(title: &str, contenders: &[Contender<'_>], runs: &Runs<T>, rate: impl Fn(&T) -> f64) {
+    head(&format!("{title} (requests in a second; in brackets: times the first column)"), contenders);
+    for (test, name) in runs.tests.iter().enumerate() {
+        let cells = runs.found.iter().enumerate().map(|(at, found)| {
+            let ratio = |(run, first): (&Vec<T>, &Vec<T>)| rate(&run[test]) / rate(&first[test]);
+            let middle = median(found.iter().map(|run| rate(&run[test])).collect());
+            let ratio = median(found.iter().zip(&runs.found[0]).map(ratio).collect());
+            if at == 0 { format!("{middle:.0}") } else { format!("{middle:.0} ({ratio:.2}x)") }
         });
         println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
     }
+}
+
+/// Runs all contenders and prints their rates.
+fn table(
+    title: &str,
+    folder: &Path,
+    arguments: &Arguments,
+    contenders: &[Contender<'_>],
+    load: Load<f64>,
+) -> Result<()> {
+    let runs = rounds(title, folder, arguments, contenders, load)?;
+    print_rates(title, contenders, &runs, |rate| *rate);
     Ok(())
 }
 
@@ -194,30 +236,36 @@ fn main() -> Result<()> {
         ("ours, group", &|folder| redis_contenders(folder, &["--durability", "group"])),
         ("ours, durable", &|folder| redis_contenders(folder, &["--durability", "durable"])),
     ];
-    table("Redis on a file system, durable before the reply", &arguments.folder, &arguments, &redis, redis_benchmark)?;
     let memcached: [Contender<'_>; 3] = [
         ("stock memcached, volatile", &stock_memcached),
         ("ours, group", &|folder| memcached_contenders(folder, &["--durability", "group"])),
         ("ours, async", &|folder| memcached_contenders(folder, &["--durability", "async"])),
     ];
-    table("memcached, ours on a file system", &arguments.folder, &arguments, &memcached, memcaslap)?;
+    let (of_redis, of_memcached) =
+        ("Redis on a file system, durable before the reply", "memcached, ours on a file system");
+    if arguments.ycsb {
+        ycsb::tables(of_redis, &arguments, &redis, ycsb::redis)?;
+        ycsb::tables(of_memcached, &arguments, &memcached, ycsb::memcached)?;
+    } else {
+        table(of_redis, &arguments.folder, &arguments, &redis, redis_benchmark)?;
+        table(of_memcached, &arguments.folder, &arguments, &memcached, memcaslap)?;
+        in_memory(&arguments)?;
+    }
+    println!("\nload at the end {}", load_average());
+    Ok(())
+}
+
+/// The same on tmpfs, taken for persistent memory.
+fn in_memory(arguments: &Arguments) -> Result<()> {
     let as_memory = ["--survives", "as-persistent-memory"];
     let redis: [Contender<'_>; 2] = [
         ("stock Redis, appendfsync always", &stock_redis),
         ("ours, as persistent memory", &|folder| redis_contenders(folder, &as_memory)),
     ];
-    table(
-        "Redis on tmpfs, where a power cut takes everything",
-        &arguments.memory,
-        &arguments,
-        &redis,
-        redis_benchmark,
-    )?;
+    table("Redis on tmpfs, where a power cut takes everything", &arguments.memory, arguments, &redis, redis_benchmark)?;
     let memcached: [Contender<'_>; 2] = [
         ("stock memcached, volatile", &stock_memcached),
         ("ours, as persistent memory", &|folder| memcached_contenders(folder, &as_memory)),
     ];
-    table("memcached, ours on tmpfs", &arguments.memory, &arguments, &memcached, memcaslap)?;
-    println!("\nload at the end {}", load_average());
-    Ok(())
+    table("memcached, ours on tmpfs", &arguments.memory, arguments, &memcached, memcaslap)
 }

@@ -130,7 +130,7 @@ impl Options {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use clap::Parser;
 
     use super::*;
@@ -142,11 +142,12 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<Options, String> {
-        let words = "ycsb --connect h:1".split(' ').chain(line.split(' '));
+        let words = "ycsb --connect 127.0.0.1:1".split(' ').chain(line.split(' '));
         Line::try_parse_from(words).map(|line| line.options).map_err(|error| error.to_string())
     }
 
-    fn options(line: &str) -> Options {
+    /// Options of a line, for a server that nobody asks.
+    pub(crate) fn options(line: &str) -> Options {
         parse(line).unwrap_or_else(|error| panic!("{error}"))
     }
 

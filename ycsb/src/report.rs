@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::options::Options;
 use crate::phase::Phase;
-use crate::record::Shape;
+use crate::record::{Layout, Shape};
 use crate::workload::{Kind, Workload};
 
 /// Quantiles of latencies that are told, with their names in JSON and for people.
@@ -92,8 +92,8 @@ impl Report {
     pub fn text(&self) -> String {
         let Options { server, records, threads, seed, target, .. } = &self.options;
         let layout = match self.shape.layout {
-            crate::Layout::Hash => "hashes",
-            crate::Layout::Value => "one value each",
+            Layout::Hash => "hashes",
+            Layout::Value => "one value each",
         };
         let fields = format!("{} x {} B", self.shape.fields, self.shape.field_bytes);
         let more = if self.shape.most_more == 0 {
@@ -210,22 +210,15 @@ fn all_missed(phase: &Phase) -> bool {
 mod tests {
     use std::time::SystemTime;
 
-    use clap::Parser;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
+    use crate::options::tests::options;
     use crate::tally::Tally;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
     fn report(tally: Tally) -> Report {
-        let line = "ycsb --server redis --connect 127.0.0.1:1 --workload a";
-        let options = Line::parse_from(line.split(' ')).options;
+        let options = options("--server redis --workload a");
         let (began, took) = (SystemTime::now(), Duration::from_secs(2));
         let phase = Phase { workload: Workload::A, began, took, tally, lost: None };
         let (address, shape) = (SocketAddr::from(([127, 0, 0, 1], 1)), options.shape().expect("it has one"));

@@ -20,9 +20,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every one.
-    pub const ALL: [Kind; 4] = [Kind::Read, Kind::Update, Kind::Insert, Kind::ReadModifyWrite];
-
     /// Name, in lower case.
     pub fn name(self) -> &'static str {
         match self {

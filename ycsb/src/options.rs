@@ -131,7 +131,7 @@ impl Options {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -149,6 +149,11 @@ pub(crate) mod tests {
     /// Options of a line, for a server that nobody asks.
     pub(crate) fn options(line: &str) -> Options {
         parse(line).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Line::command().debug_assert();
     }
 
     #[test]

@@ -28,6 +28,19 @@ fn flow(flow: &Path, verilog: &Path, out: &Path) -> Output {
     command.output().expect("tclsh starts")
 }
 
+/// Makes the files that the flow looks for; under the recorder nobody reads what they hold.
+fn make_verilog(folder: &Path) {
+    for name in [nearpm_hdl::MODULE, nearpm_hdl::BRIDGE_MODULE] {
+        std::fs::write(folder.join(name).with_extension("v"), "").expect("Verilog");
+    }
+}
+
+/// Runs the whole flow in a folder.
+fn whole_flow(work: &Path) -> Output {
+    make_verilog(work);
+    flow(&folder().join("build.tcl"), work, &work.join("out"))
+}
+
 /// What the flow names, by kind.
 fn notes(output: &Output) -> BTreeMap<String, BTreeSet<String>> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -52,16 +65,12 @@ fn every_port_that_the_flow_connects_exists_and_no_input_is_left_open() {
         return;
     }
     let work = tempfile::tempdir().expect("a folder");
-    let modules = vcu118::modules();
-    for (name, generated) in &modules {
-        std::fs::write(work.path().join(name).with_extension("v"), &generated.verilog).expect("Verilog");
-    }
-    let notes = notes(&flow(&folder().join("build.tcl"), work.path(), &work.path().join("out")));
+    let notes = notes(&whole_flow(work.path()));
     // What the flow uses it has made.
     for (made, used) in [("cell", "use_cell"), ("port", "use_port"), ("interface_port", "use_interface_port")] {
         assert!(notes[used].is_subset(&notes[made]), "{used}: {:?}", notes[used].difference(&notes[made]));
     }
-    for (cell, (_, generated)) in ["card", "bridge"].iter().zip(&modules) {
+    for (cell, (_, generated)) in ["card", "bridge"].iter().zip(vcu118::modules()) {
         let ports = ports(&generated.ports_json);
         let named = |kind: &str| -> Vec<String> {
             notes[kind].iter().filter_map(|pin| pin.strip_prefix(&format!("{cell}/"))).map(str::to_owned).collect()
@@ -107,15 +116,12 @@ fn driver<'a>(notes: &'a BTreeMap<String, BTreeSet<String>>, pin: &str) -> &'a s
 }
 
 #[test]
-fn every_reset_is_in_the_clock_that_it_is_used_with_and_none_is_the_links() {
+fn every_reset_is_in_the_clock_that_it_is_used_with() {
     if !wanted() {
         return;
     }
     let work = tempfile::tempdir().expect("a folder");
-    for (name, generated) in &vcu118::modules() {
-        std::fs::write(work.path().join(name).with_extension("v"), &generated.verilog).expect("Verilog");
-    }
-    let notes = notes(&flow(&folder().join("build.tcl"), work.path(), &work.path().join("out")));
+    let notes = notes(&whole_flow(work.path()));
     // A reset and a clock that it is used with; of a crossing the one of the side that asks.
     let mut users = vec![
         ("bridge/rst_n".to_string(), "bridge/clk".to_string()),
@@ -135,9 +141,50 @@ fn every_reset_is_in_the_clock_that_it_is_used_with_and_none_is_the_links() {
         let clock = driver(&notes, &format!("memory_reset_{number}/slowest_sync_clk"));
         assert_eq!(clock, format!("ddr4_{number}/c0_ddr4_ui_clk"));
     }
-    // The link's own reset is only told.
-    let told: Vec<_> = notes["net"].iter().filter(|net| net.starts_with("pcie/user_reset ")).collect();
-    assert_eq!(told, ["pcie/user_reset bridge/link_down"]);
+}
+
+#[test]
+fn the_bridge_is_told_of_a_reset_of_the_link_and_of_a_link_that_is_down_and_nothing_else_is() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    let notes = notes(&whole_flow(work.path()));
+    let told = |pin: &str| -> Vec<&str> {
+        let nets = notes["net"].iter().filter_map(|net| net.split_once(' '));
+        nets.filter(|(from, _)| *from == pin).map(|(_, to)| to).collect()
+    };
+    assert_eq!(told("pcie/user_reset"), ["link_down/Op1"]);
+    assert_eq!(told("pcie/user_lnk_up"), ["no_link/Op1"]);
+    assert_eq!(told("no_link/Res"), ["link_down/Op2"]);
+    assert_eq!(told("link_down/Res"), ["bridge/link_down"]);
+    let gates: Vec<_> = notes["gate"].iter().map(String::as_str).collect();
+    assert_eq!(gates, ["calibrated and", "link_down or", "no_link not"]);
+}
+
+#[test]
+fn a_path_that_is_late_and_a_critical_crossing_are_errors() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    make_verilog(work.path());
+    let found = [
+        ("proc get_property {args} { return -0.25 }", "misses its setup time by 0.25 ns"),
+        (
+            "proc get_cdc_violations {option filter} {\n\
+             if {$option eq {-filter} && $filter eq {SEVERITY == Critical}} { return {CDC-1#1 CDC-4#2} }\n}",
+            "2 crossings between clocks are critical (CDC-1#1, CDC-4#2)",
+        ),
+    ];
+    for (answer, error) in found {
+        let answered = work.path().join("answered.tcl");
+        let build = folder().join("build.tcl");
+        std::fs::write(&answered, format!("{answer}\nsource {{{}}}\n", build.display())).expect("a file");
+        let output = flow(&answered, work.path(), &work.path().join("out"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(error), "{said}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #   vivado -mode batch -source bitstreams/vcu118/build.tcl -tclargs VERILOG OUT
 #
 # VERILOG is the folder that `cargo run -p nearpm-bitstreams --bin vcu118 VERILOG` fills. OUT gets the bitstream, the checkpoints and the
-# reports. It ends with an error where a path misses its time.
+# reports. It ends with an error where a path misses its time, or a crossing between clocks is critical.
 
 if {[llength $argv] != 2} {
     error "build.tcl takes the folder of the Verilog and the folder of the results"
@@ -37,7 +37,7 @@ phys_opt_design
 write_checkpoint -force [file join $out routed.dcp]
 report_utilization -file [file join $out utilisation.txt]
 report_timing_summary -max_paths 40 -file [file join $out timing.txt]
-report_cdc -file [file join $out cdc.txt]
+report_cdc -details -file [file join $out cdc.txt]
 report_drc -file [file join $out drc.txt]
 write_bitstream -force [file join $out nearpm_vcu118.bit]
 foreach kind {setup hold} {
@@ -45,4 +45,8 @@ foreach kind {setup hold} {
     if {$slack < 0} {
         error "a path misses its $kind time by [expr {-$slack}] ns: see timing.txt"
     }
+}
+set crossings [get_cdc_violations -filter {SEVERITY == Critical}]
+if {[llength $crossings] > 0} {
+    error "[llength $crossings] crossings between clocks are critical ([join $crossings {, }]): see cdc.txt"
 }

@@ -25,6 +25,12 @@ proc nearpm_reset {name clock source high} {
     connect_bd_net [get_bd_pins $source] [get_bd_pins $name/ext_reset_in]
 }
 
+# A gate of one bit: `operation` is `and`, `or` or `not`.
+proc nearpm_gate {name operation} {
+    create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic $name
+    set_property -dict [list CONFIG.C_OPERATION $operation CONFIG.C_SIZE {1}] [get_bd_cells $name]
+}
+
 # One memory: 2 GiB of 64 data bits behind ECC (five chips MT40A256M16).
 proc nearpm_memory {number} {
     set name ddr4_$number
@@ -134,7 +140,13 @@ proc nearpm_bridge {} {
         connect_bd_net [get_bd_pins constant_$pin/dout] [get_bd_pins pcie/$pin]
     }
     connect_bd_net [get_bd_pins pcie/user_clk] [get_bd_pins bridge/clk]
-    connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins bridge/link_down]
+    # The link is down while the block is in reset, and while it is out of reset without a link. Both are of the block's clock.
+    nearpm_gate no_link not
+    nearpm_gate link_down or
+    connect_bd_net [get_bd_pins pcie/user_lnk_up] [get_bd_pins no_link/Op1]
+    connect_bd_net [get_bd_pins pcie/user_reset] [get_bd_pins link_down/Op1]
+    connect_bd_net [get_bd_pins no_link/Res] [get_bd_pins link_down/Op2]
+    connect_bd_net [get_bd_pins link_down/Res] [get_bd_pins bridge/link_down]
 }
 
 # The card, its clock of 300 MHz from the first memory's, and its reset, which ends when both memories are calibrated.
@@ -149,8 +161,7 @@ proc nearpm_card {} {
     ] [get_bd_cells card_clock]
     connect_bd_net [get_bd_pins ddr4_0/c0_ddr4_ui_clk] [get_bd_pins card_clock/clk_in1]
     connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card/clk]
-    create_bd_cell -type ip -vlnv xilinx.com:ip:util_vector_logic calibrated
-    set_property -dict [list CONFIG.C_OPERATION {and} CONFIG.C_SIZE {1}] [get_bd_cells calibrated]
+    nearpm_gate calibrated and
     connect_bd_net [get_bd_pins ddr4_0/c0_init_calib_complete] [get_bd_pins calibrated/Op1]
     connect_bd_net [get_bd_pins ddr4_1/c0_init_calib_complete] [get_bd_pins calibrated/Op2]
     nearpm_reset card_reset card_clock/clk_out1 calibrated/Res 0

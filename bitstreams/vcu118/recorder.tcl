@@ -17,6 +17,7 @@ foreach name {
     proc $name {args} [list return $name]
 }
 proc get_property {args} { return 0.1 }
+proc get_cdc_violations {args} { return {} }
 proc create_bd_cell {args} { note cell [lindex $args end] }
 proc create_bd_port {args} { note port [lindex $args end] }
 proc create_bd_intf_port {args} { note interface_port [lindex $args end] }
@@ -31,7 +32,9 @@ proc connect_bd_intf_net {from to} { note interface_net "$from $to" }
 rename set_property {}
 proc set_property {args} {
     foreach {key value} [lindex $args 1] {
-        if {[lindex $args 0] eq "-dict" && $key eq "PACKAGE_PIN"} { note pad $value }
+        if {[lindex $args 0] ne "-dict"} { break }
+        if {$key eq "PACKAGE_PIN"} { note pad $value }
+        if {$key eq "CONFIG.C_OPERATION"} { note gate "[lindex $args 2] $value" }
     }
     if {[lindex $args 0] eq "PACKAGE_PIN"} { note pad [lindex $args 1] }
 }

@@ -1,102 +1,29 @@
 //! What one process posts, stores to registers and is answered with reaches nothing of another one's. The card is the hostile one of the driver's tests.
 
-use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+mod common;
 
-use nearpm_broker::Share;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+
+use common::{MEMORY, POOL_BYTES, RING, Shared, TIMEOUT, mapping, range, shared, works};
 use nearpm_driver::card::PoolMapping;
-use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::mock::MockOptions;
 use nearpm_driver::pci::{Caching, PciFunction};
-use nearpm_driver::{Card, CardError, CardOptions, CommandError, Latched, vfio_user};
+use nearpm_driver::{Card, CardError, CommandError, Latched};
 use nearpm_interface::command::{Command, Opcode, slot_offset};
 use nearpm_interface::geometry::{
-    COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, FIRMWARE_BASE, PM_BAR, POOLS_BASE, REGISTER_BAR_BYTES, SAVE_BASE,
+    COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, FIRMWARE_BASE, PM_BAR, REGISTER_BAR_BYTES, SAVE_BASE,
 };
 use nearpm_interface::registers as reg;
 use proptest::prelude::*;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
-const POOL_BYTES: u64 = 256 << 10;
-const RING: u64 = 128 << 10;
-const MEMORY: usize = 4 << 20;
-
-/// A card and its broker, for as long as the process lives.
-struct Shared {
-    mock: MockCard,
-    socket: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-fn shared(options: MockOptions) -> Shared {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let mock = MockCard::new(MockOptions { pm_bytes: MEMORY, ..options });
-    let card = Arc::new(Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap());
-    let share = Share::new(card).unwrap();
-    let path = socket.clone();
-    std::thread::spawn(move || share.serve(&path));
-    let start = Instant::now();
-    while !socket.exists() {
-        assert!(start.elapsed() < TIMEOUT);
-        std::thread::yield_now();
-    }
-    Shared { mock, socket, _folder: folder }
-}
-
-impl Shared {
-    fn connect(&self) -> Card {
-        let function = vfio_user::open(&self.socket, TIMEOUT).unwrap();
-        let options = CardOptions { timeout_ns: TIMEOUT.as_nanos() as u64, ..CardOptions::default() };
-        Card::open(Arc::new(function), options).unwrap()
-    }
-
-    /// What the card's memory holds, past the broker.
-    fn memory(&self) -> Vec<u8> {
-        let mut bytes = vec![0; MEMORY];
-        self.mock.finish_commands();
-        self.mock.map(PM_BAR, 0..MEMORY as u64, Caching::Uncached).unwrap().load(0, &mut bytes);
-        bytes
-    }
-}
-
-fn mapping(pool: u32, place: u64) -> PoolMapping {
-    PoolMapping {
-        pool,
-        thread: 0,
-        base: POOLS_BASE + place * POOL_BYTES,
-        bytes: POOL_BYTES,
-        ring: RING,
-        ring_bytes: 64 << 10,
-        committed: 0,
-    }
-}
-
-fn range(mapping: &PoolMapping) -> Range<u64> {
-    mapping.base..mapping.base + mapping.bytes
-}
-
-/// Copies a page in the pool of a process, and looks whether it is there.
-fn works(card: &Card, mapping: &PoolMapping, byte: u8) {
-    let window = card.window(range(mapping), Caching::Uncached).unwrap();
-    window.store(0, &[byte; 4096]);
-    let command = Command {
-        opcode: Opcode::ShadowCopy as u8,
-        pool: mapping.pool,
-        thread: mapping.thread,
-        destination: 8192,
-        length: 4096,
-        ..Command::default()
-    };
-    for page in 0..COMMAND_PAGES {
-        let ticket = card.post(page, command, true).unwrap();
-        card.read_back(ticket).unwrap();
-        card.wait(ticket).unwrap();
-    }
-    let mut found = [0; 4096];
-    window.load(8192, &mut found);
-    assert_eq!(found, [byte; 4096]);
+/// What the card's memory holds, past the broker.
+fn memory(shared: &Shared) -> Vec<u8> {
+    let mut bytes = vec![0; MEMORY];
+    shared.mock.finish_commands();
+    shared.mock.map(PM_BAR, 0..MEMORY as u64, Caching::Uncached).unwrap().load(0, &mut bytes);
+    bytes
 }
 
 /// Something that a process does.
@@ -183,7 +110,7 @@ proptest! {
         them.map_pool(theirs).unwrap();
         works(&them, &theirs, 7);
         me.map_pool(mine).unwrap();
-        let before = shared.memory();
+        let before = memory(&shared);
         let mut own = vec![range(&mine)];
         for deed in deeds {
             match deed {
@@ -199,7 +126,7 @@ proptest! {
         for (register, value) in pokes {
             me.registers().write(4 * register, value);
         }
-        let after = shared.memory();
+        let after = memory(&shared);
         for (at, (old, new)) in (0..).step_by(64).zip(before.chunks(64).zip(after.chunks(64))) {
             prop_assert!(old == new || own.iter().any(|own| own.contains(&at)), "line {at:#x} has changed");
         }
@@ -286,12 +213,60 @@ fn a_failed_log_is_told_to_the_process_whose_it_is_and_to_nobody_else() {
 fn what_belongs_to_the_card_as_a_whole_takes_no_stores() {
     let shared = shared(MockOptions::default());
     let me = shared.connect();
-    let before = shared.memory();
+    let before = memory(&shared);
     for at in [SAVE_BASE, SAVE_BASE - 8, FIRMWARE_BASE, FIRMWARE_BASE + 4096 - 8] {
         me.window(at..at + 64, Caching::Uncached).unwrap().store(0, &[0xa5; 64]);
     }
-    assert!(shared.memory() == before);
+    assert!(memory(&shared) == before);
     let one = me.window(0..64, Caching::Uncached).unwrap();
     one.store(0, &[0xa5; 64]);
-    assert_eq!(shared.memory()[..64], [0xa5; 64]);
+    assert_eq!(memory(&shared)[..64], [0xa5; 64]);
+}
+
+/// Commands of vfio-user, and the region that is configuration space.
+const READ: u16 = 9;
+const WRITE: u16 = 10;
+const CONFIG: u32 = 7;
+
+/// Reads or writes a region in one message of vfio-user; gives whether the reply tells of an error, and how many bytes follow it.
+fn access(stream: &mut UnixStream, command: u16, region: u32, bytes: u32) -> (bool, usize) {
+    let data = if command == READ { 0 } else { bytes };
+    let mut message = [&1u16.to_ne_bytes()[..], &command.to_ne_bytes()].concat();
+    // Size of the message, flags, error; then the offset, in two halves, region and count.
+    for word in [32 + data, 0, 0, 0, 0, region, bytes] {
+        message.extend(word.to_ne_bytes());
+    }
+    message.resize(message.len() + data as usize, 0);
+    stream.write_all(&message).unwrap();
+    let mut header = [0; 16];
+    stream.read_exact(&mut header).unwrap();
+    let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap());
+    let mut rest = vec![0; word(4) as usize - header.len()];
+    stream.read_exact(&mut rest).unwrap();
+    (word(8) & 1 << 5 != 0, rest.len())
+}
+
+#[test]
+fn an_access_of_more_than_a_mebibyte_is_refused_and_smaller_ones_go_on() {
+    let shared = shared(MockOptions::default());
+    let before = memory(&shared);
+    let mut raw = UnixStream::connect(&shared.socket).unwrap();
+    raw.set_read_timeout(Some(TIMEOUT)).unwrap();
+    for region in [PM_BAR as u32, CONFIG] {
+        for command in [READ, WRITE] {
+            assert_eq!(access(&mut raw, command, region, (1 << 20) + 1), (true, 0));
+            assert_eq!(access(&mut raw, READ, region, 4), (false, 16 + 4));
+        }
+    }
+    assert_eq!(access(&mut raw, READ, PM_BAR as u32, 1 << 20), (false, 16 + (1 << 20)));
+    assert!(memory(&shared) == before);
+    works(
+        &{
+            let me = shared.connect();
+            me.map_pool(mapping(1, 0)).unwrap();
+            me
+        },
+        &mapping(1, 0),
+        21,
+    );
 }

@@ -80,6 +80,7 @@ mod imp {
         }
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     }
+
     /// Stores whole lines around the cache; complete after [`fence`].
     ///
     /// # Safety
@@ -110,14 +111,17 @@ mod imp {
     pub unsafe fn write_back(_: *mut u8) {
         unreachable!("lines are written back only where that is supported");
     }
+
     /// Earlier accesses before later ones.
     pub fn fence() {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
+
     /// Earlier accesses before later ones.
     pub fn full_fence() {
         fence();
     }
+
     /// Nothing: there is no cache that could be told.
     ///
     /// # Safety

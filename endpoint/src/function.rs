@@ -13,7 +13,8 @@ use vfio_user::{DmaMapFlags, DmaUnmapFlags, ServerBackend};
 use crate::Device;
 use crate::bus::VECTORS;
 
-/// Most bytes of one access: more than the protocol lets a client ask for. (The served library has taken the memory for it by then.)
+/// Most bytes of one access: as many as the served library offers a client. By then the library has taken memory for as many as the client asked for, before it asked
+/// us; of a load it has touched none.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The function as one client sees it, for as long as it is connected.

@@ -27,11 +27,15 @@ impl Medium {
 
     /// Writes the bytes of a line that `strobes` selects.
     pub fn write_line(&mut self, address: u64, data: &[u8; LINE], strobes: u64) {
-        let line = &mut self.bytes[address as usize..][..LINE];
-        for (i, (old, new)) in line.iter_mut().zip(data).enumerate() {
-            if strobes >> i & 1 == 1 {
-                *old = *new;
-            }
+        merge((&mut self.bytes[address as usize..][..LINE]).try_into().expect("a line"), data, strobes);
+    }
+}
+
+/// Writes the bytes of `data` that `strobes` selects over those of a line.
+pub(crate) fn merge(line: &mut [u8; LINE], data: &[u8; LINE], strobes: u64) {
+    for (i, (old, new)) in line.iter_mut().zip(data).enumerate() {
+        if strobes >> i & 1 == 1 {
+            *old = *new;
         }
     }
 }

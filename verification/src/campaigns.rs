@@ -1,5 +1,8 @@
 //! The list.
 
+/// Minutes that a run of all campaigns is given.
+pub const WHOLE_RUN_MINUTES: u64 = 60;
+
 /// Something that is claimed, and the program that shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
@@ -9,7 +12,7 @@ pub struct Campaign {
     pub claim: &'static str,
     /// What follows `cargo`; `MINUTES` stands for the campaign's share of the time, at least 1.
     pub command: &'static str,
-    /// Percent of the time that is its own; 0 for one that takes what it needs.
+    /// Percent of a run's time that is its own, where as much is left; 0 for one that takes what it needs.
     pub share: u64,
     /// It runs in the long form that `NEARPM_THOROUGH` asks for.
     pub long: bool,
@@ -87,7 +90,7 @@ pub const ALL: &[Campaign] = &[
         name: "explorer",
         claim: "no crash state of random programs, nor of a crash in their recovery, loses or tears anything",
         command: "run --release --locked -p nearpm-explorer -- explore --minutes MINUTES",
-        share: 25,
+        share: 9,
         long: false,
         aims: &[("states", 1_000_000)],
     },
@@ -95,7 +98,7 @@ pub const ALL: &[Campaign] = &[
         name: "every-cycle",
         claim: "a power cut in any clock cycle of the RTL loses nothing accepted; with too little energy it is reported",
         command: "run --release --locked -p nearpm-tests --bin every-cycle -- --minutes MINUTES",
-        share: 40,
+        share: 34,
         long: false,
         aims: &[("scenarios", 100), ("cycles", 100_000_000)],
     },
@@ -107,14 +110,22 @@ pub fn named(name: &str) -> Option<&'static Campaign> {
 }
 
 impl Campaign {
-    /// Minutes that it gets of a run of so many; 0 for what it needs.
-    pub fn minutes(&self, all: u64) -> u64 {
-        if self.share == 0 { 0 } else { (all * self.share / 100).max(1) }
+    /// Minutes that it gets of a run of so many, `left` of which are left; 0 for what it needs.
+    pub fn minutes(&self, all: u64, left: u64) -> u64 {
+        if self.share == 0 { 0 } else { (all * self.share / 100).min(left).max(1) }
     }
 
-    /// What follows `cargo`, in a run of so many minutes.
+    /// What follows `cargo`, where it gets so many minutes.
     pub fn arguments(&self, minutes: u64) -> Vec<String> {
-        let own = self.minutes(minutes).to_string();
+        let own = minutes.to_string();
         self.command.split(' ').map(|word| if word == "MINUTES" { own.clone() } else { word.to_owned() }).collect()
+    }
+
+    /// Whether this, what follows `cargo`, is its command with some number of minutes.
+    pub fn is_command(&self, command: &str) -> bool {
+        let (given, wanted): (Vec<&str>, Vec<&str>) = (command.split(' ').collect(), self.command.split(' ').collect());
+        let same =
+            |(given, wanted): (&&str, &&str)| given == wanted || *wanted == "MINUTES" && given.parse::<u64>().is_ok();
+        given.len() == wanted.len() && given.iter().zip(&wanted).all(same)
     }
 }

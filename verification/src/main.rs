@@ -1,17 +1,19 @@
 //! `nearpm-verification`: runs the campaigns and writes the page.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use nearpm_verification::campaigns::{ALL, named};
+use nearpm_verification::campaigns::{ALL, WHOLE_RUN_MINUTES, named};
 use nearpm_verification::coverage::constants::{Constants, TOP};
 use nearpm_verification::coverage::points::{Merged, merge};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::scenarios;
 use nearpm_verification::coverage::waivers::Waivers;
-use nearpm_verification::run::{former, run};
+use nearpm_verification::run::{Outcome, run};
 use nearpm_verification::{page, workspace};
 
 /// Runs the campaigns that show what is claimed, and writes docs/verification.md.
@@ -33,16 +35,16 @@ enum Action {
 
 #[derive(Args)]
 struct Run {
-    /// Minutes that campaigns share which go on for as long as they are given.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Minutes of the whole: what is left of them is shared by the campaigns that go on for as long as they are given.
+    #[arg(long, default_value_t = WHOLE_RUN_MINUTES, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
-    /// Only these.
+    /// Only these; the page keeps the rows of the others.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Runs none: writes the page from what former runs left.
+    /// Runs none: writes the page anew with the rows that it has.
     #[arg(long)]
     page: bool,
-    /// Folder of the outcomes [default: target/verification].
+    /// Folder of the logs [default: target/verification].
     #[arg(long)]
     folder: Option<PathBuf>,
 }
@@ -57,48 +59,81 @@ struct Coverage {
     folder: Option<PathBuf>,
 }
 
-fn outcomes() -> PathBuf {
+fn logs() -> PathBuf {
     workspace().join("target/verification")
 }
 
 /// What runs here, without its name.
-fn machine(minutes: u64) -> Result<String> {
+fn machine() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, m)| m);
-    Ok(format!("Machine: {processors} processors, {model}. A whole run is given {minutes} minutes."))
+    format!("{processors} processors, {model}")
+}
+
+/// The page with what has been found, which is written after each campaign: one that is interrupted has the rows of those before.
+struct Page {
+    path: PathBuf,
+    outcomes: Vec<Outcome>,
+    /// Where they ran.
+    machines: BTreeSet<String>,
+    coverage: String,
+}
+
+impl Page {
+    fn read() -> Page {
+        let path = workspace().join("docs/verification.md");
+        let former = std::fs::read_to_string(&path).unwrap_or_default();
+        let coverage = page::former_coverage(&former).unwrap_or("Not measured.").to_owned();
+        Page { path, outcomes: page::former(&former), machines: page::former_machines(&former), coverage }
+    }
+
+    fn take(&mut self, outcome: Outcome) {
+        self.outcomes.retain(|former| former.campaign != outcome.campaign);
+        self.outcomes.push(outcome);
+        self.machines.insert(machine());
+    }
+
+    fn write(&self) -> Result<()> {
+        let text = page::render(&self.outcomes, &self.machines, &self.coverage);
+        std::fs::write(&self.path, text).with_context(|| format!("write {}", self.path.display()))
+    }
 }
 
 fn run_all(arguments: &Run) -> Result<ExitCode> {
     if let Some(unknown) = arguments.only.iter().find(|name| named(name).is_none()) {
         bail!("there is no campaign {unknown}: see nearpm-verification list");
     }
-    let folder = arguments.folder.clone().unwrap_or_else(outcomes);
-    let mut good = true;
-    for campaign in ALL.iter().filter(|_| !arguments.page) {
-        if arguments.only.is_empty() || arguments.only.iter().any(|name| name == campaign.name) {
-            eprintln!("==> {}: {}", campaign.name, campaign.claim);
-            let outcome = run(campaign, arguments.minutes, &folder)?;
-            let found: Vec<String> = outcome.found().map(|(name, n)| format!("{} {name}", page::grouped(n))).collect();
-            let verdict = if outcome.holds() { "holds" } else { "FAILED" };
-            eprintln!("    {verdict}: {}; {} s", found.join(", "), outcome.seconds);
-            good &= outcome.holds();
+    let folder = arguments.folder.clone().unwrap_or_else(logs);
+    let (mut page, mut good, start) = (Page::read(), true, Instant::now());
+    let chosen =
+        |name: &str| !arguments.page && (arguments.only.is_empty() || arguments.only.iter().any(|only| only == name));
+    for campaign in ALL.iter().filter(|campaign| chosen(campaign.name)) {
+        eprintln!("==> {}: {}", campaign.name, campaign.claim);
+        let left = arguments.minutes.saturating_sub(start.elapsed().as_secs() / 60);
+        let outcome = run(campaign, campaign.minutes(arguments.minutes, left), &folder)?;
+        let found: Vec<String> = outcome.found().map(|(name, n)| format!("{} {name}", page::grouped(n))).collect();
+        let verdict = if outcome.holds() { "holds" } else { "FAILED" };
+        eprintln!("    {verdict}: {}; {} s", found.join(", "), outcome.seconds);
+        good &= outcome.holds();
+        if let Ok(measured) = std::fs::read_to_string(folder.join("coverage.md"))
+            && campaign.name == "coverage"
+        {
+            page.coverage = measured;
         }
+        page.take(outcome);
+        page.write()?;
     }
-    let mut found = Vec::new();
-    for campaign in ALL {
-        found.extend(former(campaign, &folder)?);
+    if arguments.only.is_empty() && !arguments.page {
+        page.machines = BTreeSet::from([machine()]);
     }
-    let coverage = std::fs::read_to_string(folder.join("coverage.md")).unwrap_or_else(|_| "Not measured.".into());
-    let text = page::render(&found, &machine(arguments.minutes)?, &coverage);
-    let path = workspace().join("docs/verification.md");
-    std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
-    eprintln!("==> {}", path.display());
+    page.write()?;
+    eprintln!("==> {}", page.path.display());
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn coverage(arguments: &Coverage) -> Result<ExitCode> {
-    let folder = arguments.folder.clone().unwrap_or_else(|| outcomes().join("coverage"));
+    let folder = arguments.folder.clone().unwrap_or_else(|| logs().join("coverage"));
     if !arguments.judge {
         scenarios::run(&folder, &mut |what| eprintln!("==> {what}"))?;
     }

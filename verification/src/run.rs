@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
 use crate::campaigns::Campaign;
 use crate::workspace;
@@ -17,10 +17,10 @@ use crate::workspace;
 pub type Counts = BTreeMap<String, u64>;
 
 /// The count of what contradicts a claim.
-const VIOLATIONS: &str = "violations";
+pub(crate) const VIOLATIONS: &str = "violations";
 
 /// What became of a campaign.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its name.
     pub campaign: String,
@@ -67,7 +67,7 @@ fn add(total: &mut Counts, more: Counts) {
     more.into_iter().for_each(|(name, count)| *total.entry(name).or_default() += count);
 }
 
-/// Runs a campaign in a run of so many minutes. What it prints goes to `NAME.log` in the folder, its outcome to `NAME.json`.
+/// Runs a campaign, for so many minutes where it takes what it is given. What it prints goes to `NAME.log` in the folder.
 ///
 /// # Errors
 /// Where the program cannot be started, or the folder not be written. A campaign that fails is an outcome.
@@ -94,33 +94,14 @@ pub fn run(campaign: &Campaign, minutes: u64, folder: &Path) -> Result<Outcome> 
         }
     }
     let success = child.wait()?.success();
-    let outcome = Outcome {
+    Ok(Outcome {
         campaign: campaign.name.into(),
         command: arguments.join(" "),
         success,
         counts,
         seconds: start.elapsed().as_secs(),
         commit: commit()?,
-    };
-    let path = result_path(folder, campaign);
-    fs::write(&path, serde_json::to_string_pretty(&outcome)?).with_context(|| format!("write {}", path.display()))?;
-    Ok(outcome)
-}
-
-fn result_path(folder: &Path, campaign: &Campaign) -> PathBuf {
-    folder.join(format!("{}.json", campaign.name))
-}
-
-/// What a former run of a campaign left in the folder.
-///
-/// # Errors
-/// A file that is no outcome of it.
-pub fn former(campaign: &Campaign, folder: &Path) -> Result<Option<Outcome>> {
-    let path = result_path(folder, campaign);
-    let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
-    let outcome: Outcome = serde_json::from_str(&text).with_context(|| format!("read {}", path.display()))?;
-    ensure!(outcome.campaign == campaign.name, "{} is of {}", path.display(), outcome.campaign);
-    Ok(Some(outcome))
+    })
 }
 
 /// The commit that is checked out.

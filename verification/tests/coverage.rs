@@ -61,12 +61,34 @@ fn a_constant_bit_needs_no_waiver_and_one_that_changes_is_not_constant() {
 }
 
 #[test]
-fn a_waiver_that_matches_nothing_is_a_violation() {
+fn a_pattern_that_explains_nothing_is_a_violation() {
+    let judged = |waivers: &str| Report::new(&counts(), &Constants::default(), &Waivers::parse(waivers).unwrap());
     for (from, to) in [("1->0", "0->1"), ("$full\"", "$gone\""), ("0-3,7", "1-3")] {
-        let stale = WAIVERS.replace(from, to);
-        let report = Report::new(&counts(), &Constants::default(), &Waivers::parse(&stale).unwrap());
-        assert_eq!(report.stale.len(), 1, "{to}");
+        assert_eq!(judged(&WAIVERS.replace(from, to)).stale.len(), 1, "{to}");
     }
+    // Beside one that is needed, and behind one that speaks of the same points before.
+    for more in ["unit$fifo$gone", "unit$fifo$f*"] {
+        let report = judged(&WAIVERS.replace("$full\"", &format!("$full\", \"{more}\"")));
+        let stale: Vec<_> = report.stale.iter().map(|(pattern, _)| pattern.as_str()).collect();
+        assert_eq!((stale, report.violations()), (vec![more], 2), "{}", report.complaints());
+        assert!(report.complaints().contains(&format!("explains no uncovered point: {more:?}")));
+    }
+    let open =
+        "[[open]]\nlines = [\"unit$* else: *\", \"unit$* if: *\"]\nreason = \"a scenario with two ports is missing\"\n";
+    assert_eq!(judged(&format!("{WAIVERS}\n{open}")).stale.len(), 1);
+}
+
+#[test]
+fn a_waiver_of_what_is_covered_is_a_violation() {
+    let judged = |waivers: &str| Report::new(&counts(), &Constants::default(), &Waivers::parse(waivers).unwrap());
+    // The bit rises, so that only its falling may be waived.
+    let both = WAIVERS.replace("direction = \"1->0\"", "");
+    let report = judged(&both);
+    assert_eq!((report.refuted.len(), report.stale.len(), report.violations()), (1, 0, 2), "{}", report.complaints());
+    assert!(report.complaints().contains("\"unit$fifo$full\" waives 1 covered points: unit$fifo full:0->1"));
+    // What is open may be covered in part.
+    assert!(judged(&both.replace("waiver", "open")).refuted.is_empty());
+    assert!(judged(WAIVERS).refuted.is_empty());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The page in `docs` is one that the campaigns' list gives.
 
+use std::collections::BTreeSet;
+
 use nearpm_verification::campaigns::ALL;
-use nearpm_verification::page::{check, grouped, render};
+use nearpm_verification::page::{check, former, former_coverage, former_machines, grouped, render};
 use nearpm_verification::run::{Counts, Outcome};
 use nearpm_verification::workspace;
 
@@ -9,12 +11,16 @@ fn outcome(campaign: &str, violations: u64) -> Outcome {
     let campaign = nearpm_verification::campaigns::named(campaign).unwrap();
     Outcome {
         campaign: campaign.name.into(),
-        command: campaign.arguments(60).join(" "),
+        command: campaign.arguments(24).join(" "),
         success: violations == 0,
         counts: Counts::from([("cycles".into(), 123_456_789), ("violations".into(), violations)]),
         seconds: 3_661,
         commit: "0123456789".into(),
     }
+}
+
+fn machines(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.into()).collect()
 }
 
 #[test]
@@ -25,7 +31,7 @@ fn the_page_lists_every_campaign_as_it_is() {
 
 #[test]
 fn a_page_says_what_was_found_and_what_was_not() {
-    let page = render(&[outcome("every-cycle", 0), outcome("explorer", 3)], "Somewhere.", "None.");
+    let page = render(&[outcome("every-cycle", 0), outcome("explorer", 3)], &machines(&["2 processors, X"]), "None.");
     check(&page).unwrap();
     assert!(page.contains("123 456 789 cycles"), "{page}");
     assert!(page.contains("100 000 000 cycles: reached") && page.contains("1 000 000 states: **missed**"), "{page}");
@@ -34,8 +40,53 @@ fn a_page_says_what_was_found_and_what_was_not() {
 }
 
 #[test]
+fn a_page_says_how_long_its_rows_took_and_whether_they_are_of_one_commit() {
+    let [mut one, other] = [outcome("every-cycle", 0), outcome("explorer", 0)];
+    one.seconds = 59;
+    let page = |outcomes: &[Outcome]| render(outcomes, &machines(&["2 processors, X"]), "None.");
+    let short = page(&[one.clone()]);
+    assert!(
+        short.contains("took 59 s together") && short.contains("within the 60 minutes") && short.contains("one commit")
+    );
+    one.commit = "0123456789+".into();
+    let long = page(&[one, other]);
+    assert!(long.contains("took 62 min 0 s together") && long.contains("**more than** the 60 minutes"), "{long}");
+    assert!(long.contains("**They ran on 2 commits**"), "{long}");
+    assert!(check(&long.replace("took 62", "took 12")).is_err());
+    assert!(page(&[]).contains("No campaign has run."));
+}
+
+#[test]
+fn rows_are_kept_as_the_page_has_them() {
+    let mut failed = outcome("fuzz", 0);
+    failed.success = false;
+    failed.counts = Counts::new();
+    let mut outcomes = [outcome("mutants", 12_345), failed, outcome("every-cycle", 0)];
+    outcomes[2].counts.insert("states left by recoveries".into(), 1_000);
+    let page = render(&outcomes, &machines(&["2 processors, X"]), "| kind |\n\nMore.\n");
+    assert_eq!(former(&page), outcomes);
+    assert_eq!(former_coverage(&page), Some("| kind |\n\nMore."));
+    for of in [machines(&["2 processors, X"]), machines(&["2 processors, X", "8 processors, Y"])] {
+        assert_eq!(former_machines(&render(&outcomes, &of, "None.")), of);
+    }
+    // What ran was another program.
+    let other = page.replace("--bin every-cycle", "--bin no-cycle");
+    assert_eq!(former(&other), outcomes[..2]);
+    assert!(former("").is_empty() && former_coverage("").is_none());
+}
+
+#[test]
+fn a_campaign_gets_its_share_and_no_more_than_is_left() {
+    let [every_cycle, model] =
+        ["every-cycle", "model"].map(|name| nearpm_verification::campaigns::named(name).unwrap());
+    let minutes = [(60, 60), (60, 7), (60, 0), (2, 2)].map(|(all, left)| every_cycle.minutes(all, left));
+    assert_eq!(minutes, [20, 7, 1, 1]);
+    assert_eq!(model.minutes(60, 60), 0);
+}
+
+#[test]
 fn a_page_of_another_list_is_refused() {
-    let page = render(&[outcome("every-cycle", 0)], "Somewhere.", "None.");
+    let page = render(&[outcome("every-cycle", 0)], &machines(&["2 processors, X"]), "None.");
     for (from, to) in [
         ("| every-cycle |", "| each-cycle |"),
         ("loses nothing accepted", "loses little"),

@@ -1,6 +1,6 @@
 //! The AXI4 port in the card's clock, the contents, and the power cut.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use nearpm_interface::geometry::LINE;
 
@@ -11,7 +11,7 @@ use super::channel::Channel;
 use super::config::{CONTROLLER_MHZ, Config};
 use super::map::Place;
 use super::stats::Stats;
-use crate::core::Medium;
+use crate::core::{Medium, merge};
 use crate::rng::Rng;
 
 /// A memory channel with its contents.
@@ -41,6 +41,8 @@ pub struct Ddr4 {
     /// Lines on their way to the scheduler, with the controller cycle of their arrival.
     staged: VecDeque<(Place, u64)>,
     answer: Option<WriteAnswer>,
+    /// Write bursts that have become durable.
+    durable_bursts: u64,
     /// Lines that answer with an error, as a test plants them.
     bad: Vec<u64>,
 }
@@ -76,6 +78,7 @@ impl Ddr4 {
             data: VecDeque::with_capacity(controller.bursts * MAX_BEATS),
             staged: VecDeque::with_capacity(controller.write_lines),
             answer: None,
+            durable_bursts: 0,
             bad: Vec::new(),
         }
     }
@@ -248,23 +251,40 @@ impl Ddr4 {
         Stats { row_hits: columns.saturating_sub(stats.row_misses), ..stats }
     }
 
-    /// Cuts the power. Of every write that was not answered, each beat that was handed over is kept, dropped or torn at
-    /// 8 bytes, by `seed`.
-    pub fn power_fail(mut self, seed: u64) -> Medium {
+    /// Write bursts that have become durable since power-up: [`Ddr4::medium`] changes with no other event.
+    pub fn durable_bursts(&self) -> u64 {
+        self.durable_bursts
+    }
+
+    /// Whether a power cut may drop or tear something: write data was handed over whose burst is not answered.
+    pub fn owes_writes(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// The lines that a power cut now may change, and what they then hold. Of every write that was not answered, each beat that was handed over is kept,
+    /// dropped or torn at 8 bytes, by `seed`.
+    pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
         let mut rng = Rng::new(seed);
-        for burst in &self.aw {
-            for beat in 0..burst.given {
-                let WriteBeat { data, strobes } = self.data.pop_front().expect("one beat of data for each given");
-                let address = burst.address + (beat * LINE) as u64;
-                let kept = match rng.below(3) {
-                    0 => 0,
-                    1 => u64::MAX,
-                    _ => spread(rng.bits() as u8),
-                };
-                if in_memory(&self.medium, address, 1) {
-                    self.medium.write_line(address, &data, strobes & kept);
-                }
+        let mut lines = BTreeMap::new();
+        let beats = self.aw.iter().flat_map(|burst| (0..burst.given).map(|beat| burst.address + (beat * LINE) as u64));
+        for (address, WriteBeat { data, strobes }) in beats.zip(&self.data) {
+            let kept = match rng.below(3) {
+                0 => 0,
+                1 => u64::MAX,
+                _ => spread(rng.bits() as u8),
+            };
+            if in_memory(&self.medium, address, 1) {
+                let old = || self.medium.bytes[address as usize..][..LINE].try_into().expect("a line");
+                merge(lines.entry(address).or_insert_with(old), data, strobes & kept);
             }
+        }
+        lines
+    }
+
+    /// Cuts the power: what remains is the medium with [`Ddr4::lines_after_power_fail`].
+    pub fn power_fail(mut self, seed: u64) -> Medium {
+        for (address, line) in self.lines_after_power_fail(seed) {
+            self.medium.write_line(address, &line, u64::MAX);
         }
         self.medium
     }
@@ -346,6 +366,7 @@ impl Ddr4 {
                 self.medium.write_line(burst.address + (beat * LINE) as u64, &data, strobes);
             }
         }
+        self.durable_bursts += 1;
         let end = burst.address + (burst.beats * LINE) as u64;
         let error = error || self.bad.iter().any(|bad| (burst.address..end).contains(bad));
         self.answer = Some(WriteAnswer { id: burst.id, error });

@@ -1,7 +1,9 @@
 //! One powered card.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 
+use nearpm_interface::geometry::LINE;
 use nearpm_interface::peer::PeerMessage;
 use nearpm_verilate::{Error, Instance, Port};
 
@@ -89,9 +91,24 @@ impl RtlCard {
         self.pins.is_high(self.save_done)
     }
 
-    /// Whether the memory owes an answer, so that a cut may drop or tear something.
-    pub fn has_open_bursts(&self) -> bool {
-        !self.memory.is_quiet()
+    /// Whether the memory owes a write its answer, so that a cut may drop or tear something.
+    pub fn owes_writes(&self) -> bool {
+        self.memory.owes_writes()
+    }
+
+    /// What is durable now.
+    pub fn contents(&self) -> Cow<'_, Medium> {
+        self.memory.contents()
+    }
+
+    /// Writes that have become durable since power-up: [`RtlCard::contents`] changes with no other event.
+    pub fn durable_bursts(&self) -> u64 {
+        self.memory.durable_bursts()
+    }
+
+    /// The lines that [`CardCore::power_fail`] without energy would change now, and what they would hold.
+    pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
+        self.memory.lines_after_power_fail(seed)
     }
 
     /// One cycle.

@@ -1,5 +1,8 @@
 //! The memory behind the card: a DDR4 channel behind each memory port that the design has.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::memory_ports::{INTERLEAVE, MemoryPorts, on_device, on_port};
 use nearpm_verilate::Error;
@@ -45,6 +48,37 @@ impl Channels {
         }
     }
 
+    /// What is durable, of all channels.
+    pub fn contents(&self) -> Cow<'_, Medium> {
+        match &self.memories[..] {
+            [first, second] => Cow::Owned(together([first.ddr4.medium(), second.ddr4.medium()])),
+            several => Cow::Borrowed(several[0].ddr4.medium()),
+        }
+    }
+
+    /// Write bursts that have become durable since power-up.
+    pub fn durable_bursts(&self) -> u64 {
+        self.memories.iter().map(|memory| memory.ddr4.durable_bursts()).sum()
+    }
+
+    /// Whether a power cut may drop or tear something.
+    pub fn owes_writes(&self) -> bool {
+        self.memories.iter().any(|memory| memory.ddr4.owes_writes())
+    }
+
+    /// The lines, by their device addresses, that [`Channels::power_fail`] would change, and what they would hold.
+    pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
+        let lines =
+            self.memories.iter().zip(seeds(seed)).map(|(memory, seed)| memory.ddr4.lines_after_power_fail(seed));
+        if self.memories.len() == 1 {
+            return lines.flatten().collect();
+        }
+        let on_device = |(port, lines): (usize, BTreeMap<_, _>)| {
+            lines.into_iter().map(move |(at, line)| (on_device(port, at), line))
+        };
+        lines.enumerate().flat_map(on_device).collect()
+    }
+
     /// Makes a line of the device's memory answer with an error from now on.
     pub fn plant_error(&mut self, address: u64) {
         match &mut self.memories[..] {
@@ -83,14 +117,18 @@ impl Channels {
 
     /// Cuts the power; each channel drops or tears what it has not answered.
     pub fn power_fail(self, seed: u64) -> Medium {
-        let seeds = (0..).map(|port: u64| seed.wrapping_add(port));
         let mut parts: Vec<_> =
-            self.memories.into_iter().zip(seeds).map(|(memory, seed)| memory.ddr4.power_fail(seed)).collect();
+            self.memories.into_iter().zip(seeds(seed)).map(|(memory, seed)| memory.ddr4.power_fail(seed)).collect();
         match &parts[..] {
             [first, second] => together([first, second]),
             _ => parts.swap_remove(0),
         }
     }
+}
+
+/// The seed of each channel.
+fn seeds(seed: u64) -> impl Iterator<Item = u64> {
+    (0..).map(move |port| seed.wrapping_add(port))
 }
 
 /// Bytes of a piece of the memory that lies behind one port.

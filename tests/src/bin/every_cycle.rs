@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_sim::rtl::RtlCards;
 use nearpm_tests::cuts::catalogue;
-use nearpm_tests::cuts::copies::keep_panics;
-use nearpm_tests::cuts::explore::{Settings, explore};
+use nearpm_tests::cuts::copies::{caught, keep_panics};
+use nearpm_tests::cuts::explore::{Settings, every_cycle, explore, explore_deeper};
+use nearpm_tests::cuts::run::length;
 use nearpm_tests::cuts::scenario::Scenario;
-use nearpm_tests::cuts::tally::Tally;
+use nearpm_tests::cuts::tally::{Findings, Tally};
 use nearpm_tests::rig::rtl_cards;
 
 /// Cuts the power of the card's RTL at every clock cycle.
@@ -19,7 +21,7 @@ struct Arguments {
     /// Chooses the cuts whose save and replay are cut too, what memory tears, and the random scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Goes on with random scenarios for so many minutes.
+    /// Ends after so many minutes: first the work of all scenarios is cut, then what follows some of these cuts, then random scenarios.
     #[arg(long, default_value_t = 0)]
     minutes: u64,
     /// Only scenarios whose name contains this.
@@ -43,58 +45,91 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn settings(&self) -> Settings {
+    /// `start`: when the program began.
+    fn settings(&self, start: Instant) -> Settings {
         let tier = if self.fast { Settings::FAST } else { Settings::THOROUGH };
         let jobs = self.jobs.unwrap_or(tier.jobs).max(1);
         let (saves, replays) = (self.deeper.unwrap_or(tier.saves), self.deeper.unwrap_or(tier.replays));
-        Settings { seed: self.seed, jobs, saves, replays, stride: self.stride, ..tier }
+        let deadline = (self.minutes > 0).then(|| start + Duration::from_secs(60 * self.minutes));
+        Settings { seed: self.seed, jobs, saves, replays, stride: self.stride, deadline, ..tier }
     }
 
-    /// The scenarios; those behind the catalogue are random and do not end.
-    fn scenarios(&self) -> impl Iterator<Item = Scenario> {
-        let catalogue = if self.fast { catalogue::fast() } else { catalogue::all() };
-        let seed = self.seed;
-        let random = (0..).map(move |number| catalogue::random(seed, 1000 + number));
-        let further = if self.minutes > 0 && !self.fast { usize::MAX } else { 0 };
-        let named = self.scenario.clone();
-        catalogue.into_iter().filter(move |s| s.name.contains(&named)).chain(random.take(further))
+    /// The scenarios, the short ones first.
+    fn scenarios(&self, cards: &RtlCards) -> Vec<Scenario> {
+        let mut all = if self.fast { catalogue::fast() } else { catalogue::all() };
+        all.retain(|scenario| scenario.name.contains(&self.scenario));
+        // One that does not end fails when it is explored.
+        all.sort_by_cached_key(|scenario| caught(|| length(cards, scenario)).unwrap_or(0));
+        all
+    }
+}
+
+/// What was done so far.
+struct Campaign {
+    seed: u64,
+    memory_ports: u8,
+    all: Tally,
+}
+
+impl Campaign {
+    /// Tells of a part; what failed ends the campaign.
+    fn take(&mut self, what: &str, scenario: &Scenario, work: impl FnOnce() -> Findings) -> Result<(), String> {
+        let begun = Instant::now();
+        let Findings { tally, failure, cut_short, .. } = work();
+        self.all.add(&tally);
+        println!(
+            "{:<16} {:<52} {what:<8} {:>7} cuts {:>9} cycles {:>6.1} s{}",
+            scenario.family,
+            scenario.name,
+            tally.all_cuts(),
+            tally.cycles,
+            begun.elapsed().as_secs_f64(),
+            if cut_short { ", cut short by the time" } else { "" }
+        );
+        let Campaign { seed, memory_ports, .. } = self;
+        let repeat =
+            format!("every-cycle --seed {seed} --memory-ports {memory_ports} --scenario \"{}\"", scenario.name);
+        failure.map_or(Ok(()), |failure| Err(format!("{failure}\nrepeat with: {repeat}")))
+    }
+
+    /// All scenarios before any is looked into deeper, so that a time that is too short leaves out the deeper cuts of all.
+    fn run(&mut self, cards: &RtlCards, arguments: &Arguments, settings: Settings) -> Result<(), String> {
+        let mut scenarios = arguments.scenarios(cards);
+        for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
+            self.take("work", scenario, || every_cycle(cards, scenario, settings))?;
+        }
+        // Which of them are left out, if any, depends on the seed.
+        let first = settings.seed as usize % scenarios.len().max(1);
+        scenarios.rotate_left(first);
+        for deeper in settings.deeper() {
+            for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
+                self.take(deeper.name(), scenario, || explore_deeper(cards, scenario, settings, deeper))?;
+            }
+        }
+        let further = if settings.deadline.is_some() && !arguments.fast { u64::MAX } else { 0 };
+        for number in (0..further).take_while(|_| !settings.is_late()) {
+            let scenario = catalogue::random(settings.seed, 1000 + number);
+            self.take("all", &scenario, || explore(cards, &scenario, settings))?;
+        }
+        Ok(())
     }
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let (arguments, start) = (Arguments::parse(), Instant::now());
     let ports = if arguments.memory_ports == 2 { MemoryPorts::Two } else { MemoryPorts::One };
     let cards = rtl_cards(ports);
     keep_panics();
-    let limit = (arguments.minutes > 0).then(|| Duration::from_secs(60 * arguments.minutes));
-    let (start, mut all) = (Instant::now(), Tally::default());
-    for scenario in arguments.scenarios() {
-        if limit.is_some_and(|limit| start.elapsed() >= limit) {
-            break;
-        }
-        let begun = Instant::now();
-        let found = explore(&cards, &scenario, arguments.settings());
-        all.add(&found.tally);
-        let (cuts, cycles) = (found.tally.all_cuts(), found.tally.cycles);
-        println!(
-            "{:<16} {:<52} {cuts:>7} cuts {cycles:>9} cycles {:>6.1} s",
-            scenario.family,
-            scenario.name,
-            begun.elapsed().as_secs_f64()
-        );
-        if let Some(failure) = found.failure {
-            let ports = arguments.memory_ports;
-            println!(
-                "{failure}\nrepeat with: every-cycle --seed {} --memory-ports {ports} --scenario \"{}\"",
-                arguments.seed, scenario.name
-            );
-            return ExitCode::FAILURE;
-        }
+    let mut campaign = Campaign { seed: arguments.seed, memory_ports: arguments.memory_ports, all: Tally::default() };
+    if let Err(failure) = campaign.run(&cards, &arguments, arguments.settings(start)) {
+        println!("{failure}");
+        return ExitCode::FAILURE;
     }
+    let all = campaign.all;
     println!("{}", all.report(start.elapsed()));
-    let Tally { scenarios, distinct, with_commands, with_stores, torn, losses, cycles, .. } = all;
+    let Tally { scenarios, saves, replays, distinct, with_commands, with_stores, torn, losses, cycles, .. } = all;
     println!(
-        r#"{{"counts":{{"scenarios":{scenarios},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
+        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
         all.all_cuts()
     );
     ExitCode::SUCCESS

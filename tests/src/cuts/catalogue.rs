@@ -360,3 +360,28 @@ fn resets() -> Vec<Scenario> {
         made("a shutdown of an idle card", control::SHUT_DOWN, 400),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_opcode_is_cut_and_the_page_names_every_family() {
+        let scenarios = all();
+        let effects = scenarios.iter().flat_map(|scenario| &scenario.events).map(|event| &event.effect);
+        let opcodes: BTreeSet<u8> = effects
+            .filter_map(|effect| match effect {
+                Effect::Command(command) | Effect::UnlessLatched(command) => Some(command.opcode),
+                Effect::Nothing | Effect::Store => None,
+            })
+            .collect();
+        assert_eq!(opcodes, Opcode::ALL.iter().map(|&(opcode, _)| opcode as u8).collect());
+        let page = include_str!("../../../docs/power-cuts.md");
+        assert!(page.contains(&format!("The catalogue has {} of them", scenarios.len())), "{}", scenarios.len());
+        for scenario in &scenarios {
+            assert!(page.contains(&format!("\n| {} | ", scenario.family)), "{}", scenario.family);
+        }
+    }
+}

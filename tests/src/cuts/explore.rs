@@ -7,9 +7,11 @@
 //!     the next replay, of some of those: the same
 //! ```
 //!
-//! Memory that a card was powered up with before is not powered up again: what a card makes of it is a function of it alone.
+//! Memory that a card was powered up with before is not powered up again: what a card makes of it is a function of it alone. Where a cut without energy
+//! leaves such memory, it is compared without a copy of the process. Where the memory owes no write, nothing is drawn.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Instant;
 
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers;
@@ -23,10 +25,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::copies::{Copies, caught};
+use super::fingerprint::{Fingerprint, Watched};
 use super::power::{HANG_CYCLES, Opened, power_up, powered, save};
 use super::run::{Run, length};
-use super::scenario::{Scenario, State, contents, whole_contents};
-use super::tally::{Cut, Failure, Findings, Found, Moment};
+use super::scenario::{Scenario, State, contents};
+use super::tally::{Cut, Failure, Findings, Found, Moment, Remains};
 
 /// How far an exploration goes.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +48,47 @@ pub struct Settings {
     pub second_replays: usize,
     /// Cycles between two cuts of the work: 1 is every cycle.
     pub stride: u64,
+    /// No cut is made after it.
+    pub deadline: Option<Instant>,
 }
 
 impl Settings {
     /// What a scenario gets in the thorough tests.
     pub const THOROUGH: Settings =
-        Settings { seed: 1, jobs: 4, draws: 3, saves: 2, replays: 1, second_replays: 1, stride: 1 };
+        Settings { seed: 1, jobs: 4, draws: 3, saves: 2, replays: 1, second_replays: 1, stride: 1, deadline: None };
     /// What a scenario gets in the ordinary tests.
     pub const FAST: Settings = Settings { saves: 1, second_replays: 0, ..Settings::THOROUGH };
+
+    /// What a scenario gets beyond the cuts of its work, in the order in which a campaign over many scenarios makes it.
+    pub fn deeper(&self) -> Vec<Deeper> {
+        let (saves, replays) = ((0..self.saves).map(Deeper::Save), (0..self.replays).map(Deeper::Replay));
+        // Saves first: a replay costs ten times as much.
+        saves.chain(replays).collect()
+    }
+
+    /// Whether the time is over.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Something behind a cut of the work that is itself cut at every cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deeper {
+    /// The save behind the n-th of the cuts that are chosen for it.
+    Save(usize),
+    /// The replay behind the n-th of the cuts that are chosen for it.
+    Replay(usize),
+}
+
+impl Deeper {
+    /// What is cut.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deeper::Save(_) => "a save",
+            Deeper::Replay(_) => "a replay",
+        }
+    }
 }
 
 /// Of the accesses of a scenario: how many were surely accepted, and how many may have been.
@@ -64,68 +100,138 @@ pub struct Bounds {
     pub most: usize,
 }
 
+/// A cut whose outcome is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    bounds: Bounds,
+    moment: Moment,
+    may_lose: MayLose,
+}
+
+/// When a loss is no violation.
+#[derive(Clone, Copy, Debug)]
+enum MayLose {
+    Never,
+    Always,
+    /// Where another generation is armed by now than by this word.
+    UnlessArmed(u64),
+}
+
 /// The exploration of one scenario.
-pub struct Explorer<'a> {
+struct Explorer<'a> {
     cards: &'a RtlCards,
     scenario: &'a Scenario,
     expected: Vec<Vec<State>>,
     settings: Settings,
-    known: HashMap<u64, Found>,
+    /// What a card makes of a memory, by its [`Fingerprint`].
+    known: HashMap<u64, Remains>,
+    /// Memories that copies are powering up.
+    asked: HashSet<u64>,
+    /// Cuts that left such memory.
+    waiting: Vec<(u64, Cut, Trial)>,
     findings: Findings,
     /// The cuts that led here.
     cuts: Vec<Cut>,
 }
 
-/// Explores a scenario.
+/// Explores a scenario as far as the settings go.
 pub fn explore(cards: &RtlCards, scenario: &Scenario, settings: Settings) -> Findings {
-    let expected = scenario.expected();
-    let (known, findings, cuts) = (HashMap::new(), Findings::default(), Vec::new());
-    let mut explorer = Explorer { cards, scenario, expected, settings, known, findings, cuts };
-    explorer.findings.tally.scenarios = 1;
-    if let Err(words) = caught(|| explorer.work()) {
-        explorer.findings.failure.get_or_insert(Failure { cuts: Vec::new(), words });
+    let mut found = every_cycle(cards, scenario, settings);
+    for deeper in settings.deeper() {
+        if found.failure.is_none() && !found.cut_short {
+            found.add(explore_deeper(cards, scenario, settings, deeper));
+        }
     }
-    explorer.findings
+    found
 }
 
-impl Explorer<'_> {
+/// Cuts the work of a scenario, and nothing behind these cuts.
+pub fn every_cycle(cards: &RtlCards, scenario: &Scenario, settings: Settings) -> Findings {
+    let mut found = Explorer::new(cards, scenario, settings).run(Explorer::work);
+    let whole = settings.stride == 1 && !found.cut_short && found.failure.is_none();
+    found.tally.scenarios = u64::from(whole);
+    found
+}
+
+/// Cuts a save or a replay behind a cut of the work at every cycle.
+pub fn explore_deeper(cards: &RtlCards, scenario: &Scenario, settings: Settings, deeper: Deeper) -> Findings {
+    Explorer::new(cards, scenario, settings).run(|me| me.behind_the_work(deeper))
+}
+
+impl<'a> Explorer<'a> {
+    fn new(cards: &'a RtlCards, scenario: &'a Scenario, settings: Settings) -> Self {
+        Explorer {
+            cards,
+            scenario,
+            expected: scenario.expected(),
+            settings,
+            known: HashMap::new(),
+            asked: HashSet::new(),
+            waiting: Vec::new(),
+            findings: Findings::default(),
+            cuts: Vec::new(),
+        }
+    }
+
+    fn run(mut self, work: impl FnOnce(&mut Self)) -> Findings {
+        if let Err(words) = caught(|| work(&mut self)) {
+            self.fail(None, words);
+        }
+        self.findings
+    }
+
     /// Runs the scenario and cuts it at every cycle.
     fn work(&mut self) {
         let length = length(self.cards, self.scenario);
-        let mut chosen = ChaCha8Rng::seed_from_u64(self.settings.seed);
-        let mut some = |count| (0..length).sample(&mut chosen, count);
-        let (saves, replays) = (some(self.settings.saves), some(self.settings.replays));
         let mut copies = Copies::new(self.settings.jobs);
         let mut run = Run::open(self.cards, self.scenario);
         self.findings.tally.cycles += length;
         for cycle in 0..length {
-            let sweeps = (saves.contains(&cycle), replays.contains(&cycle));
-            if cycle % self.settings.stride == 0 || sweeps != (false, false) {
-                self.cut_work(&mut copies, &mut run, cycle, sweeps);
+            if self.is_over() {
+                break;
             }
-            if self.findings.failure.is_some() {
-                return;
+            if cycle % self.settings.stride == 0 {
+                let trial = Trial { bounds: run.bounds(), moment: Moment::Work, may_lose: MayLose::Never };
+                self.branch(&mut copies, Cut { moment: Moment::Work, cycle, draw: 0 }, |me| {
+                    let medium = me.saved(run.card(), cycle);
+                    me.judge(medium, trial);
+                });
             }
             run.step();
         }
         self.finish(&mut copies);
     }
 
-    fn cut_work(&mut self, copies: &mut Copies<Findings>, run: &mut Run, cycle: u64, (save, replay): (bool, bool)) {
+    /// Runs the scenario to a cut that is chosen, and cuts what follows it at every cycle.
+    fn behind_the_work(&mut self, deeper: Deeper) {
+        let length = length(self.cards, self.scenario);
+        let mut chosen = ChaCha8Rng::seed_from_u64(self.settings.seed);
+        let mut some = |count| (0..length).sample(&mut chosen, count);
+        let (saves, replays) = (some(self.settings.saves), some(self.settings.replays));
+        let cycle = match deeper {
+            Deeper::Save(number) => saves.get(number),
+            Deeper::Replay(number) => replays.get(number),
+        };
+        // A short scenario has fewer cycles than are asked for.
+        let Some(&cycle) = cycle else { return };
+        let mut run = Run::open(self.cards, self.scenario);
+        (0..cycle).for_each(|_| run.step());
+        self.findings.tally.cycles += cycle;
+        self.cuts.push(Cut { moment: Moment::Work, cycle, draw: 0 });
         let bounds = run.bounds();
-        if save {
-            let cut = Cut { moment: Moment::Work, cycle, draw: 0 };
-            self.branch(copies, cut, |me| me.sweep_save(run.card(), bounds));
-        }
-        let cut = Cut { moment: Moment::Work, cycle, draw: 0 };
-        self.branch(copies, cut, |me| {
-            let medium = me.saved(run.card(), cycle);
-            let kept = replay.then(|| medium.clone());
-            me.judge(medium, bounds, Moment::Work, false);
-            if let Some(medium) = kept {
-                me.sweep_boot(medium, bounds, me.settings.second_replays);
+        match deeper {
+            Deeper::Save(_) => self.sweep_save(run.card(), bounds),
+            Deeper::Replay(_) => {
+                let medium = self.saved(run.card(), cycle);
+                self.sweep_boot(medium, bounds, self.settings.second_replays);
             }
-        });
+        }
+    }
+
+    /// Whether nothing further is to be cut. Says so in the findings where the time is over.
+    fn is_over(&mut self) -> bool {
+        self.findings.cut_short |= self.settings.is_late();
+        self.findings.cut_short || self.findings.failure.is_some()
     }
 
     /// Does `work` in a copy of the process, behind a further cut.
@@ -133,9 +239,11 @@ impl Explorer<'_> {
         let ended = copies.start(|| {
             self.cuts.push(cut);
             self.findings = Findings::default();
+            // What the original asked for is its own.
+            self.asked.clear();
+            self.waiting.clear();
             if let Err(words) = caught(|| work(self)) {
-                let cuts = self.cuts.clone();
-                self.findings.failure.get_or_insert(Failure { cuts, words });
+                self.fail(None, words);
             }
             std::mem::take(&mut self.findings)
         });
@@ -146,23 +254,30 @@ impl Explorer<'_> {
         while let Some(found) = copies.oldest() {
             self.take(found);
         }
+        let failed = self.findings.failure.is_some();
+        assert!(failed || self.waiting.is_empty(), "{} memories were not powered up", self.waiting.len());
     }
 
     /// Takes what a copy found.
     fn take(&mut self, found: Result<Findings, String>) {
         match found {
             Ok(found) => {
-                self.findings.tally.add(&found.tally);
                 self.known.extend(found.known.iter().copied());
-                self.findings.known.extend(found.known);
-                if self.findings.failure.is_none() {
-                    self.findings.failure = found.failure;
-                }
+                self.findings.add(found);
             }
-            Err(words) => {
-                self.findings.failure.get_or_insert(Failure { cuts: self.cuts.clone(), words });
+            Err(words) => self.fail(None, words),
+        }
+        for (key, cut, trial) in std::mem::take(&mut self.waiting) {
+            match self.known.get(&key) {
+                Some(&remains) => self.conclude_here(cut, remains, trial),
+                None => self.waiting.push((key, cut, trial)),
             }
         }
+    }
+
+    fn fail(&mut self, cut: Option<Cut>, words: String) {
+        let cuts = self.cuts.iter().cloned().chain(cut).collect();
+        self.findings.failure.get_or_insert(Failure { cuts, words });
     }
 
     fn saved(&mut self, card: Box<RtlCard>, cycle: u64) -> Medium {
@@ -176,9 +291,35 @@ impl Explorer<'_> {
         ChaCha8Rng::seed_from_u64(self.settings.seed ^ cycle << 8 ^ draw).random()
     }
 
-    /// Draws worth making: one where nothing is owed.
+    /// Draws worth making: one where no write is owed.
     fn draws(&self, card: &RtlCard) -> u64 {
-        if card.has_open_bursts() { self.settings.draws } else { 1 }
+        if card.owes_writes() { self.settings.draws } else { 1 }
+    }
+
+    /// Cuts the power of a card that has no energy for a save. Only memory that is new needs a copy of the process.
+    fn cut_without_energy(
+        &mut self,
+        copies: &mut Copies<Findings>,
+        card: &mut Option<Box<RtlCard>>,
+        watched: &mut Watched,
+        cut: Cut,
+        trial: Trial,
+    ) {
+        let now = card.as_ref().expect("it is taken in copies");
+        let seed = self.draw(cut.cycle, cut.draw);
+        let key = watched.left(now, seed);
+        self.findings.tally.torn += u64::from(now.owes_writes());
+        if let Some(&remains) = self.known.get(&key) {
+            self.conclude_here(cut, remains, trial);
+        } else if self.asked.insert(key) {
+            self.branch(copies, cut, |me| {
+                let medium = card.take().expect("taken once").power_fail(0, seed);
+                assert_eq!(Fingerprint::of(&medium).value(), key, "the memory is another than was foreseen");
+                me.judge(medium, trial);
+            });
+        } else {
+            self.waiting.push((key, cut, trial));
+        }
     }
 
     /// Lets the energy of the save end at every cycle.
@@ -186,27 +327,25 @@ impl Explorer<'_> {
         let mut copies = Copies::new(self.settings.jobs);
         let start = card.cycle();
         card.lose_power();
+        let mut watched = Watched::new(&card);
         let mut card = Some(card);
-        loop {
+        let mut done = false;
+        while !done && !self.is_over() {
             let now = card.as_ref().expect("it is taken in copies");
-            let (cycle, draws, owes, done) =
-                (now.cycle() - start, self.draws(now), now.has_open_bursts(), cycle_done(now, start));
-            for draw in 0..draws {
-                self.branch(&mut copies, Cut { moment: Moment::Save, cycle, draw }, |me| {
-                    let medium = card.take().expect("taken once").power_fail(0, me.draw(cycle, draw));
-                    me.findings.tally.torn += u64::from(owes);
-                    me.judge(medium, bounds, Moment::Save, !done);
-                });
-            }
-            if done || self.findings.failure.is_some() {
-                break;
+            let cycle = now.cycle() - start;
+            done = cycle_done(now, start);
+            let may_lose = if done { MayLose::Never } else { MayLose::Always };
+            for draw in 0..self.draws(now) {
+                let trial = Trial { bounds, moment: Moment::Save, may_lose };
+                let cut = Cut { moment: Moment::Save, cycle, draw };
+                self.cut_without_energy(&mut copies, &mut card, &mut watched, cut, trial);
             }
             assert!(cycle < HANG_CYCLES, "the save does not end");
-            let card = card.as_mut().expect("it is taken in copies");
-            card.advance_to(start + cycle + 1);
+            card.as_mut().expect("it is taken in copies").advance_to(start + cycle + 1);
             self.findings.tally.cycles += 1;
         }
         self.finish(&mut copies);
+        self.findings.tally.saves += u64::from(done);
     }
 
     /// Powers a card up and cuts it at every cycle until it is open, and a few beyond.
@@ -216,39 +355,40 @@ impl Explorer<'_> {
         let mut chosen = ChaCha8Rng::seed_from_u64(self.settings.seed ^ length);
         let deep: BTreeSet<u64> = (0..length).sample(&mut chosen, deeper).into_iter().collect();
         let armed = arm_word(&medium);
-        let mut card = Some(powered(self.cards, medium));
+        let card = powered(self.cards, medium);
+        let mut watched = Watched::new(&card);
+        let mut card = Some(card);
         let mut copies = Copies::new(self.settings.jobs);
-        let mut owed = true;
         let mut ticket = ask_state(card.as_mut().expect("just made"));
         self.findings.tally.cycles += 2 * length;
-        for cycle in 0..length {
-            let now = card.as_ref().expect("it is taken in copies");
-            let (draws, owes) = (self.draws(now), now.has_open_bursts());
-            // Memory that owed nothing in the cycle before and owes nothing now is the same.
-            let same = !owed && !owes;
-            owed = owes;
-            for draw in u64::from(same)..=draws {
-                let moment = if draw < draws { Moment::Boot } else { Moment::BootWithEnergy };
-                self.branch(&mut copies, Cut { moment, cycle, draw: draw % draws }, |me| {
-                    let card = card.take().expect("taken once");
-                    let medium = match moment {
-                        Moment::Boot => card.power_fail(0, me.draw(cycle, draw)),
-                        _ => me.saved(card, cycle),
-                    };
-                    me.findings.tally.torn += u64::from(owes && moment == Moment::Boot);
-                    // A card that has armed the next generation has to save.
-                    let may_lose = moment == Moment::Boot && arm_word(&medium) != armed;
-                    let deeper = deep.contains(&cycle) && !Saved::read(&medium).is_loss();
-                    let kept = deeper.then(|| medium.clone());
-                    me.judge(medium, bounds, moment, may_lose);
-                    if let Some(medium) = kept {
-                        me.sweep_boot(medium, bounds, 0);
-                    }
-                });
+        // Memory whose own replay is cut too, or is being cut here.
+        let mut swept = HashSet::from([watched.left(card.as_ref().expect("just made"), 0)]);
+        let mut cycle = 0;
+        while cycle < length && !self.is_over() {
+            for draw in 0..self.draws(card.as_ref().expect("it is taken in copies")) {
+                // A card that has armed the next generation has to save.
+                let trial = Trial { bounds, moment: Moment::Boot, may_lose: MayLose::UnlessArmed(armed) };
+                let cut = Cut { moment: Moment::Boot, cycle, draw };
+                self.cut_without_energy(&mut copies, &mut card, &mut watched, cut.clone(), trial);
+                let seed = self.draw(cycle, draw);
+                let now = card.as_ref().expect("it is taken in copies");
+                if deep.contains(&cycle) && swept.insert(watched.left(now, seed)) {
+                    self.branch(&mut copies, cut, |me| {
+                        let medium = card.take().expect("taken once").power_fail(0, seed);
+                        if !Saved::read(&medium).is_loss() {
+                            me.sweep_boot(medium, bounds, 0);
+                        }
+                    });
+                }
             }
-            if self.findings.failure.is_some() {
-                return;
-            }
+            self.branch(&mut copies, Cut { moment: Moment::BootWithEnergy, cycle, draw: 0 }, |me| {
+                let medium = me.saved(card.take().expect("taken once"), cycle);
+                let kept = deep.contains(&cycle).then(|| medium.clone());
+                me.judge(medium, Trial { bounds, moment: Moment::BootWithEnergy, may_lose: MayLose::Never });
+                if let Some(medium) = kept {
+                    me.sweep_boot(medium, bounds, 0);
+                }
+            });
             let card = card.as_mut().expect("it is taken in copies");
             let next = card.cycle() + 1;
             card.advance_to(next);
@@ -256,32 +396,46 @@ impl Explorer<'_> {
             if card.take(ticket).is_some() {
                 ticket = ask_state(card);
             }
+            cycle += 1;
         }
         self.finish(&mut copies);
+        self.findings.tally.replays += u64::from(cycle == length);
     }
 
     /// Powers a card up on what a cut left and compares what stands then.
-    fn judge(&mut self, medium: Medium, bounds: Bounds, moment: Moment, may_lose: bool) {
-        let saved = Saved::read(&medium);
-        self.findings.tally.count(moment, &saved);
-        assert!(may_lose || !saved.is_loss(), "the save is torn, or not made, although there was energy for it");
-        let key = whole_contents(&medium);
-        let found = match self.known.get(&key) {
-            Some(found) => *found,
-            None => {
-                let (found, cycles) = boot(self.cards, medium);
-                self.findings.tally.cycles += cycles;
-                self.findings.tally.distinct += 1;
-                self.findings.known.push((key, found));
-                self.known.insert(key, found);
-                found
-            }
-        };
-        self.findings.tally.losses += u64::from(found == Found::Loss);
-        match found {
-            Found::Loss => assert!(saved.is_loss(), "a loss is reported although the save is whole"),
+    fn judge(&mut self, medium: Medium, trial: Trial) {
+        let key = Fingerprint::of(&medium).value();
+        if let Some(&remains) = self.known.get(&key) {
+            return self.conclude(remains, trial);
+        }
+        let (saved, armed) = (Saved::read(&medium), arm_word(&medium));
+        assert!(!saved.is_loss() || trial.may_lose.holds(armed), "{NO_SAVE}");
+        let (found, cycles) = boot(self.cards, medium);
+        let image = saved.image.unwrap_or_default();
+        let remains =
+            Remains { found, armed, is_loss: saved.is_loss(), commands: image.commands > 0, stores: image.stores > 0 };
+        self.findings.tally.cycles += cycles;
+        self.findings.tally.distinct += 1;
+        self.findings.known.push((key, remains));
+        self.known.insert(key, remains);
+        self.conclude(remains, trial);
+    }
+
+    /// Compares what stands behind a cut, here and not in a copy behind that cut.
+    fn conclude_here(&mut self, cut: Cut, remains: Remains, trial: Trial) {
+        if let Err(words) = caught(|| self.conclude(remains, trial)) {
+            self.fail(Some(cut), words);
+        }
+    }
+
+    fn conclude(&mut self, remains: Remains, Trial { bounds, moment, may_lose }: Trial) {
+        self.findings.tally.count(moment, &remains);
+        assert!(!remains.is_loss || may_lose.holds(remains.armed), "{NO_SAVE}");
+        self.findings.tally.losses += u64::from(remains.found == Found::Loss);
+        match remains.found {
+            Found::Loss => assert!(remains.is_loss, "a loss is reported although the save is whole"),
             Found::Open { state, firmware, .. } => {
-                assert!(!saved.is_loss(), "a torn save is not reported");
+                assert!(!remains.is_loss, "a torn save is not reported");
                 assert!(self.scenario.firmware.contains(&firmware), "firmware {firmware:#x} is in force");
                 self.compare(state, bounds);
             }
@@ -301,6 +455,19 @@ impl Explorer<'_> {
              it is that of the first {elsewhere:?}",
             state.mapped
         );
+    }
+}
+
+/// What is said of a card that had the energy for a save and did not make it.
+const NO_SAVE: &str = "the save is torn, or not made, although there was energy for it";
+
+impl MayLose {
+    fn holds(self, armed: u64) -> bool {
+        match self {
+            MayLose::Never => false,
+            MayLose::Always => true,
+            MayLose::UnlessArmed(before) => armed != before,
+        }
     }
 }
 

@@ -7,12 +7,14 @@
 //! | [`catalogue`] | the scenarios |
 //! | [`run`] | a scenario that runs, one cycle after the other |
 //! | [`explore`] | the cuts and what each is compared with |
+//! | [`fingerprint`] | numbers that name what a memory holds |
 //! | [`power`] | a card's power: up to an open card, and down through its save |
 //! | [`tally`] | counters and violations |
 
 pub mod catalogue;
 pub mod copies;
 pub mod explore;
+pub mod fingerprint;
 pub mod power;
 pub mod run;
 pub mod scenario;

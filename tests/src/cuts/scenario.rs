@@ -149,13 +149,6 @@ pub fn contents(medium: &Medium) -> u64 {
     hasher.finish()
 }
 
-/// A number that names the bytes of a medium.
-pub fn whole_contents(medium: &Medium) -> u64 {
-    let mut hasher = foldhash::quality::FixedState::with_seed(2).build_hasher();
-    hasher.write(&medium.bytes);
-    hasher.finish()
-}
-
 /// The checksum in the head of a firmware image.
 pub fn image_checksum(image: &[u8]) -> u32 {
     u32::from_le_bytes(image[60..64].try_into().expect("an image has a head line"))

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use nearpm_sim::saved::Saved;
 use serde::{Deserialize, Serialize};
 
 use super::scenario::State;
@@ -61,6 +60,21 @@ pub enum Found {
     Loss,
 }
 
+/// What is to be known of the memory that a cut leaves, by that memory alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    /// What stands behind a power-up.
+    pub found: Found,
+    /// The word that says which generation is armed.
+    pub armed: u64,
+    /// A generation was running and there is no whole image of it.
+    pub is_loss: bool,
+    /// Commands are left to replay.
+    pub commands: bool,
+    /// Stores are left to replay.
+    pub stores: bool,
+}
+
 /// A violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -80,8 +94,12 @@ impl fmt::Display for Failure {
 /// Counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Scenarios.
+    /// Scenarios whose work was cut at every cycle.
     pub scenarios: u64,
+    /// Saves that were cut at every cycle.
+    pub saves: u64,
+    /// Boots and replays that were cut at every cycle.
+    pub replays: u64,
     /// Cuts by [`Moment`].
     pub cuts: [u64; 4],
     /// Cuts that left memory with which no card had been powered up before.
@@ -90,7 +108,7 @@ pub struct Tally {
     pub with_commands: u64,
     /// Cuts that left stores to replay.
     pub with_stores: u64,
-    /// Cuts at which the memory owed an answer and dropped or tore what it had not answered.
+    /// Cuts at which the memory owed writes their answer, and kept, dropped or tore each.
     pub torn: u64,
     /// Losses, all of them without the energy for a save and reported.
     pub losses: u64,
@@ -105,16 +123,17 @@ impl Tally {
     }
 
     /// Counts a cut.
-    pub fn count(&mut self, moment: Moment, saved: &Saved) {
+    pub fn count(&mut self, moment: Moment, remains: &Remains) {
         self.cuts[moment as usize] += 1;
-        let image = saved.image.unwrap_or_default();
-        self.with_commands += u64::from(image.commands > 0);
-        self.with_stores += u64::from(image.stores > 0);
+        self.with_commands += u64::from(remains.commands);
+        self.with_stores += u64::from(remains.stores);
     }
 
     /// Adds the counters of another one.
     pub fn add(&mut self, other: &Tally) {
         self.scenarios += other.scenarios;
+        self.saves += other.saves;
+        self.replays += other.replays;
         self.cuts.iter_mut().zip(other.cuts).for_each(|(mine, theirs)| *mine += theirs);
         self.distinct += other.distinct;
         self.with_commands += other.with_commands;
@@ -129,11 +148,14 @@ impl Tally {
         let [work, save, boot, boot_with_energy] = self.cuts;
         let (seconds, cycles) = (time.as_secs_f64(), self.cycles as f64);
         format!(
-            "{} scenarios, {} cuts: {work} in the work, {save} in a save, {} in a boot or replay ({boot} without energy)\n\
+            "{} scenarios cut at every cycle, and {} saves and {} boots or replays behind such cuts\n\
+             {} cuts: {work} in the work, {save} in a save, {} in a boot or replay ({boot} without energy)\n\
              {} distinct memories powered up; commands were left to replay {} times, stores {} times\n\
-             {} cuts dropped or tore writes; {} losses, each for want of energy and each reported\n\
+             {} cuts met writes that the memory had not answered; {} losses, each for want of energy and each reported\n\
              {:.1} million cycles simulated in {seconds:.0} s: {:.2} million a second",
             self.scenarios,
+            self.saves,
+            self.replays,
             self.all_cuts(),
             boot + boot_with_energy,
             self.distinct,
@@ -152,8 +174,22 @@ impl Tally {
 pub struct Findings {
     /// Counters.
     pub tally: Tally,
-    /// Memories by their [`super::scenario::whole_contents`], and what a card makes of them.
-    pub known: Vec<(u64, Found)>,
+    /// Memories by their [`super::fingerprint::Fingerprint`], and what a card makes of them.
+    pub known: Vec<(u64, Remains)>,
+    /// The time was over before all cuts were made.
+    pub cut_short: bool,
     /// The first violation.
     pub failure: Option<Failure>,
+}
+
+impl Findings {
+    /// Adds what was found elsewhere.
+    pub fn add(&mut self, other: Findings) {
+        self.tally.add(&other.tally);
+        self.known.extend(other.known);
+        self.cut_short |= other.cut_short;
+        if self.failure.is_none() {
+            self.failure = other.failure;
+        }
+    }
 }

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::recovery::recover;
 use super::{PM_BYTES, Seen, begin, look, observation, program};
 use crate::cuts::copies::{Copies, caught};
+use crate::cuts::fingerprint::Fingerprint;
 use crate::cuts::power::{power_up, powered, save};
-use crate::cuts::scenario::whole_contents;
 
 /// Ways in which memory drops and tears what it owes at a cycle.
 const DRAWS: u64 = 3;
@@ -67,7 +67,7 @@ impl Cutter {
         if !self.armed || now.is_idle() {
             return;
         }
-        let instants = match (self.test.moment, now.has_open_bursts()) {
+        let instants = match (self.test.moment, now.owes_writes()) {
             (Moment::Failure, true) => DRAWS,
             (Moment::Failure, false) => 1,
             _ => 0,
@@ -87,7 +87,7 @@ impl Cutter {
         let seed = card.cycle() << 8 | draw;
         let (mut medium, mut cycles) = if with_energy { save(card, seed) } else { (card.power_fail(0, seed), 0) };
         let seen = look(&self.seen).clone();
-        let key = whole_contents(&medium) ^ FixedState::with_seed(3).hash_one(&seen);
+        let key = Fingerprint::of(&medium).value() ^ FixedState::with_seed(3).hash_one(&seen);
         if let Some(state) = self.known.get(&key) {
             return Cutting { key, state: state.clone(), cycles };
         }

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use super::constants::Constants;
 use super::points::{Counts, Kind, Point};
-use super::waivers::{Fate, Pattern, Waivers};
+use super::waivers::{Entry, Fate, Pattern, Waivers};
 use crate::page::grouped;
 
-/// Most points that are named of a module.
+/// Most points that are named of a module, or of a pattern.
 const NAMED: usize = 6;
 
 /// What became of the points of a kind, or of a module.
@@ -56,8 +56,10 @@ pub struct Report {
     pub unexplained: BTreeMap<String, Vec<Point>>,
     /// What each entry of the file explains: kind of entry, reason, points.
     pub explained: Vec<(&'static str, String, u64)>,
-    /// Reasons of entries of the file that explain nothing.
-    pub stale: Vec<String>,
+    /// Patterns of the file that explain nothing, each with its entry's reason.
+    pub stale: Vec<(String, String)>,
+    /// Patterns that waive points which were hit, each with these points.
+    pub refuted: Vec<(String, Vec<Point>)>,
     /// Points that were hit although their bits are said to be constant.
     pub wrong: Vec<Point>,
 }
@@ -93,16 +95,18 @@ impl Report {
         let entries = entries.chain(waivers.miscounted.iter().map(|e| ("miscounted", e)));
         let (mut explained, mut stale) = (Vec::new(), Vec::new());
         for (fate, entry) in entries {
-            let sum = entry.patterns().map(points).sum();
-            explained.push((fate, entry.reason.clone(), sum));
-            stale.extend((sum == 0).then(|| entry.reason.clone()));
+            explained.push((fate, entry.reason.clone(), entry.patterns().map(points).sum()));
+            let unneeded = entry.patterns().filter(|pattern| points(pattern) == 0);
+            stale.extend(unneeded.map(|pattern| (pattern.to_string(), entry.reason.clone())));
         }
-        Report { totals, unexplained, explained, stale, wrong }
+        let refuted = waivers.waiver.iter().flat_map(|entry| refuted(entry, counts)).collect();
+        Report { totals, unexplained, explained, stale, refuted, wrong }
     }
 
     /// What contradicts the file of waivers.
     pub fn violations(&self) -> usize {
-        self.unexplained.values().map(Vec::len).sum::<usize>() + self.stale.len() + self.wrong.len()
+        let unexplained: usize = self.unexplained.values().map(Vec::len).sum();
+        unexplained + self.stale.len() + self.refuted.len() + self.wrong.len()
     }
 
     /// The totals as a table in Markdown.
@@ -135,12 +139,29 @@ impl Report {
                 points.iter().take(NAMED).map(|p| format!("{} {}", p.kind.name(), p.name)).collect();
             let _ = writeln!(text, "{module}: {} not covered: {}", points.len(), names.join(", "));
         }
-        for entry in &self.stale {
-            let _ = writeln!(text, "no uncovered point matches: {entry}");
+        for (pattern, reason) in &self.stale {
+            let _ = writeln!(text, "explains no uncovered point: {pattern:?} of: {reason}");
+        }
+        for (pattern, points) in &self.refuted {
+            let names: Vec<String> = points.iter().take(NAMED).map(|p| format!("{} {}", p.module, p.name)).collect();
+            let _ = writeln!(text, "{pattern:?} waives {} covered points: {}", points.len(), names.join(", "));
         }
         for point in self.wrong.iter().take(NAMED) {
             let _ = writeln!(text, "not constant: {} {}", point.module, point.name);
         }
         text
     }
+}
+
+/// Patterns of a waiver that match points which were hit, with these. A waiver says why its points cannot be covered, or need not; an open entry says only
+/// that some are not yet.
+fn refuted(entry: &Entry, counts: &Counts) -> Vec<(String, Vec<Point>)> {
+    let mut hit: BTreeMap<*const Pattern, (String, Vec<Point>)> = BTreeMap::new();
+    for (point, _) in counts.iter().filter(|(_, count)| **count > 0) {
+        for pattern in entry.matching(point) {
+            let of = hit.entry(std::ptr::from_ref(pattern)).or_insert_with(|| (pattern.to_string(), Vec::new()));
+            of.1.push(point.clone());
+        }
+    }
+    hit.into_values().collect()
 }

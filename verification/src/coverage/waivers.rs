@@ -1,5 +1,6 @@
 //! `verification/coverage.toml`: what need not be covered, each with its reason, and what is not covered yet.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,12 @@ pub struct Pattern(WildMatch);
 impl From<String> for Pattern {
     fn from(text: String) -> Pattern {
         Pattern(WildMatch::new(&text))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -82,22 +89,32 @@ pub struct Waivers {
 }
 
 impl Entry {
-    /// The patterns of signals and lines, at least one of which has to be needed.
+    /// The patterns of signals and lines, each of which has to be needed.
     pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         self.signals.iter().chain(&self.lines)
     }
 
-    /// Which of its patterns speaks of a point.
+    /// The first of its patterns that speaks of a point.
     pub fn pattern(&self, point: &Point) -> Option<&Pattern> {
+        self.matching(point).next()
+    }
+
+    /// All of its patterns that speak of a point.
+    pub fn matching(&self, point: &Point) -> impl Iterator<Item = &Pattern> {
         let (patterns, what) = match point.bit() {
             Some(Bit { signal, bit, rises }) => {
-                let wanted =
-                    self.direction.as_deref().is_none_or(|wanted| wanted == if rises { "0->1" } else { "1->0" });
-                (self.bits.has(bit) && wanted).then(|| (&self.signals, format!("{}${signal}", point.module)))?
+                let direction = if rises { "0->1" } else { "1->0" };
+                let wanted = self.direction.as_deref().is_none_or(|wanted| wanted == direction);
+                let spoken_of = wanted && self.bits.has(bit);
+                (if spoken_of { &self.signals[..] } else { &[] }, format!("{}${signal}", point.module))
             }
-            None => (&self.lines, format!("{} {}", point.module, point.name.split_once(' ')?.1)),
+            // The number of the line changes with any other line.
+            None => (
+                &self.lines[..],
+                point.name.split_once(' ').map_or_else(String::new, |(_, block)| format!("{} {block}", point.module)),
+            ),
         };
-        patterns.iter().find(|pattern| pattern.0.matches(&what))
+        patterns.iter().filter(move |pattern| pattern.0.matches(&what))
     }
 }
 

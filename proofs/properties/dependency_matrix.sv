@@ -1,12 +1,12 @@
 //@ unit: DependencyMatrix
 //@ claim: An item is ready only when its row is complete and every item that was named to it has retired (for host accesses: has
-//@   not failed, or was let go); behind a cycle in which nothing was entered, named or retired, a complete row without a bit is ready.
+//@   not failed, or was let go); behind a cycle in which nothing was entered, named or retired, a complete row without a bit is ready. None is ready and held at once.
 //@ source: C1, C5, C10
 //@ assumes: a row gets no bit after it is complete, until its item is entered anew
 //@ tier: thorough
 //@ depth: 2
 //@ cover-depth: 8
-//@ asserts: 4
+//@ asserts: 6
 //@ covers: 2
 //@ arrays: apart
 //@ mutant: a failed log lets the host accesses go that wait for it
@@ -49,6 +49,8 @@ always @* if (!changed) ready_in_time: assert (ready[waits_] == (closed & row ==
 always @* begin
     row_is_known: assert (row[for_] == owed);
     complete_is_known: assert (complete[waits_] == closed);
+    if (ready[waits_]) ready_row_is_empty: assert (row == 0);
+    if (ready[waits_]) ready_is_not_held: assert (!waits[waits_]);
 end
 reg had_waited = 0;
 wire [95:0] shown = {ready_lines, ready_slots};

@@ -1,6 +1,6 @@
 //! The units that properties are about, as the Verilog that becomes hardware.
 
-use nearpm_hdl::cells::Fifo;
+use nearpm_hdl::cells::{Fifo, RoundRobin};
 use nearpm_hdl::dut::verilog_of;
 use nearpm_hdl::units::address_map::AddressMap;
 use nearpm_hdl::units::command_port::CommandPort;
@@ -11,11 +11,14 @@ use nearpm_hdl::units::dispatcher::Dispatcher;
 use nearpm_hdl::units::dma_read::DmaRead;
 use nearpm_hdl::units::dma_write::DmaWrite;
 use nearpm_hdl::units::host_port::HostPort;
+use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_hdl::units::memory_port::MemoryPort;
+use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::multi_device::MultiDevice;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::parked_places::ParkedPlaces;
 use nearpm_hdl::units::range_table::RangeTable;
+use nearpm_hdl::units::request_slots::RequestSlots;
 use rust_hdl::prelude::{Bits, Block};
 
 /// rust-hdl passes a unit by value on its way to the heap.
@@ -75,7 +78,11 @@ units! {
     /// See `nearpm_hdl::units`.
     HostPort: HostPort,
     /// See `nearpm_hdl::units`.
+    HostQueue: HostQueue,
+    /// See `nearpm_hdl::units`.
     MemoryPort: MemoryPort,
+    /// See `nearpm_hdl::units`.
+    MemorySplit: MemorySplit,
     /// See `nearpm_hdl::units`.
     MultiDevice: MultiDevice,
     /// See `nearpm_hdl::units`.
@@ -84,4 +91,8 @@ units! {
     ParkedPlaces: ParkedPlaces,
     /// See `nearpm_hdl::units`.
     RangeTable: RangeTable,
+    /// See `nearpm_hdl::units`.
+    RequestSlots: RequestSlots,
+    /// Takes turns among 32: the cell is the same at every size.
+    RoundRobin: RoundRobin<32, 5>,
 }

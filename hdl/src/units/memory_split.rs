@@ -128,6 +128,7 @@ struct Lane {
     /// Lines that no read has claimed.
     credit: Register<Bits<8>>,
     claims: Widen<5, 8>,
+    length: Signal<Local, Bits<8>>,
     beats: Signal<Local, Bits<5>>,
     claimed: Signal<Local, Bits<8>>,
     given: Signal<Local, Bits<8>>,
@@ -167,6 +168,7 @@ impl Default for Lane {
             b: Default::default(),
             credit: Register::new(READ_LINES.into()),
             claims: Default::default(),
+            length: Default::default(),
             beats: Default::default(),
             claimed: Default::default(),
             given: Default::default(),
@@ -223,7 +225,9 @@ impl Logic for Lane {
         self.m.wlast.next = self.w.data_out.val().last;
 
         // Lines are claimed when a read is taken, and given back when its data leaves.
-        self.beats.next = self.ar_request.val().length.get_bits::<5>(0) + self.one5.val();
+        // By way of a signal of its own: bits of a field's bits are no Verilog, and yosys reads other bits there.
+        self.length.next = self.ar_request.val().length;
+        self.beats.next = self.length.val().get_bits::<5>(0) + self.one5.val();
         self.claims.i.next = self.beats.val();
         self.claimed.next = 0.into();
         if self.ar_write.val() {

@@ -3,7 +3,7 @@
 //@   instruction at which it resumes: the one that it was stored with, or the last that it has come to since. Issue and retirement read the same ticket.
 //@ source: C7: save followed by load gives the same state (request slots)
 //@ assumes: no progress is stored in a cycle in which a command is (`dispatcher_time`)
-//@ tier: fast
+//@ tier: thorough
 //@ depth: 1
 //@ cover-depth: 6
 //@ asserts: 4

@@ -180,6 +180,7 @@ fn the_manifest_is_of_todays_hardware_and_the_design_makes_logs_durable() {
     for [used, available] in [built.luts, built.flip_flops, built.block_rams] {
         assert!(0 < used && used <= available);
     }
+    assert!(built.mhz >= 100.0, "{} MHz: the aim is 100", built.mhz);
     logs_are_durable(ecp5::design());
 }
 

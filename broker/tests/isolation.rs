@@ -135,7 +135,9 @@ proptest! {
         prop_assert_eq!(them.push(0).unwrap(), Latched::default());
         drop(me);
         works(&them, &theirs, 11);
-        works(&{ let me = shared.connect(); me.map_pool(mine).unwrap(); me }, &mine, 13);
+        let again = shared.connect();
+        again.map_pool(mine).unwrap();
+        works(&again, &mine, 13);
     }
 }
 

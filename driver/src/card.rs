@@ -112,11 +112,16 @@ impl Card {
             _ => {}
         }
         match function.reset() {
-            Err(PciError::Unsupported { .. }) => registers.control(Control::FUNCTION_RESET),
+            Err(PciError::Unsupported { .. }) => {}
             other => other?,
         }
+        // A function without a function-level reset of its own is reset by its bus or its power state, if at all, and the card behind it not: the register
+        // resets that. Until it has, the rings may still be the other's.
+        enable(&*function, MEMORY)?;
+        registers.control(Control::FUNCTION_RESET);
+        let state = settled_state(&*function, &registers, options.timeout_ns)?;
         enable(&*function, MEMORY_AND_BUS_MASTER)?;
-        match settled_state(&*function, &registers, options.timeout_ns)? {
+        match state {
             State::Open => {}
             State::NoFirmware => {
                 let image = options.firmware.as_deref().ok_or(CardError::NoFirmware)?;
@@ -376,7 +381,7 @@ fn settled_state(function: &dyn PciFunction, registers: &Registers, timeout_ns: 
     let start = function.now_ns();
     loop {
         match registers.state()? {
-            State::Booting | State::Replaying => pause(function, start, timeout_ns, "finish its boot")?,
+            State::Booting | State::Replaying => pause(function, start, timeout_ns, "finish its boot or reset")?,
             State::Saving | State::Saved | State::Unknown(_) => {
                 return Err(CardError::ShutDown { state: registers.read(reg::STATE) });
             }

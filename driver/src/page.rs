@@ -113,6 +113,9 @@ impl Progress {
     }
 }
 
+/// What is said of a command that has ended, and told nobody.
+const NO_RECORD: &str = "write the completion record of a command that has ended (is it bus master, and is the memory still mapped for it?)";
+
 /// One command page. The card gives it one owner at a time.
 pub struct CommandPage {
     number: usize,
@@ -323,7 +326,13 @@ impl CommandPage {
             if polls % POLLS_PER_LIVENESS_CHECK == 0 {
                 self.status()?;
             }
-            self.pause(function, start, "complete a command")?;
+            if let Err(late) = self.pause(function, start, "complete a command") {
+                let ended = self.progress()?.settled() >= self.posted - self.drained;
+                return Err(match late {
+                    CardError::Timeout { waited_ns, .. } if ended => CardError::Timeout { what: NO_RECORD, waited_ns },
+                    late => late,
+                });
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ratios and averages of results.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
@@ -64,10 +64,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of records; where several set-ups were run, the one nearest to the paper's.
+    /// Of records; where several set-ups were run, the one of which most was, however many seeds it had; of two, the one nearer to the paper's.
     pub fn new(records: &[Record]) -> Summary {
-        let ran = |scope: &Scope| records.iter().any(|record| scope.holds(&record.case));
-        let scope = [Scope::FULL, Scope::QUICK, Scope::TINY].into_iter().find(ran).unwrap_or(Scope::QUICK);
+        let run = |scope: &Scope| {
+            let cases = records.iter().filter(|record| scope.holds(&record.case)).map(|record| &record.case);
+            cases.map(|case| Case { seed: 0, ..case.clone() }).collect::<HashSet<_>>().len()
+        };
+        // Of equal ones `max_by_key` takes the last.
+        let scope = [Scope::TINY, Scope::QUICK, Scope::FULL].into_iter().max_by_key(run).expect("three");
         let used = records.iter().filter(|record| scope.holds(&record.case));
         let records: HashMap<Case, Outcome> =
             used.map(|record| (record.case.clone(), record.outcome.clone())).collect();
@@ -175,5 +179,28 @@ impl Summary {
     pub fn average(&self, value: impl Fn(Program) -> Option<Mean>) -> Option<f64> {
         let values = Program::ALL.iter().map(|program| Some(value(*program)?.value)).collect::<Option<Vec<f64>>>()?;
         Mean::of(&values).map(|mean| mean.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PAPER;
+
+    fn record(scope: Scope, configuration: Configuration, seed: u64) -> Record {
+        let case = Case { seed, ..scope.case(PAPER, Program::Btree, Mechanism::Undo, configuration) };
+        let (breakdown, counts) = Default::default();
+        let outcome = Outcome { ns: 1.0, transactions: 1, breakdown, busy_ns: 0.0, overlap_ns: 0.0, counts };
+        Record { form: 1, commit: String::new(), profile: String::new(), case, outcome, wall_s: 0.0 }
+    }
+
+    #[test]
+    fn a_few_runs_of_a_larger_set_up_do_not_hide_the_others() {
+        let quick = [Configuration::Cpu, Configuration::Card].map(|of| record(Scope::QUICK, of, 1));
+        let full = |of| (1..=10).map(move |seed| record(Scope::FULL, of, seed));
+        let some: Vec<Record> = quick.into_iter().chain(full(Configuration::Card)).collect();
+        assert_eq!(Summary::new(&some).share(), Scope::QUICK.share);
+        let all: Vec<Record> = some.into_iter().chain(full(Configuration::Cpu)).collect();
+        assert_eq!((Summary::new(&all).share(), Summary::new(&all).seeds()), (1, 10));
     }
 }

@@ -146,6 +146,33 @@ fn widths_that_verilog_would_change_are_errors() {
     VerilatedDut::new(verilog_of(Box::<WrongWidth>::default()), None);
 }
 
+/// Two fields in one signal.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct Request {
+    address: Bits<8>,
+    length: Bits<8>,
+}
+
+/// A kernel that takes bits of a field.
+#[derive(LogicBlock, Default)]
+struct BitsOfBits {
+    pub request: Signal<In, Request>,
+    pub short: Signal<Out, Bits<5>>,
+}
+
+impl Logic for BitsOfBits {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.short.next = self.request.val().length.get_bits::<5>(0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "bits of bits")]
+fn bits_of_bits_are_errors() {
+    verilog_of(Box::<BitsOfBits>::default());
+}
+
 /// A kernel that forgets a default, so that a latch is inferred.
 #[derive(LogicBlock, Default)]
 struct Forgetful {

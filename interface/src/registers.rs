@@ -179,7 +179,7 @@ pub mod parked_action {
 
 /// Values of [`STATE`].
 pub mod state {
-    /// Reading the save area after reset.
+    /// Reading the save area after reset; or a function-level reset has been asked for and is not done.
     pub const BOOTING: u32 = 0;
     /// Replaying a saved image; the PM window is closed.
     pub const REPLAYING: u32 = 1;
@@ -204,7 +204,7 @@ pub mod control {
     pub const SHUT_DOWN: u32 = 1 << 0;
     /// Accept that the last save was lost and open.
     pub const ACKNOWLEDGE_LOSS: u32 = 1 << 1;
-    /// Function-level reset: drain accepted work, then forget mappings and completion rings.
+    /// Function-level reset: drain accepted work, then forget mappings and completion rings. [`STATE`] says [`super::state::BOOTING`] until that is done.
     pub const FUNCTION_RESET: u32 = 1 << 2;
 }
 

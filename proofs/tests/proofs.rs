@@ -7,7 +7,6 @@ use nearpm_proofs::property::{self, Property, Tier};
 use nearpm_proofs::report;
 use nearpm_proofs::run::{Runner, Verdict};
 use nearpm_proofs::tools::Tools;
-use nearpm_proofs::units::Unit;
 
 /// The tools, or `None` where they are not installed. Where everything is, by the word of whoever runs the tests, that is a failure.
 fn tools() -> Option<Tools> {
@@ -92,14 +91,6 @@ fn every_mutant_finds_its_place() {
                 panic!("{}: {stale}", property.name);
             }
         }
-    }
-}
-
-/// Verilog has no bits of bits: Verilator reads them as meant, and yosys as the low bits of the whole.
-#[test]
-fn no_unit_takes_bits_of_bits() {
-    for unit in Unit::ALL {
-        assert!(!unit.verilog().contains(")][("), "{}", unit.name());
     }
 }
 

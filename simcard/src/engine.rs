@@ -370,14 +370,19 @@ impl Engine {
     /// Function-level reset: returns when what was accepted is done and the mappings are forgotten.
     pub fn reset(&mut self) {
         self.accept(Access::RegisterWrite { offset: reg::CONTROL, value: control::FUNCTION_RESET });
-        for _ in 0..HANG_CYCLES / LOOK_CYCLES {
-            match self.register(reg::MAPPED) {
-                Some(0) | None => break,
-                Some(_) => self.advance(LOOK_CYCLES),
-            }
-        }
+        self.await_reset();
         self.settle();
         self.bus.master = false;
+    }
+
+    /// Advances until boot, replay or reset are over.
+    pub(crate) fn await_reset(&mut self) {
+        for _ in 0..HANG_CYCLES / LOOK_CYCLES {
+            match self.register(reg::STATE) {
+                Some(state::BOOTING | state::REPLAYING) => self.advance(LOOK_CYCLES),
+                _ => break,
+            }
+        }
     }
 }
 

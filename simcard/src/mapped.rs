@@ -119,6 +119,7 @@ impl Engine {
 
     /// Puts the words of the save area into the window, as a clean shutdown leaves them.
     fn keep_words(&mut self) -> Result<(), std::io::Error> {
+        self.await_reset();
         self.settle();
         let state = self.register(reg::STATE);
         if !matches!(state, Some(state::OPEN | state::NO_FIRMWARE | state::SAVED)) {

@@ -238,7 +238,7 @@ fn memory_that_is_taken_away_from_the_card() {
     let ticket = registered.card.post(1, fence(&mapping), true).unwrap();
     registered.card.read_back(ticket).unwrap();
     match registered.card.wait(ticket) {
-        Err(CardError::Timeout { what, .. }) => assert_eq!(what, "complete a command"),
+        Err(CardError::Timeout { what, .. }) => assert!(what.contains("completion record"), "{what}"),
         other => panic!("{other:?}"),
     }
     assert!(start.elapsed() < TIMEOUT);

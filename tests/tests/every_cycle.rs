@@ -5,7 +5,8 @@ use std::time::Instant;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_tests::cuts::catalogue;
 use nearpm_tests::cuts::copies::keep_panics;
-use nearpm_tests::cuts::explore::{Settings, explore};
+use nearpm_tests::cuts::striped;
+use nearpm_tests::cuts::subject::Settings;
 use nearpm_tests::cuts::tally::Tally;
 use nearpm_tests::rig::{rtl_cards, thorough};
 
@@ -13,18 +14,21 @@ use nearpm_tests::rig::{rtl_cards, thorough};
 fn a_cut_at_any_cycle_loses_nothing_that_was_accepted() {
     let cards = rtl_cards(MemoryPorts::One);
     keep_panics();
-    let (scenarios, settings) =
+    let (one_card, settings) =
         if thorough() { (catalogue::all(), Settings::THOROUGH) } else { (catalogue::fast(), Settings::FAST) };
-    assert!(!thorough() || scenarios.len() >= 100, "{} scenarios", scenarios.len());
+    assert!(!thorough() || one_card.len() >= 100, "{} scenarios", one_card.len());
+    let (several, few) = if thorough() { (striped::all(), settings) } else { (striped::fast(), Settings::SAMPLES) };
+    let settings = std::iter::repeat_n(settings, one_card.len()).chain(std::iter::repeat(few));
     let (start, mut all) = (Instant::now(), Tally::default());
-    for scenario in &scenarios {
-        let found = explore(&cards, scenario, settings);
-        assert_eq!(found.failure, None, "{}: {}", scenario.name, found.failure.as_ref().expect("there is one"));
+    for (subject, settings) in catalogue::together(one_card, several).iter().zip(settings) {
+        let found = subject.explore(&cards, settings);
+        assert_eq!(found.failure, None, "{}: {}", subject.name(), found.failure.as_ref().expect("there is one"));
         all.add(&found.tally);
     }
     println!("{}", all.report(start.elapsed()));
     // A campaign that meets nothing shows nothing.
     assert!(all.cuts.iter().all(|cuts| *cuts > 100), "{all:?}");
     assert!(all.with_commands.min(all.with_stores) > all.cuts[0] / 20 && all.torn > 100 && all.losses > 100, "{all:?}");
+    assert!(all.decided > 10, "{all:?}");
     assert!(!thorough() || all.cycles >= 100_000_000, "{} cycles", all.cycles);
 }

@@ -10,7 +10,8 @@ use nearpm_hdl::{MODULE, Parameters};
 use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::cuts::catalogue;
 use nearpm_tests::cuts::copies::keep_panics;
-use nearpm_tests::cuts::explore::{Settings, explore};
+use nearpm_tests::cuts::striped;
+use nearpm_tests::cuts::subject::Settings;
 use nearpm_tests::cuts::tally::Moment;
 use nearpm_tests::rig::thorough;
 use planted::{Design, Edit, INPUT, Place, plant};
@@ -20,6 +21,8 @@ struct Fault {
     /// What the card then does.
     what: &'static str,
     /// Where.
+    module: &'static str,
+    /// What is changed there.
     edits: &'static [Edit],
     /// The scenario that meets those cycles.
     scenario: &'static str,
@@ -32,10 +35,11 @@ struct Fault {
 const NOT_A_PREFIX: &str = "the memory is not that of the first";
 const NO_SAVE: &str = "the save is torn, or not made, although there was energy for it";
 
-/// The faults; all of them lie in Persistence. A fault's number is its place here, from 1.
+/// The faults; most of them lie in Persistence. A fault's number is its place here, from 1.
 const FAULTS: &[Fault] = &[
     Fault {
         what: "a save forgets the instruction at which a command resumes",
+        module: "persistence",
         edits: &[Edit::Text(
             "lines$resume = saved_slot_resume;",
             "lines$resume = FAULT ? 8'd0 : saved_slot_resume;",
@@ -47,6 +51,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a replay lets a command pass its wait before the progress word is stored",
+        module: "persistence",
         edits: &[
             Edit::Last("gate_ready", "1'b1"),
             Edit::Text("if (gate_valid) begin", "if (gate_valid & ~FAULT) begin", 1),
@@ -57,6 +62,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a replay that was cut starts over",
+        module: "persistence",
         edits: &[Edit::Text("if (progress_now$q", "if (~FAULT & progress_now$q", 1)],
         scenario: "4 logs and stores in turn, then a commit",
         moment: Moment::Boot,
@@ -64,6 +70,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a replay counts an item before it is durable",
+        module: "persistence",
         edits: &[Edit::Last("calm$d", "1'b1")],
         scenario: "4 logs and stores in turn, then a commit",
         moment: Moment::Boot,
@@ -71,6 +78,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a save leaves out the last request slot",
+        module: "persistence",
         edits: &[Edit::Text("if (index$q == last_slot)", "if (index$q == (last_slot - {6'd0, FAULT}))", 1)],
         scenario: "more commands than slots behind a long one",
         moment: Moment::Work,
@@ -78,6 +86,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a card whose power fails while it loads firmware does not save",
+        module: "persistence",
         edits: &[Edit::Last("phase$d", "((phase$q == Phase$LoadWait) & power_fail) ? Phase$Halt : phase$d")],
         scenario: "an image is loaded",
         moment: Moment::Work,
@@ -85,6 +94,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a card whose power fails while it arms a generation does not save",
+        module: "persistence",
         edits: &[Edit::Last(
             "phase$d",
             "((phase$q == Phase$WriteWait) & (after$q == Phase$Open) & power_fail) ? Phase$Halt : phase$d",
@@ -95,10 +105,19 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         what: "a save is done before the memory has answered its head",
+        module: "persistence",
         edits: &[Edit::Last("save_done", "saved$q | (saving$q & (phase$q == Phase$WriteWait))")],
         scenario: "switch",
         moment: Moment::Work,
         seen: NO_SAVE,
+    },
+    Fault {
+        what: "a save leaves out what waits for other cards",
+        module: "front",
+        edits: &[Edit::Last("saved_parked_valid", "1'b0")],
+        scenario: "Undo on 2 cards, they wait",
+        moment: Moment::Work,
+        seen: "the objects are of the transactions",
     },
 ];
 
@@ -106,7 +125,7 @@ fn cards() -> RtlCards {
     const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
     let card = nearpm_hdl::generate(&Parameters::default());
     let places: Vec<[Place; 1]> =
-        FAULTS.iter().map(|fault| [Place { module: "persistence", modules: 1, edits: fault.edits }]).collect();
+        FAULTS.iter().map(|fault| [Place { module: fault.module, modules: 1, edits: fault.edits }]).collect();
     let numbered: Vec<(u64, &[Place])> = (1..).zip(&places).map(|(number, place)| (number, &place[..])).collect();
     let verilog = plant(CARD, &card.verilog, &numbered).unwrap_or_else(|stale| panic!("{stale}"));
     RtlCards::build(MODULE, &verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
@@ -117,23 +136,24 @@ fn cards() -> RtlCards {
 fn each_planted_fault_is_found_by_a_cut_at_its_cycle() {
     let mut cards = cards();
     keep_panics();
-    let catalogue = catalogue::all();
+    let subjects = catalogue::together(catalogue::all(), striped::all());
     let (mut missed, mut sound) = (Vec::new(), BTreeSet::new());
     // The ordinary form plants those that are found without looking into each replay.
     let planted = (1..).zip(FAULTS).filter(|(_, fault)| thorough() || fault.moment == Moment::Work);
     for (number, fault) in planted {
-        let scenario = catalogue.iter().find(|s| s.name == fault.scenario).expect("a scenario of the catalogue");
+        let scenario =
+            subjects.iter().find(|subject| subject.name() == fault.scenario).expect("a scenario of the catalogue");
         let replays = if fault.moment == Moment::Work { 0 } else { 6 };
         let settings = Settings { saves: 0, replays, ..Settings::FAST };
         if sound.insert(fault.scenario) {
             cards = cards.with_input(INPUT, 0);
             let some = Settings { stride: 16, saves: 0, replays: replays.min(1), ..Settings::FAST };
-            if let Some(failure) = explore(&cards, scenario, some).failure {
-                missed.push(format!("{} fails without a fault: {failure}", scenario.name));
+            if let Some(failure) = scenario.explore(&cards, some).failure {
+                missed.push(format!("{} fails without a fault: {failure}", fault.scenario));
             }
         }
         cards = cards.with_input(INPUT, number);
-        match explore(&cards, scenario, settings).failure {
+        match scenario.explore(&cards, settings).failure {
             Some(failure) => {
                 let in_work = |moment: Moment| moment == Moment::Work;
                 let last = failure.cuts.last().map(|cut| in_work(cut.moment));

@@ -10,7 +10,8 @@ pub struct Campaign {
     pub name: &'static str,
     /// What is claimed.
     pub claim: &'static str,
-    /// What follows `cargo`; `MINUTES` stands for the campaign's share of the time, at least 1.
+    /// What runs in the folder of the workspace: `cargo`, for the whole workspace, so that all campaigns share one build, or a program of that build.
+    /// `MINUTES` stands for the campaign's share of the time, at least 1.
     pub command: &'static str,
     /// Percent of a run's time that is its own, where as much is left; 0 for one that takes what it needs.
     pub share: u64,
@@ -25,7 +26,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "model",
         claim: "each litmus test of the ordering model reaches exactly its allowed states",
-        command: "test --release --locked -p nearpm-ppo --test litmus -- --nocapture every_test_reaches",
+        command: "cargo test --release --locked --workspace --test litmus -- --nocapture every_test_reaches",
         share: 0,
         long: false,
         aims: &[("tests", 60)],
@@ -33,7 +34,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "litmus-card",
         claim: "what the transaction-level card shows in a litmus test, the model allows",
-        command: "test --release --locked -p nearpm-tests --test litmus -- --nocapture what_the_card_shows",
+        command: "cargo test --release --locked --workspace --test litmus -- --nocapture what_the_card_shows",
         share: 0,
         long: false,
         aims: &[("tests", 60)],
@@ -41,7 +42,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "litmus-rtl",
         claim: "what the RTL shows in a litmus test, one card cut at every cycle and several at random, the model allows",
-        command: "test --release --locked -p nearpm-tests --test litmus_on_rtl --test litmus_on_rtl_cards -- --nocapture",
+        command: "cargo test --release --locked --workspace --test litmus_on_rtl --test litmus_on_rtl_cards -- --nocapture",
         share: 0,
         long: true,
         aims: &[("tests", 60)],
@@ -49,7 +50,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "planted-rtl",
         claim: "each fault planted into the RTL or its firmware is seen by its scenario",
-        command: "test --release --locked -p nearpm-hdl --test planted_faults -- --nocapture --test-threads 1",
+        command: "cargo test --release --locked --workspace --test planted_faults -- --nocapture --test-threads 1",
         share: 0,
         long: false,
         aims: &[("faults", 50)],
@@ -57,7 +58,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "proofs",
         claim: "properties of the generated Verilog hold in every reachable state, and their mutants are refuted",
-        command: "run --release --locked -p nearpm-proofs -- --mutants",
+        command: "target/release/nearpm-proofs --mutants",
         share: 0,
         long: false,
         aims: &[("proved", 15)],
@@ -65,15 +66,15 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "mutants",
         claim: "each fault planted into driver or library is noticed by the tests named for it",
-        command: "run --release --locked -p nearpm-mutants",
+        command: "target/release/nearpm-mutants",
         share: 0,
         long: false,
         aims: &[("noticed", 50)],
     },
     Campaign {
         name: "coverage",
-        claim: "the scenarios on the whole card execute each line and toggle each bit of its Verilog that is not waived",
-        command: "run --release --locked -p nearpm-verification -- coverage",
+        claim: "the scenarios on the whole card execute each line and toggle each bit of its Verilog that is neither waived nor listed as open",
+        command: "target/release/nearpm-verification coverage",
         share: 0,
         long: false,
         aims: &[],
@@ -81,7 +82,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "fuzz",
         claim: "whatever a pool holds and whatever arrives at the command pages is answered, and nothing else is touched",
-        command: "test --release --locked -p nearpm-tests --test bad_input -- --nocapture takes_anything",
+        command: "cargo test --release --locked --workspace --test bad_input -- --nocapture takes_anything",
         share: 0,
         long: true,
         aims: &[],
@@ -89,7 +90,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "explorer",
         claim: "no crash state of random programs, nor of a crash in their recovery, loses or tears anything",
-        command: "run --release --locked -p nearpm-explorer -- explore --minutes MINUTES",
+        command: "target/release/nearpm-explorer explore --minutes MINUTES",
         share: 7,
         long: false,
         aims: &[("states", 1_000_000)],
@@ -97,7 +98,7 @@ pub const ALL: &[Campaign] = &[
     Campaign {
         name: "every-cycle",
         claim: "a power cut in any clock cycle of the RTL loses nothing accepted; with too little energy it is reported",
-        command: "run --release --locked -p nearpm-tests --bin every-cycle -- --minutes MINUTES",
+        command: "target/release/every-cycle --minutes MINUTES",
         share: 25,
         long: false,
         aims: &[("scenarios", 100), ("cycles", 100_000_000)],
@@ -115,13 +116,13 @@ impl Campaign {
         if self.share == 0 { 0 } else { (all * self.share / 100).min(left).max(1) }
     }
 
-    /// What follows `cargo`, where it gets so many minutes.
-    pub fn arguments(&self, minutes: u64) -> Vec<String> {
+    /// The words of its command, where it gets so many minutes.
+    pub fn words(&self, minutes: u64) -> Vec<String> {
         let own = minutes.to_string();
         self.command.split(' ').map(|word| if word == "MINUTES" { own.clone() } else { word.to_owned() }).collect()
     }
 
-    /// Whether this, what follows `cargo`, is its command with some number of minutes.
+    /// Whether this is its command with some number of minutes.
     pub fn is_command(&self, command: &str) -> bool {
         let (given, wanted): (Vec<&str>, Vec<&str>) = (command.split(' ').collect(), self.command.split(' ').collect());
         let same =

@@ -13,7 +13,7 @@ use nearpm_verification::coverage::points::{Merged, merge};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::scenarios;
 use nearpm_verification::coverage::waivers::Waivers;
-use nearpm_verification::run::{Outcome, run};
+use nearpm_verification::run::{Outcome, build, run};
 use nearpm_verification::{page, workspace};
 
 /// Runs the campaigns that show what is claimed, and writes docs/verification.md.
@@ -108,6 +108,10 @@ fn run_all(arguments: &Run) -> Result<ExitCode> {
     let (mut page, mut good, start) = (Page::read(), true, Instant::now());
     let chosen =
         |name: &str| !arguments.page && (arguments.only.is_empty() || arguments.only.iter().any(|only| only == name));
+    if ALL.iter().any(|campaign| chosen(campaign.name)) {
+        eprintln!("==> build");
+        build()?;
+    }
     for campaign in ALL.iter().filter(|campaign| chosen(campaign.name)) {
         eprintln!("==> {}: {}", campaign.name, campaign.claim);
         let left = arguments.minutes.saturating_sub(start.elapsed().as_secs() / 60);

@@ -52,7 +52,7 @@ fn together(outcomes: &[Outcome]) -> String {
     let all: u64 = outcomes.iter().map(|outcome| outcome.seconds).sum();
     let within = if all <= 60 * WHOLE_RUN_MINUTES { "within" } else { "**more than**" };
     let ran = format!(
-        "The {} campaigns that ran took {} together, builds included, {within} the {WHOLE_RUN_MINUTES} minutes that a run of all {} is given.",
+        "The {} campaigns that ran took {} together, behind one build of the workspace, {within} the {WHOLE_RUN_MINUTES} minutes that a run of all {} is given.",
         outcomes.len(),
         time(all),
         ALL.len(),
@@ -63,6 +63,12 @@ fn together(outcomes: &[Outcome]) -> String {
         1 => format!("{ran} All ran on one commit."),
         several => format!("{ran} **They ran on {several} commits**, as the last column says."),
     }
+}
+
+/// Which campaigns run otherwise than their command alone would.
+fn long_forms() -> String {
+    let long: Vec<String> = ALL.iter().filter(|campaign| campaign.long).map(|c| format!("`{}`", c.name)).collect();
+    format!("With `NEARPM_THOROUGH=1` in the environment, which asks for their long form, run {}.", long.join(" and "))
 }
 
 /// What is said of a campaign's aims.
@@ -104,11 +110,12 @@ pub fn render(outcomes: &[Outcome], machines: &BTreeSet<String>, coverage: &str)
     let _ = write!(page, "{MACHINES}{machines}. {}\n\n", together(outcomes));
     page += "| campaign | claim | verdict | found | aim | time | commit |\n|---|---|---|---|---|---:|---|\n";
     ALL.iter().for_each(|campaign| page += &row(campaign, of(campaign)));
-    page += "\n## Commands\n\n| campaign | `cargo` |\n|---|---|\n";
+    page += "\n## Commands\n\n| campaign | command |\n|---|---|\n";
     for campaign in ALL {
         let command = of(campaign).map_or(campaign.command, |outcome| &outcome.command);
         let _ = writeln!(page, "| {} | `{command}` |", campaign.name);
     }
+    let _ = writeln!(page, "\n{}", long_forms());
     let _ = write!(page, "{COVERAGE}{}\n\n{LIMITS}", coverage.trim_end());
     page
 }
@@ -180,6 +187,7 @@ pub fn check(page: &str) -> Result<()> {
     }
     let outcomes = former(page);
     ensure!(page.contains(&together(&outcomes)), "the page does not say: {}", together(&outcomes));
+    ensure!(page.contains(&long_forms()), "the page does not say: {}", long_forms());
     if !page.contains(COVERAGE) || !page.ends_with(LIMITS) {
         bail!("the page ends otherwise: write it anew");
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::campaigns::Campaign;
@@ -24,13 +24,13 @@ pub(crate) const VIOLATIONS: &str = "violations";
 pub struct Outcome {
     /// Its name.
     pub campaign: String,
-    /// What ran, without `cargo`.
+    /// What ran.
     pub command: String,
     /// Whether the program ended with success.
     pub success: bool,
     /// What it counted.
     pub counts: Counts,
-    /// How long it took, builds included.
+    /// How long it took, the build of the workspace not included.
     pub seconds: u64,
     /// Commit of the workspace, with a `+` where files differed from it.
     pub commit: String,
@@ -67,23 +67,55 @@ fn add(total: &mut Counts, more: Counts) {
     more.into_iter().for_each(|(name, count)| *total.entry(name).or_default() += count);
 }
 
+/// The program of a command. Those of the workspace lie where this one does: in the folder of its optimised build, wherever that is.
+pub(crate) fn program(words: &[String]) -> Result<Command> {
+    let (name, arguments) = words.split_first().context("a campaign has a command")?;
+    let path = match Path::new(name).file_name() {
+        Some(file) if file != name.as_str() => {
+            let own = std::env::current_exe().context("find this program")?;
+            ensure!(
+                own.parent().is_some_and(|folder| folder.ends_with("release")),
+                "campaigns run optimised: ./x verify"
+            );
+            own.with_file_name(file)
+        }
+        _ => std::env::var_os("CARGO").unwrap_or_else(|| name.into()).into(),
+    };
+    let mut command = Command::new(path);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// Builds what campaigns run, all in one.
+///
+/// # Errors
+/// Where it does not build.
+pub fn build() -> Result<()> {
+    let words = ["cargo", "build", "--release", "--locked", "--workspace", "--bins", "--tests"].map(str::to_owned);
+    let status = program(&words)?.current_dir(workspace()).status().context("start cargo")?;
+    if !status.success() {
+        bail!("the workspace does not build");
+    }
+    Ok(())
+}
+
 /// Runs a campaign, for so many minutes where it takes what it is given. What it prints goes to `NAME.log` in the folder.
 ///
 /// # Errors
 /// Where the program cannot be started, or the folder not be written. A campaign that fails is an outcome.
 pub fn run(campaign: &Campaign, minutes: u64, folder: &Path) -> Result<Outcome> {
     fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-    let arguments = campaign.arguments(minutes);
+    let words = campaign.words(minutes);
     let start = Instant::now();
     let log = folder.join(format!("{}.log", campaign.name));
     let mut log = File::create(&log).with_context(|| format!("make {}", log.display()))?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(&arguments).current_dir(workspace()).env_remove("NEARPM_THOROUGH");
+    let mut command = program(&words)?;
+    command.current_dir(workspace()).env_remove("NEARPM_THOROUGH");
     if campaign.long {
         command.env("NEARPM_THOROUGH", "1");
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.try_clone()?);
-    let mut child = command.spawn().context("start cargo")?;
+    let mut child = command.spawn().with_context(|| format!("start {}", words[0]))?;
     let output = BufReader::new(child.stdout.take().expect("the output is piped"));
     let mut counts = Counts::new();
     for line in output.lines() {
@@ -96,7 +128,7 @@ pub fn run(campaign: &Campaign, minutes: u64, folder: &Path) -> Result<Outcome> 
     let success = child.wait()?.success();
     Ok(Outcome {
         campaign: campaign.name.into(),
-        command: arguments.join(" "),
+        command: words.join(" "),
         success,
         counts,
         seconds: start.elapsed().as_secs(),
@@ -113,7 +145,7 @@ fn commit() -> Result<String> {
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    let changed = !git(&["status", "--porcelain"])?.is_empty();
     Ok(git(&["rev-parse", "--short=10", "HEAD"])? + if changed { "+" } else { "" })
 }
 

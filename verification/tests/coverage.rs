@@ -42,6 +42,10 @@ fn what_is_not_covered_is_waived_open_or_a_violation() {
     let report = Report::new(&counts(), &Constants::default(), &Waivers::parse(&open).unwrap());
     assert_eq!(report.violations(), 0, "{}", report.complaints());
     assert!(report.table().contains("| line | 2 | 1 | 0 | 0 | 1 | 0 | 50.0 % |"), "{}", report.table());
+    let report =
+        Report::new(&counts(), &Constants::default(), &Waivers::parse(&format!("most_open.line = 0\n{open}")).unwrap());
+    assert_eq!(report.violations(), 1, "{}", report.complaints());
+    assert!(report.complaints().contains("1 points of the kind line are open, where 0 may be"));
 }
 
 #[test]

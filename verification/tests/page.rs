@@ -11,7 +11,7 @@ fn outcome(campaign: &str, violations: u64) -> Outcome {
     let campaign = nearpm_verification::campaigns::named(campaign).unwrap();
     Outcome {
         campaign: campaign.name.into(),
-        command: campaign.arguments(24).join(" "),
+        command: campaign.words(24).join(" "),
         success: violations == 0,
         counts: Counts::from([("cycles".into(), 123_456_789), ("violations".into(), violations)]),
         seconds: 3_661,
@@ -70,7 +70,7 @@ fn rows_are_kept_as_the_page_has_them() {
         assert_eq!(former_machines(&render(&outcomes, &of, "None.")), of);
     }
     // What ran was another program.
-    let other = page.replace("--bin every-cycle", "--bin no-cycle");
+    let other = page.replace("release/every-cycle", "release/no-cycle");
     assert_eq!(former(&other), outcomes[..2]);
     assert!(former("").is_empty() && former_coverage("").is_none());
 }
@@ -91,7 +91,7 @@ fn a_page_of_another_list_is_refused() {
         ("| every-cycle |", "| each-cycle |"),
         ("loses nothing accepted", "loses little"),
         ("| holds |", "| perhaps |"),
-        ("--bin every-cycle", "--bin no-cycle"),
+        ("release/every-cycle", "release/no-cycle"),
         ("123 456 789 cycles", ""),
     ] {
         assert!(page.contains(from), "{from}");

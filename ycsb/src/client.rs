@@ -81,7 +81,8 @@ impl Client<'_> {
             let Some(begin) = limits.begin() else { break };
             let answer = self.perform(request, &fields);
             let latency = begin.elapsed();
-            if request.kind == Kind::Insert {
+            let is_answered = !matches!(answer, Err(Failure::Lost(_)));
+            if request.kind == Kind::Insert && is_answered {
                 self.shared.inserted.settle(request.number);
             }
             match answer {
@@ -201,6 +202,13 @@ mod tests {
     fn inserts_are_there_when_they_are_answered() {
         let (_, tally, shared) = run(Workload::Load, operations(9), Box::new(|_| Ok(None)));
         assert_eq!((tally.operations(), shared.inserted.visible()), (9, 10));
+    }
+
+    #[test]
+    fn an_insert_without_an_answer_is_not_there() {
+        let (ended, _, shared) =
+            run(Workload::Load, operations(9), Box::new(|_| Err(Failure::Lost("gone".to_owned()))));
+        assert_eq!((ended, shared.inserted.visible()), (Err("gone".to_owned()), 1));
     }
 
     #[test]

@@ -34,13 +34,18 @@ pub fn on_both_back_ends_with<U: Block + Ports>(make: impl Fn() -> Box<U> + Sync
 /// The Verilog of a unit that was just made, after rust-hdl's checks; the top module is `top`.
 ///
 /// # Panics
-/// When a check fails.
+/// When a check fails, or where a kernel takes bits of a field of a struct: the Verilog that rust-hdl writes for that, bits of bits, is no Verilog, and
+/// tools that accept it do not agree on what it means (Verilator: bits of the field; yosys: the low bits of the whole).
 pub fn verilog_of<U: Block>(mut unit: Box<U>) -> String {
     unit.connect_all();
     if let Err(error) = check_all(unit.as_ref()) {
         panic!("rust-hdl's checks of the unit fail: {error:?}");
     }
-    generate_verilog_unchecked(unit.as_ref())
+    let verilog = generate_verilog_unchecked(unit.as_ref());
+    if let Some(line) = verilog.lines().find(|line| line.contains(")][(")) {
+        panic!("bits of bits: {}", line.trim());
+    }
+    verilog
 }
 
 fn trace_file() -> Option<PathBuf> {

@@ -132,7 +132,7 @@ pub struct FirmwareStore {
     pub expect_crc: Signal<In, Bits<32>>,
     /// Loading, from the cycle after `load` on.
     pub busy: Signal<Out, Bit>,
-    /// Pulse: the load has ended, with `status`.
+    /// Pulse: the load has ended, with `status`. The control stores hold the last word one cycle later, before a unit can fetch it.
     pub load_done: Signal<Out, Bit>,
     /// One of `registers::firmware_status`.
     pub status: Signal<Out, Bits<8>>,

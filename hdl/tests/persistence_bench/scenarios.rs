@@ -326,6 +326,7 @@ pub fn a_function_reset_drains_before_it_forgets(dut: &mut dyn Dut) {
     bench.step();
     bench.dut.set("function_reset", false);
     for _ in 0..300 {
+        assert_eq!(bench.state(), state::BOOTING, "the reset is not done");
         bench.step();
         assert!(!bench.high(|p| p.clear), "cleared before everything was done");
     }
@@ -333,11 +334,36 @@ pub fn a_function_reset_drains_before_it_forgets(dut: &mut dyn Dut) {
     let mut pulses = 0;
     for _ in 0..100 {
         pulses += usize::from(bench.high(|p| p.clear));
+        assert_eq!(bench.state() == state::OPEN, pulses == 1 && !bench.high(|p| p.clear), "open before it has cleared");
         bench.step();
     }
     assert_eq!(pulses, 1);
     assert_eq!(bench.state(), state::OPEN);
     assert!(!bench.high(|p| p.stop));
+}
+
+pub fn a_function_reset_that_is_asked_for_in_a_replay_is_done_behind_it(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 20);
+    let items = bench.running(5, 9);
+    bench.power_fail();
+    bench.power_up();
+    while bench.state() != state::REPLAYING {
+        assert_eq!(bench.state(), state::BOOTING);
+        bench.step();
+    }
+    bench.dut.set("function_reset", true);
+    bench.step();
+    bench.dut.set("function_reset", false);
+    let mut pulses = 0;
+    for _ in 0..20_000 {
+        pulses += usize::from(bench.high(|p| p.clear));
+        if bench.state() == state::OPEN {
+            break;
+        }
+        bench.step();
+    }
+    assert_eq!((bench.state(), pulses), (state::OPEN, 1), "open only when it has cleared");
+    assert_eq!(bench.dut.get_u64("replayed"), items.len() as u64);
 }
 
 pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {

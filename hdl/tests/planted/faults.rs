@@ -500,6 +500,16 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: "C8",
+        what: "a function-level reset that is not done says that the card is open",
+        plant: Plant::Hardware(&[at(
+            "persistence",
+            &[Edit::Text("(function_reset | reset_pending$q)", "(~FAULT & (function_reset | reset_pending$q))", 1)],
+        )]),
+        scenario: persistence!(a_function_reset_drains_before_it_forgets),
+        seen: "the reset is not done",
+    },
+    Fault {
+        rule: "C8",
         what: "a function-level reset leaves half a command in its slot",
         plant: Plant::Hardware(&[at("front$command_port", &[Edit::Each("forgets", "1'b0", 1)])]),
         scenario: front!(a_reset_forgets_half_a_command),

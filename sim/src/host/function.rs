@@ -2,6 +2,7 @@
 
 use nearpm_driver::pci::{Caching, PciError};
 use nearpm_interface::registers;
+use nearpm_interface::registers::state::{BOOTING, REPLAYING};
 
 use super::config_space::{ConfigSpace, Effect};
 use super::cpu::{Host, Window};
@@ -76,9 +77,9 @@ impl Host {
         let reset = registers::control::FUNCTION_RESET.to_le_bytes();
         self.store(core, window, registers::CONTROL as u64, &reset);
         let done = (0..RESET_POLLS).any(|_| {
-            let mut mapped = [0; 4];
-            self.load(core, window, registers::MAPPED as u64, &mut mapped);
-            mapped == [0; 4]
+            let mut state = [0; 4];
+            self.load(core, window, registers::STATE as u64, &mut state);
+            !matches!(u32::from_le_bytes(state), BOOTING | REPLAYING)
         });
         self.config[card] = ConfigSpace::new(self.memory_bytes(card));
         self.fabric.slots[card].bus_master = false;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::LINE;
+use nearpm_interface::registers;
 use nearpm_sim::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
 
 /// Cycles of the flat card until it answers.
@@ -76,6 +77,9 @@ impl CardCore for Flat {
         let mut latency = self.latency.read;
         match access {
             Access::PmRead { address } => data.copy_from_slice(&self.medium.bytes[address as usize..][..LINE]),
+            Access::RegisterRead { offset: registers::STATE } => {
+                data[..4].copy_from_slice(&registers::state::OPEN.to_le_bytes())
+            }
             Access::RegisterRead { .. } => {}
             Access::CommandRead { page } => data.fill(page as u8),
             Access::PmWrite { address, data, strobes } => {

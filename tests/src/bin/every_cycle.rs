@@ -9,9 +9,9 @@ use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::rtl::RtlCards;
 use nearpm_tests::cuts::catalogue;
 use nearpm_tests::cuts::copies::{caught, keep_panics};
-use nearpm_tests::cuts::explore::{Settings, every_cycle, explore, explore_deeper};
 use nearpm_tests::cuts::run::length;
-use nearpm_tests::cuts::scenario::Scenario;
+use nearpm_tests::cuts::striped;
+use nearpm_tests::cuts::subject::{Settings, Subject};
 use nearpm_tests::cuts::tally::{Findings, Tally};
 use nearpm_tests::rig::rtl_cards;
 
@@ -54,13 +54,15 @@ impl Arguments {
         Settings { seed: self.seed, jobs, saves, replays, stride: self.stride, deadline, ..tier }
     }
 
-    /// The scenarios, the short ones first.
-    fn scenarios(&self, cards: &RtlCards) -> Vec<Scenario> {
-        let mut all = if self.fast { catalogue::fast() } else { catalogue::all() };
-        all.retain(|scenario| scenario.name.contains(&self.scenario));
+    /// The scenarios, the short ones first; those of several cards, where a cut costs more, behind them.
+    fn scenarios(&self, cards: &RtlCards) -> Vec<Box<dyn Subject>> {
+        let (mut one_card, mut several) =
+            if self.fast { (catalogue::fast(), striped::fast()) } else { (catalogue::all(), striped::all()) };
+        one_card.retain(|scenario| scenario.name.contains(&self.scenario));
+        several.retain(|striped| striped.name().contains(&self.scenario));
         // One that does not end fails when it is explored.
-        all.sort_by_cached_key(|scenario| caught(|| length(cards, scenario)).unwrap_or(0));
-        all
+        one_card.sort_by_cached_key(|scenario| caught(|| length(cards, scenario)).unwrap_or(0));
+        catalogue::together(one_card, several)
     }
 }
 
@@ -73,14 +75,14 @@ struct Campaign {
 
 impl Campaign {
     /// Tells of a part; what failed ends the campaign.
-    fn take(&mut self, what: &str, scenario: &Scenario, work: impl FnOnce() -> Findings) -> Result<(), String> {
+    fn take(&mut self, what: &str, subject: &dyn Subject, work: impl FnOnce() -> Findings) -> Result<(), String> {
         let begun = Instant::now();
         let Findings { tally, failure, cut_short, .. } = work();
         self.all.add(&tally);
         println!(
             "{:<16} {:<52} {what:<8} {:>7} cuts {:>9} cycles {:>6.1} s{}",
-            scenario.family,
-            scenario.name,
+            subject.family(),
+            subject.name(),
             tally.all_cuts(),
             tally.cycles,
             begun.elapsed().as_secs_f64(),
@@ -88,7 +90,7 @@ impl Campaign {
         );
         let Campaign { seed, memory_ports, .. } = self;
         let repeat =
-            format!("every-cycle --seed {seed} --memory-ports {memory_ports} --scenario \"{}\"", scenario.name);
+            format!("every-cycle --seed {seed} --memory-ports {memory_ports} --scenario \"{}\"", subject.name());
         failure.map_or(Ok(()), |failure| Err(format!("{failure}\nrepeat with: {repeat}")))
     }
 
@@ -96,20 +98,20 @@ impl Campaign {
     fn run(&mut self, cards: &RtlCards, arguments: &Arguments, settings: Settings) -> Result<(), String> {
         let mut scenarios = arguments.scenarios(cards);
         for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
-            self.take("work", scenario, || every_cycle(cards, scenario, settings))?;
+            self.take("work", &**scenario, || scenario.every_cycle(cards, settings))?;
         }
         // Which of them are left out, if any, depends on the seed.
         let first = settings.seed as usize % scenarios.len().max(1);
         scenarios.rotate_left(first);
         for deeper in settings.deeper() {
             for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
-                self.take(deeper.name(), scenario, || explore_deeper(cards, scenario, settings, deeper))?;
+                self.take(deeper.name(), &**scenario, || scenario.cut_deeper(cards, settings, deeper))?;
             }
         }
         let further = if settings.deadline.is_some() && !arguments.fast { u64::MAX } else { 0 };
         for number in (0..further).take_while(|_| !settings.is_late()) {
             let scenario = catalogue::random(settings.seed, 1000 + number);
-            self.take("all", &scenario, || explore(cards, &scenario, settings))?;
+            self.take("all", &scenario, || scenario.explore(cards, settings))?;
         }
         Ok(())
     }
@@ -127,9 +129,11 @@ fn main() -> ExitCode {
     }
     let all = campaign.all;
     println!("{}", all.report(start.elapsed()));
-    let Tally { scenarios, saves, replays, distinct, with_commands, with_stores, torn, losses, cycles, .. } = all;
+    let Tally {
+        scenarios, saves, replays, distinct, with_commands, with_stores, decided, torn, losses, cycles, ..
+    } = all;
     println!(
-        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
+        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"decided by recoveries":{decided},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
         all.all_cuts()
     );
     ExitCode::SUCCESS

@@ -13,6 +13,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::scenario::{Effect, Event, Scenario, Slots, host, image_checksum};
+use super::striped::Striped;
+use super::subject::Subject;
 use crate::micro::{self, Maker, load, spaced, store};
 use crate::trace::{self, Mix, POOL, Step};
 
@@ -33,6 +35,12 @@ pub fn all() -> Vec<Scenario> {
         .chain(firmware_loads())
         .chain(resets())
         .collect()
+}
+
+/// Scenarios of one card, and behind them those of several.
+pub fn together(one_card: Vec<Scenario>, several: Vec<Striped>) -> Vec<Box<dyn Subject>> {
+    let one_card = one_card.into_iter().map(|scenario| Box::new(scenario) as Box<dyn Subject>);
+    one_card.chain(several.into_iter().map(|striped| Box::new(striped) as Box<dyn Subject>)).collect()
 }
 
 /// A few short ones that meet most of the card.

@@ -11,7 +11,6 @@
 //! leaves such memory, it is compared without a copy of the process. Where the memory owes no write, nothing is drawn.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::Instant;
 
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers;
@@ -29,67 +28,8 @@ use super::fingerprint::{Fingerprint, Watched};
 use super::power::{HANG_CYCLES, Opened, power_up, powered, save};
 use super::run::{Run, length};
 use super::scenario::{Scenario, State, contents};
+use super::subject::{Deeper, Settings, Subject};
 use super::tally::{Cut, Failure, Findings, Found, Moment, Remains};
-
-/// How far an exploration goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Chooses what is not done at every cycle, and what the memory drops and tears.
-    pub seed: u64,
-    /// Copies of the process at a time.
-    pub jobs: usize,
-    /// Ways in which the memory drops and tears what it owes at one cycle.
-    pub draws: u64,
-    /// Cuts of the work whose save is cut at every cycle.
-    pub saves: usize,
-    /// Cuts of the work whose replay is cut at every cycle.
-    pub replays: usize,
-    /// Cuts of each such replay whose own replay is cut at every cycle.
-    pub second_replays: usize,
-    /// Cycles between two cuts of the work: 1 is every cycle.
-    pub stride: u64,
-    /// No cut is made after it.
-    pub deadline: Option<Instant>,
-}
-
-impl Settings {
-    /// What a scenario gets in the thorough tests.
-    pub const THOROUGH: Settings =
-        Settings { seed: 1, jobs: 4, draws: 3, saves: 2, replays: 1, second_replays: 1, stride: 1, deadline: None };
-    /// What a scenario gets in the ordinary tests.
-    pub const FAST: Settings = Settings { saves: 1, second_replays: 0, ..Settings::THOROUGH };
-
-    /// What a scenario gets beyond the cuts of its work, in the order in which a campaign over many scenarios makes it.
-    pub fn deeper(&self) -> Vec<Deeper> {
-        let (saves, replays) = ((0..self.saves).map(Deeper::Save), (0..self.replays).map(Deeper::Replay));
-        // Saves first: a replay costs ten times as much.
-        saves.chain(replays).collect()
-    }
-
-    /// Whether the time is over.
-    pub fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
-
-/// Something behind a cut of the work that is itself cut at every cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deeper {
-    /// The save behind the n-th of the cuts that are chosen for it.
-    Save(usize),
-    /// The replay behind the n-th of the cuts that are chosen for it.
-    Replay(usize),
-}
-
-impl Deeper {
-    /// What is cut.
-    pub fn name(self) -> &'static str {
-        match self {
-            Deeper::Save(_) => "a save",
-            Deeper::Replay(_) => "a replay",
-        }
-    }
-}
 
 /// Of the accesses of a scenario: how many were surely accepted, and how many may have been.
 #[derive(Clone, Copy, Debug)]
@@ -134,28 +74,22 @@ struct Explorer<'a> {
     cuts: Vec<Cut>,
 }
 
-/// Explores a scenario as far as the settings go.
-pub fn explore(cards: &RtlCards, scenario: &Scenario, settings: Settings) -> Findings {
-    let mut found = every_cycle(cards, scenario, settings);
-    for deeper in settings.deeper() {
-        if found.failure.is_none() && !found.cut_short {
-            found.add(explore_deeper(cards, scenario, settings, deeper));
-        }
+impl Subject for Scenario {
+    fn family(&self) -> &str {
+        self.family
     }
-    found
-}
 
-/// Cuts the work of a scenario, and nothing behind these cuts.
-pub fn every_cycle(cards: &RtlCards, scenario: &Scenario, settings: Settings) -> Findings {
-    let mut found = Explorer::new(cards, scenario, settings).run(Explorer::work);
-    let whole = settings.stride == 1 && !found.cut_short && found.failure.is_none();
-    found.tally.scenarios = u64::from(whole);
-    found
-}
+    fn name(&self) -> String {
+        self.name.clone()
+    }
 
-/// Cuts a save or a replay behind a cut of the work at every cycle.
-pub fn explore_deeper(cards: &RtlCards, scenario: &Scenario, settings: Settings, deeper: Deeper) -> Findings {
-    Explorer::new(cards, scenario, settings).run(|me| me.behind_the_work(deeper))
+    fn cut_work(&self, cards: &RtlCards, settings: Settings) -> Findings {
+        Explorer::new(cards, self, settings).run(Explorer::work)
+    }
+
+    fn cut_deeper(&self, cards: &RtlCards, settings: Settings, deeper: Deeper) -> Findings {
+        Explorer::new(cards, self, settings).run(|me| me.behind_the_work(deeper))
+    }
 }
 
 impl<'a> Explorer<'a> {
@@ -185,7 +119,6 @@ impl<'a> Explorer<'a> {
         let length = length(self.cards, self.scenario);
         let mut copies = Copies::new(self.settings.jobs);
         let mut run = Run::open(self.cards, self.scenario);
-        self.findings.tally.cycles += length;
         for cycle in 0..length {
             if self.is_over() {
                 break;
@@ -198,6 +131,7 @@ impl<'a> Explorer<'a> {
                 });
             }
             run.step();
+            self.findings.tally.cycles += 1;
         }
         self.finish(&mut copies);
     }
@@ -351,6 +285,7 @@ impl<'a> Explorer<'a> {
     /// Powers a card up and cuts it at every cycle until it is open, and a few beyond.
     fn sweep_boot(&mut self, medium: Medium, bounds: Bounds, deeper: usize) {
         let (_, length) = boot(self.cards, medium.clone());
+        self.findings.tally.cycles += length;
         let length = length + 40;
         let mut chosen = ChaCha8Rng::seed_from_u64(self.settings.seed ^ length);
         let deep: BTreeSet<u64> = (0..length).sample(&mut chosen, deeper).into_iter().collect();
@@ -360,7 +295,6 @@ impl<'a> Explorer<'a> {
         let mut card = Some(card);
         let mut copies = Copies::new(self.settings.jobs);
         let mut ticket = ask_state(card.as_mut().expect("just made"));
-        self.findings.tally.cycles += 2 * length;
         // Memory whose own replay is cut too, or is being cut here.
         let mut swept = HashSet::from([watched.left(card.as_ref().expect("just made"), 0)]);
         let mut cycle = 0;
@@ -397,6 +331,7 @@ impl<'a> Explorer<'a> {
                 ticket = ask_state(card);
             }
             cycle += 1;
+            self.findings.tally.cycles += 1;
         }
         self.finish(&mut copies);
         self.findings.tally.replays += u64::from(cycle == length);
@@ -485,7 +420,7 @@ fn arm_word(medium: &Medium) -> u64 {
     u64::from_le_bytes(medium.bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The same, with a number for the memory.
+/// As [`power_up`], with what the scenario compares, and the cycles that the card took.
 fn boot(cards: &RtlCards, medium: Medium) -> (Found, u64) {
     let (opened, cycles) = power_up(cards, medium);
     let found = opened.map_or(Found::Loss, |Opened { medium, mapped, firmware, replayed }| {

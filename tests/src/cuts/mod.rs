@@ -6,8 +6,10 @@
 //! | [`scenario`] | bounded traffic, and what memory may be after each part of it |
 //! | [`catalogue`] | the scenarios |
 //! | [`run`] | a scenario that runs, one cycle after the other |
+//! | [`subject`] | what can be cut, and how far that goes |
 //! | [`explore`] | the cuts and what each is compared with |
 //! | [`fingerprint`] | numbers that name what a memory holds |
+//! | [`striped`] | the same over several cards, with host and library |
 //! | [`power`] | a card's power: up to an open card, and down through its save |
 //! | [`tally`] | counters and violations |
 
@@ -18,4 +20,6 @@ pub mod fingerprint;
 pub mod power;
 pub mod run;
 pub mod scenario;
+pub mod striped;
+pub mod subject;
 pub mod tally;

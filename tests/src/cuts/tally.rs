@@ -87,7 +87,9 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cuts: Vec<String> = self.cuts.iter().map(Cut::to_string).collect();
-        write!(f, "power cut {}: {}", cuts.join(", then "), self.words)
+        let cuts =
+            if cuts.is_empty() { "without a power cut".into() } else { format!("power cut {}", cuts.join(", then ")) };
+        write!(f, "{cuts}: {}", self.words)
     }
 }
 
@@ -108,6 +110,8 @@ pub struct Tally {
     pub with_commands: u64,
     /// Cuts that left stores to replay.
     pub with_stores: u64,
+    /// Cuts behind which the library's recovery found commands that waited for other cards, and decided about them.
+    pub decided: u64,
     /// Cuts at which the memory owed writes their answer, and kept, dropped or tore each.
     pub torn: u64,
     /// Losses, all of them without the energy for a save and reported.
@@ -138,6 +142,7 @@ impl Tally {
         self.distinct += other.distinct;
         self.with_commands += other.with_commands;
         self.with_stores += other.with_stores;
+        self.decided += other.decided;
         self.torn += other.torn;
         self.losses += other.losses;
         self.cycles += other.cycles;
@@ -150,7 +155,7 @@ impl Tally {
         format!(
             "{} scenarios cut at every cycle, and {} saves and {} boots or replays behind such cuts\n\
              {} cuts: {work} in the work, {save} in a save, {} in a boot or replay ({boot} without energy)\n\
-             {} distinct memories powered up; commands were left to replay {} times, stores {} times\n\
+             {} distinct memories powered up; commands were left to replay {} times, stores {} times; {} recoveries met commands that waited for other cards\n\
              {} cuts met writes that the memory had not answered; {} losses, each for want of energy and each reported\n\
              {:.1} million cycles simulated in {seconds:.0} s: {:.2} million a second",
             self.scenarios,
@@ -161,6 +166,7 @@ impl Tally {
             self.distinct,
             self.with_commands,
             self.with_stores,
+            self.decided,
             self.torn,
             self.losses,
             cycles / 1e6,

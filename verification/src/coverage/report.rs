@@ -62,6 +62,8 @@ pub struct Report {
     pub refuted: Vec<(String, Vec<Point>)>,
     /// Points that were hit although their bits are said to be constant.
     pub wrong: Vec<Point>,
+    /// Kinds of which more is open than may be: how much, and how much may be.
+    pub too_open: Vec<(Kind, u64, u64)>,
 }
 
 impl Report {
@@ -100,13 +102,18 @@ impl Report {
             stale.extend(unneeded.map(|pattern| (pattern.to_string(), entry.reason.clone())));
         }
         let refuted = waivers.waiver.iter().flat_map(|entry| refuted(entry, counts)).collect();
-        Report { totals, unexplained, explained, stale, refuted, wrong }
+        let too_open = totals.iter().filter_map(|(kind, total)| {
+            let most = *waivers.most_open.get(kind.name())?;
+            (total.open > most).then_some((*kind, total.open, most))
+        });
+        let too_open = too_open.collect();
+        Report { totals, unexplained, explained, stale, refuted, wrong, too_open }
     }
 
     /// What contradicts the file of waivers.
     pub fn violations(&self) -> usize {
         let unexplained: usize = self.unexplained.values().map(Vec::len).sum();
-        unexplained + self.stale.len() + self.refuted.len() + self.wrong.len()
+        unexplained + self.stale.len() + self.refuted.len() + self.wrong.len() + self.too_open.len()
     }
 
     /// The totals as a table in Markdown.
@@ -148,6 +155,9 @@ impl Report {
         }
         for point in self.wrong.iter().take(NAMED) {
             let _ = writeln!(text, "not constant: {} {}", point.module, point.name);
+        }
+        for (kind, open, most) in &self.too_open {
+            let _ = writeln!(text, "{open} points of the kind {} are open, where {most} may be", kind.name());
         }
         text
     }

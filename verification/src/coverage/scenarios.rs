@@ -2,21 +2,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::run::program;
 use crate::workspace;
 
-/// What follows `cargo`, with what it is there for.
+/// What runs, with what it is there for.
 pub const ALL: &[(&str, &str)] = &[
     (
         "the catalogue: every mechanism, conflicts, full queues, refusals, failed logs; power cuts, saves, replays",
-        "run --release --locked -p nearpm-tests --bin every-cycle -- --stride 400 --deeper 0",
+        "target/release/every-cycle --stride 400 --deeper 0",
     ),
     (
         "the pins: random traffic over the whole space of addresses, other cards' messages, failing lines, the numbers of a long life",
-        "run --release --locked -p nearpm-tests --bin random-pins -- --memories 16",
+        "target/release/random-pins --memories 16",
     ),
 ];
 
@@ -35,12 +36,12 @@ pub fn run(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
     }
     fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-    for (number, (what, arguments)) in ALL.iter().enumerate() {
+    for (number, (what, command)) in ALL.iter().enumerate() {
         progress(what);
         let path = folder.join(format!("{number}.log"));
         let log = fs::File::create(&path).with_context(|| format!("make {}", path.display()))?;
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(arguments.split(' '))
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let status = program(&words)?
             .current_dir(workspace())
             .env("NEARPM_COVERAGE", folder)
             .env("NEARPM_VERILATE_CACHE", models())
@@ -49,7 +50,7 @@ pub fn run(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<()> {
             .stdout(log.try_clone()?)
             .stderr(log)
             .status()
-            .context("start cargo")?;
+            .with_context(|| format!("start {}", words[0]))?;
         ensure!(status.success(), "{what}: failed, see {}", path.display());
     }
     Ok(())

@@ -603,7 +603,12 @@ impl Logic for Persistence {
                 if self.firmware_ok.val() {
                     self.public_state.d.next = self.is_open.val();
                 }
-                if self.load_pending.q.val() {
+                // Asked for before the card was open.
+                if self.reset_pending.q.val() {
+                    self.public_state.d.next = self.is_booting.val();
+                }
+                // What is asked for at the same time comes first; a load waits for it.
+                if self.load_pending.q.val() & !self.reset_pending.q.val() & !self.shut_pending.q.val() {
                     self.load_pending.d.next = false;
                     self.refused.d.next = !self.idle.val() | self.parked_any.val();
                     if self.idle.val() & !self.parked_any.val() {
@@ -883,6 +888,15 @@ impl Logic for Persistence {
         }
         if !self.open.q.val() & !self.clean.q.val() {
             self.shut_pending.d.next = false;
+        }
+
+        // Who has asked for a function-level reset reads from the next cycle on that it is not done.
+        if (self.function_reset.val() | self.reset_pending.q.val())
+            & (self.open.q.val() | self.clean.q.val())
+            & !self.power_fail.val()
+            & !self.saving.q.val()
+        {
+            self.public_state.d.next = self.is_booting.val();
         }
 
         // Writes of a save that the memory has not answered.

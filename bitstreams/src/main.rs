@@ -50,7 +50,8 @@ fn main() -> Result<()> {
     let paths = netlist.deeper_than(0)?;
     let deepest = paths.first().map_or(0, |path| path.levels);
     println!("\nDeepest path between registers: {deepest} LUT levels, carry chains not counted.");
-    println!("Registers behind more than {} levels, each with its deepest path:\n", arguments.limit);
+    let beyond = paths.iter().take_while(|path| path.levels > arguments.limit).count();
+    println!("{beyond} of {} registers lie behind more than {} levels; the deepest path of each:\n", paths.len(), arguments.limit);
     for path in paths.iter().take_while(|path| path.levels > arguments.limit).take(arguments.paths) {
         println!("{} levels: {}", path.levels, path.nets.join(" -> "));
     }

@@ -38,7 +38,7 @@ enum Command {
     #[command(subcommand)]
     Pool(pool::PoolCommand),
     /// Run the paper's evaluation on simulated computers; or measure other libraries on this machine
-    Bench(bench::BenchArguments),
+    Bench(Box<bench::BenchArguments>),
     /// Make a page of the paper's evaluation from results of `nearpm bench`
     Report(bench::ReportArguments),
     /// Serve a pool to clients of Redis or memcached, durable before they are answered

@@ -29,6 +29,9 @@ pub struct EvaluationArguments {
     /// The paper's own tables and numbers of transactions, ten seeds: hours. Without it a twentieth of the transactions, one seed: minutes
     #[arg(long)]
     full: bool,
+    /// So many seeds, from 1 on, instead of the form's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: Option<u64>,
     /// Folder of results: what is there is not run again
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     results: PathBuf,
@@ -60,6 +63,13 @@ pub struct EvaluationArguments {
     /// Transactions of each program on that card; --full is ten seeds of them, and nothing else there
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "card", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: u64,
+}
+
+impl EvaluationArguments {
+    fn scope(&self) -> Scope {
+        let form = if self.full { Scope::FULL } else { Scope::QUICK };
+        Scope { seeds: self.seeds.unwrap_or(form.seeds), ..form }
+    }
 }
 
 /// Arguments of `nearpm report`.
@@ -96,7 +106,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
     if let Some(card) = &arguments.card {
         return on_that_card(arguments, card);
     }
-    let scope = if arguments.full { Scope::FULL } else { Scope::QUICK };
+    let scope = arguments.scope();
     let mut cases = if arguments.profiles.is_empty() { scope.cases() } else { scope.cases_of(&arguments.profiles) };
     cases.retain(|case| {
         let wanted = arguments.programs.is_empty() || arguments.programs.contains(&case.program);
@@ -141,7 +151,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
 
 /// Runs the programs on a card that is there.
 fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()> {
-    let scope = if arguments.full { Scope::FULL } else { Scope::QUICK };
+    let scope = arguments.scope();
     let measured = on_card::command(&on_card::Plan {
         card: card.clone(),
         programs: arguments.programs.clone(),

@@ -51,7 +51,11 @@ fn main() -> Result<()> {
     let deepest = paths.first().map_or(0, |path| path.levels);
     println!("\nDeepest path between registers: {deepest} LUT levels, carry chains not counted.");
     let beyond = paths.iter().take_while(|path| path.levels > arguments.limit).count();
-    println!("{beyond} of {} registers lie behind more than {} levels; the deepest path of each:\n", paths.len(), arguments.limit);
+    println!(
+        "{beyond} of {} registers lie behind more than {} levels; the deepest path of each:\n",
+        paths.len(),
+        arguments.limit
+    );
     for path in paths.iter().take_while(|path| path.levels > arguments.limit).take(arguments.paths) {
         println!("{} levels: {}", path.levels, path.nets.join(" -> "));
     }

@@ -33,6 +33,7 @@ on_both!(
     a_shutdown_keeps_what_waits_for_other_devices,
     a_function_reset_drains_before_it_forgets,
     a_function_reset_that_is_asked_for_in_a_replay_is_done_behind_it,
+    firmware_that_is_asked_for_with_a_reset_is_loaded_behind_it,
     firmware_is_loaded_only_when_open_and_idle,
     a_command_that_fails_in_a_replay_is_a_loss,
     a_memory_that_cannot_be_written_leaves_no_head,

@@ -5,6 +5,7 @@ use nearpm_interface::geometry::{POOLS_BASE, SAVE_BASE, SAVE_BYTES};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::bench::provisioned;
 use nearpm_sim::core::Medium;
+use nearpm_sim::host::Parameters as Host;
 use nearpm_sim::rtl::{Options, RtlCards};
 
 use crate::trace::POOL;
@@ -38,6 +39,18 @@ pub fn rtl_cards(memory_ports: MemoryPorts) -> RtlCards {
     let has_second = card.ports_json.contains("\"m_axi_mem1_araddr\"");
     assert_eq!(has_second, memory_ports == MemoryPorts::Two, "the design has other memory ports");
     RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A host so close to its cards that what happens is dense: few cycles are there in which a link alone is at work.
+pub fn nearby_host() -> Host {
+    let far = Host::default();
+    Host {
+        load_miss_ps: far.card_read_ps + 10_000,
+        leave_ps: 2_000,
+        poll_miss_ps: 2_000,
+        load_parallelism_percent: 1_200,
+        ..far.x16()
+    }
 }
 
 /// Everything but the save area, which holds order numbers and generations.

@@ -12,7 +12,7 @@ use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
 use nearpm_sim::machine::{Function, Machine, Power};
 use nearpm_sim::model::{Config, ModelCard};
-use nearpm_tests::rig::{medium, rtl_cards};
+use nearpm_tests::rig::{medium, nearby_host, rtl_cards};
 use nearpm_tests::trace::POOL;
 
 /// A function whose reset is another one than the simulated card's.
@@ -99,12 +99,10 @@ fn opens(power: &dyn Power, parameters: Parameters, function: impl Fn(Function) 
 fn a_card_opens_when_its_reset_is_done() {
     let model = |medium| Box::new(ModelCard::new(Config::default(), medium)) as Box<dyn nearpm_sim::core::CardCore>;
     let rtl = rtl_cards(MemoryPorts::One);
-    let far = Parameters::default();
-    // So near that a load of a register is back before an idle card has done its reset.
-    let near = Parameters { load_miss_ps: far.card_read_ps + 10_000, leave_ps: 2_000, ..far.x16() };
     let cards: [&dyn Power; 2] = [&model, &rtl];
     for power in cards {
-        for parameters in [far, near] {
+        // The near one has a register loaded before an idle card has done its reset.
+        for parameters in [Parameters::default(), nearby_host()] {
             opens(power, parameters, |function| Arc::new(function));
             let unsupported = || Err(PciError::Unsupported { what: "function-level reset" });
             opens(power, parameters, |function| Arc::new(WithReset(function, unsupported)));

@@ -366,6 +366,27 @@ pub fn a_function_reset_that_is_asked_for_in_a_replay_is_done_behind_it(dut: &mu
     assert_eq!(bench.dut.get_u64("replayed"), items.len() as u64);
 }
 
+pub fn firmware_that_is_asked_for_with_a_reset_is_loaded_behind_it(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 21);
+    bench.running(0, 0);
+    bench.tables = Tables::empty();
+    bench.firmware = Some(99);
+    bench.dut.set("load_slot", 0u64);
+    for pulse in [true, false] {
+        bench.dut.set("load_request", pulse);
+        bench.dut.set("function_reset", pulse);
+        bench.step();
+    }
+    let mut pulses = 0;
+    for _ in 0..300 {
+        pulses += usize::from(bench.high(|p| p.clear));
+        assert!(pulses == 1 || bench.in_force == 77, "loaded before the reset was done");
+        bench.step();
+    }
+    assert_eq!((pulses, bench.in_force, bench.state()), (1, 99, state::OPEN));
+    assert!(!bench.dut.get_bool("load_refused"));
+}
+
 pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 13);
     bench.running(1, 0);

@@ -22,7 +22,7 @@ use nearpm_driver::{Card, CardError, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers::COMMANDS_ACCEPTED;
 use nearpm_sim::core::Medium;
-use nearpm_sim::host::{Cut as Arming, Parameters, Peers};
+use nearpm_sim::host::{Cut as Arming, Peers};
 use nearpm_sim::machine::{Machine, until_power_cut};
 use nearpm_sim::rtl::RtlCards;
 use nearpm_sim::saved::Saved;
@@ -35,6 +35,7 @@ use super::copies::{Copies, caught};
 use super::fingerprint::Fingerprint;
 use super::subject::{Deeper, Settings, Subject};
 use super::tally::{Cut, Failure, Findings, Moment, Tally};
+use crate::rig::nearby_host;
 
 /// Bytes of a member: a stripe, a ring, spare pages.
 const MEMBER_BYTES: u64 = (2 << 20) + (128 << 10);
@@ -207,7 +208,8 @@ impl Explorer<'_> {
             Ok(seen) => {
                 self.findings.tally.add(&seen.tally);
                 self.findings.tally.cuts[trial.moment() as usize] += 1;
-                self.known.insert(seen.key);
+                let is_new = !seen.is_loss && self.known.insert(seen.key);
+                self.findings.tally.distinct += u64::from(is_new);
                 Some(seen)
             }
             Err(words) => {
@@ -246,7 +248,7 @@ impl Explorer<'_> {
     fn sweep_save(&mut self, cycle: u64, card: usize) {
         let with = |cycles| Trial { cycle, behind: Behind::Save { card, cycles } };
         // The least energy that is enough.
-        let (mut too_little, mut enough) = (0, close().save_cycles);
+        let (mut too_little, mut enough) = (0, nearby_host().save_cycles);
         while enough - too_little > 1 {
             let middle = too_little.midpoint(enough);
             match self.one(with(middle)) {
@@ -276,9 +278,9 @@ impl<'a> Computer<'a> {
     /// Powers it up, makes the pool, and its first transaction durable.
     fn new(rtl: &'a RtlCards, striped: &'a Striped) -> Self {
         let medium = Medium::blank((POOLS_BASE + MEMBER_BYTES).next_multiple_of(2 << 20) as usize + (2 << 20));
-        let machine = Machine::with_cards(close(), Peers::default(), rtl, vec![medium; striped.cards]);
+        let machine = Machine::with_cards(nearby_host(), Peers::default(), rtl, vec![medium; striped.cards]);
         let mut computer = Computer { rtl, striped, machine, cards: Vec::new(), pool: None, objects: Vec::new() };
-        computer.open_cards().into_iter().for_each(|card| computer.cards.push(card.expect("the card opens")));
+        computer.plug();
         let pool = striped
             .options()
             .create(&computer.location(), striped.cards as u64 * MEMBER_BYTES)
@@ -369,7 +371,6 @@ impl<'a> Computer<'a> {
         self.recover();
         seen.recovery = self.machine.cycle();
         seen.tally.cycles += seen.recovery * self.striped.cards as u64;
-        seen.tally.distinct += u64::from(!matches!(trial.behind, Behind::Recovery { .. }));
         let recovery = self.pool.as_ref().expect("it is open").recovery();
         seen.tally.decided += u64::from(recovery.released + recovery.discarded > 0);
         self.check(acknowledged);
@@ -424,28 +425,33 @@ impl<'a> Computer<'a> {
         }
     }
 
-    /// Powers the cards up and opens the pool.
-    fn open(&mut self) -> Result<Pool, Error> {
+    /// Opens the cards of all slots, which have lost nothing.
+    fn plug(&mut self) {
         self.cards = self.open_cards().into_iter().map(|card| card.unwrap_or_else(|error| panic!("{error}"))).collect();
-        self.striped.options().open(&self.location())
+    }
+
+    /// Opens cards and pool.
+    fn open(&mut self) {
+        self.plug();
+        let pool = self.striped.options().open(&self.location());
+        self.pool = Some(pool.unwrap_or_else(|error| panic!("the pool is refused: {error}")));
     }
 
     /// Cuts the power in a cycle of the recovery.
     fn cut_recovery(&mut self, cycle: u64, draw: u64) {
         self.machine.power_up(self.rtl);
         self.machine.arm_cut(Arming::AtCycle(cycle), draw);
-        let ended = until_power_cut(|| {
-            self.pool = Some(self.open().unwrap_or_else(|error| panic!("the pool is refused: {error}")))
-        });
+        let ended = until_power_cut(|| self.open());
         if ended.is_ok() {
             self.machine.cut_now(draw);
         }
         self.close();
     }
 
+    /// Powers the cards up and recovers the pool.
     fn recover(&mut self) {
         self.machine.power_up(self.rtl);
-        self.pool = Some(self.open().unwrap_or_else(|error| panic!("the pool is refused: {error}")));
+        self.open();
     }
 
     /// All objects are as one transaction has left them: the last that was acknowledged, or the next.
@@ -462,18 +468,6 @@ impl<'a> Computer<'a> {
             allowed.clone().any(|number| read.iter().all(|bytes| *bytes == object(number))),
             "the objects are of the transactions {numbers:?}, or torn, where {allowed:?} is allowed"
         );
-    }
-}
-
-/// A host so close to its cards that what happens is dense: few cycles are there in which a link alone is at work.
-fn close() -> Parameters {
-    let parameters = Parameters::default();
-    Parameters {
-        load_miss_ps: parameters.card_read_ps + 10_000,
-        leave_ps: 2_000,
-        poll_miss_ps: 2_000,
-        load_parallelism_percent: 1_200,
-        ..parameters.x16()
     }
 }
 

@@ -34,7 +34,7 @@ impl Settings {
     /// What a scenario gets in the ordinary tests.
     pub const FAST: Settings = Settings { saves: 1, second_replays: 0, ..Settings::THOROUGH };
     /// In the ordinary tests, what takes longer gets this.
-    pub const SAMPLES: Settings = Settings { stride: 16, saves: 0, replays: 0, ..Settings::THOROUGH };
+    pub const SAMPLES: Settings = Settings { stride: 16, saves: 0, ..Settings::THOROUGH };
 
     /// What a scenario gets beyond the cuts of its work, in the order in which a campaign over many scenarios makes it.
     pub fn deeper(&self) -> Vec<Deeper> {

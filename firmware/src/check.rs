@@ -70,6 +70,11 @@ pub enum Fault {
         "overwrites {0}, which the program has read since its start or its last wait: a replay would read the new value"
     )]
     OverwritesWhatItRead(Name),
+    /// A copy reads while the one before it still writes.
+    #[error(
+        "copies from {0}, to which the program has copied since its start or its last wait: it may read the old value"
+    )]
+    ReadsWhatItWrote(Name),
     /// A head without data behind it.
     #[error(
         "generates a head at {0} without a copy of the logged operand to it before (and no wait or other copy between)"
@@ -201,6 +206,8 @@ struct Run {
     head: Descriptor,
     /// Operands that were read since the start or the last wait.
     read: Vec<Operand>,
+    /// Ranges that were written since then.
+    written: Vec<Operand>,
     /// Entry whose data the last copy wrote, until a wait.
     data_at: Option<Operand>,
     /// Entries with a head, words that were stored, ranges that were copied from or to.
@@ -210,7 +217,7 @@ struct Run {
 
 impl Run {
     fn new(head: Descriptor) -> Self {
-        Run { head, read: Vec::new(), data_at: None, done: Vec::new(), ended: false }
+        Run { head, read: Vec::new(), written: Vec::new(), data_at: None, done: Vec::new(), ended: false }
     }
 
     fn step(&mut self, instruction: Instruction) -> Result<(), Fault> {
@@ -238,6 +245,7 @@ impl Run {
                 // A replay resumes here: the checksum of an earlier copy is not known any more, and
                 // what was read before is not read again.
                 self.read.clear();
+                self.written.clear();
                 self.data_at = None;
                 Ok(())
             }
@@ -257,6 +265,9 @@ impl Run {
         if from == to || self.read.contains(&to) {
             return Err(Fault::OverwritesWhatItRead(Name(to)));
         }
+        if self.written.contains(&from) {
+            return Err(Fault::ReadsWhatItWrote(Name(from)));
+        }
         match self.head.operand_use(to) {
             Use::Entry if from != self.head.logged() || to_lines != 1 || !lines => return Err(Fault::EntryData),
             Use::Entry => self.data_at = Some(to),
@@ -268,6 +279,7 @@ impl Run {
             Use::Bytes if !self.head.flag(descriptor::CONGRUENT) => return Err(Fault::ExactNotCongruent),
             Use::Bytes => {
                 self.data_at = None;
+                self.written.push(to);
                 self.done.push(to);
             }
             Use::None | Use::Word => return Err(Fault::CopyToNoRange(Name(to))),

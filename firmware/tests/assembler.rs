@@ -109,6 +109,16 @@ fn a_replay_must_not_read_what_the_program_overwrote() {
 }
 
 #[test]
+fn a_copy_must_not_read_what_is_still_being_written() {
+    let both = "  read source in ring\n  write destination\n  alloc auxiliary\n  logs destination\n  congruent";
+    let log = "copy lines destination -> auxiliary + 1 line\ngen auxiliary redo destination\nend";
+    let with = |between: &str| program(both, &format!("copy bytes source -> destination\n{between}{log}"));
+    refused(&with(""), "10:1", "copies from destination, to which the program has copied");
+    let text = format!("image t revision 1\n{}", with("wait\n"));
+    assemble(&[Source { name: "t.npm", text: &text }]).expect("with a wait it assembles");
+}
+
+#[test]
 fn words_are_stored_from_the_value() {
     let word = "  word destination in ring\n  ordered\n  value auxiliary";
     refused(&program(word, "delete destination\nend"), "7:1", "`commits`");

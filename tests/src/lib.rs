@@ -10,8 +10,9 @@
 //! | [`drive`] | runs a trace on any simulated card and notes what came back |
 //! | [`litmus`] | the litmus tests of the ordering model on simulated cards |
 //! | [`pins`] | the RTL at its pins, with random traffic over the whole space of addresses |
+//! | [`programs`] | firmware other than the standard one, also of random programs |
 //! | [`rig`] | a provisioned medium, the generated card, and what two media are compared by |
-//! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener and the command port |
+//! | [`fuzzing`] | the bodies of the fuzz targets: arbitrary bytes for the pool opener, the command port and the units' programs |
 
 pub mod agreement;
 pub mod cuts;
@@ -22,6 +23,7 @@ pub mod litmus;
 pub mod micro;
 pub mod oracle;
 pub mod pins;
+pub mod programs;
 pub mod replay;
 pub mod rig;
 pub mod trace;

@@ -2,7 +2,8 @@
 //! order of its arrival. A card may overlap and reorder as it likes as long as nobody can tell.
 
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::geometry::{LINE, POOLS_BASE};
+use nearpm_interface::firmware::{Instruction, Operand};
+use nearpm_interface::geometry::{LINE, LINE_U64, POOLS_BASE};
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind};
 use nearpm_sim::core::{Access, Medium};
 
@@ -28,10 +29,11 @@ impl Oracle {
         self.medium.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn log(&mut self, command: &Command, kind: EntryKind, offset: u64, slot: u64) {
+    /// The log entry of a range as it is now.
+    fn entry(&self, command: &Command, kind: u8, offset: u64) -> Vec<u8> {
         let head = EntryHead {
             magic: ENTRY_MAGIC,
-            kind: kind as u8,
+            kind,
             version: ENTRY_VERSION,
             thread: command.thread,
             sequence: command.sequence,
@@ -42,8 +44,45 @@ impl Oracle {
             participants: command.participants,
             ..EntryHead::default()
         };
-        let entry = head.encode(&self.bytes(offset, command.length));
+        head.encode(&self.bytes(offset, command.length))
+    }
+
+    fn log(&mut self, command: &Command, kind: EntryKind, offset: u64, slot: u64) {
+        let entry = self.entry(command, kind as u8, offset);
         self.put(slot, &entry);
+    }
+
+    /// Executes the instructions of a program that the checker takes, each at once; gives the status with which it ends.
+    ///
+    /// # Panics
+    /// If it has no end.
+    pub fn program(&mut self, code: &[Instruction], command: &Command) -> u8 {
+        let field = |operand| match operand {
+            Operand::Source => command.source,
+            Operand::Destination => command.destination,
+            Operand::Auxiliary => command.auxiliary,
+        };
+        for instruction in code {
+            match *instruction {
+                Instruction::Copy { from, to, lines: false, .. } => {
+                    self.put(field(to), &self.bytes(field(from), command.length));
+                }
+                // The head that is put before the data is that of another instruction: its kind does not matter here.
+                Instruction::Copy { from, to, .. } => {
+                    let entry = self.entry(command, 0, field(from));
+                    self.put(field(to) + LINE_U64, &entry[LINE..]);
+                }
+                // The data is what the range still holds, since nothing may overwrite it before a wait.
+                Instruction::Generate { at, object, kind } => {
+                    let entry = self.entry(command, kind, field(object));
+                    self.put(field(at), &entry[..LINE]);
+                }
+                Instruction::Store { at } => self.put(field(at), &command.auxiliary.to_le_bytes()),
+                Instruction::Wait => {}
+                Instruction::End { status } => return status,
+            }
+        }
+        panic!("a program ends")
     }
 
     /// Executes a command.

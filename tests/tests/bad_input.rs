@@ -14,13 +14,15 @@ use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::firmware::IMAGE_BYTES;
 use nearpm_interface::geometry::{LINE, POOLS_BASE};
 use nearpm_interface::media::{PoolHead, RING_HEAD_BYTES};
+use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::{registers, seal};
 use nearpm_sim::bench::{line_pattern, provisioned};
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::Parameters;
-use nearpm_sim::machine::Machine;
+use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{Config, ModelCard};
 use nearpm_tests::fuzzing;
+use nearpm_tests::rig::rtl_cards;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -52,6 +54,17 @@ fn the_pool_opener_takes_anything() {
 #[test]
 fn the_command_port_takes_anything() {
     fuzz("command port", 3, 6000, |data| fuzzing::command_port(&power_up, data));
+}
+
+#[test]
+fn a_unit_takes_anything_that_the_checker_takes() {
+    fuzz("units", 3, 2000, |data| fuzzing::microprograms(&power_up, data));
+}
+
+#[test]
+fn a_unit_of_the_rtl_takes_anything_that_the_checker_takes() {
+    let cards = rtl_cards(MemoryPorts::One);
+    fuzz("RTL's units", 3, 2000, |data| fuzzing::microprograms(&|medium| cards.power_up(medium), data));
 }
 
 /// Two pools side by side on a simulated card, mapped through the driver.

@@ -103,8 +103,11 @@ impl Campaign {
         // Which of them are left out, if any, depends on the seed.
         let first = settings.seed as usize % scenarios.len().max(1);
         scenarios.rotate_left(first);
-        for deeper in settings.deeper() {
-            for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
+        // By turns, so that a time that ends on the way has met saves and replays.
+        let deeper = settings.deeper();
+        for pass in 0..deeper.len() {
+            for (number, scenario) in scenarios.iter().enumerate().take_while(|_| !settings.is_late()) {
+                let deeper = deeper[(number + pass) % deeper.len()];
                 self.take(deeper.name(), &**scenario, || scenario.cut_deeper(cards, settings, deeper))?;
             }
         }

@@ -36,7 +36,7 @@ impl Settings {
     /// In the ordinary tests, what takes longer gets this.
     pub const SAMPLES: Settings = Settings { stride: 16, saves: 0, ..Settings::THOROUGH };
 
-    /// What a scenario gets beyond the cuts of its work, in the order in which a campaign over many scenarios makes it.
+    /// What a scenario gets beyond the cuts of its work, cheaper things first.
     pub fn deeper(&self) -> Vec<Deeper> {
         let (saves, replays) = ((0..self.saves).map(Deeper::Save), (0..self.replays).map(Deeper::Replay));
         // Saves first: a replay costs ten times as much.

@@ -5,9 +5,12 @@
 //! |---|---|
 //! | [`pool_opener`] | whatever a memory holds, opening it gives a sound pool or an error that says why |
 //! | [`command_port`] | whatever a host writes, the card answers, comes to rest, and keeps to the pools that are mapped |
+//! | [`microprograms`] | whatever program the checker takes, the card does what it says, in order, and loses nothing of it when the power is cut |
 
+mod microprograms;
 mod opener;
 mod port;
 
+pub use microprograms::microprograms;
 pub use opener::pool_opener;
 pub use port::command_port;

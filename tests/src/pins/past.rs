@@ -1,8 +1,5 @@
-//! What a card may find at power-up that a short run never leaves: the numbers of a long life, and firmware laid out otherwise.
+//! What a card may find at power-up that a short run never leaves: the numbers of a long life.
 
-use nearpm_firmware::{Image, standard};
-use nearpm_interface::command::OPCODES;
-use nearpm_interface::firmware::{Descriptor, Instruction, PROGRAM_WORDS};
 use nearpm_interface::geometry::{LINE_U64, SAVE_BASE};
 use nearpm_interface::save::{
     ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord,
@@ -49,30 +46,4 @@ pub fn age(contents: &mut Contents, rng: &mut ChaCha8Rng) {
     contents.write(line(HEAD_LINE), &sealed, u64::MAX);
     let word = ArmWord::Running(saved.generation).encode().to_le_bytes();
     contents.write(line(ARM_LINE), &std::array::from_fn(|at| if at < 8 { word[at] } else { arm[at] }), u64::MAX);
-}
-
-/// The standard firmware with its programs at other places of the program memory.
-///
-/// # Panics
-/// If it does not fit, or is not taken as firmware.
-pub fn laid_out(rng: &mut ChaCha8Rng) -> Image {
-    let standard = standard();
-    let mut words = vec![Instruction::End { status: 0 }.encode(); PROGRAM_WORDS];
-    words[0] = standard.words()[0];
-    let mut descriptors = [Descriptor::default(); OPCODES];
-    let mut at = 1;
-    let mut left = standard.words().len() - 1;
-    for opcode in 0..OPCODES as u8 {
-        let (Some(descriptor), Some(program)) = (standard.descriptor(opcode), standard.program(opcode)) else {
-            continue;
-        };
-        at += rng.random_range(0..=(PROGRAM_WORDS - at - left.max(program.len())) / 4);
-        for (to, instruction) in words[at..].iter_mut().zip(&program) {
-            *to = instruction.encode();
-        }
-        descriptors[usize::from(opcode)] = descriptor.with_entry(at as u8);
-        at += program.len();
-        left = left.saturating_sub(program.len());
-    }
-    Image::new("laid-out", rng.random(), descriptors, words).expect("the programs are those of the standard firmware")
 }

@@ -14,9 +14,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::memory::{Contents, Memory};
 use super::outside::{Others, Records};
-use super::past::{age, laid_out};
+use super::past::age;
 use super::slave::{Done, Slave, Transfer};
 use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
+use crate::programs;
 
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
 const HANG_CYCLES: u64 = 3_000_000;
@@ -423,8 +424,8 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
             _ => ((1 << 22) + (rng.random_range(0..LARGEST) >> rng.random_range(0..18))).min(LARGEST) / 4096 * 4096,
         };
         let mut traffic = Traffic::new(&mut rng, bytes);
-        let mut start = provisioned(POOLS_BASE as usize, laid_out(&mut rng).bytes());
-        let other = laid_out(&mut rng);
+        let mut start = provisioned(POOLS_BASE as usize, programs::standard_elsewhere(&mut rng).bytes());
+        let other = if rng.random() { programs::random(&mut rng) } else { programs::standard_elsewhere(&mut rng) };
         start.bytes[(FIRMWARE_BASE + FIRMWARE_SLOT_BYTES) as usize..][..other.bytes().len()]
             .copy_from_slice(other.bytes());
         let mut kept = (Contents::new(bytes, &start), false);

@@ -1,6 +1,6 @@
 //! What is done next: commands that are mostly well-formed, loads and stores, registers, messages.
 
-use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
+use nearpm_interface::command::{Command, FLAG_COMPLETE, OPCODES, Opcode};
 use nearpm_interface::geometry::{
     COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, POOLS_BASE, SLOTS_PER_PAGE,
 };
@@ -97,6 +97,15 @@ impl Traffic {
         let (slot, second) = (slot(), slot());
         let place = spread(rng, p.ring - length + 1);
         let length = length as u32;
+        // What most programs take, whatever they are: operands at whole lines of the ring, apart from each other.
+        if rng.random_range(0..8) == 0 {
+            let opcode = rng.random_range(0..OPCODES as u8);
+            let maps = [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode);
+            let third = p.ring + RING_HEAD_BYTES + spread(rng, slots) * LINE_U64;
+            let (source, participants) = (slot, participants(rng, peers));
+            let known = Command { source, destination: second, auxiliary: third, length, participants, ..head };
+            return Command { opcode: if maps { Opcode::Fence as u8 } else { opcode }, ..known };
+        }
         match rng.random_range(0..16) {
             0..=3 => Command { opcode: Opcode::UndoLog as u8, source: place, destination: slot, length, ..head },
             4 => Command {

@@ -135,6 +135,11 @@ pub struct Case {
     pub seed: u64,
 }
 
+/// Pools of a program with so many threads: memcached has one a thread, all others one.
+pub fn pools(program: Program, threads: usize) -> usize {
+    if program == Program::Memcached { threads } else { 1 }
+}
+
 impl Case {
     /// A name that no other case has, fit for a file.
     pub fn key(&self) -> String {

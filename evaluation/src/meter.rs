@@ -93,6 +93,11 @@ impl Meter {
         result
     }
 
+    /// Time of waits since the last [`Meter::take`], all cores together.
+    pub fn waited_ps(&self) -> u64 {
+        self.lock().of(Kind::Wait)
+    }
+
     /// What was noted since the last call.
     pub fn take(&self) -> Noted {
         std::mem::take(&mut self.lock())

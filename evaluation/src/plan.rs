@@ -126,17 +126,19 @@ impl Scope {
     /// Units, threads and devices.
     fn sweeps(&self) -> Vec<Case> {
         let mut cases = Vec::new();
-        for program in Program::ALL {
-            for mechanism in [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow] {
-                for units in UNIT_STEPS {
-                    cases.push(Case { units, ..self.case(PAPER, program, mechanism, Configuration::Card) });
+        for profile in [PAPER, OURS] {
+            for program in Program::ALL {
+                for mechanism in [Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow] {
+                    for units in UNIT_STEPS {
+                        cases.push(Case { units, ..self.case(profile, program, mechanism, Configuration::Card) });
+                    }
                 }
             }
         }
         for profile in [PAPER, OURS] {
             for program in THREADED {
                 for threads in THREAD_STEPS {
-                    for configuration in [Configuration::Cpu, Configuration::Card] {
+                    for configuration in [Configuration::PaperCpu, Configuration::Cpu, Configuration::Card] {
                         let case = self.case(profile, program, Mechanism::Undo, configuration);
                         cases.push(Case { threads, ..case });
                     }

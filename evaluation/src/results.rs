@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use nearpm_sim::profile::Profile;
@@ -22,7 +21,7 @@ const FORM: u32 = 1;
 pub struct Record {
     /// Form of the file.
     pub form: u32,
-    /// Commit of the program that ran it, with `-changed` behind it where files had been changed.
+    /// Commit that the program was built from, with `-changed` behind it where its sources had been changed; `unknown` where it was built outside git.
     pub commit: String,
     /// The profile's values, so that a result of other values is not taken for one of these.
     pub profile: String,
@@ -40,17 +39,6 @@ pub struct Results {
     commit: String,
     /// Results of other commits count, too.
     keeps: bool,
-}
-
-/// The commit of this program's sources, as far as they are here.
-pub fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".into() };
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty());
-    if changed { format!("{head}-changed") } else { head }
 }
 
 /// Files that a process has not finished begin with this.
@@ -76,14 +64,14 @@ pub fn values(profile: &Profile) -> String {
 }
 
 impl Results {
-    /// Opens a folder, and makes it where it is missing. Results of other commits count where `keeps`.
+    /// Opens a folder for results of a commit, and makes it where it is missing. Results of other commits count where `keeps`.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn open(folder: &Path, keeps: bool) -> Result<Results> {
+    pub fn open(folder: &Path, commit: &str, keeps: bool) -> Result<Results> {
         fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
         remove_unfinished(folder);
-        Ok(Results { folder: folder.to_owned(), commit: commit(), keeps })
+        Ok(Results { folder: folder.to_owned(), commit: commit.to_owned(), keeps })
     }
 
     fn file(&self, case: &Case) -> PathBuf {
@@ -147,7 +135,7 @@ impl Results {
 pub struct Line<'l> {
     /// What was run.
     pub case: &'l Case,
-    /// Commit of the program that ran it.
+    /// Commit that the program was built from.
     pub commit: &'l str,
     /// What the time is: of the model, or of which transport.
     pub origin: &'l str,

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
 
-use crate::case::{Case, Configuration};
+use crate::case::{Case, Configuration, pools};
+use crate::meter::Kind;
 use crate::plan::{Scope, UNITS};
 use crate::results::Record;
 use crate::run::Outcome;
@@ -28,6 +29,15 @@ impl Mean {
         let deviation = (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
         (!values.is_empty()).then_some(Mean { value, deviation })
     }
+}
+
+/// What moves data between processor and card.
+const MOVEMENT: [Kind; 3] = [Kind::Load, Kind::Store, Kind::WriteBack];
+
+/// Parts of the time of a transaction, in nanoseconds.
+fn part(outcome: &Outcome, kinds: &[Kind]) -> f64 {
+    let ns: f64 = kinds.iter().filter_map(|kind| outcome.breakdown.get(kind.name())).sum();
+    ns / outcome.transactions.max(1) as f64
 }
 
 /// Which runs: everything of a case but program, scale and seed.
@@ -149,16 +159,50 @@ impl Summary {
         })
     }
 
+    /// How much faster what crash consistency adds would be than under a baseline if nothing were left of it but the library's instructions, which each
+    /// configuration is charged with alike.
+    pub fn region_limit(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let outcome = |configuration| self.outcome(s, program, configuration, seed);
+            let (floor, with) = (outcome(Configuration::Bare)?, outcome(Configuration::Card)?);
+            let library = part(with, &[Kind::Compute]) - part(floor, &[Kind::Compute]);
+            Some((outcome(baseline)?.per_transaction() - floor.per_transaction()) / library)
+        })
+    }
+
+    /// How much faster whole programs would be than under a baseline without crash consistency, if threads were in each other's way only where they
+    /// have one pool together: then one works on it at a time.
+    pub fn whole_limit(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let floor = self.outcome(&Selection { threads: 1, ..s.clone() }, program, Configuration::Bare, seed)?;
+            let all = floor.per_transaction();
+            let alone = if pools(program, s.threads) < s.threads { all - part(floor, &[Kind::Compute]) } else { 0.0 };
+            let ideal = (all / s.threads as f64).max(alone);
+            Some(self.outcome(s, program, baseline, seed)?.per_transaction() / ideal)
+        })
+    }
+
     /// Share of what crash consistency adds which is data movement, in percent: loads, stores and write-backs of the card's memory.
     pub fn movement(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
-            let outcome = |configuration| self.outcome(s, program, configuration, seed);
-            let moved = |outcome: &Outcome| -> f64 {
-                ["load", "store", "write-back"].iter().filter_map(|kind| outcome.breakdown.get(*kind)).sum()
-            };
-            let (with, floor) = (outcome(of)?, outcome(Configuration::Bare)?);
-            Some(100.0 * (moved(with) - moved(floor)) / (with.ns - floor.ns))
+            let added = self.outcome(s, program, of, seed)?.per_transaction()
+                - self.outcome(s, program, Configuration::Bare, seed)?.per_transaction();
+            Some(100.0 * self.moved(s, program, of, seed)? / added)
         })
+    }
+
+    /// How much faster whole programs would be if crash consistency moved no data.
+    pub fn without_movement(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let all = self.outcome(s, program, of, seed)?.per_transaction();
+            Some(all / (all - self.moved(s, program, of, seed)?))
+        })
+    }
+
+    /// Data movement that crash consistency adds, in nanoseconds a transaction.
+    fn moved(&self, s: &Selection, program: Program, of: Configuration, seed: u64) -> Option<f64> {
+        let moved = |configuration| Some(part(self.outcome(s, program, configuration, seed)?, &MOVEMENT));
+        Some(moved(of)? - moved(Configuration::Bare)?)
     }
 
     /// Share of the run time in which cards work and no processor waits for them, in percent.
@@ -166,6 +210,14 @@ impl Summary {
         self.over_seeds(|seed| {
             let outcome = self.outcome(s, program, of, seed)?;
             Some(100.0 * outcome.overlap_ns / outcome.ns)
+        })
+    }
+
+    /// Share of the run time in which cards work at all, in percent: the most that can be parallel.
+    pub fn busy(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let outcome = self.outcome(s, program, of, seed)?;
+            Some(100.0 * outcome.busy_ns / outcome.ns)
         })
     }
 

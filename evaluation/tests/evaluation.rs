@@ -6,13 +6,17 @@ use nearpm::Mechanism;
 use nearpm_evaluation::bench::{Event, run_all};
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
-use nearpm_evaluation::plan::{OURS, PAPER, Scope};
+use nearpm_evaluation::plan::{OURS, PAPER, Scope, THREAD_STEPS, THREADED};
+use nearpm_evaluation::published::MECHANISMS;
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Record, Results, csv};
 use nearpm_evaluation::run;
-use nearpm_evaluation::summary::{Selection, Summary};
+use nearpm_evaluation::summary::{Mean, Selection, Summary};
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::{Inputs, Program};
+
+/// What results are kept under.
+const COMMIT: &str = "fedcba987654";
 
 fn profile(name: &str) -> Profile {
     Profile::load(name).expect("an embedded profile")
@@ -25,7 +29,7 @@ fn ran(case: &Case) -> run::Outcome {
 /// Runs every case of the plan, as small as it can be.
 fn tiny() -> Vec<Record> {
     let folder = tempfile::tempdir().unwrap();
-    let results = Results::open(folder.path(), false).unwrap();
+    let results = Results::open(folder.path(), COMMIT, false).unwrap();
     run_all(&Scope::TINY.cases(), &results, 2, &|_| {}).unwrap_or_else(|e| panic!("{e:#}"))
 }
 
@@ -83,7 +87,7 @@ fn what_is_there_is_not_run_again() {
         assert_eq!(records.len(), 3);
         ran.into_inner().unwrap()
     };
-    let results = Results::open(folder.path(), true).unwrap();
+    let results = Results::open(folder.path(), COMMIT, true).unwrap();
     assert_eq!(count(&results), 3);
     assert_eq!(count(&results), 0);
     // A file that was cut off is no result.
@@ -96,16 +100,15 @@ fn what_is_there_is_not_run_again() {
     // Another profile's result is none of this one, nor is another commit's without being asked for.
     std::fs::write(&file, text.replace("load_miss_ns=436", "load_miss_ns=437")).unwrap();
     assert_eq!(count(&results), 1);
-    let commit = nearpm_evaluation::results::commit();
-    std::fs::write(&file, text.replace(&commit, "0123456789ab")).unwrap();
+    std::fs::write(&file, text.replace(COMMIT, "0123456789ab")).unwrap();
     assert_eq!(count(&results), 0);
-    assert_eq!(count(&Results::open(folder.path(), false).unwrap()), 1);
+    assert_eq!(count(&Results::open(folder.path(), COMMIT, false).unwrap()), 1);
 }
 
 #[test]
 fn a_case_that_fails_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let results = Results::open(folder.path(), false).unwrap();
+    let results = Results::open(folder.path(), COMMIT, false).unwrap();
     let good = Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, Configuration::Cpu);
     let bad = Case { count: 0, ..good.clone() };
     let error = run_all(&[bad, good.clone()], &results, 1, &|_| {}).expect_err("one fails");
@@ -119,6 +122,34 @@ fn the_whole_plan_gives_every_figure_and_every_prediction() {
     let records = tiny();
     the_page_holds_every_figure_and_needs_nothing_else(&records);
     every_published_average_has_its_prediction(&records);
+    nothing_goes_beyond_its_limit(&Summary::new(&records));
+}
+
+fn nothing_goes_beyond_its_limit(summary: &Summary) {
+    let (card, base) = (Configuration::Card, Configuration::PaperCpu);
+    let below = |value: Option<Mean>, limit: Option<Mean>, what: &str| {
+        let (value, limit) = (value.unwrap().value, limit.unwrap().value);
+        assert!(value.is_finite() && value <= limit, "{what}: {value}, and at most {limit}");
+    };
+    for profile in [PAPER, OURS] {
+        for published in MECHANISMS {
+            let s = Selection::new(profile, published.mechanism);
+            for program in Program::ALL {
+                let what = format!("{profile} {} {}", published.name, program.name());
+                below(summary.region(&s, program, card, base), summary.region_limit(&s, program, base), &what);
+                below(summary.whole(&s, program, card, base), summary.whole_limit(&s, program, base), &what);
+                below(summary.parallel(&s, program, card), summary.busy(&s, program, card), &what);
+                below(summary.without_movement(&s, program, base), summary.whole_limit(&s, program, base), &what);
+            }
+        }
+        for (program, threads) in THREADED.into_iter().flat_map(|p| THREAD_STEPS.map(|threads| (p, threads))) {
+            let s = Selection { threads, ..Selection::new(profile, Mechanism::Undo) };
+            let what = format!("{profile} {} with {threads} threads", program.name());
+            below(summary.whole(&s, program, card, base), summary.whole_limit(&s, program, base), &what);
+            // The paper's baseline is never faster than the best path.
+            below(summary.whole(&s, program, card, Configuration::Cpu), summary.whole(&s, program, card, base), &what);
+        }
+    }
 }
 
 fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
@@ -135,8 +166,7 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         "fig17",
         "fig18",
         "fig19",
-        "fig20-paper-vcu118",
-        "fig20-vcu118-300",
+        "fig20",
         "devices",
         "profiles-compared",
         "units-busy",
@@ -148,6 +178,11 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         let figure = figures.iter().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"));
         assert!(figure.origin.contains("simulated"), "{id}");
         assert!(!figure.published.is_empty() && figure.command.starts_with("nearpm bench"), "{id}");
+    }
+    for figure in figures.iter().filter(|figure| figure.id.starts_with("fig")) {
+        // Each of the paper's has the model with its profile, this project's card, and a limit.
+        let file = figure.file();
+        assert!(file.contains(PAPER) && file.contains(OURS) && figure.limit.is_some(), "{}", figure.id);
     }
     for figure in &figures {
         let file = figure.file();
@@ -165,6 +200,15 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("name=\"viewport\""));
     assert!(page.contains("not available"));
+    // What was found is there, with its tables, and the words of the documentation.
+    for part in [
+        "<section id=\"found\">",
+        "<h3>Where the time goes</h3>",
+        "<strong>Amdahl's law on the paper's own figures</strong>",
+        "Aims with this project",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
     let table = csv(records);
     assert_eq!(table.lines().count(), records.len() + 1);
     let columns = table.lines().next().unwrap().split(',').count();

@@ -41,12 +41,19 @@ pub struct Point {
     pub cpu_ns: f64,
     /// By the card, in nanoseconds.
     pub card_ns: f64,
+    /// Of the load alone that both end with, in nanoseconds: what remains with a card that takes no time.
+    pub wait_ns: f64,
 }
 
 impl Point {
     /// How much faster the card is.
     pub fn speed_up(&self) -> f64 {
         self.cpu_ns / self.card_ns
+    }
+
+    /// How much faster a card would be that takes no time.
+    pub fn limit(&self) -> f64 {
+        self.cpu_ns / self.wait_ns
     }
 }
 
@@ -175,5 +182,9 @@ fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError>
         wait(n);
         Ok(())
     })?;
-    Ok(Point { bytes, cpu_ns, card_ns })
+    let wait_ns = timed(&mut |n| {
+        wait(n);
+        Ok(())
+    })?;
+    Ok(Point { bytes, cpu_ns, card_ns, wait_ns })
 }

@@ -17,7 +17,7 @@ use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Results, csv};
 use nearpm_workloads::programs::Program;
 
-use super::on_card;
+use super::{COMMIT, on_card};
 use crate::card::Transport;
 
 /// Folder of results where none is named.
@@ -114,7 +114,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
         wanted && (is_floor || arguments.mechanisms.is_empty() || arguments.mechanisms.contains(&case.mechanism))
     });
     ensure!(!cases.is_empty(), "nothing is left to run");
-    let results = Results::open(&arguments.results, arguments.keep)?;
+    let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
     let style =
         ProgressStyle::with_template("{msg:60!} [{bar:30}] {human_pos}/{human_len} {eta}").expect("it is right");
     let bar = ProgressBar::new(cases.len() as u64).with_style(style.progress_chars("=> "));

@@ -9,6 +9,9 @@ use clap::{Args, Subcommand};
 
 pub use evaluation::{EvaluationArguments, ReportArguments, report};
 
+/// Commit that this program was built from, with `-changed` behind it where its sources had been changed; `unknown` outside git.
+pub const COMMIT: &str = env!("NEARPM_COMMIT");
+
 /// What is measured; without one of these, the paper's evaluation.
 #[derive(Subcommand, Clone, Debug)]
 pub enum BenchCommand {

@@ -5,11 +5,12 @@ use indicatif::ProgressBar;
 use nearpm::Mechanism;
 use nearpm_evaluation::case::Configuration;
 use nearpm_evaluation::on_card::{self, CONFIGURATIONS, MECHANISMS, Place, Timing};
-use nearpm_evaluation::results::{Line, commit, table};
+use nearpm_evaluation::results::{Line, table};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
 use nearpm_workloads::programs::Program;
 
+use super::COMMIT;
 use crate::card::Transport;
 use crate::table::{Table, time};
 
@@ -56,7 +57,6 @@ pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
     let mechanisms = if plan.mechanisms.is_empty() { MECHANISMS.to_vec() } else { plan.mechanisms.clone() };
     let programs = if plan.programs.is_empty() { Program::ALL.to_vec() } else { plan.programs.clone() };
     let cases = on_card::cases(&place, &programs, &mechanisms, plan.transactions, plan.seeds)?;
-    let commit = commit();
     let (mut timings, mut failed) = (Vec::new(), None);
     for case in &cases {
         match on_card::run(&place, case) {
@@ -73,7 +73,7 @@ pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
     let text = format!("{}; {}\n\n{}", opened.what, opened.clock, rows(&timings)?);
     let lines = timings.iter().map(|timing| Line {
         case: &timing.case,
-        commit: &commit,
+        commit: COMMIT,
         origin: opened.clock,
         ns_per_transaction: timing.ns_per_transaction,
         inside: None,

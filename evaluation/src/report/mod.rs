@@ -13,23 +13,13 @@ use crate::summary::Summary;
 
 mod beyond;
 mod figures;
+mod findings;
 mod profiles;
 mod svg;
 mod text;
 
 use svg::Chart;
 pub use text::{Comparison, comparisons, text};
-
-/// Forms of a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Bars beside each other.
-    Bars,
-    /// Lines.
-    Lines,
-    /// Bars on top of each other.
-    Stacked,
-}
 
 /// A figure.
 pub struct Figure {
@@ -39,40 +29,34 @@ pub struct Figure {
     pub title: String,
     /// What the paper publishes of it in its text.
     pub published: String,
+    /// What no card could go beyond, and how that is found; nothing where there is no such bound.
+    pub limit: Option<String>,
     /// What its values are: simulated with which profile, or computed from what.
     pub origin: String,
     /// What makes it again.
     pub command: String,
     /// What is to be seen, and what is not.
     pub remark: String,
-    form: Form,
     chart: Chart,
 }
 
 impl Figure {
-    fn drawing(&self) -> Markup {
-        match self.form {
-            Form::Bars => self.chart.bars(),
-            Form::Lines => self.chart.lines(),
-            Form::Stacked => self.chart.stacked(),
-        }
-    }
-
     /// The figure as an SVG file.
     pub fn file(&self) -> String {
         let style = format!("<style>{}svg{{background:var(--paper)}}</style>", svg::STYLE);
         // The style goes behind the first tag.
-        self.drawing().into_string().replacen('>', &format!(">{style}"), 1)
+        self.chart.drawing().into_string().replacen('>', &format!(">{style}"), 1)
     }
 
     fn section(&self) -> Markup {
         html! {
             section id=(self.id) {
                 h2 { (self.title) }
-                div class="wide" { div class="chart" { (self.drawing()) } }
+                div class="wide" { div class="chart" { (self.chart.drawing()) } }
                 (self.chart.legend())
                 dl {
                     dt { "paper" } dd { (self.published) }
+                    @if let Some(limit) = &self.limit { dt { "limit" } dd { (limit) } }
                     dt { "origin" } dd { (self.origin) }
                     dt { "command" } dd { code { (self.command) } }
                 }
@@ -111,7 +95,7 @@ pub fn figures(records: &[Record], recoveries: &[Recoveries]) -> Result<Vec<Figu
 /// The page.
 ///
 /// # Errors
-/// If the stored compute times or a profile are wrong.
+/// If the stored compute times, a profile or the written findings are wrong.
 pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
     let summary = Summary::new(records);
     let compute = Compute::stored()?;
@@ -138,8 +122,12 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                      Commit of the results: " (commits) ". Profile of the predictions: " code { (PAPER) } ", calibrated on the two published points \
                      of Fig. 17 and on nothing else; this project's card: " code { (OURS) } "."
                 }
-                nav { @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " } }
+                nav {
+                    @for (id, heading) in findings::SECTIONS { a href=(format!("#{id}")) { (heading) } " " }
+                    @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " }
+                }
                 (text::section(&summary))
+                (findings::sections()?)
                 @for figure in figures { (figure.section()) }
                 (profiles::section()?)
             }
@@ -151,7 +139,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
 /// Style of the page besides that of the charts.
 const STYLE: &str = "\
 body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}nav a{display:inline-block;margin-right:.6rem}a{color:var(--c0)}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}h3{font-size:1.05rem}li{margin:.4rem 0}nav a{display:inline-block;margin-right:.6rem}a{color:var(--c0)}\
 .wide{overflow-x:auto}.chart{min-width:36rem}.chart svg{width:100%;height:auto;display:block}\
 .legend span{margin-right:1rem;white-space:nowrap}table{border-collapse:collapse;font-size:.85rem}\
 th,td{border:1px solid var(--rule);padding:.2rem .5rem;text-align:right}th:first-child,td:first-child{text-align:left}\

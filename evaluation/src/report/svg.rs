@@ -10,6 +10,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
+/// Groups that are narrower than this have names in smaller letters.
+const NARROW: f64 = 65.0;
 
 /// Style of the charts; a page puts it into its head, a file into itself.
 pub const STYLE: &str = "\
@@ -17,12 +19,12 @@ pub const STYLE: &str = "\
 --c0:#2f6fb0;--c1:#d9822b;--c2:#3a9a5b;--c3:#b0476b;--c4:#7a62b8;--c5:#7d8b2e;--c6:#5b7c8d;--c7:#c0b283}\
 @media(prefers-color-scheme:dark){:root{--ink:#e4eaf0;--faint:#8c9aa8;--rule:#303a44;--paper:#14191e;\
 --c0:#6aa9e8;--c1:#f0a45a;--c2:#6cc98c;--c3:#e27f9f;--c4:#ab97e6;--c5:#b5c45a;--c6:#8fb3c4;--c7:#8a7d55}}\
-svg text{fill:var(--ink);font:11px system-ui,sans-serif}svg .rule{stroke:var(--rule)}svg .faint{fill:var(--faint)}\
+svg text{fill:var(--ink);font:11px system-ui,sans-serif}svg .rule{stroke:var(--rule)}svg .faint{fill:var(--faint)}svg .small{font-size:9px}\
 svg .mark{stroke:var(--ink);stroke-dasharray:5 4;fill:none}svg .error{stroke:var(--ink)}\
 .s0{fill:var(--c0)}.s1{fill:var(--c1)}.s2{fill:var(--c2)}.s3{fill:var(--c3)}.s4{fill:var(--c4)}.s5{fill:var(--c5)}\
 .s6{fill:var(--c6)}.s7{fill:var(--c7)}\
 .l0{stroke:var(--c0)}.l1{stroke:var(--c1)}.l2{stroke:var(--c2)}.l3{stroke:var(--c3)}.l4{stroke:var(--c4)}.l5{stroke:var(--c5)}\
-.line{fill:none;stroke-width:2}";
+.l6{stroke:var(--c6)}.l7{stroke:var(--c7)}.line{fill:none;stroke-width:2}.limit{stroke-dasharray:2 3}";
 
 /// Values of one name over all groups.
 #[derive(Clone, Debug)]
@@ -31,6 +33,47 @@ pub struct Series {
     pub name: String,
     /// A value a group; `None` where it is not known.
     pub values: Vec<Option<Mean>>,
+    /// Values that nothing can go beyond. The scale is that of the others, and what is higher than the chart ends at its edge.
+    pub is_limit: bool,
+}
+
+impl Series {
+    /// Values that are drawn whole.
+    pub fn new(name: impl Into<String>, values: Vec<Option<Mean>>) -> Series {
+        Series { name: name.into(), values, is_limit: false }
+    }
+
+    /// The same as a limit.
+    pub fn as_limit(self) -> Series {
+        Series { is_limit: true, ..self }
+    }
+}
+
+/// Forms of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Bars beside each other.
+    Bars,
+    /// Lines.
+    Lines,
+    /// Bars on top of each other.
+    Stacked,
+}
+
+/// A part of a chart, with axes of its own.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What is in it and in no other; empty where there is one alone.
+    pub name: String,
+    /// Series in each group, by the same names in each panel.
+    pub series: Vec<Series>,
+}
+
+impl Panel {
+    /// The only one of a chart.
+    pub fn only(series: Vec<Series>) -> Vec<Panel> {
+        vec![Panel { name: String::new(), series }]
+    }
 }
 
 /// What a chart shows.
@@ -38,12 +81,14 @@ pub struct Series {
 pub struct Chart {
     /// What it is about, for those who cannot see it.
     pub title: String,
+    /// How values are drawn.
+    pub form: Form,
     /// Name and unit of the values.
     pub unit: String,
     /// Groups along the axis.
     pub groups: Vec<String>,
-    /// Series in each group.
-    pub series: Vec<Series>,
+    /// Its parts, on one scale, below each other.
+    pub panels: Vec<Panel>,
     /// Published values, as lines across: name and value.
     pub published: Vec<(String, f64)>,
 }
@@ -65,121 +110,158 @@ pub fn number(value: f64) -> String {
     }
 }
 
-impl Chart {
-    fn most(&self) -> f64 {
-        let values = self.series.iter().flat_map(|series| &series.values).flatten();
-        let values = values.map(|mean| mean.value + mean.deviation.unwrap_or(0.0));
-        values.chain(self.published.iter().map(|(_, value)| *value)).fold(1e-9, f64::max) * 1.06
-    }
+/// A panel on the scale of its chart.
+struct Drawing<'c> {
+    chart: &'c Chart,
+    panel: &'c Panel,
+    /// The value at the upper edge.
+    most: f64,
+}
 
+impl Drawing<'_> {
     fn y(&self, value: f64) -> f64 {
-        let share = value.max(0.0) / self.most();
+        let share = value.clamp(0.0, self.most) / self.most;
         HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
     }
 
-    fn frame(&self, inner: Markup) -> Markup {
-        let width = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        let step = step(self.most());
-        let ticks: Vec<f64> = (0..=20).map(|n| f64::from(n) * step).take_while(|tick| *tick <= self.most()).collect();
+    /// Width of a group.
+    fn width(&self) -> f64 {
+        (WIDTH - LEFT - RIGHT) / self.chart.groups.len().max(1) as f64
+    }
+
+    /// What is shown of a value that is pointed at.
+    fn said(&self, group: usize, series: &Series, value: f64) -> Markup {
+        html! { title { (self.chart.groups[group]) ", " (series.name) ": " (number(value)) } }
+    }
+
+    fn error(&self, x: f64, Mean { value, deviation }: Mean) -> Markup {
         html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" {
-                title { (self.title) }
-                @for tick in ticks {
-                    line class="rule" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(self.y(tick)) y2=(self.y(tick)) {}
-                    text x=(LEFT - 6.0) y=(self.y(tick) + 4.0) text-anchor="end" { (number(tick)) }
-                }
-                text class="faint" x="4" y="10" { (self.unit) }
-                @for (i, group) in self.groups.iter().enumerate() {
-                    text x=(LEFT + width * (i as f64 + 0.5)) y=(HEIGHT - BOTTOM + 16.0) text-anchor="middle" { (group) }
-                }
-                (inner)
-                @for (name, value) in &self.published {
-                    line class="mark" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(self.y(*value)) y2=(self.y(*value)) {}
-                    text x=(WIDTH - RIGHT) y=(self.y(*value) - 4.0) text-anchor="end" { (name) " " (number(*value)) }
+            @if let Some(d) = deviation {
+                line class="error" x1=(x) x2=(x) y1=(self.y(value - d)) y2=(self.y(value + d)) {}
+            }
+        }
+    }
+
+    /// Axes, names and published values around what is drawn.
+    fn frame(&self) -> Markup {
+        let (chart, width, step) = (self.chart, self.width(), step(self.most));
+        let ticks: Vec<f64> = (0..=20).map(|n| f64::from(n) * step).take_while(|tick| *tick <= self.most).collect();
+        html! {
+            @for tick in ticks {
+                line class="rule" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(self.y(tick)) y2=(self.y(tick)) {}
+                text x=(LEFT - 6.0) y=(self.y(tick) + 4.0) text-anchor="end" { (number(tick)) }
+            }
+            text class="faint" x="4" y="10" { (chart.unit) }
+            text x=(WIDTH - RIGHT) y="10" text-anchor="end" { (self.panel.name) }
+            @for (i, group) in chart.groups.iter().enumerate() {
+                text class=(if width < NARROW { "small" } else { "" }) x=(LEFT + width * (i as f64 + 0.5)) y=(HEIGHT - BOTTOM + 16.0) text-anchor="middle" { (group) }
+            }
+            @match chart.form {
+                Form::Bars => (self.bars()),
+                Form::Lines => (self.lines()),
+                Form::Stacked => (self.stacked()),
+            }
+            @for (name, value) in &chart.published {
+                line class="mark" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(self.y(*value)) y2=(self.y(*value)) {}
+                text x=(WIDTH - RIGHT) y=(self.y(*value) - 4.0) text-anchor="end" { (name) " " (number(*value)) }
+            }
+        }
+    }
+
+    fn bars(&self) -> Markup {
+        let width = self.width();
+        let bar = width * 0.82 / self.panel.series.len().max(1) as f64;
+        let left = |i: usize, n: usize| LEFT + width * (i as f64 + 0.09) + bar * n as f64;
+        let foot = self.y(0.0);
+        html! {
+            @for (n, series) in self.panel.series.iter().enumerate() {
+                @for (i, mean) in series.values.iter().enumerate() {
+                    @if let Some(mean) = mean {
+                        rect class=(format!("s{}", n % 8)) x=(left(i, n)) width=(bar * 0.94) y=(self.y(mean.value)) height=(foot - self.y(mean.value)) {
+                            (self.said(i, series, mean.value))
+                        }
+                        (self.error(left(i, n) + bar * 0.47, *mean))
+                    }
                 }
             }
         }
     }
 
-    /// Bars beside each other, with error bars.
-    pub fn bars(&self) -> Markup {
-        let width = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        let bar = width * 0.82 / self.series.len().max(1) as f64;
-        let left = |i: usize, n: usize| LEFT + width * (i as f64 + 0.09) + bar * n as f64;
-        let foot = self.y(0.0);
-        self.frame(html! {
-            @for (n, series) in self.series.iter().enumerate() {
-                @for (i, mean) in series.values.iter().enumerate() {
-                    @if let Some(Mean { value, deviation }) = mean {
-                        rect class=(format!("s{}", n % 8)) x=(left(i, n)) width=(bar * 0.94) y=(self.y(*value)) height=(foot - self.y(*value)) {
-                            title { (self.groups[i]) ", " (series.name) ": " (number(*value)) }
-                        }
-                        @if let Some(d) = deviation {
-                            @let x = left(i, n) + bar * 0.47;
-                            line class="error" x1=(x) x2=(x) y1=(self.y(value - d)) y2=(self.y(value + d)) {}
-                        }
-                    }
-                }
-            }
-        })
-    }
-
-    /// Lines over the groups.
-    pub fn lines(&self) -> Markup {
-        let width = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        let x = |i: usize| LEFT + width * (i as f64 + 0.5);
+    fn lines(&self) -> Markup {
+        let x = |i: usize| LEFT + self.width() * (i as f64 + 0.5);
         let points = |series: &Series| -> Vec<(usize, Mean)> {
             series.values.iter().enumerate().filter_map(|(i, mean)| Some((i, (*mean)?))).collect()
         };
-        self.frame(html! {
-            @for (n, series) in self.series.iter().enumerate() {
+        html! {
+            @for (n, series) in self.panel.series.iter().enumerate() {
                 @let points = points(series);
                 @let path = points.iter().map(|(i, mean)| format!("{:.1},{:.1}", x(*i), self.y(mean.value))).collect::<Vec<_>>().join(" ");
-                polyline class=(format!("line l{}", n % 6)) points=(path) {}
-                @for (i, Mean { value, deviation }) in points {
-                    circle class=(format!("s{}", n % 8)) cx=(x(i)) cy=(self.y(value)) r="3.5" {
-                        title { (self.groups[i]) ", " (series.name) ": " (number(value)) }
+                polyline class=(format!("line l{}{}", n % 8, if series.is_limit { " limit" } else { "" })) points=(path) {}
+                @for (i, mean) in points {
+                    circle class=(format!("s{}", n % 8)) cx=(x(i)) cy=(self.y(mean.value)) r="3.5" {
+                        (self.said(i, series, mean.value))
                     }
-                    @if let Some(d) = deviation {
-                        line class="error" x1=(x(i)) x2=(x(i)) y1=(self.y(value - d)) y2=(self.y(value + d)) {}
-                    }
+                    (self.error(x(i), mean))
                 }
             }
-        })
+        }
     }
 
-    /// Series on top of each other in each group.
-    pub fn stacked(&self) -> Markup {
-        let tops: Vec<f64> = (0..self.groups.len())
-            .map(|i| self.series.iter().filter_map(|series| Some(series.values[i]?.value.max(0.0))).sum())
-            .collect();
-        let total = Series {
-            name: String::new(),
-            values: tops.iter().map(|&value| Some(Mean { value, deviation: None })).collect(),
-        };
-        // The scale is that of the sums.
-        let scale = Chart { series: vec![total], ..self.clone() };
-        let width = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        scale.frame(html! {
-            @for i in 0..self.groups.len() {
-                @for (n, series) in self.series.iter().enumerate() {
-                    @let below: f64 = self.series[..n].iter().filter_map(|s| Some(s.values[i]?.value.max(0.0))).sum();
-                    @if let Some(Mean { value, .. }) = series.values[i] {
-                        @let (top, foot) = (scale.y(below + value.max(0.0)), scale.y(below));
+    fn stacked(&self) -> Markup {
+        let (width, series) = (self.width(), &self.panel.series);
+        html! {
+            @for i in 0..self.chart.groups.len() {
+                @for (n, one) in series.iter().enumerate() {
+                    @if let Some(Mean { value, .. }) = one.values[i] {
+                        @let below = sum(&series[..n], i);
+                        @let (top, foot) = (self.y(below + value.max(0.0)), self.y(below));
                         rect class=(format!("s{}", n % 8)) x=(LEFT + width * (i as f64 + 0.15)) width=(width * 0.7) y=(top) height=(foot - top) {
-                            title { (self.groups[i]) ", " (series.name) ": " (number(value)) }
+                            (self.said(i, one, value))
                         }
                     }
                 }
             }
-        })
+        }
+    }
+}
+
+/// What series have in a group, on top of each other.
+fn sum(series: &[Series], group: usize) -> f64 {
+    series.iter().filter_map(|series| Some(series.values[group]?.value.max(0.0))).sum()
+}
+
+impl Chart {
+    /// The highest value that is drawn whole, and a little.
+    fn most(&self) -> f64 {
+        let of = |panel: &Panel| -> f64 {
+            if self.form == Form::Stacked {
+                return (0..self.groups.len()).map(|group| sum(&panel.series, group)).fold(0.0, f64::max);
+            }
+            let values = panel.series.iter().filter(|series| !series.is_limit).flat_map(|series| &series.values);
+            values.flatten().map(|mean| mean.value + mean.deviation.unwrap_or(0.0)).fold(0.0, f64::max)
+        };
+        let published = self.published.iter().map(|(_, value)| *value);
+        self.panels.iter().map(of).chain(published).fold(1e-9, f64::max) * 1.06
+    }
+
+    /// The chart as SVG.
+    pub fn drawing(&self) -> Markup {
+        let most = self.most();
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {}", HEIGHT * self.panels.len() as f64)) role="img" {
+                title { (self.title) }
+                @for (n, panel) in self.panels.iter().enumerate() {
+                    g transform=(format!("translate(0 {})", HEIGHT * n as f64)) { (Drawing { chart: self, panel, most }.frame()) }
+                }
+            }
+        }
     }
 
     /// Which colour is what.
     pub fn legend(&self) -> Markup {
         html! {
             p class="legend" {
-                @for (n, series) in self.series.iter().enumerate() {
+                @for (n, series) in self.panels.iter().take(1).flat_map(|panel| &panel.series).enumerate() {
                     span { svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true" { rect class=(format!("s{}", n % 8)) width="10" height="10" {} } " " (series.name) }
                     " "
                 }
@@ -201,8 +283,10 @@ impl Chart {
                 div class="wide" {
                     table {
                         tr { th {} @for group in &self.groups { th { (group) } } }
-                        @for series in &self.series {
-                            tr { th { (series.name) } @for mean in &series.values { td { (cell(mean)) } } }
+                        @for panel in &self.panels {
+                            @for series in &panel.series {
+                                tr { th { (series.name) @if !panel.name.is_empty() { ", " (panel.name) } } @for mean in &series.values { td { (cell(mean)) } } }
+                            }
                         }
                     }
                 }
@@ -214,6 +298,27 @@ impl Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_ends_at_the_edge_of_a_chart_and_is_whole_in_the_table() {
+        let series = |name: &str, value| Series::new(name, vec![Some(Mean { value, deviation: None })]);
+        let chart = Chart {
+            title: "speed-up".into(),
+            form: Form::Bars,
+            unit: "times".into(),
+            groups: vec!["btree".into()],
+            panels: vec![
+                Panel { name: "one".into(), series: vec![series("card", 2.0), series("most", 84.0).as_limit()] },
+                Panel { name: "two".into(), series: vec![series("card", 4.0), series("most", 40.0).as_limit()] },
+            ],
+            published: Vec::new(),
+        };
+        assert!((chart.most() - 4.24).abs() < 1e-9);
+        let edge = format!("y=\"{TOP}\" height=\"{}\"", HEIGHT - TOP - BOTTOM);
+        assert_eq!(chart.drawing().into_string().matches(&edge).count(), 2);
+        let table = chart.table().into_string();
+        assert!(table.contains("84.0") && table.contains("most, two"), "{table}");
+    }
 
     #[test]
     fn steps_are_round() {

@@ -244,11 +244,6 @@ pub fn section(summary: &Summary) -> Markup {
                     }
                 }
             }
-            p {
-                "Share, speed-up of regions and speed-up of whole programs are averages over the same nine programs, and do not fit each other: regions that \
-                 are so much faster would make whole programs faster than is reported. Means of ratios are not ratios of means: the gap would be smaller if \
-                 the programs with the largest shares had the smallest speed-ups of regions. Values of single programs are not in the text."
-            }
         }
     }
 }

@@ -94,6 +94,8 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
             succeeds(&["card", "info", "--card", &card])?;
             succeeds(&["card", "selftest", "--card", &card])?;
             succeeds(&["card", "bench", "--count", "200", "--card", &card])?;
+            let programs = ["--programs", "btree", "--transactions", "70"];
+            succeeds(&[&["bench", "--card", &card][..], &programs].concat())?;
             step("transactions, until the power fails");
             let opened = work::open_card(address)?;
             let gone = work::until_the_power_fails(&Place::card(&opened), task)?;

@@ -157,7 +157,7 @@ fn this_card(summary: &Summary, published: &Published) -> Figure {
     };
     let mut all: Vec<Series> =
         WHOLE.into_iter().map(|configuration| of(configuration, configuration.title())).collect();
-    all.push(of(Configuration::Bare, "limit: no crash consistency").as_limit());
+    all.push(of(Configuration::Bare, "limit: no crash consistency").into_limit());
     Figure {
         id: format!("card-{}", published.mechanism.name()),
         title: format!("This project's card against the best path on the processor, {}", published.name),
@@ -195,7 +195,7 @@ fn devices(summary: &Summary) -> Figure {
         }
         let floor = time_us(&Selection::new(OURS, Mechanism::Undo), program, Configuration::Bare);
         let name = format!("{}, limit", program.name());
-        all.push(Series::new(name, vec![floor; DEVICE_STEPS.len()]).as_limit());
+        all.push(Series::new(name, vec![floor; DEVICE_STEPS.len()]).into_limit());
     }
     Figure {
         id: "devices".into(),

@@ -171,7 +171,7 @@ fn regions(summary: &Summary, published: &Published) -> Figure {
         };
         let limit =
             series(summary, "limit: the library's instructions", |program| summary.region_limit(&s, program, base));
-        [Configuration::Cpu].into_iter().chain(WHOLE).map(bar).chain([limit.as_limit()]).collect()
+        [Configuration::Cpu].into_iter().chain(WHOLE).map(bar).chain([limit.into_limit()]).collect()
     };
     let tatp = format!("; TATP {TATP_REGION}x");
     Figure {
@@ -210,7 +210,7 @@ fn whole(summary: &Summary, published: &Published) -> Figure {
             series_and(summary, configuration.title(), value, [said])
         };
         let limit = |program| summary.whole_limit(&s, program, base);
-        let limit = series_and(summary, "limit: no crash consistency", limit, [None]).as_limit();
+        let limit = series_and(summary, "limit: no crash consistency", limit, [None]).into_limit();
         [Configuration::Cpu].into_iter().chain(WHOLE).map(bar).chain([limit]).collect()
     };
     let [one, software, delayed] = published.whole;
@@ -243,7 +243,7 @@ fn copies(summary: &Summary) -> Result<Figure> {
         all.push(Series::new(name, points.iter().map(|point| exact(point.speed_up())).collect()));
         if [PAPER, OURS].contains(&name) {
             let values = points.iter().map(|point| exact(point.limit())).collect();
-            limits.push(Series::new(format!("limit, {name}"), values).as_limit());
+            limits.push(Series::new(format!("limit, {name}"), values).into_limit());
         }
     }
     let published = |bytes| PUBLISHED.iter().find(|(size, _)| *size == bytes).and_then(|(_, value)| exact(*value));
@@ -351,7 +351,7 @@ fn threads(summary: &Summary) -> Figure {
             line(program, "limit over the paper's baseline", &|s| {
                 summary.whole_limit(s, program, Configuration::PaperCpu)
             })
-            .as_limit()
+            .into_limit()
         };
         lines.chain(THREADED.map(limit)).collect()
     };

@@ -43,8 +43,8 @@ impl Series {
         Series { name: name.into(), values, is_limit: false }
     }
 
-    /// The same as a limit.
-    pub fn as_limit(self) -> Series {
+    /// The same, as a limit.
+    pub fn into_limit(self) -> Series {
         Series { is_limit: true, ..self }
     }
 }
@@ -308,8 +308,8 @@ mod tests {
             unit: "times".into(),
             groups: vec!["btree".into()],
             panels: vec![
-                Panel { name: "one".into(), series: vec![series("card", 2.0), series("most", 84.0).as_limit()] },
-                Panel { name: "two".into(), series: vec![series("card", 4.0), series("most", 40.0).as_limit()] },
+                Panel { name: "one".into(), series: vec![series("card", 2.0), series("most", 84.0).into_limit()] },
+                Panel { name: "two".into(), series: vec![series("card", 4.0), series("most", 40.0).into_limit()] },
             ],
             published: Vec::new(),
         };

@@ -141,7 +141,7 @@ const STYLE: &str = "\
 body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}h3{font-size:1.05rem}li{margin:.4rem 0}nav a{display:inline-block;margin-right:.6rem}a{color:var(--c0)}\
 .wide{overflow-x:auto}.chart{min-width:36rem}.chart svg{width:100%;height:auto;display:block}\
-.legend span{margin-right:1rem;white-space:nowrap}table{border-collapse:collapse;font-size:.85rem}\
+.legend span{display:inline-block;margin-right:1rem}table{border-collapse:collapse;font-size:.85rem}\
 th,td{border:1px solid var(--rule);padding:.2rem .5rem;text-align:right}th:first-child,td:first-child{text-align:left}\
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem .8rem;font-size:.9rem}dt{color:var(--faint)}dd{margin:0;overflow-wrap:anywhere}\
 code{overflow-wrap:anywhere}";

@@ -34,6 +34,13 @@ impl State {
         self.recent.push(line);
     }
 
+    /// Loads ahead of time what was touched or dropped lately, all of it.
+    pub(super) fn fetch_recent(&mut self) {
+        for line in self.recent.clone() {
+            self.fetch(line);
+        }
+    }
+
     pub(super) fn fetch(&mut self, line: u64) -> &mut ([u8; LINE], bool) {
         if !self.cache.contains_key(&line) {
             let mut bytes = [0; LINE];
@@ -61,6 +68,9 @@ impl State {
     }
 
     pub(super) fn pm_load(&mut self, address: u64, data: &mut [u8]) {
+        for line in lines(address..address + data.len() as u64).step_by(LINE) {
+            self.travel_line(line);
+        }
         self.push();
         self.empty_slots();
         self.order_host(address..address + data.len() as u64, false);
@@ -78,10 +88,20 @@ impl State {
         }
     }
 
-    /// A read pushes the posted writes before it.
+    /// A read pushes the posted writes that are in the link. What the processor was only asked to write back may still be in its buffers: that is a
+    /// fence's to order.
     pub(super) fn push(&mut self) {
-        while self.travel_one() {}
         while self.deliver_one() {}
+    }
+
+    /// What was stored to a line leaves the processor in front of a load of that line.
+    fn travel_line(&mut self, line: u64) {
+        let is_there =
+            |store: &Store| matches!(store, Store::Pm { address, .. } if address / LINE_U64 == line / LINE_U64);
+        let (leaves, stays) = std::mem::take(&mut self.travelling).into_iter().partition(is_there);
+        let leaves: Vec<Store> = leaves;
+        self.travelling = stays;
+        self.link.extend(leaves);
     }
 
     /// The oldest store in the link reaches the card.

@@ -9,7 +9,7 @@
 //!   what has left reaches the card at any later moment, ahead of what a load behind it answers;
 //! - a command beyond those that the card has room for stays in its slot, and is lost where that is written again;
 //! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any moment until the fence;
-//! - at a power cut everything accepted is carried out, and what has not reached the card is lost.
+//! - at a power cut everything accepted is carried out, any part of what is on its way still arrives, and the rest is lost.
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
 
@@ -222,6 +222,14 @@ impl State {
 
     fn cut(&mut self) {
         if !self.gone {
+            // Any part of what was on its way has still arrived: what was in the link in its order, what the processor had in its buffers in none.
+            let on_the_way = self.link.len() + self.travelling.len();
+            for _ in 0..self.next() as usize % (on_the_way + 1) {
+                if self.link.is_empty() {
+                    self.travel_one();
+                }
+                self.deliver_one();
+            }
             self.full_slots.clear();
             while self.execute_one() {}
             self.gone = true;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, LINE, LINE_U64, PM_BAR, REGISTER_BAR};
 
-use super::{MockCard, Store, lines};
+use super::{MockCard, State, Store, lines};
 use crate::pci::{Caching, DmaBuffer, Mapping};
 
 pub(super) struct Window {
@@ -19,6 +19,13 @@ impl Window {
     fn address(&self, offset: u64, bytes: usize) -> u64 {
         assert!(offset + bytes as u64 <= self.range.end - self.range.start, "an access leaves its window");
         self.range.start + offset
+    }
+
+    /// In front of a command is the worst moment for it: the card orders no load behind a command that it has not got.
+    fn load_ahead_of_commands(&self, state: &mut State) {
+        if self.bar == COMMAND_BAR && state.options.evict_one_in > 0 && state.chance(4) {
+            state.fetch_recent();
+        }
     }
 }
 
@@ -66,6 +73,7 @@ impl Mapping for Window {
             let value = u32::from_le_bytes(data.try_into().expect("registers have four bytes"));
             return state.set_register(address as u32, value);
         }
+        self.load_ahead_of_commands(&mut state);
         let mut done = 0;
         while done < data.len() {
             let at = address + done as u64;
@@ -98,6 +106,7 @@ impl Mapping for Window {
         let address = self.address(offset, line.len());
         let mut state = self.card.lock();
         if state.tick() {
+            self.load_ahead_of_commands(&mut state);
             let store = match self.bar {
                 COMMAND_BAR => Store::Command { offset: address, bytes: line.to_vec() },
                 _ => Store::Pm { address, bytes: line.to_vec() },

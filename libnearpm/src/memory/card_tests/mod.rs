@@ -94,6 +94,8 @@ fn each_step_on_the_way_to_a_card_is_needed() {
     }
     assert!(seen.iter().any(|site| site.0 == Step::Invalidate), "no invalidate was tried");
     assert!(seen.len() > 5, "only {} steps were tried", seen.len());
+    let stale: Vec<_> = seen.iter().filter(|site| why_not_required(site).is_some()).collect();
+    assert!(stale.is_empty(), "{NOT_REQUIRED} says that no run misses {stale:#?}");
     // Fewer seeds miss more.
     if thorough() {
         let unexplained: Vec<_> = missed.iter().filter(|site| why_not_required(site).is_none()).collect();

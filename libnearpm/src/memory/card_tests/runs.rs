@@ -6,6 +6,7 @@ use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions, Posting};
 
 use super::common::{Model, Operation, apply, check_leaks, contents, create, operations};
+use super::thorough;
 use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
@@ -129,7 +130,7 @@ fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     create(&pool).and_then(|()| pool.persist()).map_err(say)?;
     drop(pool);
     let moment = |cut, span| (seed.wrapping_mul(7919) + cut * span / 5) % span;
-    cut_work(mechanism, seed, card.mock.power_cut(), |_| Ok(()), moment)
+    cut_work(mechanism, seed, card.mock.power_cut(), |_| Ok(()), 5, moment)
 }
 
 /// Cuts in the first use of a pool, when its log rings are made, where another pool of the same identifier has left its entries.
@@ -143,16 +144,17 @@ fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     crate::remove(&card.pool()).map_err(say)?;
     drop(options.create(&card.pool(), POOL_BYTES).map_err(say)?);
     // The first accesses, in which the rings are made, and some later ones.
-    let moment = |cut, span| (seed * 17 + cut * 41) % if cut < 4 { span / 8 } else { span };
-    cut_work(mechanism, seed, card.mock.power_cut(), create, moment)
+    let moment = |cut, span| (seed * 17 + cut * 41) % if cut % 5 < 4 { span / 8 } else { span };
+    cut_work(mechanism, seed, card.mock.power_cut(), create, if thorough() { 20 } else { 5 }, moment)
 }
 
-/// Operations on a card with this memory, `begin` in front of them: whole, and then cut at five moments, each a number of accesses of so many.
+/// Operations on a card with this memory, `begin` in front of them: whole, and then cut at so many moments, each a number of accesses of so many.
 fn cut_work(
     mechanism: Mechanism,
     seed: u64,
     image: Vec<u8>,
     begin: fn(&Pool) -> Result<(), Error>,
+    cuts: u64,
     moment: impl Fn(u64, u64) -> u64,
 ) -> Result<(), String> {
     let options = options_of(mechanism, seed);
@@ -165,7 +167,7 @@ fn cut_work(
     let span = dry.mock.accesses() - opened;
     pool.close().map_err(say)?;
     recovers(mechanism, seed, dry.mock.power_cut(), &states[states.len() - 1..])?;
-    for cut in 0..5 {
+    for cut in 0..cuts {
         let cut_after = opened + moment(cut, span);
         let card = MockCard::with_medium(MockOptions { cut_after: Some(cut_after), ..mock(seed) }, image.clone());
         let card = Registered::new(card, seed)?;

@@ -90,7 +90,7 @@ pub struct AddressMap {
     /// It, one cycle later.
     pub shown_reached: Signal<Out, Bits<64>>,
 
-    /// Entry to read out for a save.
+    /// Entry to read out for a save; 0 comes for one that is not there.
     pub save_index: Signal<In, Bits<4>>,
     /// Its contents, one cycle later.
     pub saved: Signal<Out, MapEntry>,
@@ -182,8 +182,7 @@ impl AddressMap {
 
     fn edge(&mut self) {
         let used = self.flag(IN_USE);
-        let saved = self._entries[self.save_index.val().index()];
-        self.saved.next = saved;
+        self.saved.next = self._entries.get(self.save_index.val().index()).copied().unwrap_or_default();
         let hit = (0..self._entries.len()).rev().find(|&i| self._hits >> i & 1 == 1);
         self.found.next = hit.is_some();
         self.found_index.next = (hit.unwrap_or(0) as u64).into();
@@ -290,7 +289,7 @@ impl Logic for AddressMap {
              \x20   end\n\
              end\n\
              always @(posedge clock) begin\n\
-             \x20   saved <= {{orphan[save_index], reached[save_index], committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
+             \x20   saved <= {there}{{orphan[save_index], reached[save_index], committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
              \x20   shown_reached <= reached[shown_index];\n\
              \x20   peer_found <= |peer_hits; peer_index <= 4'd0;\n\
              \x20   found <= |hits; found_index <= 4'd0; entry <= {bits}'d0;\n\
@@ -322,6 +321,7 @@ impl Logic for AddressMap {
             committed_top = reached - 1,
             top = bits - 2,
             orphan = bits - 1,
+            there = if last == 15 { String::new() } else { format!("(save_index > 4'd{last}) ? {bits}'d0 : ") },
             none = zeroed(&["mapped", "latched", "closing", "orphans"], last + 1, 16),
         ))
     }

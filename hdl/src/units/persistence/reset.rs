@@ -2,7 +2,7 @@
 
 use super::Persistence;
 use crate::sizes::Sizes;
-use nearpm_interface::geometry::{LINE_U64, SAVE_BASE};
+use nearpm_interface::geometry::{LINE_U64, MAP_ENTRIES, SAVE_BASE};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE};
 use nearpm_interface::seal::RESIDUE;
@@ -15,7 +15,7 @@ impl Default for Persistence {
 }
 
 impl Persistence {
-    /// Saves as many slots, lines, mapping entries and places.
+    /// Saves as many slots, lines and places. The mappings of a save are those of the full card: entries that are not there are not in use.
     pub fn new(sizes: &Sizes) -> Self {
         assert!((SAVE_BASE / LINE_U64).is_multiple_of(512), "the save area starts at a multiple of 512 lines");
         Self {
@@ -185,7 +185,7 @@ impl Persistence {
             word_strobes: Constant::new(0xff.into()),
             residue: Constant::new(u64::from(RESIDUE).into()),
             max_items: Constant::new((MAX_ITEMS as u64).into()),
-            last_map: Constant::new((sizes.map_entries as u64 - 1).into()),
+            last_map: Constant::new((MAP_ENTRIES as u64 - 1).into()),
             last_slot: Constant::new((sizes.slots as u64 - 1).into()),
             last_line: Constant::new((sizes.lines as u64 - 1).into()),
             last_place: Constant::new((sizes.parked_commands as u64 - 1).into()),

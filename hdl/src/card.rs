@@ -1,6 +1,7 @@
 //! The whole card.
 
 use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster, MemoryRequester};
+use crate::sizes::Sizes;
 use crate::units::back::Back;
 use crate::units::completion_writer::CompletionWriter;
 use crate::units::front::Front;
@@ -15,7 +16,7 @@ use rust_hdl::prelude::*;
 /// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`] and
 /// [`CompletionWriter`]. `reset` and `power_fail` are synchronous to the clock; the Verilog wrapper brings them there.
 #[derive(LogicBlock)]
-pub struct Card {
+pub struct Card<const U: usize = UNITS> {
     /// Rising edge; 300 MHz on the VCU118.
     pub clock: Signal<In, Clock>,
     /// Synchronous, high: the card boots when it goes low.
@@ -50,15 +51,16 @@ pub struct Card {
     pub peer_in_data: Signal<In, Message>,
 
     front: Front,
-    back: Back,
+    back: Back<U>,
     persistence: Persistence,
     registers: Registers,
     completions: CompletionWriter,
 }
 
-impl Card {
-    /// A card whose `CAPABILITIES` register has these bits.
-    pub fn new(capabilities: u32) -> Self {
+impl<const U: usize> Card<U> {
+    /// A card with `U` units and tables of these sizes, whose `CAPABILITIES` register has these bits.
+    pub fn new(capabilities: u32, sizes: &Sizes) -> Self {
+        sizes.check();
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -76,16 +78,16 @@ impl Card {
             peer_in_valid: Default::default(),
             peer_in_ready: Default::default(),
             peer_in_data: Default::default(),
-            front: Default::default(),
+            front: Front::new(sizes),
             back: Default::default(),
-            persistence: Default::default(),
-            registers: Registers::new(capabilities),
+            persistence: Persistence::new(sizes),
+            registers: Registers::new(capabilities, sizes.geometry(U)),
             completions: Default::default(),
         }
     }
 }
 
-impl Logic for Card {
+impl<const U: usize> Logic for Card<U> {
     #[hdl_gen]
     fn update(&mut self) {
         clock!(self, clock, front, back, persistence, registers, completions);
@@ -174,7 +176,7 @@ impl Logic for Card {
         // Commands to the units and back.
         self.back.work.next = self.front.work.val();
         self.back.quiesce.next = self.persistence.quiesce.val();
-        for i in 0..UNITS {
+        for i in 0..U {
             self.back.issue_valid[i].next = self.front.issue_valid[i].val();
             self.front.issue_ready[i].next = self.back.issue_ready[i].val();
             self.front.done_valid[i].next = self.back.done_valid[i].val();
@@ -185,6 +187,16 @@ impl Logic for Card {
             self.back.progress_ready[i].next = self.front.progress_ready[i].val();
             self.front.progress_slot[i].next = self.back.progress_slot[i].val();
             self.front.progress_pc[i].next = self.back.progress_pc[i].val();
+        }
+
+        for i in U..UNITS {
+            self.front.issue_ready[i].next = false;
+            self.front.done_valid[i].next = false;
+            self.front.done_slot[i].next = 0.into();
+            self.front.done_status[i].next = 0.into();
+            self.front.progress_valid[i].next = false;
+            self.front.progress_slot[i].next = 0.into();
+            self.front.progress_pc[i].next = 0.into();
         }
 
         // Other devices.
@@ -256,7 +268,7 @@ impl Logic for Card {
     }
 }
 
-crate::dut_ports!(Card {
+crate::dut_ports!([const U: usize] Card<U> {
     clock,
     reset,
     power_fail,

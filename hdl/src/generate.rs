@@ -3,9 +3,11 @@
 use crate::card::Card;
 use crate::dut::{PortRow, Ports, verilog_of};
 use crate::pcie::bridge::PcieBridge;
+use crate::sizes::Sizes;
 use crate::two_port_card::TwoPortCard;
 use crate::units::registers::BUILD_HASH_NAME;
 use crate::wrapper::{self, Names};
+use nearpm_interface::geometry::UNITS;
 pub use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_interface::registers::capability;
 use rust_hdl::prelude::Block;
@@ -63,9 +65,22 @@ const STACK_BYTES: usize = 4 << 30;
 pub fn generate(parameters: &Parameters) -> GeneratedCard {
     let parameters = *parameters;
     on_big_stack(move || match parameters.memory_ports {
-        MemoryPorts::One => generate_from(parameters, Box::new(Card::new(parameters.capabilities()))),
+        MemoryPorts::One => generate_from(parameters, card::<UNITS>(&parameters, &Sizes::FULL)),
         MemoryPorts::Two => generate_from(parameters, Box::new(TwoPortCard::new(parameters.capabilities()))),
     })
+}
+
+/// Generates the card with `U` units, 1 to 4, one port to memory and tables of these sizes.
+///
+/// # Panics
+/// When the sizes are out of range ([`Sizes::check`]), and as [`generate`].
+pub fn generate_small_card<const U: usize>(power_fail_safe: bool, sizes: Sizes) -> GeneratedCard {
+    let parameters = Parameters { power_fail_safe, memory_ports: MemoryPorts::One };
+    on_big_stack(move || generate_from(parameters, card::<U>(&parameters, &sizes)))
+}
+
+fn card<const U: usize>(parameters: &Parameters, sizes: &Sizes) -> Box<Card<U>> {
+    Box::new(Card::new(parameters.capabilities(), sizes))
 }
 
 /// Generates the bridge between the PCIe block and the card; its top module is [`BRIDGE_MODULE`].

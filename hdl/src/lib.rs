@@ -9,10 +9,13 @@ pub mod cells;
 pub mod dut;
 mod generate;
 pub mod pcie;
+mod sizes;
 pub mod two_port_card;
 pub mod units;
 mod wrapper;
 
 pub use generate::{
     BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters, generate, generate_bridge, generate_execution_side,
+    generate_small_card,
 };
+pub use sizes::Sizes;

@@ -2,6 +2,7 @@
 
 use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster};
 use crate::card::Card;
+use crate::sizes::Sizes;
 use crate::units::memory_split::MemorySplit;
 use crate::units::multi_device::Message;
 use rust_hdl::prelude::*;
@@ -69,7 +70,7 @@ impl TwoPortCard {
             peer_in_valid: Default::default(),
             peer_in_ready: Default::default(),
             peer_in_data: Default::default(),
-            card: Card::new(capabilities),
+            card: Card::new(capabilities, &Sizes::FULL),
             split: Default::default(),
         }
     }

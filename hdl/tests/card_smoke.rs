@@ -5,18 +5,18 @@ mod card_bench;
 use card_bench::{Cards, peers, scenarios};
 
 macro_rules! on_the_card {
-    ($module:ident: $($scenario:ident),+ $(,)?) => {
+    ($cards:ident, $module:ident: $($scenario:ident),+ $(,)?) => {
         $(
             #[test]
             fn $scenario() {
-                $module::$scenario(&Cards::sound());
+                $module::$scenario(&Cards::$cards());
             }
         )+
     };
 }
 
 on_the_card!(
-    scenarios:
+    sound, scenarios:
     a_reset_or_a_shutdown_that_is_cut_loses_nothing,
     a_flood_of_commands_delays_a_load_by_a_bounded_time,
     a_range_is_released_when_the_memory_has_answered,
@@ -38,7 +38,7 @@ on_the_card!(
 );
 
 on_the_card!(
-    peers:
+    sound, peers:
     a_commit_waits_for_the_report_of_the_other_device,
     a_device_reports_when_its_logs_are_durable,
     a_later_commit_stays_behind_one_that_waits,
@@ -47,3 +47,16 @@ on_the_card!(
     who_waits_asks_again,
     only_a_silent_device_discards,
 );
+
+/// One unit and small tables.
+mod small {
+    use super::card_bench::{Cards, scenarios};
+
+    on_the_card!(
+        small, scenarios:
+        a_blank_card_takes_firmware_and_opens,
+        a_transaction_commits_and_its_completion_is_recorded,
+        accepted_work_survives_a_power_cut_at_any_moment,
+        a_replay_that_is_cut_again_and_again_ends_in_the_same_memory,
+    );
+}

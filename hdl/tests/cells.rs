@@ -80,27 +80,37 @@ fn byte_ram_writes_bytes_and_reads_old_data() {
 
 #[test]
 fn async_ram_reads_within_the_cycle() {
-    on_both_back_ends::<AsyncRam<Bits<37>, 3, 2>>(|dut| {
-        let mut rng = random();
-        let mut model = [0u64; 8];
-        for _ in 0..300 {
-            let to = rng.random_range(0..8usize);
-            let data = rng.random_range(0..1u64 << 37);
-            let write = rng.random::<bool>();
-            dut.set("write_address", to as u64);
-            dut.set("write_data", data);
-            dut.set("write_enable", write);
-            for port in 0..2 {
-                let from = rng.random_range(0..8usize);
-                dut.set(&format!("read_address${port}"), from as u64);
-                assert_eq!(dut.get(&format!("read_data${port}")), model[from]);
+    for depth in [8, 4] {
+        async_ram_of_depth(depth);
+    }
+}
+
+/// Addresses repeat after the depth.
+fn async_ram_of_depth(depth: usize) {
+    on_both_back_ends_with(
+        || Box::new(AsyncRam::<Bits<37>, 3, 2>::of_depth(depth)),
+        |dut| {
+            let mut rng = random();
+            let mut model = [0u64; 8];
+            for _ in 0..300 {
+                let to = rng.random_range(0..8usize);
+                let data = rng.random_range(0..1u64 << 37);
+                let write = rng.random::<bool>();
+                dut.set("write_address", to as u64);
+                dut.set("write_data", data);
+                dut.set("write_enable", write);
+                for port in 0..2 {
+                    let from = rng.random_range(0..8usize);
+                    dut.set(&format!("read_address${port}"), from as u64);
+                    assert_eq!(dut.get(&format!("read_data${port}")), model[from % depth]);
+                }
+                dut.cycle();
+                if write {
+                    model[to % depth] = data;
+                }
             }
-            dut.cycle();
-            if write {
-                model[to] = data;
-            }
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -136,6 +146,23 @@ fn priority_pick_is_the_lowest() {
             assert_eq!(dut.get("index"), u64::from(lowest));
         }
     });
+}
+
+#[test]
+fn a_pick_among_some_does_not_hear_the_others() {
+    on_both_back_ends_with(
+        || Box::new(PriorityPick::<6, 3>::among(3)),
+        |dut| {
+            for requests in 0..64u64 {
+                dut.set("requests", requests);
+                let heard = requests & 7;
+                assert_eq!(dut.get_bool("any"), heard != 0);
+                assert_eq!(dut.get("grant"), heard & heard.wrapping_neg());
+                let lowest = if heard == 0 { 0 } else { heard.trailing_zeros() };
+                assert_eq!(dut.get("index"), u64::from(lowest));
+            }
+        },
+    );
 }
 
 #[test]

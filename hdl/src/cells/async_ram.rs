@@ -1,6 +1,6 @@
 //! Distributed RAM.
 
-use super::{clocked, memory};
+use super::{clocked, low_bits, memory};
 use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
@@ -25,6 +25,7 @@ pub struct AsyncRam<T: Synth, const N: usize, const R: usize> {
     /// The entries at `read_address`, combinationally.
     pub read_data: [Signal<Out, T>; R],
     _entries: BTreeMap<u64, T>,
+    _depth: usize,
 }
 
 impl<T: Synth, const N: usize, const R: usize> Default for AsyncRam<T, N, R> {
@@ -39,17 +40,37 @@ impl<T: Synth, const N: usize, const R: usize> Default for AsyncRam<T, N, R> {
             read_address: std::array::from_fn(|_| Default::default()),
             read_data: std::array::from_fn(|_| Default::default()),
             _entries: BTreeMap::new(),
+            _depth: 1 << N,
         }
+    }
+}
+
+impl<T: Synth, const N: usize, const R: usize> AsyncRam<T, N, R> {
+    /// With fewer entries: `depth` of them, a power of two from 2 to 2^N. Addresses repeat after that.
+    pub fn of_depth(depth: usize) -> Self {
+        assert!(depth.is_power_of_two() && (2..=1 << N).contains(&depth), "{depth} of 2^{N} entries");
+        Self { _depth: depth, ..Self::default() }
+    }
+
+    /// The entry at an address.
+    fn entry(&self, address: Bits<N>) -> u64 {
+        address.to_u64() % self._depth as u64
+    }
+
+    /// Verilog of that.
+    fn entry_text(&self, address: &str) -> String {
+        low_bits(address, N, self._depth.ilog2() as usize)
     }
 }
 
 impl<T: Synth, const N: usize, const R: usize> Logic for AsyncRam<T, N, R> {
     fn update(&mut self) {
         if self.clock.pos_edge() && self.write_enable.val() {
-            self._entries.insert(self.write_address.val().to_u64(), self.write_data.val());
+            self._entries.insert(self.entry(self.write_address.val()), self.write_data.val());
         }
-        for (address, data) in self.read_address.iter().zip(&mut self.read_data) {
-            data.next = self._entries.get(&address.val().to_u64()).copied().unwrap_or_default();
+        for port in 0..R {
+            let entry = self.entry(self.read_address[port].val());
+            self.read_data[port].next = self._entries.get(&entry).copied().unwrap_or_default();
         }
     }
 
@@ -58,10 +79,12 @@ impl<T: Synth, const N: usize, const R: usize> Logic for AsyncRam<T, N, R> {
     }
 
     fn hdl(&self) -> Verilog {
-        let mut code = memory("distributed", T::BITS, 1 << N);
-        code += "always @(posedge clock) if (write_enable) mem[write_address] <= write_data;\n";
+        let mut code = memory("distributed", T::BITS, self._depth);
+        let address = self.entry_text("write_address");
+        code += &format!("always @(posedge clock) if (write_enable) mem[{address}] <= write_data;\n");
         for port in 0..R {
-            code += &format!("always @(*) read_data${port} = mem[read_address${port}];\n");
+            let address = self.entry_text(&format!("read_address${port}"));
+            code += &format!("always @(*) read_data${port} = mem[{address}];\n");
         }
         Verilog::Custom(code)
     }

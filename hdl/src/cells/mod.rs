@@ -42,6 +42,21 @@ pub(crate) fn clocked(name: &str, inputs: &[&str], outputs: &[&str]) -> Vec<Timi
     vec![TimingInfo { name: name.into(), clock: "clock".into(), inputs: list(inputs), outputs: list(outputs) }]
 }
 
+/// Verilog of the lowest `n` of the `width` bits of a net or port.
+pub(crate) fn low_bits(name: &str, width: usize, n: usize) -> String {
+    if n == width { name.to_owned() } else { format!("{name}[{}:0]", n - 1) }
+}
+
+/// Verilog of `n` bits of a value, with as many zeros above them as make it `width` bits.
+pub(crate) fn widened(value: &str, n: usize, width: usize) -> String {
+    if n == width { value.to_owned() } else { format!("{{ {}'d0, {value} }}", width - n) }
+}
+
+/// Verilog that makes nets of `width` bits zero of which only the lowest `n` are assigned; nothing where those are all.
+pub(crate) fn zeroed(names: &[&str], n: usize, width: usize) -> String {
+    if n == width { String::new() } else { names.iter().map(|name| format!(" {name} = {width}'d0;")).collect() }
+}
+
 /// A memory declaration `mem` of `entries` words that start as 0. Verilog's `initial` is what FPGA
 /// tools turn into the memory's start value.
 fn memory(style: &str, width: usize, entries: usize) -> String {

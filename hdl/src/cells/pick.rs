@@ -1,6 +1,6 @@
 //! One of several requests.
 
-use super::clocked;
+use super::{clocked, low_bits, widened};
 use rust_hdl::prelude::*;
 
 /// Checks the parameters of a pick among `n` requests with an index of `k` bits.
@@ -96,6 +96,7 @@ pub struct PriorityPick<const N: usize, const K: usize> {
     pub index: Signal<Out, Bits<K>>,
     /// The same, one-hot; 0 if nobody asks.
     pub grant: Signal<Out, Bits<N>>,
+    _among: usize,
 }
 
 impl<const N: usize, const K: usize> Default for PriorityPick<N, K> {
@@ -106,13 +107,22 @@ impl<const N: usize, const K: usize> Default for PriorityPick<N, K> {
             any: Default::default(),
             index: Default::default(),
             grant: Default::default(),
+            _among: N,
         }
+    }
+}
+
+impl<const N: usize, const K: usize> PriorityPick<N, K> {
+    /// Among the lowest `n` requests, 2 to N; the others are not heard.
+    pub fn among(n: usize) -> Self {
+        assert!((2..=N).contains(&n), "a pick among {n} of {N} requests");
+        Self { _among: n, ..Self::default() }
     }
 }
 
 impl<const N: usize, const K: usize> Logic for PriorityPick<N, K> {
     fn update(&mut self) {
-        let requests = self.requests.val().to_u64();
+        let requests = self.requests.val().to_u64() & all(self._among);
         self.any.next = requests != 0;
         self.index.next = lowest_set(requests).into();
         self.grant.next = (requests & requests.wrapping_neg()).into();
@@ -125,13 +135,18 @@ impl<const N: usize, const K: usize> Logic for PriorityPick<N, K> {
     }
 
     fn hdl(&self) -> Verilog {
-        let Tree { text, any, index, blocked } = Tree::new("low", "requests", N, K);
+        let n = self._among;
+        let index_bits = n.next_power_of_two().ilog2() as usize;
+        let requests = low_bits("requests", N, n);
+        let Tree { text, any, index, blocked } = Tree::new("low", &requests, n, index_bits);
         Verilog::Custom(format!(
             "{text}always @(*) begin\n\
              \x20   any = {any};\n\
              \x20   index = {index};\n\
-             \x20   grant = requests & ~{blocked};\n\
-             end\n"
+             \x20   grant = {grant};\n\
+             end\n",
+            index = widened(&index, index_bits, K),
+            grant = widened(&format!("{requests} & ~{blocked}"), n, N),
         ))
     }
 }

@@ -1,7 +1,8 @@
 //! The address mapping table: (pool, thread) to where the pool lies.
 
 use crate::bundles::MapEntry;
-use nearpm_interface::geometry::MAP_ENTRIES;
+use crate::cells::zeroed;
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
 /// Bit of `MapEntry::flags`: the entry is in use.
@@ -11,7 +12,7 @@ pub const LATCHED: u64 = 2;
 /// Bit of `MapEntry::flags`: an unmap was numbered; new commands are refused.
 pub const CLOSING: u64 = 4;
 
-/// 16 entries, looked up by (pool, thread).
+/// 16 entries in the full card, looked up by (pool, thread).
 ///
 /// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as it stood one cycle before
 /// the answer. Updates take effect at the next edge; of two updates of one entry in a cycle, the later in the
@@ -89,7 +90,7 @@ pub struct AddressMap {
     /// It, one cycle later.
     pub shown_reached: Signal<Out, Bits<64>>,
 
-    /// Entry to read out for a save.
+    /// Entry to read out for a save; 0 comes for one that is not there.
     pub save_index: Signal<In, Bits<4>>,
     /// Its contents, one cycle later.
     pub saved: Signal<Out, MapEntry>,
@@ -102,13 +103,20 @@ pub struct AddressMap {
     /// Entries in use that a function-level reset left to their commands, a bit each.
     pub orphans: Signal<Out, Bits<16>>,
 
-    _entries: [MapEntry; MAP_ENTRIES],
+    _entries: Vec<MapEntry>,
     _hits: u16,
     _peer_hits: u16,
 }
 
 impl Default for AddressMap {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl AddressMap {
+    /// With as many entries.
+    pub fn new(sizes: &Sizes) -> Self {
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -149,14 +157,12 @@ impl Default for AddressMap {
             latched: Default::default(),
             closing: Default::default(),
             orphans: Default::default(),
-            _entries: [MapEntry::default(); MAP_ENTRIES],
+            _entries: vec![MapEntry::default(); sizes.map_entries],
             _hits: 0,
             _peer_hits: 0,
         }
     }
-}
 
-impl AddressMap {
     fn flag(&self, bit: u64) -> u16 {
         let has = |e: &MapEntry| e.flags.to_u64() & bit != 0;
         self._entries.iter().enumerate().fold(0, |mask, (i, e)| mask | u16::from(has(e)) << i)
@@ -176,9 +182,8 @@ impl AddressMap {
 
     fn edge(&mut self) {
         let used = self.flag(IN_USE);
-        let saved = self._entries[self.save_index.val().index()];
-        self.saved.next = saved;
-        let hit = (0..MAP_ENTRIES).rev().find(|&i| self._hits >> i & 1 == 1);
+        self.saved.next = self._entries.get(self.save_index.val().index()).copied().unwrap_or_default();
+        let hit = (0..self._entries.len()).rev().find(|&i| self._hits >> i & 1 == 1);
         self.found.next = hit.is_some();
         self.found_index.next = (hit.unwrap_or(0) as u64).into();
         self.entry.next = hit.map(|i| self._entries[i]).unwrap_or_default();
@@ -239,8 +244,9 @@ impl Logic for AddressMap {
         self.closing.next = u64::from(self.flag(CLOSING)).into();
         let orphan = |(i, e): (usize, &MapEntry)| u64::from(e.orphan && e.flags.to_u64() & IN_USE != 0) << i;
         self.orphans.next = self._entries.iter().enumerate().map(orphan).sum::<u64>().into();
-        self.any_free.next = mapped != u16::MAX;
-        self.free_index.next = if mapped == u16::MAX { 0.into() } else { u64::from(mapped.trailing_ones()).into() };
+        let free = Some(mapped.trailing_ones() as usize).filter(|free| *free < self._entries.len());
+        self.any_free.next = free.is_some();
+        self.free_index.next = (free.unwrap_or(0) as u64).into();
     }
 
     fn connect(&mut self) {
@@ -263,7 +269,7 @@ impl Logic for AddressMap {
         // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to `committed`, `reached`, 64 each, and `orphan`.
         let bits = MapEntry::BITS;
         let (reached, committed) = (bits - 65, bits - 129);
-        let last = MAP_ENTRIES - 1;
+        let last = self._entries.len() - 1;
         Verilog::Custom(format!(
             "reg [2:0] flags [0:{last}];\n\
              reg [47:0] key [0:{last}];\n\
@@ -276,14 +282,14 @@ impl Logic for AddressMap {
              integer i;\n\
              initial begin hits = 0; peer_hits = 0; orphan = 0; for (i = 0; i <= {last}; i = i + 1) begin flags[i] = 0; key[i] = 0; place[i] = 0; committed[i] = 0; reached[i] = 0; end end\n\
              always @(*) begin\n\
-             \x20   any_free = 1'b0; free_index = 4'd0;\n\
+             \x20   any_free = 1'b0; free_index = 4'd0;{none}\n\
              \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
              \x20       mapped[i] = flags[i][0]; latched[i] = flags[i][1]; closing[i] = flags[i][2]; orphans[i] = flags[i][0] & orphan[i];\n\
              \x20       if (!flags[i][0]) begin any_free = 1'b1; free_index = i[3:0]; end\n\
              \x20   end\n\
              end\n\
              always @(posedge clock) begin\n\
-             \x20   saved <= {{orphan[save_index], reached[save_index], committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
+             \x20   saved <= {there}{{orphan[save_index], reached[save_index], committed[save_index], place[save_index], key[save_index], flags[save_index]}};\n\
              \x20   shown_reached <= reached[shown_index];\n\
              \x20   peer_found <= |peer_hits; peer_index <= 4'd0;\n\
              \x20   found <= |hits; found_index <= 4'd0; entry <= {bits}'d0;\n\
@@ -315,6 +321,8 @@ impl Logic for AddressMap {
             committed_top = reached - 1,
             top = bits - 2,
             orphan = bits - 1,
+            there = if last == 15 { String::new() } else { format!("(save_index > 4'd{last}) ? {bits}'d0 : ") },
+            none = zeroed(&["mapped", "latched", "closing", "orphans"], last + 1, 16),
         ))
     }
 

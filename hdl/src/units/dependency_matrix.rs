@@ -1,10 +1,11 @@
 //! For each live item the items that it has to wait for.
 
-use super::range_table::ITEMS;
-use nearpm_interface::geometry::{HOST_QUEUE_LINES, REQUEST_SLOTS};
+use crate::cells::{low_bits, widened};
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
-/// 96 rows of 96 bits: row = item that waits, column = item that it waits for.
+/// A row of bits for each item, 96 of 96 in the full card: row = item that waits, column = item that it waits for. Request slots first, host
+/// lines from the number of slots on.
 ///
 /// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
 /// a retirement; one cycle after the event. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
@@ -59,7 +60,8 @@ pub struct DependencyMatrix {
     pub held_command: Signal<Out, Bit>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a host access.
     pub held_host: Signal<Out, Bit>,
-    _rows: Box<[u128; ITEMS]>,
+    _sizes: Sizes,
+    _rows: Vec<u128>,
     _complete: u128,
     _ready: u128,
     _failed: u64,
@@ -72,6 +74,13 @@ pub struct DependencyMatrix {
 
 impl Default for DependencyMatrix {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl DependencyMatrix {
+    /// With as many rows as slots and lines.
+    pub fn new(sizes: &Sizes) -> Self {
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -96,7 +105,8 @@ impl Default for DependencyMatrix {
             blocked_slots: Default::default(),
             held_command: Default::default(),
             held_host: Default::default(),
-            _rows: Box::new([0; ITEMS]),
+            _sizes: *sizes,
+            _rows: vec![0; sizes.slots + sizes.lines],
             _complete: 0,
             _ready: 0,
             _failed: 0,
@@ -106,14 +116,12 @@ impl Default for DependencyMatrix {
             _set: None,
         }
     }
-}
 
-impl DependencyMatrix {
     /// Columns that are cleared in this cycle: (for commands, for host accesses).
     fn cleared(&self) -> (u128, u128) {
         let slot = u128::from(self.retire_slot_valid.val()) << self.retire_slot.val().index();
-        let write = u128::from(self.retire_write_valid.val()) << (REQUEST_SLOTS + self.retire_write.val().index());
-        let read = u128::from(self.retire_read_valid.val()) << (REQUEST_SLOTS + self.retire_read.val().index());
+        let write = u128::from(self.retire_write_valid.val()) << (self._sizes.slots + self.retire_write.val().index());
+        let read = u128::from(self.retire_read_valid.val()) << (self._sizes.slots + self.retire_read.val().index());
         let others = write | read | u128::from(self.let_go.val().to_u64());
         let for_hosts = if self.retire_failed.val() { 0 } else { slot };
         (others | slot, others | for_hosts)
@@ -124,22 +132,24 @@ impl DependencyMatrix {
     fn held(&self) -> u128 {
         let blockers = self._held | u128::from(self._failed);
         let waits = |row: &usize| self._complete >> row & 1 == 1 && self._rows[*row] & blockers != 0;
-        (0..ITEMS).filter(waits).fold(0, |mask, row| mask | 1 << row)
+        (0..self._rows.len()).filter(waits).fold(0, |mask, row| mask | 1 << row)
     }
 
     /// Commands that wait for a kept line.
     fn blocked(&self) -> u32 {
-        let kept = u128::from(self.kept_lines.val().to_u64()) << REQUEST_SLOTS;
+        let kept = u128::from(self.kept_lines.val().to_u64()) << self._sizes.slots;
         let waits = |slot: &usize| self._complete >> slot & 1 == 1 && self._rows[*slot] & kept != 0;
-        (0..REQUEST_SLOTS).filter(waits).fold(0, |mask, slot| mask | 1 << slot)
+        (0..self._sizes.slots).filter(waits).fold(0, |mask, slot| mask | 1 << slot)
     }
 
     fn edge(&mut self) {
         let (commands, hosts) = self.cleared();
-        let clear_of = |row: usize| if row < REQUEST_SLOTS { commands } else { hosts };
+        let slots = self._sizes.slots;
+        let clear_of = |row: usize| if row < slots { commands } else { hosts };
         let set = self.set_valid.val().then(|| (self.set_row.val().index(), wide(self.set_bits.val())));
         // What the registers showed is what `ready` follows, one cycle later.
-        let ready = (0..ITEMS).fold(0, |mask, i| mask | u128::from(self._rows[i] == 0) << i) & self._complete;
+        let ready =
+            self._rows.iter().enumerate().fold(0, |mask, (i, row)| mask | u128::from(*row == 0) << i) & self._complete;
         self._ready = ready;
         self._held = if self._held | u128::from(self._failed) == 0 { 0 } else { self.held() };
         self._blocked = self.blocked();
@@ -162,7 +172,7 @@ impl DependencyMatrix {
         if let Some((row, bits)) = set {
             let bits = bits & !clear_of(row);
             self._rows[row] |= bits;
-            self._set = Some((bits != 0, self.set_end.val(), row < REQUEST_SLOTS));
+            self._set = Some((bits != 0, self.set_end.val(), row < slots));
             if self.set_end.val() {
                 self._complete |= 1 << row;
             }
@@ -192,9 +202,10 @@ impl Logic for DependencyMatrix {
         if self.clock.pos_edge() {
             self.edge();
         }
-        self.ready_slots.next = ((self._ready & u128::from(u32::MAX)) as u64).into();
-        self.ready_lines.next = ((self._ready >> REQUEST_SLOTS) as u64).into();
-        self.held_lines.next = ((self._held >> REQUEST_SLOTS) as u64).into();
+        let slots = self._sizes.slots;
+        self.ready_slots.next = ((self._ready & ((1 << slots) - 1)) as u64).into();
+        self.ready_lines.next = ((self._ready >> slots) as u64).into();
+        self.held_lines.next = ((self._held >> slots) as u64).into();
         self.blocked_slots.next = u64::from(self._blocked).into();
     }
 
@@ -208,7 +219,8 @@ impl Logic for DependencyMatrix {
     }
 
     fn hdl(&self) -> Verilog {
-        let (slots, lines, top) = (REQUEST_SLOTS, HOST_QUEUE_LINES, ITEMS - 1);
+        let Sizes { slots, lines, .. } = self._sizes;
+        let top = slots + lines - 1;
         Verilog::Custom(format!(
             "reg [{top}:0] rows [0:{top}];\n\
              reg [{top}:0] complete; reg [{top}:0] ready; reg any;\n\
@@ -218,7 +230,7 @@ impl Logic for DependencyMatrix {
              integer i;\n\
              initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
              always @(*) begin\n\
-             \x20   hosts = {{ {lines}'d0, let_go}};\n\
+             \x20   hosts = {{ {lines}'d0, {let_go}}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
              \x20   if (retire_read_valid) hosts[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
              \x20   commands = hosts;\n\
@@ -227,13 +239,13 @@ impl Logic for DependencyMatrix {
              \x20       if (!retire_failed) hosts[{{2'd0, retire_slot}}] = 1'b1;\n\
              \x20   end\n\
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
-             \x20   mine = set_bits & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
+             \x20   mine = {set_bits} & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
              \x20   held = set_now & ((|mine_now) | any);\n\
              \x20   blockers = waits | {{ {lines}'d0, failed}};\n\
-             \x20   held_lines = waits[{top}:{slots}];\n\
-             \x20   blocked_slots = blocked;\n\
-             \x20   ready_slots = ready[{ls}:0];\n\
-             \x20   ready_lines = ready[{top}:{slots}];\n\
+             \x20   held_lines = {held_lines};\n\
+             \x20   blocked_slots = {blocked};\n\
+             \x20   ready_slots = {ready_slots};\n\
+             \x20   ready_lines = {ready_lines};\n\
              end\n\
              always @(posedge clock) begin\n\
              \x20   changed <= clears | set_valid | enter_valid | reset;\n\
@@ -241,8 +253,8 @@ impl Logic for DependencyMatrix {
              \x20   if (|failed | (|waits)) begin\n\
              \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers));\n\
              \x20   end\n\
-             \x20   for (i = 0; i < {slots}; i = i + 1) blocked[i] <= complete[i] & (|(rows[i][{top}:{slots}] & kept_lines));\n\
-             \x20   failed <= failed & ~let_go;\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1) blocked[i] <= complete[i] & (|(rows[i][{top}:{slots}] & {kept_lines}));\n\
+             \x20   failed <= failed & ~{let_go};\n\
              \x20   if (retire_slot_valid & retire_failed) failed[retire_slot] <= 1'b1;\n\
              \x20   if (clears) begin\n\
              \x20       for (i = 0; i < {slots}; i = i + 1) rows[i] <= rows[i] & ~commands;\n\
@@ -263,8 +275,15 @@ impl Logic for DependencyMatrix {
              end\n",
             ls = slots - 1,
             sb = slots.ilog2() - 1,
-            n = ITEMS,
-            waits = (0..ITEMS).rev().map(|i| format!("|rows[{i}]")).collect::<Vec<_>>().join(", "),
+            n = slots + lines,
+            let_go = low_bits("let_go", 32, slots),
+            set_bits = low_bits("set_bits", 96, slots + lines),
+            kept_lines = low_bits("kept_lines", 64, lines),
+            blocked = widened("blocked", slots, 32),
+            held_lines = widened(&format!("waits[{top}:{slots}]"), lines, 64),
+            ready_slots = widened(&format!("ready[{}:0]", slots - 1), slots, 32),
+            ready_lines = widened(&format!("ready[{top}:{slots}]"), lines, 64),
+            waits = (0..slots + lines).rev().map(|i| format!("|rows[{i}]")).collect::<Vec<_>>().join(", "),
         ))
     }
 

@@ -2,6 +2,7 @@
 
 use super::request_slots::Ticket;
 use crate::cells::{Gather, PriorityPick, Register, RoundRobin};
+use crate::sizes::Sizes;
 use nearpm_interface::geometry::UNITS;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
@@ -291,6 +292,17 @@ impl Default for Dispatcher {
             all_slots: Constant::new(Bits::<32>::mask()),
             latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
             success: Constant::new(u64::from(Status::Ok.code()).into()),
+        }
+    }
+}
+
+impl Dispatcher {
+    /// With as many slots.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            free: PriorityPick::among(sizes.slots),
+            all_slots: Constant::new((u64::MAX >> (64 - sizes.slots)).into()),
+            ..Self::default()
         }
     }
 }

@@ -13,6 +13,7 @@ use super::ordering_point::OrderingPoint;
 use super::range_table::RangeTable;
 use super::request_slots::{RequestSlots, Ticket};
 use crate::bundles::{AxiSlave, MapEntry, MemoryRequester, Work};
+use crate::sizes::Sizes;
 use nearpm_interface::geometry::UNITS;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
@@ -380,6 +381,23 @@ impl Default for Front {
             no_record: Constant::new(Record::default()),
             no_resume: Constant::new(0.into()),
             discarded_status: Constant::new(u64::from(Status::Discarded.code()).into()),
+        }
+    }
+}
+
+impl Front {
+    /// With tables of these sizes.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            address_map: AddressMap::new(sizes),
+            ordering: OrderingPoint::new(sizes),
+            ranges: RangeTable::new(sizes),
+            matrix: DependencyMatrix::new(sizes),
+            slots: RequestSlots::new(sizes),
+            dispatcher: Dispatcher::new(sizes),
+            queue: HostQueue::new(sizes),
+            multi: MultiDevice::new(sizes),
+            ..Self::default()
         }
     }
 }

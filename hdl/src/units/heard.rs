@@ -1,9 +1,10 @@
 //! How far other devices have come.
 
+use crate::sizes::Sizes;
 use nearpm_interface::geometry::{MAP_ENTRIES, MAX_DEVICES};
 use rust_hdl::prelude::*;
 
-/// The last transaction that each device has told of, by mapping entry: 128 words.
+/// The last transaction that each device has told of, by mapping entry: 128 words in the full card.
 ///
 /// Guarantees: `behind` and `shown` answer in the next cycle, with what stood before its edge. An entry that is forgotten has heard nothing. A word is
 /// replaced by what is told, whatever it is: who tells looks at `behind` before.
@@ -39,11 +40,18 @@ pub struct Heard {
     pub shown: Signal<Out, Bits<8>>,
 
     /// What was heard; `None` where nothing was.
-    _words: [[Option<u64>; MAX_DEVICES]; MAP_ENTRIES],
+    _words: Vec<[Option<u64>; MAX_DEVICES]>,
 }
 
 impl Default for Heard {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl Heard {
+    /// For as many mapping entries.
+    pub fn new(sizes: &Sizes) -> Self {
         const { assert!(MAX_DEVICES == 8 && MAP_ENTRIES == 16, "widths of the ports") };
         Self {
             clock: Default::default(),
@@ -60,12 +68,10 @@ impl Default for Heard {
             show_map: Default::default(),
             show_txid: Default::default(),
             shown: Default::default(),
-            _words: [[None; MAX_DEVICES]; MAP_ENTRIES],
+            _words: vec![[None; MAX_DEVICES]; sizes.map_entries],
         }
     }
-}
 
-impl Heard {
     /// Devices that have not come as far with an entry.
     fn behind(&self, map: usize, txid: u64) -> u64 {
         let words = self._words[map].iter().enumerate();
@@ -86,7 +92,7 @@ impl Logic for Heard {
                 self._words[self.forget_map.val().index()] = [None; MAX_DEVICES];
             }
             if self.reset.val() {
-                self._words = [[None; MAX_DEVICES]; MAP_ENTRIES];
+                self._words.fill([None; MAX_DEVICES]);
             }
         }
     }
@@ -97,7 +103,7 @@ impl Logic for Heard {
     }
 
     fn hdl(&self) -> Verilog {
-        let last = MAP_ENTRIES - 1;
+        let last = self._words.len() - 1;
         let mut code = String::from("integer i;\ninitial begin behind = 8'd0; shown = 8'd0; end\n");
         for d in 0..MAX_DEVICES {
             code += &format!(
@@ -112,8 +118,9 @@ impl Logic for Heard {
                  \x20   if (tell_valid & (tell_device == 3'd{d})) words_{d}[tell_map] <= tell_txid;\n\
                  \x20   if (tell_valid & (tell_device == 3'd{d})) valid_{d}[tell_map] <= 1'b1;\n\
                  \x20   if (forget_valid) valid_{d}[forget_map] <= 1'b0;\n\
-                 \x20   if (reset) valid_{d} <= 16'd0;\n\
-                 end\n"
+                 \x20   if (reset) valid_{d} <= {maps}'d0;\n\
+                 end\n",
+                maps = last + 1,
             );
         }
         Verilog::Custom(code)

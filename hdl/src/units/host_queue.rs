@@ -2,7 +2,7 @@
 
 use crate::bundles::MemoryRequester;
 use crate::cells::{AsyncRam, Fifo, PriorityPick, Register, RoundRobin};
-use nearpm_interface::geometry::HELD_STORES;
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
 /// What the queue keeps of a line besides its data.
@@ -35,12 +35,12 @@ pub struct HostAnswer {
 
 crate::port_record!(HostAnswer { id, error, tag, data });
 
-/// 64 lines, each held from numbering until the memory has answered.
+/// 64 lines in the full card, each held from numbering until the memory has answered.
 ///
 /// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
 /// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
 /// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same. What is `held` would
-/// wait for the host itself: a load is answered with an error and no data; of stores at most [`HELD_STORES`] are kept, and
+/// wait for the host itself: a load is answered with an error and no data; of stores at most [`Sizes::held_stores`] are kept, and
 /// those beyond are dropped. Both are told, and go before what is ready, so that a held line is gone in a bounded time.
 /// Bound: a load and a store every two cycles.
 #[derive(LogicBlock)]
@@ -296,7 +296,20 @@ impl Default for HostQueue {
             none8: Constant::new(0.into()),
             single: Constant::new(0.into()),
             one7: Constant::new(1.into()),
-            held_stores: Constant::new((HELD_STORES as u64).into()),
+            held_stores: Constant::new((Sizes::FULL.held_stores as u64).into()),
+        }
+    }
+}
+
+impl HostQueue {
+    /// With as many lines.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            free: PriorityPick::among(sizes.lines),
+            data: AsyncRam::of_depth(sizes.lines),
+            lines: AsyncRam::of_depth(sizes.lines),
+            held_stores: Constant::new((sizes.held_stores as u64).into()),
+            ..Self::default()
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::request_slots::Ticket;
 use crate::bundles::Work;
 use crate::cells::{Concat, Register};
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
 /// Which query of a command is next.
@@ -94,7 +95,7 @@ pub struct OrderingPoint {
     pub enter_write: Signal<Out, Bit>,
     /// The order number of what enters.
     pub enter_order: Signal<Out, Bits<64>>,
-    /// Row of what enters: slot, or 32 + line.
+    /// Row of what enters: slot, or number of slots + line.
     pub enter_row: Signal<Out, Bits<7>>,
 
     /// To `RangeTable`.
@@ -206,8 +207,15 @@ impl Default for OrderingPoint {
             one: Constant::new(1.into()),
             zero_two: Constant::new(0.into()),
             zero_one: Constant::new(0.into()),
-            lines_start: Constant::new(32.into()),
+            lines_start: Constant::new((Sizes::FULL.slots as u64).into()),
         }
+    }
+}
+
+impl OrderingPoint {
+    /// For tables with as many slots.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self { lines_start: Constant::new((sizes.slots as u64).into()), ..Self::default() }
     }
 }
 

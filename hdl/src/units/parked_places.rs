@@ -1,5 +1,7 @@
 //! Which commands wait for other devices, which may have to, and which have waited.
 
+use crate::cells::{widened, zeroed};
+use crate::sizes::Sizes;
 use nearpm_interface::geometry::{MAP_ENTRIES, PARKED_COMMANDS};
 use rust_hdl::prelude::*;
 
@@ -76,6 +78,7 @@ pub struct ParkedPlaces {
     /// Every place is used or kept.
     pub full: Signal<Out, Bit>,
 
+    _sizes: Sizes,
     _state: State,
 }
 
@@ -96,6 +99,13 @@ struct State {
 
 impl Default for ParkedPlaces {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl ParkedPlaces {
+    /// With as many places and mapping entries.
+    pub fn new(sizes: &Sizes) -> Self {
         const { assert!(PARKED_COMMANDS == 32 && MAP_ENTRIES == 16, "widths of the ports") };
         Self {
             clock: Default::default(),
@@ -129,6 +139,7 @@ impl Default for ParkedPlaces {
             let_go: Default::default(),
             busy: Default::default(),
             full: Default::default(),
+            _sizes: *sizes,
             _state: State::default(),
         }
     }
@@ -141,7 +152,7 @@ fn some(counts: &[u32; MAP_ENTRIES]) -> u16 {
 
 impl ParkedPlaces {
     fn free_place(&self) -> u32 {
-        self._state.used.trailing_ones() & 31
+        self._state.used.trailing_ones() % self._sizes.parked_commands as u32
     }
 
     /// Commands come and go.
@@ -217,7 +228,7 @@ impl Logic for ParkedPlaces {
         self.waiting.next = u64::from(some(&s.parked)).into();
         self.let_go.next = u64::from(s.running | s.failed).into();
         self.busy.next = u64::from(some(&s.places) | s.running | s.failed).into();
-        self.full.next = s.taken == PARKED_COMMANDS as u32;
+        self.full.next = s.taken == self._sizes.parked_commands as u32;
     }
 
     fn connect(&mut self) {
@@ -233,7 +244,8 @@ impl Logic for ParkedPlaces {
     }
 
     fn hdl(&self) -> Verilog {
-        let (last, top) = (PARKED_COMMANDS - 1, MAP_ENTRIES - 1);
+        let Sizes { parked_commands: places, map_entries: maps, .. } = self._sizes;
+        let (last, top) = (places - 1, maps - 1);
         Verilog::Custom(format!(
             "reg [3:0] map_of [0:{last}];\n\
              reg [5:0] parked [0:{top}];\n\
@@ -249,7 +261,7 @@ impl Logic for ParkedPlaces {
              end\n\
              wire [3:0] leave_map = map_of[leave_place];\n\
              always @(*) begin\n\
-             \x20   put_place = 5'd0;\n\
+             \x20   put_place = 5'd0;{no_place}{no_map}\n\
              \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
              \x20       of_map[i] = used[i] & (map_of[i] == ask_map);\n\
              \x20       if (~used[i]) put_place = i[4:0];\n\
@@ -258,8 +270,8 @@ impl Logic for ParkedPlaces {
              \x20       waiting[i] = |parked[i];\n\
              \x20       busy[i] = |places[i] | running[i] | failed[i];\n\
              \x20   end\n\
-             \x20   let_go = running | failed;\n\
-             \x20   full = taken[5];\n\
+             \x20   let_go = {let_go};\n\
+             \x20   full = taken[{full}];\n\
              end\n\
              always @(posedge clock) begin\n\
              \x20   taken <= taken + {{5'd0, keep_valid}} - {{5'd0, give_valid}} - {{5'd0, leave_valid}};\n\
@@ -285,7 +297,11 @@ impl Logic for ParkedPlaces {
              \x20       for (i = 0; i <= {top}; i = i + 1) begin parked[i] <= 6'd0; places[i] <= 6'd0; end\n\
              \x20   end\n\
              end\n",
-            width = MAP_ENTRIES,
+            width = maps,
+            full = places.ilog2(),
+            no_place = zeroed(&["of_map"], places, 32),
+            no_map = zeroed(&["waiting", "busy"], maps, 16),
+            let_go = widened("running | failed", maps, 16),
         ))
     }
 

@@ -1,10 +1,9 @@
 //! The ranges of every live item, and which of them a new one conflicts with.
 
-use nearpm_interface::geometry::{HOST_QUEUE_LINES, REQUEST_SLOTS};
+use crate::cells::{low_bits, widened};
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
-/// Live items: request slots below, host lines above.
-pub const ITEMS: usize = REQUEST_SLOTS + HOST_QUEUE_LINES;
 /// Ranges of a command: source (read), destination and auxiliary (written).
 const RANGES: usize = 3;
 
@@ -58,7 +57,7 @@ pub struct RangeTable {
     pub query_ordered: Signal<In, Bit>,
     /// Its mapping entry.
     pub query_map: Signal<In, Bits<4>>,
-    /// The item: slot, or 32 + host line.
+    /// The item: slot, or number of slots + host line.
     pub query_row: Signal<In, Bits<7>>,
     /// Last query of the item.
     pub query_end: Signal<In, Bit>,
@@ -95,6 +94,7 @@ pub struct RangeTable {
     /// Which.
     pub retire_read: Signal<In, Bits<6>>,
 
+    _sizes: Sizes,
     _state: Box<State>,
 }
 
@@ -108,9 +108,9 @@ struct Query {
 
 /// What the registers of the Verilog hold.
 struct State {
-    ranges: [[Option<(u64, u64)>; RANGES]; REQUEST_SLOTS],
-    maps: [u64; REQUEST_SLOTS],
-    lines: [(u64, bool); HOST_QUEUE_LINES],
+    ranges: Vec<[Option<(u64, u64)>; RANGES]>,
+    maps: Vec<u64>,
+    lines: Vec<(u64, bool)>,
     live: u128,
     failed: u128,
     stage: Query,
@@ -120,10 +120,17 @@ struct State {
 
 impl Default for RangeTable {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl RangeTable {
+    /// With as many items as slots and lines.
+    pub fn new(sizes: &Sizes) -> Self {
         let state = State {
-            ranges: [[None; RANGES]; REQUEST_SLOTS],
-            maps: [0; REQUEST_SLOTS],
-            lines: [(0, false); HOST_QUEUE_LINES],
+            ranges: vec![[None; RANGES]; sizes.slots],
+            maps: vec![0; sizes.slots],
+            lines: vec![(0, false); sizes.lines],
             live: 0,
             failed: 0,
             stage: Query::default(),
@@ -168,6 +175,7 @@ impl Default for RangeTable {
             retire_write: Default::default(),
             retire_read_valid: Default::default(),
             retire_read: Default::default(),
+            _sizes: *sizes,
             _state: Box::new(state),
         }
     }
@@ -182,8 +190,8 @@ impl RangeTable {
     /// Items that retire in this cycle.
     fn retiring(&self) -> u128 {
         let slot = u128::from(self.retire_slot_valid.val()) << self.retire_slot.val().index();
-        let write = u128::from(self.retire_write_valid.val()) << (REQUEST_SLOTS + self.retire_write.val().index());
-        let read = u128::from(self.retire_read_valid.val()) << (REQUEST_SLOTS + self.retire_read.val().index());
+        let write = u128::from(self.retire_write_valid.val()) << (self._sizes.slots + self.retire_write.val().index());
+        let read = u128::from(self.retire_read_valid.val()) << (self._sizes.slots + self.retire_read.val().index());
         slot | write | read | self._state.let_go
     }
 
@@ -198,7 +206,8 @@ impl RangeTable {
         let (first, last) = (self.query_first.val().to_u64(), self.query_last.val().to_u64());
         let (write, used) = (self.query_write.val(), self.query_range.val());
         let touches = |f: u64, l: u64| used && first <= l && f <= last;
-        let slots = (0..REQUEST_SLOTS).fold(0, |mask, i| {
+        let Sizes { slots: count, lines, .. } = self._sizes;
+        let slots = (0..count).fold(0, |mask, i| {
             let hit = s.ranges[i]
                 .iter()
                 .enumerate()
@@ -206,9 +215,9 @@ impl RangeTable {
             let order = self.query_ordered.val() && s.maps[i] == self.query_map.val().to_u64();
             mask | u128::from(hit || order) << i
         });
-        (0..HOST_QUEUE_LINES).fold(slots, |mask, i| {
+        (0..lines).fold(slots, |mask, i| {
             let (line, writes) = s.lines[i];
-            mask | u128::from(touches(line, line) && (write || writes)) << (REQUEST_SLOTS + i)
+            mask | u128::from(touches(line, line) && (write || writes)) << (count + i)
         })
     }
 
@@ -243,10 +252,10 @@ impl RangeTable {
             self.line_valid.val().then(|| (line, (self.line_address.val().to_u64(), self.line_write.val())));
         let reset = self.reset.val();
         let (close, all) = (self.close_valid.val().then(|| self.close_map.val().to_u64()), self.close_all.val());
+        let slots = self._sizes.slots;
         let state = &mut self._state;
         let ends = |i: &usize| all || close == Some(state.maps[*i]);
-        let let_go =
-            (state.failed & !retiring | fails) & (0..REQUEST_SLOTS).filter(ends).fold(0, |mask, i| mask | 1 << i);
+        let let_go = (state.failed & !retiring | fails) & (0..slots).filter(ends).fold(0, |mask, i| mask | 1 << i);
         state.stage = query;
         state.touched = touched;
         state.live = state.live & !retiring | fails;
@@ -259,7 +268,7 @@ impl RangeTable {
         }
         if let Some((line, access)) = enter_line {
             state.lines[line] = access;
-            state.live |= 1 << (REQUEST_SLOTS + line);
+            state.live |= 1 << (slots + line);
         }
         if reset {
             (state.live, state.failed, state.let_go, state.stage) = (0, 0, 0, Query::default());
@@ -284,8 +293,8 @@ impl Logic for RangeTable {
     }
 
     fn hdl(&self) -> Verilog {
-        let (slots, lines) = (REQUEST_SLOTS, HOST_QUEUE_LINES);
-        let (ls, ll, top) = (slots - 1, lines - 1, ITEMS - 1);
+        let Sizes { slots, lines, .. } = self._sizes;
+        let (ls, ll, top) = (slots - 1, lines - 1, slots + lines - 1);
         let enter: String = (0..RANGES)
             .map(|r| {
                 format!(
@@ -309,6 +318,8 @@ impl Logic for RangeTable {
             })
             .collect();
         let hit = (0..RANGES).map(|r| format!("(le{r}[i] & ge{r}[i] & may{r}[i])")).collect::<Vec<_>>().join(" | ");
+        let hits =
+            format!("touched & asked & ~own & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}})");
         Verilog::Custom(format!(
             "{declare}\
              reg [3:0] maps [0:{ls}];\n\
@@ -327,7 +338,7 @@ impl Logic for RangeTable {
              \x20   for (i = 0; i < {slots}; i = i + 1) maps[i] = 0;\n\
              end\n\
              always @(*) begin\n\
-             \x20   retiring = {{ {lines}'d0, let_go}}; fails = 0; own = 0; own[stage_row] = 1'b1;\n\
+             \x20   retiring = {{ {lines}'d0, {let_go}}}; fails = 0; own = 0; own[stage_row] = 1'b1;\n\
              \x20   if (retire_slot_valid) begin retiring[{{2'd0, retire_slot}}] = 1'b1; fails[retire_slot] = retire_failed; end\n\
              \x20   if (retire_write_valid) retiring[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
              \x20   if (retire_read_valid) retiring[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
@@ -336,7 +347,7 @@ impl Logic for RangeTable {
              end\n\
              always @(posedge clock) begin\n\
              \x20   hits_valid <= stage_valid; hits_row <= stage_row; hits_end <= stage_end;\n\
-             \x20   hits <= touched & asked & ~own & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}});\n\
+             \x20   hits <= {hits};\n\
              \x20   stage_valid <= query_valid; stage_end <= query_end; stage_command <= query_command; stage_row <= query_row;\n\
              \x20   if (query_valid) begin\n\
              \x20       for (i = 0; i < {slots}; i = i + 1) begin\n\
@@ -362,7 +373,9 @@ impl Logic for RangeTable {
              \x20       address[line_index] <= line_address; writes[line_index] <= line_write; live[7'd{slots} + {{1'b0, line_index}}] <= 1'b1;\n\
              \x20   end\n\
              \x20   if (reset) begin live <= 0; failed <= 0; let_go <= 0; stage_valid <= 1'b0; end\n\
-             end\n"
+             end\n",
+            let_go = low_bits("let_go", 32, slots),
+            hits = widened(&hits, slots + lines, 96),
         ))
     }
 

@@ -2,8 +2,9 @@
 
 use super::multi_device::Brief;
 use crate::bundles::AxiLiteSlave;
+use crate::sizes::Sizes;
 use nearpm_interface::INTERFACE_VERSION;
-use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, MAX_DEVICES, REQUEST_SLOTS, UNITS};
+use nearpm_interface::geometry::{COMMAND_PAGES, MAX_DEVICES, UNITS};
 use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status};
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
@@ -29,10 +30,8 @@ enum Source {
 ///
 /// # Panics
 /// For a register that the interface defines and this unit does not know.
-fn source(offset: u32, capabilities: u32) -> Source {
+fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
     use Source::{Constant, Counter, Kept, Nothing, Ports};
-    let geometry = [UNITS, REQUEST_SLOTS, HOST_QUEUE_LINES, MAP_ENTRIES];
-    let geometry = geometry.iter().rev().fold(0, |word, size| word << 8 | *size as u32);
     match offset {
         regs::ID => Constant(ID_VALUE),
         regs::VERSION => Constant(INTERFACE_VERSION),
@@ -209,6 +208,7 @@ pub struct Registers {
     pub stall_host_full: Signal<In, Bit>,
 
     _capabilities: u32,
+    _geometry: u32,
     _held: BTreeMap<u32, u32>,
     _write_address: Option<u32>,
     _write_data: Option<(u32, u32)>,
@@ -229,8 +229,9 @@ struct Pulses {
 }
 
 impl Registers {
-    /// A register block whose `CAPABILITIES` are these bits of `registers::capability`.
-    pub fn new(capabilities: u32) -> Self {
+    /// A register block whose `CAPABILITIES` are these bits of `registers::capability`, and whose `GEOMETRY` is that of
+    /// [`Sizes::geometry`].
+    pub fn new(capabilities: u32, geometry: u32) -> Self {
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -283,6 +284,7 @@ impl Registers {
             stall_request_full: Default::default(),
             stall_host_full: Default::default(),
             _capabilities: capabilities,
+            _geometry: geometry,
             _held: BTreeMap::new(),
             _write_address: None,
             _write_data: None,
@@ -323,7 +325,7 @@ impl Registers {
             return 0;
         }
         let word = |value: Bits<32>| value.to_u64() as u32;
-        match source(offset, self._capabilities) {
+        match source(offset, self._capabilities, self._geometry) {
             Source::Constant(value) => value,
             Source::Counter(_) | Source::Kept => self._held.get(&offset).copied().unwrap_or(0),
             Source::Nothing => 0,
@@ -402,7 +404,7 @@ impl Registers {
         let read = self._read_address.map(|offset| self.value(offset));
         for register in ALL {
             let offset = register.offset;
-            if matches!(source(offset, self._capabilities), Source::Counter(_)) && self.counts(offset) {
+            if matches!(source(offset, self._capabilities, self._geometry), Source::Counter(_)) && self.counts(offset) {
                 let count = self._held.entry(offset).or_default();
                 *count = count.wrapping_add(1);
             }
@@ -458,7 +460,7 @@ fn ring_size(page: usize) -> u32 {
 impl Default for Registers {
     fn default() -> Self {
         use regs::capability::{COMPLETION_RECORDS, HOST_ORDERED, POWER_FAIL_SAFE};
-        Self::new(HOST_ORDERED | COMPLETION_RECORDS | POWER_FAIL_SAFE)
+        Self::new(HOST_ORDERED | COMPLETION_RECORDS | POWER_FAIL_SAFE, Sizes::FULL.geometry(UNITS))
     }
 }
 
@@ -531,7 +533,7 @@ impl Logic for Registers {
                 starts += &format!("{name} <= 32'd0; ");
                 name.clone()
             };
-            let value = match source(offset, self._capabilities) {
+            let value = match source(offset, self._capabilities, self._geometry) {
                 Source::Constant(value) => format!("32'h{value:08x}"),
                 Source::Ports(expression) => expression.into(),
                 Source::Nothing => continue,

@@ -2,6 +2,7 @@
 
 use crate::bundles::Work;
 use crate::cells::AsyncRam;
+use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 
 /// What retirement and the save need to know of a command.
@@ -51,7 +52,7 @@ crate::port_record!(Ticket {
     ordered
 });
 
-/// The request FIFO's storage: 32 slots, each held from numbering to retirement.
+/// The request FIFO's storage: 32 slots in the full card, each held from numbering to retirement.
 ///
 /// Guarantees: what was written at an edge is read from the next cycle on. Which slots are live is the dispatcher's knowledge.
 #[derive(LogicBlock, Default)]
@@ -103,6 +104,20 @@ pub struct RequestSlots {
     ticket: AsyncRam<Ticket, 5, 3>,
     accepted: AsyncRam<Bits<64>, 5, 1>,
     resume: AsyncRam<Bits<8>, 5, 1>,
+}
+
+impl RequestSlots {
+    /// With as many slots.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            raw: AsyncRam::of_depth(sizes.slots),
+            work: AsyncRam::of_depth(sizes.slots),
+            ticket: AsyncRam::of_depth(sizes.slots),
+            accepted: AsyncRam::of_depth(sizes.slots),
+            resume: AsyncRam::of_depth(sizes.slots),
+            ..Self::default()
+        }
+    }
 }
 
 impl Logic for RequestSlots {

@@ -8,7 +8,7 @@
 pub mod peers;
 pub mod scenarios;
 
-use nearpm_hdl::{GeneratedCard, MODULE, Parameters, generate};
+use nearpm_hdl::{GeneratedCard, MODULE, Parameters, Sizes, generate, generate_small_card};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
@@ -58,6 +58,22 @@ impl Cards {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
         Self { library, firmware: nearpm_firmware::standard().bytes().to_vec(), fault: None }
+    }
+
+    /// Cards of one unit with small tables.
+    pub fn small() -> Self {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        let make = || {
+            let sizes = Sizes { slots: 16, lines: 16, held_stores: 8, map_entries: 4, parked_commands: 8 };
+            // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
+            let source = Source::new(MODULE, generate_small_card::<1>(true, sizes).verilog).with_deny_warnings(false);
+            Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
+        };
+        Self {
+            library: LIBRARY.get_or_init(make).clone(),
+            firmware: nearpm_firmware::standard().bytes().to_vec(),
+            fault: None,
+        }
     }
 
     /// Cards of another library, which have an input that selects a fault.

@@ -1,9 +1,25 @@
 //! MultiDevice before its first cycle: registers at zero, and its constants.
 
-use super::{Brief, Message, MultiDevice};
+use super::{Brief, Heard, Message, MultiDevice, ParkedPlaces};
+use crate::cells::AsyncRam;
+use crate::sizes::Sizes;
 use nearpm_interface::peer::{PATIENCE_CYCLES, PEER_ASKS, PEER_TELLS};
 use nearpm_interface::registers::parked_action;
 use rust_hdl::prelude::*;
+
+impl MultiDevice {
+    /// With as many places and mapping entries.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            places: ParkedPlaces::new(sizes),
+            heard: Heard::new(sizes),
+            raw: AsyncRam::of_depth(sizes.parked_commands),
+            note: AsyncRam::of_depth(sizes.parked_commands),
+            brief: AsyncRam::of_depth(sizes.parked_commands),
+            ..Self::default()
+        }
+    }
+}
 
 impl Default for MultiDevice {
     fn default() -> Self {

@@ -1,7 +1,8 @@
 //! Persistence before its first cycle: registers at zero, and the constants of the save area.
 
 use super::Persistence;
-use nearpm_interface::geometry::{HOST_QUEUE_LINES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BASE};
+use crate::sizes::Sizes;
+use nearpm_interface::geometry::{LINE_U64, MAP_ENTRIES, SAVE_BASE};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE};
 use nearpm_interface::seal::RESIDUE;
@@ -9,6 +10,13 @@ use rust_hdl::prelude::*;
 
 impl Default for Persistence {
     fn default() -> Self {
+        Self::new(&Sizes::FULL)
+    }
+}
+
+impl Persistence {
+    /// Saves as many slots, lines and places. The mappings of a save are those of the full card: entries that are not there are not in use.
+    pub fn new(sizes: &Sizes) -> Self {
         assert!((SAVE_BASE / LINE_U64).is_multiple_of(512), "the save area starts at a multiple of 512 lines");
         Self {
             clock: Default::default(),
@@ -178,9 +186,9 @@ impl Default for Persistence {
             residue: Constant::new(u64::from(RESIDUE).into()),
             max_items: Constant::new((MAX_ITEMS as u64).into()),
             last_map: Constant::new((MAP_ENTRIES as u64 - 1).into()),
-            last_slot: Constant::new((REQUEST_SLOTS as u64 - 1).into()),
-            last_line: Constant::new((HOST_QUEUE_LINES as u64 - 1).into()),
-            last_place: Constant::new((PARKED_COMMANDS as u64 - 1).into()),
+            last_slot: Constant::new((sizes.slots as u64 - 1).into()),
+            last_line: Constant::new((sizes.lines as u64 - 1).into()),
+            last_place: Constant::new((sizes.parked_commands as u64 - 1).into()),
             crc_latency: Constant::new(5.into()),
             arm_line: Constant::new((ARM_LINE as u64).into()),
             progress_line: Constant::new((PROGRESS_LINE as u64).into()),

@@ -1,6 +1,8 @@
 //! What is done next: commands that are mostly well-formed, loads and stores, registers, messages.
 
+use nearpm_firmware::Image;
 use nearpm_interface::command::{Command, FLAG_COMPLETE, OPCODES, Opcode};
+use nearpm_interface::firmware::{Operand, Use, descriptor};
 use nearpm_interface::geometry::{
     COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, POOLS_BASE, SLOTS_PER_PAGE,
 };
@@ -17,7 +19,7 @@ use super::slave::{Beat, Transfer};
 pub const PRIVATE_LINES: u64 = 256;
 /// Where pools begin.
 const POOLS: u64 = POOLS_BASE + PRIVATE_LINES * LINE_U64;
-/// Bits of a transaction's identifier.
+/// Bits of a transaction's identifier, as libraries give it.
 const TXID_BITS: u32 = 48;
 
 #[derive(Clone, Copy)]
@@ -33,6 +35,7 @@ struct Pool {
 
 /// What the traffic of a memory knows.
 pub struct Traffic {
+    firmware: Image,
     pools: Vec<Pool>,
     bytes: u64,
     sequence: u64,
@@ -52,12 +55,17 @@ impl Traffic {
             let base = POOLS + spread(rng, bytes - POOLS - length + 1) / LINE_U64 * LINE_U64;
             let ring = rng.random_range(1..length / LINE_U64 - 8) * LINE_U64;
             let ring_bytes = (length - ring).min(u32::MAX.into()) / LINE_U64 * LINE_U64;
+            // The last line of some pools and rings is not whole.
+            let odd = if rng.random_range(0..4) == 0 { rng.random_range(0..LINE_U64) } else { 0 };
+            let (bytes, ring_bytes) = (length - odd, ring_bytes - odd);
             let (pool, thread) = (rng.random(), rng.random());
-            let txid = 1 + spread(rng, (1 << TXID_BITS) - (1 << 20));
-            Pool { pool, thread, base, bytes: length, ring, ring_bytes, txid }
+            // The card does not look at what no library gives.
+            let bits = if rng.random_range(0..4) == 0 { u64::BITS - 1 } else { TXID_BITS };
+            let txid = 1 + spread(rng, (1 << bits) - (1 << 20));
+            Pool { pool, thread, base, bytes, ring, ring_bytes, txid }
         };
         let pools = (0..MAP_ENTRIES + 2).map(pool).collect();
-        Traffic { pools, bytes, sequence: rng.random() }
+        Traffic { firmware: nearpm_firmware::standard(), pools, bytes, sequence: rng.random() }
     }
 
     /// The map command of the pool with that number.
@@ -159,13 +167,24 @@ impl Traffic {
             12 => Command { opcode: Opcode::Fence as u8, participants: participants(rng, peers), ..head },
             13..=14 => {
                 p.txid += 1 + spread(rng, 500);
-                let (destination, auxiliary) = (p.ring + RING_EPOCH, seal_word(head.txid));
+                let (destination, auxiliary) = (p.ring + RING_EPOCH, seal_word(head.txid % (1 << TXID_BITS)));
                 let participants = participants(rng, peers);
                 Command { opcode: Opcode::Commit as u8, destination, auxiliary, length: 8, participants, ..head }
             }
             _ if rng.random_range(0..4) == 0 => Command { opcode: Opcode::Unmap as u8, ..head },
             _ => self.map(number),
         }
+    }
+
+    /// Puts anything into operands that the standard firmware does not use for a command.
+    fn fill_unused(&self, rng: &mut ChaCha8Rng, command: Command) -> Command {
+        let Some(head) = self.firmware.descriptor(command.opcode).filter(|head| !head.flag(descriptor::MAPS)) else {
+            return command;
+        };
+        let mut other = |operand, at| if head.operand_use(operand) == Use::None { rng.random() } else { at };
+        let source = other(Operand::Source, command.source);
+        let destination = other(Operand::Destination, command.destination);
+        Command { source, destination, auxiliary: other(Operand::Auxiliary, command.auxiliary), ..command }
     }
 
     /// A command, in one or two stores.
@@ -177,7 +196,8 @@ impl Traffic {
             let wild = Command { pool: known.pool, thread: known.thread, ..Command::from_bytes(&wild) };
             Command { opcode: wild.opcode % 32, length: wild.length >> rng.random_range(0..32), ..wild }.encode()
         } else {
-            self.command(rng, peers).encode()
+            let command = self.command(rng, peers);
+            if rng.random_range(0..4) == 0 { self.fill_unused(rng, command).encode() } else { command.encode() }
         };
         if rng.random_range(0..40) == 0 {
             bytes[rng.random_range(0..64)] ^= 1 << rng.random_range(0..8);

@@ -39,7 +39,7 @@ pub struct Tally {
     pub accesses: u64,
     /// Loads that were compared with what was stored.
     pub compared: u64,
-    /// Losses, each reported behind a save that ran out of energy.
+    /// Losses, each reported behind a save that ran out of energy, or in a memory with programs that fail.
     pub losses: u64,
 }
 
@@ -425,7 +425,8 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         };
         let mut traffic = Traffic::new(&mut rng, bytes);
         let mut start = provisioned(POOLS_BASE as usize, programs::standard_elsewhere(&mut rng).bytes());
-        let other = if rng.random() { programs::random(&mut rng) } else { programs::standard_elsewhere(&mut rng) };
+        let is_random: bool = rng.random();
+        let other = if is_random { programs::random(&mut rng) } else { programs::standard_elsewhere(&mut rng) };
         start.bytes[(FIRMWARE_BASE + FIRMWARE_SLOT_BYTES) as usize..][..other.bytes().len()]
             .copy_from_slice(other.bytes());
         let mut kept = (Contents::new(bytes, &start), false);
@@ -433,6 +434,8 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
         for number in 0..POWER_UPS + ROUGH_ONES {
             let is_rough = number >= POWER_UPS;
+            // A program that ends with a failure of its own does so in a replay, too, which is reported as a loss.
+            kept.1 |= is_random;
             kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, is_rough);
             age(&mut kept.0, &mut rng);
         }

@@ -1,12 +1,13 @@
-//! The execution side of the card as a bitstream for an ECP5-85k, by open tools.
+//! A small card as a bitstream for an ECP5-85k, by open tools.
 //!
-//! The whole card does not fit: with four units its execution side alone takes four fifths of the part. What is built is the execution side
-//! with one unit, of the card's own source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and four wires for a host around it,
-//! `ecp5/board.lpf` the pins of a board.
+//! With four units and full tables the card does not fit. What is built is the whole card with one unit and small tables, of the full
+//! card's source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and a few wires for a host around it, `ecp5/board.lpf`
+//! the pins of a board.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use nearpm_hdl::Sizes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,9 @@ use crate::tools::Tool;
 pub const TOP: &str = "nearpm_ecp5";
 /// Units; a card has four.
 pub const UNITS: usize = 1;
-/// What stands around the execution side.
+/// Its tables.
+pub const SIZES: Sizes = Sizes { slots: 8, lines: 8, held_stores: 4, map_entries: 4, parked_commands: 8 };
+/// What stands around the card.
 const HARNESS: &str = include_str!("../ecp5/nearpm_ecp5.v");
 /// The pins.
 const PINS: &str = include_str!("../ecp5/board.lpf");
@@ -61,7 +64,7 @@ fn checksum(bytes: &[u8]) -> String {
 
 /// The Verilog of the design.
 pub fn design() -> String {
-    format!("{HARNESS}{}", nearpm_hdl::generate_execution_side::<UNITS>())
+    format!("{HARNESS}{}", nearpm_hdl::generate_small_card::<UNITS>(true, SIZES).verilog)
 }
 
 /// Checksum of all that goes into the bitstream: the Verilog, the pins, and what the tools are told.
@@ -153,7 +156,7 @@ pub fn longest_path(folder: &Path) -> Result<Vec<String>> {
 /// yosys fails.
 pub fn gates(folder: &Path) -> Result<String> {
     std::fs::write(folder.join("dp16kd.v"), BLOCK_RAM).context("cannot write the model of the block RAM")?;
-    // What the memory holds at power-up nobody looks at, and the model has no parameters for it.
+    // The memory holds zeros at power-up, and the model has no parameters for anything else.
     let contents: String = (0..64).map(|row| format!(" -unset INITVAL_{row:02X}")).collect();
     // The models become part of the netlist, so that the simulator sees expressions and not a module for each cell; short names make the text
     // a tenth as long.

@@ -2,7 +2,7 @@
 //! order of its arrival. A card may overlap and reorder as it likes as long as nobody can tell.
 
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::firmware::{Instruction, Operand};
+use nearpm_interface::firmware::Instruction;
 use nearpm_interface::geometry::{LINE, LINE_U64, POOLS_BASE};
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind};
 use nearpm_sim::core::{Access, Medium};
@@ -57,11 +57,7 @@ impl Oracle {
     /// # Panics
     /// If it has no end.
     pub fn program(&mut self, code: &[Instruction], command: &Command) -> u8 {
-        let field = |operand| match operand {
-            Operand::Source => command.source,
-            Operand::Destination => command.destination,
-            Operand::Auxiliary => command.auxiliary,
-        };
+        let field = |operand| command.operand(operand);
         for instruction in code {
             match *instruction {
                 Instruction::Copy { from, to, lines: false, .. } => {

@@ -18,9 +18,13 @@ pub fn standard_elsewhere(rng: &mut impl Rng) -> Image {
     laid_out(rng, programs_of(&standard, |_| true))
 }
 
+/// Whether an opcode is one of the two that map and unmap pools, which random firmware leaves as they are.
+pub fn maps(opcode: u8) -> bool {
+    [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode)
+}
+
 /// Random programs, and the two that map and unmap: without them nobody could use a pool.
 pub fn random(rng: &mut impl Rng) -> Image {
-    let maps = |opcode| [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode);
     let mut programs = programs_of(&standard(), maps);
     let most = rng.random_range(PROGRAM_WORDS / 4..PROGRAM_WORDS);
     let mut words: usize = 1 + programs.iter().map(|(_, _, code)| code.len()).sum::<usize>();

@@ -43,15 +43,6 @@ pub struct Decoded {
 
 const OPERANDS: [Operand; 3] = [Operand::Source, Operand::Destination, Operand::Auxiliary];
 
-/// The field of a command that holds an operand.
-pub fn field(command: &Command, operand: Operand) -> u64 {
-    match operand {
-        Operand::Source => command.source,
-        Operand::Destination => command.destination,
-        Operand::Auxiliary => command.auxiliary,
-    }
-}
-
 /// Runs the checks in the order that `docs/hardware.md` gives; the first that fails is the answer.
 pub fn decode(command: &Command, context: &Context) -> Result<Decoded, Status> {
     let d = context.descriptor;
@@ -133,8 +124,8 @@ fn check_length(command: &Command, d: Descriptor) -> Result<(), Status> {
 
 fn check_alignment(command: &Command, d: Descriptor) -> Result<(), Status> {
     let aligned = OPERANDS.iter().all(|&o| match d.operand_use(o) {
-        Use::Entry => field(command, o).is_multiple_of(LINE_U64),
-        Use::Word => field(command, o).is_multiple_of(8),
+        Use::Entry => command.operand(o).is_multiple_of(LINE_U64),
+        Use::Word => command.operand(o).is_multiple_of(8),
         Use::None | Use::Bytes => true,
     });
     let congruent = !d.flag(descriptor::CONGRUENT) || command.source % LINE_U64 == command.destination % LINE_U64;
@@ -146,7 +137,7 @@ fn operand_bytes(command: &Command, d: Descriptor, operand: Operand) -> u64 {
     match d.operand_use(operand) {
         Use::None => 0,
         Use::Bytes => command.length as u64,
-        Use::Entry => entry_bytes(field(command, d.logged()) % LINE_U64, command.length),
+        Use::Entry => entry_bytes(command.operand(d.logged()) % LINE_U64, command.length),
         Use::Word => 8,
     }
 }
@@ -158,7 +149,7 @@ fn check_ranges(command: &Command, d: Descriptor, mapping: &Mapping, context: &C
         if bytes == 0 {
             continue;
         }
-        let start = field(command, operand);
+        let start = command.operand(operand);
         let end = start.checked_add(bytes).ok_or(Status::OutOfRange)?;
         let ring_end = mapping.ring + mapping.ring_bytes;
         let in_ring = !d.in_ring(operand) || (start >= mapping.ring && end <= ring_end);

@@ -9,7 +9,6 @@ use nearpm_interface::seal::HEAD_COVERED;
 use nearpm_interface::status::Status;
 
 use super::card::{ModelCard, Signal};
-use super::decoder::field;
 use super::fault::Fault;
 use super::memory::{Burst, Token, WriteBeat, burst_lines};
 use super::persistence::Phase;
@@ -249,7 +248,7 @@ impl ModelCard {
     fn unit_enqueue(&mut self, u: usize, context: u8, instruction: Instruction, at: u64) {
         let running = *self.units[u].context(context);
         let command = self.order.slots[running.slot as usize].command;
-        let address = |operand: Operand| running.base.wrapping_add(field(&command, operand));
+        let address = |operand: Operand| running.base.wrapping_add(command.operand(operand));
         let (ready, work) = match instruction {
             Instruction::Copy { from, from_lines, to, to_lines, lines } => {
                 let from = address(from) + from_lines as u64 * LINE_U64;
@@ -276,7 +275,7 @@ impl ModelCard {
                     thread: command.thread,
                     sequence: command.sequence,
                     txid: command.txid,
-                    offset: field(&command, object),
+                    offset: command.operand(object),
                     length: command.length,
                     pool: command.pool,
                     participants: command.participants,

@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     };
     let tally = run(&library, arguments.seed, arguments.memories, &mut |tally| println!("{tally:?}"));
     println!(
-        r#"{{"counts":{{"power-ups":{},"cycles":{},"accesses":{},"loads compared":{},"reported losses":{},"violations":0}}}}"#,
-        tally.sessions, tally.cycles, tally.accesses, tally.compared, tally.losses
+        r#"{{"counts":{{"power-ups":{},"cycles":{},"accesses":{},"loads compared":{},"conflicts held":{},"reported losses":{},"violations":0}}}}"#,
+        tally.sessions, tally.cycles, tally.accesses, tally.compared, tally.held, tally.losses
     );
     ExitCode::SUCCESS
 }

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use nearpm_firmware::Image;
 use nearpm_firmware::check::OPERANDS;
-use nearpm_interface::command::{Command, OPCODES, Opcode};
+use nearpm_interface::command::{Command, OPCODES};
 use nearpm_interface::firmware::{Descriptor, Operand, Use, descriptor};
 use nearpm_interface::geometry::{LINE, LINE_U64, POOLS_BASE};
 use nearpm_interface::media::{RING_HEAD_BYTES, entry_bytes, lines_of};
@@ -92,8 +92,7 @@ impl Run {
     /// Posts a command that is none of the card's to refuse.
     fn command(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let opcode = u.int_in_range(0..=OPCODES as u8 - 1)?;
-        let maps = [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode);
-        let Some(head) = self.image.descriptor(opcode).filter(|_| !maps) else { return Ok(()) };
+        let Some(head) = self.image.descriptor(opcode).filter(|_| !programs::maps(opcode)) else { return Ok(()) };
         for _ in 0..PLACINGS {
             let command = operands(u, head)?;
             if overlaps(&command, head) {
@@ -183,11 +182,7 @@ fn operands(u: &mut Unstructured<'_>, head: Descriptor) -> Result<Command> {
 
 /// Whether operands share a line of which one is written, which the card refuses.
 fn overlaps(command: &Command, head: Descriptor) -> bool {
-    let at = |operand| match operand {
-        Operand::Source => command.source,
-        Operand::Destination => command.destination,
-        Operand::Auxiliary => command.auxiliary,
-    };
+    let at = |operand| command.operand(operand);
     let lines = OPERANDS.map(|operand| {
         let first = at(operand) / LINE_U64;
         let count = match head.operand_use(operand) {

@@ -1,11 +1,15 @@
 //! What a card may find at power-up that a short run never leaves: the numbers of a long life.
 
-use nearpm_interface::geometry::{LINE_U64, SAVE_BASE};
+use nearpm_firmware::Image;
+use nearpm_interface::command::Command;
+use nearpm_interface::firmware::{IMAGE_LINES, Instruction};
+use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, SAVE_BASE};
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord,
-    SaveHead, SavedItem,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, LINES_PER_ITEM, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE,
+    ProgressWord, SaveHead, SavedItem,
 };
 use nearpm_interface::seal;
+use nearpm_interface::status::Status;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -13,6 +17,23 @@ use super::memory::Contents;
 
 fn line(number: usize) -> u64 {
     SAVE_BASE + number as u64 * LINE_U64
+}
+
+/// Whether the save holds a command whose program ends with a failure of its own, as it then does in the replay, which is a loss.
+pub fn fails_in_replay(contents: &Contents) -> bool {
+    let saved = SaveHead::from_bytes(&contents.line(line(HEAD_LINE)));
+    let image = (0..2).find_map(|slot| {
+        let lines = (FIRMWARE_BASE + slot * FIRMWARE_SLOT_BYTES..).step_by(LINE_U64 as usize);
+        let bytes: Vec<u8> = lines.take(IMAGE_LINES).flat_map(|line| contents.line(line)).collect();
+        Image::parse(&bytes).ok().filter(|image| image.crc() == saved.firmware_crc)
+    });
+    let Some(image) = image else { return false };
+    let items = (ITEM_LINE..).step_by(LINES_PER_ITEM).take(MAX_ITEMS.min(saved.items.into()));
+    items.filter(|at| SavedItem::from_bytes(&contents.line(line(at + 1))).kind == ITEM_COMMAND).any(|at| {
+        let opcode = Command::from_bytes(&contents.line(line(at))).opcode;
+        let end = image.program(opcode).and_then(|code| code.last().copied());
+        end.is_some_and(|end| end != Instruction::End { status: Status::Ok.code() })
+    })
 }
 
 /// Moves the order numbers of a whole save by one number, and gives it another generation: what a card leaves that has served for years.

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::memory::{Contents, Memory};
 use super::outside::{Others, Records};
-use super::past::age;
+use super::past::{age, fails_in_replay};
 use super::slave::{Done, Slave, Transfer};
 use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
 use crate::programs;
@@ -39,7 +39,9 @@ pub struct Tally {
     pub accesses: u64,
     /// Loads that were compared with what was stored.
     pub compared: u64,
-    /// Losses, each reported behind a save that ran out of energy, or in a memory with programs that fail.
+    /// Commands and host accesses that waited for a conflicting earlier one.
+    pub held: u64,
+    /// Losses, each reported behind a save that ran out of energy, or a replay of a program that ends with a failure.
     pub losses: u64,
 }
 
@@ -401,6 +403,8 @@ fn session(
     card.work();
     if !plan.abrupt {
         card.drain();
+        card.tally.held +=
+            [registers::COMMANDS_HELD, registers::HOST_HELD].map(|of| u64::from(card.register(of))).iter().sum::<u64>();
     }
     if plan.shut_down {
         card.drain();
@@ -425,8 +429,7 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         };
         let mut traffic = Traffic::new(&mut rng, bytes);
         let mut start = provisioned(POOLS_BASE as usize, programs::standard_elsewhere(&mut rng).bytes());
-        let is_random: bool = rng.random();
-        let other = if is_random { programs::random(&mut rng) } else { programs::standard_elsewhere(&mut rng) };
+        let other = if rng.random() { programs::random(&mut rng) } else { programs::standard_elsewhere(&mut rng) };
         start.bytes[(FIRMWARE_BASE + FIRMWARE_SLOT_BYTES) as usize..][..other.bytes().len()]
             .copy_from_slice(other.bytes());
         let mut kept = (Contents::new(bytes, &start), false);
@@ -434,8 +437,7 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
         for number in 0..POWER_UPS + ROUGH_ONES {
             let is_rough = number >= POWER_UPS;
-            // A program that ends with a failure of its own does so in a replay, too, which is reported as a loss.
-            kept.1 |= is_random;
+            kept.1 |= fails_in_replay(&kept.0);
             kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, is_rough);
             age(&mut kept.0, &mut rng);
         }

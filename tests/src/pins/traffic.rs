@@ -14,6 +14,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::slave::{Beat, Transfer};
+use crate::programs;
 
 /// Lines from [`POOLS_BASE`] on that no pool holds: what is stored there is what is loaded.
 pub const PRIVATE_LINES: u64 = 256;
@@ -108,11 +109,10 @@ impl Traffic {
         // What most programs take, whatever they are: operands at whole lines of the ring, apart from each other.
         if rng.random_range(0..8) == 0 {
             let opcode = rng.random_range(0..OPCODES as u8);
-            let maps = [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode);
             let third = p.ring + RING_HEAD_BYTES + spread(rng, slots) * LINE_U64;
             let (source, participants) = (slot, participants(rng, peers));
             let known = Command { source, destination: second, auxiliary: third, length, participants, ..head };
-            return Command { opcode: if maps { Opcode::Fence as u8 } else { opcode }, ..known };
+            return Command { opcode: if programs::maps(opcode) { Opcode::Fence as u8 } else { opcode }, ..known };
         }
         match rng.random_range(0..16) {
             0..=3 => Command { opcode: Opcode::UndoLog as u8, source: place, destination: slot, length, ..head },

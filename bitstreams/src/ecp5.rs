@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_hdl::Sizes;
+use nearpm_hdl::{MemoryPorts, Parameters, Sizes};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -17,8 +17,8 @@ use crate::tools::Tool;
 pub const TOP: &str = "nearpm_ecp5";
 /// Units; a card has four.
 pub const UNITS: usize = 1;
-/// Its tables.
-pub const SIZES: Sizes = Sizes { slots: 8, lines: 8, held_stores: 4, map_entries: 4, parked_commands: 8 };
+/// Its memory is block RAM, which no energy keeps, and no other card is at its port for them.
+const PARAMETERS: Parameters = Parameters { power_fail_safe: false, memory_ports: MemoryPorts::One, peers: false };
 /// What stands around the card.
 const HARNESS: &str = include_str!("../ecp5/nearpm_ecp5.v");
 /// The pins.
@@ -35,6 +35,9 @@ const PLACE: &[&str] =
 /// Its files.
 const PLACE_FILES: &[&str] =
     &["--lpf", "board.lpf", "--json", "mapped.json", "--textcfg", "placed.config", "--report", "report.json"];
+
+/// Options and files for the bitstream.
+const PACK: &[&str] = &["--compress", "placed.config", "nearpm.bit"];
 
 /// What a build gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,12 +67,13 @@ fn checksum(bytes: &[u8]) -> String {
 
 /// The Verilog of the design.
 pub fn design() -> String {
-    format!("{HARNESS}{}", nearpm_hdl::generate_small_card::<UNITS>(true, SIZES).verilog)
+    format!("{HARNESS}{}", nearpm_hdl::generate_small_card::<UNITS>(&PARAMETERS, Sizes::SMALL).verilog)
 }
 
 /// Checksum of all that goes into the bitstream: the Verilog, the pins, and what the tools are told.
 pub fn source(design: &str) -> String {
-    checksum([design, PINS, SYNTHESIS, &PLACE.join(" ")].join("\n").as_bytes())
+    let [place, files, pack] = [PLACE, PLACE_FILES, PACK].map(|options| options.join(" "));
+    checksum([design, PINS, SYNTHESIS, &place, &files, &pack].join("\n").as_bytes())
 }
 
 /// Whether all tools are installed.
@@ -96,7 +100,7 @@ pub fn build(folder: &Path) -> Result<Built> {
     synthesise(&design, folder)?;
     std::fs::write(folder.join("board.lpf"), PINS).context("cannot write the pins")?;
     Tool::Nextpnr.run(&[PLACE, PLACE_FILES].concat(), folder)?;
-    Tool::Ecppack.run(&["--compress", "placed.config", "nearpm.bit"], folder)?;
+    Tool::Ecppack.run(PACK, folder)?;
     built(&design, folder)
 }
 

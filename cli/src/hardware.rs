@@ -19,6 +19,9 @@ pub struct VerilogArguments {
     /// The board keeps what the card acknowledged through a power cut (the VCU118 does not)
     #[arg(long)]
     power_fail_safe: bool,
+    /// Other cards are at the card's port for them (the VCU118 has none)
+    #[arg(long)]
+    peers: bool,
     /// AXI4 ports towards memory: 1 or 2
     #[arg(long, default_value_t)]
     memory_ports: MemoryPorts,
@@ -26,8 +29,8 @@ pub struct VerilogArguments {
 
 /// `nearpm verilog`: writes the card.
 pub fn verilog(arguments: &VerilogArguments) -> Result<()> {
-    let VerilogArguments { power_fail_safe, memory_ports, .. } = *arguments;
-    let card = nearpm_hdl::generate(&Parameters { power_fail_safe, memory_ports });
+    let VerilogArguments { power_fail_safe, memory_ports, peers, .. } = *arguments;
+    let card = nearpm_hdl::generate(&Parameters { power_fail_safe, memory_ports, peers });
     std::fs::create_dir_all(&arguments.out).with_context(|| format!("cannot make {}", arguments.out.display()))?;
     for (ending, text) in [("v", &card.verilog), ("json", &card.ports_json)] {
         let path = arguments.out.join(nearpm_hdl::MODULE).with_extension(ending);

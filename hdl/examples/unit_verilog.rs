@@ -8,7 +8,7 @@ use nearpm_hdl::units::multi_device::MultiDevice;
 use nearpm_hdl::units::nearpm_unit::NearPmUnit;
 use nearpm_hdl::units::persistence::Persistence;
 use nearpm_hdl::units::registers::Registers;
-use nearpm_hdl::{Sizes, generate_bridge, generate_execution_side, generate_small_card};
+use nearpm_hdl::{Parameters, Sizes, generate_bridge, generate_execution_side, generate_small_card};
 
 fn main() {
     let unit = std::env::args().nth(1).expect("the name of a unit");
@@ -17,10 +17,7 @@ fn main() {
         "back_of_one_unit" => generate_execution_side::<1>(),
         "back_of_two_units" => generate_execution_side::<2>(),
         "front" => verilog_of(Box::<Front>::default()),
-        "small_card" => {
-            let sizes = Sizes { slots: 16, lines: 16, held_stores: 8, map_entries: 4, parked_commands: 8 };
-            generate_small_card::<1>(true, sizes).verilog
-        }
+        "small_card" => generate_small_card::<1>(&Parameters::default(), Sizes::SMALL).verilog,
         "pcie_bridge" => generate_bridge().verilog,
         "nearpm_unit" => verilog_of(Box::<NearPmUnit>::default()),
         "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),

@@ -28,11 +28,13 @@ pub struct Parameters {
     pub power_fail_safe: bool,
     /// AXI4 ports towards memory: with two, `m_axi_mem1` stands beside `m_axi_mem0`.
     pub memory_ports: MemoryPorts,
+    /// The port to other cards is connected: sets `PEERS`.
+    pub peers: bool,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { power_fail_safe: true, memory_ports: MemoryPorts::One }
+        Self { power_fail_safe: true, memory_ports: MemoryPorts::One, peers: true }
     }
 }
 
@@ -40,7 +42,8 @@ impl Parameters {
     /// The `CAPABILITIES` register.
     fn capabilities(&self) -> u32 {
         let safe = if self.power_fail_safe { capability::POWER_FAIL_SAFE } else { 0 };
-        capability::HOST_ORDERED | capability::COMPLETION_RECORDS | capability::PEERS | safe
+        let peers = if self.peers { capability::PEERS } else { 0 };
+        capability::HOST_ORDERED | capability::COMPLETION_RECORDS | peers | safe
     }
 }
 
@@ -70,12 +73,13 @@ pub fn generate(parameters: &Parameters) -> GeneratedCard {
     })
 }
 
-/// Generates the card with `U` units, 1 to 4, one port to memory and tables of these sizes.
+/// Generates the card with `U` units, 1 to 4, and tables of these sizes.
 ///
 /// # Panics
-/// When the sizes are out of range ([`Sizes::check`]), and as [`generate`].
-pub fn generate_small_card<const U: usize>(power_fail_safe: bool, sizes: Sizes) -> GeneratedCard {
-    let parameters = Parameters { power_fail_safe, memory_ports: MemoryPorts::One };
+/// When the sizes are out of range ([`Sizes::check`]), when it is to have more than one port to memory, and as [`generate`].
+pub fn generate_small_card<const U: usize>(parameters: &Parameters, sizes: Sizes) -> GeneratedCard {
+    let parameters = *parameters;
+    assert_eq!(parameters.memory_ports, MemoryPorts::One, "a small card has one port to memory");
     on_big_stack(move || generate_from(parameters, card::<U>(&parameters, &sizes)))
 }
 
@@ -140,6 +144,7 @@ fn generate_from<C: Block + Ports>(parameters: Parameters, card: Box<C>) -> Gene
         "parameters": {
             "power_fail_safe": parameters.power_fail_safe,
             "memory_ports": parameters.memory_ports.count(),
+            "peers": parameters.peers,
         },
         "ports": ports_of(&rows),
     });

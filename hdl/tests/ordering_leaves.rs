@@ -30,7 +30,7 @@ fn conflict(new: &Item, old: &Item, ordered: bool) -> bool {
         || (ordered && new.map.is_some() && new.map == old.map)
 }
 
-/// Tables of a small card.
+/// Tables of a small card, with fewer slots than lines: neither number may stand for the other.
 const SMALL: Sizes = Sizes { slots: 8, lines: 16, held_stores: 8, map_entries: 4, parked_commands: 8 };
 
 fn enter(dut: &mut dyn Dut, slots: usize, row: usize, item: &Item) {

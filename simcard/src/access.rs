@@ -53,9 +53,12 @@ impl Engine {
     fn load_registers(&mut self, offset: u64, data: &mut [u8]) {
         load_registers(offset, data, |register| {
             let value = self.register(register).unwrap_or(u32::MAX);
-            let orders_nothing =
-                register == reg::CAPABILITIES && self.mode == WindowMode::Mapped && self.card.is_some();
-            if orders_nothing { value & !capability::HOST_ORDERED } else { value }
+            // No other card is at the card's port for them, and a window that is mapped passes the ordering point by.
+            let lacks = match self.mode {
+                WindowMode::Trapping => capability::PEERS,
+                WindowMode::Mapped => capability::PEERS | capability::HOST_ORDERED,
+            };
+            if register == reg::CAPABILITIES && self.card.is_some() { value & !lacks } else { value }
         });
     }
 

@@ -64,9 +64,9 @@ impl Cards {
     pub fn small() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let make = || {
-            let sizes = Sizes { slots: 16, lines: 16, held_stores: 8, map_entries: 4, parked_commands: 8 };
             // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
-            let source = Source::new(MODULE, generate_small_card::<1>(true, sizes).verilog).with_deny_warnings(false);
+            let card = generate_small_card::<1>(&Parameters::default(), Sizes::SMALL);
+            let source = Source::new(MODULE, card.verilog).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
         };
         Self {

@@ -9,6 +9,7 @@
 //! | `power-up` | brings the power back; clients connect again |
 //! | `statistics` | cycle, state and counters |
 //! | `freeze`, `thaw` | nothing is answered until then |
+//! | `pause`, `resume` | the card's time passes with accesses alone until then |
 //! | `unplug`, `plug` | all ones are read until then |
 //! | `lose-interrupts N` | the next N interrupts do not arrive |
 //! | `revoke` | takes all host memory away from the card |
@@ -100,6 +101,8 @@ fn obey(shared: &Shared, line: &str) -> Result<String> {
         "statistics" => return Ok(statistics(&mut shared.engine())),
         "freeze" => shared.set_link(|link| link.frozen = true),
         "thaw" => shared.set_link(|link| link.frozen = false),
+        "pause" => shared.set_paused(true),
+        "resume" => shared.set_paused(false),
         "unplug" => shared.set_link(|link| link.unplugged = true),
         "plug" => {
             shared.set_link(|link| link.unplugged = false);
@@ -121,8 +124,9 @@ fn statistics(engine: &mut Engine) -> String {
     let (counters, powered) = (engine.counters, u8::from(engine.is_powered()));
     let bus = &engine.bus;
     let mut text = format!(
-        "powered={powered} cycle={} life={} journalled={} replayed={} compactions={} cuts={} unanswered={} records={} \
-         faults={} interrupts={}",
+        "powered={powered} idle={} cycle={} life={} journalled={} replayed={} compactions={} cuts={} unanswered={} \
+         resets_under_way={} records={} faults={} interrupts={}",
+        u8::from(engine.is_idle()),
         engine.cycle(),
         engine.life,
         counters.journalled,
@@ -130,6 +134,7 @@ fn statistics(engine: &mut Engine) -> String {
         counters.compactions,
         counters.cuts,
         counters.unanswered,
+        counters.resets_under_way,
         bus.records,
         bus.faults,
         bus.interrupts,

@@ -32,6 +32,8 @@ pub struct Shared {
     work: Condvar,
     link: Mutex<Link>,
     thawed: Condvar,
+    /// The card's time passes with accesses alone.
+    paused: AtomicBool,
     has_client: AtomicBool,
 }
 
@@ -39,8 +41,8 @@ impl Shared {
     /// Shares a card.
     pub fn new(engine: Engine) -> Arc<Shared> {
         let (work, thawed) = Default::default();
-        let has_client = AtomicBool::new(false);
-        Arc::new(Shared { engine: Mutex::new(engine), work, link: Mutex::default(), thawed, has_client })
+        let [paused, has_client] = [(); 2].map(|()| AtomicBool::new(false));
+        Arc::new(Shared { engine: Mutex::new(engine), work, link: Mutex::default(), thawed, paused, has_client })
     }
 
     /// The card; who has it lets it run on afterwards.
@@ -57,6 +59,12 @@ impl Shared {
         self.thawed.notify_all();
     }
 
+    /// Lets the card's time stand still between accesses, or not.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+        self.work.notify_one();
+    }
+
     /// Waits while nothing is answered; gives the link.
     fn link(&self) -> Link {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +75,7 @@ impl Shared {
     pub fn run(&self) -> ! {
         loop {
             let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-            if engine.is_idle() {
+            if engine.is_idle() || self.paused.load(Ordering::Acquire) {
                 drop(self.work.wait_timeout(engine, IDLE));
             } else {
                 engine.advance(RUN_CYCLES);

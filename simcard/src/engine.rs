@@ -63,6 +63,8 @@ pub struct Counters {
     pub cuts: u64,
     /// Accesses that the card did not answer.
     pub unanswered: u64,
+    /// Resets of the function that came while the card had something to do.
+    pub resets_under_way: u64,
 }
 
 /// See the module.
@@ -369,6 +371,7 @@ impl Engine {
 
     /// Function-level reset: returns when what was accepted is done and the mappings are forgotten.
     pub fn reset(&mut self) {
+        self.counters.resets_under_way += u64::from(!self.is_idle());
         self.accept(Access::RegisterWrite { offset: reg::CONTROL, value: control::FUNCTION_RESET });
         self.await_reset();
         self.settle();

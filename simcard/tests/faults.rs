@@ -137,13 +137,21 @@ fn a_reset_in_the_middle_of_commands() {
         window.store(page * PAGE, &[page as u8 + 1; PAGE as usize]);
     }
     let commands: Vec<_> = (0..pages).map(|page| copy(&mapping, page, 100 + page)).collect();
+    // The card goes on only as accesses come, so that the reset cannot come too late.
+    simulator.tell("pause");
     let last = registered.card.post_all(1, &commands, false).unwrap().unwrap();
     registered.card.read_back(last).unwrap();
+    let before = simulator.statistic("resets_under_way");
     registered.function.reset().unwrap();
+    assert_eq!(simulator.statistic("resets_under_way"), before + 1, "commands are under way");
+    assert_eq!(simulator.statistic("idle"), 1, "the reset drains before it returns");
+    // Memory space is decoded again: a reset clears the command register.
+    registered.function.config_write(4, &[2, 0]).unwrap();
+    assert_eq!(registered.card.registers().read(reg::MAPPED), 0, "mappings are forgotten");
+    simulator.tell("resume");
     drop(window);
     drop(registered);
     let registered = simulator.open();
-    assert_eq!(registered.card.registers().read(reg::MAPPED), 0, "mappings are forgotten");
     let window = registered.card.window(mapping.base..mapping.base + mapping.bytes, Caching::Uncached).unwrap();
     for page in 0..pages {
         let mut found = vec![0; PAGE as usize];

@@ -4,9 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::workload::{Known, create, options, reopen_and_verify, verify, work};
+use common::workload::{Known, POOL_BYTES, create, options, reopen_and_verify, verify, work};
 use common::{Registered, Simulator};
-use nearpm::Mechanism;
+use nearpm::{Durability, Error, Mechanism, Pool, Synchronisation};
 use nearpm_interface::registers as reg;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -144,4 +144,52 @@ fn a_memory_that_is_put_in_force_while_the_card_runs_is_followed_by_what_the_jou
     drop(registered);
     simulator.start();
     reopen_and_verify(&simulator.open(), Mechanism::Undo, &mut known);
+}
+
+/// Two simulators, each with a card that has no port to the other one, and says so: the processor waits for both. One is killed.
+#[test]
+fn a_pool_on_two_simulators_outlives_the_loss_of_one() {
+    let mut simulators = [(); 2].map(|()| Simulator::new("trapping"));
+    let options = || options(Mechanism::Undo).durability(Durability::Durable).synchronisation(Synchronisation::Delayed);
+    let open = |simulators: &[Simulator; 2]| {
+        let cards = simulators.each_ref().map(Simulator::open);
+        let location = format!("card:{}+{}/bank", cards[0].name(), cards[1].name());
+        (cards, location)
+    };
+    let accepted = |card: &Registered| card.card.registers().read(reg::COMMANDS_ACCEPTED);
+    let (cards, location) = open(&simulators);
+    let pool = options().create(&location, 2 * POOL_BYTES).unwrap();
+    // Two are in a chunk, and chunks go to the cards in turn.
+    let objects: Vec<u64> = (0..4).map(|_| pool.tx(|tx| tx.alloc_zeroed(8192)).unwrap()).collect();
+    let write = |pool: &Pool, number: u64| -> Result<(), Error> {
+        pool.tx(|tx| objects.iter().try_for_each(|object| tx.write_u64(*object, number)))
+    };
+    let before = cards.each_ref().map(accepted);
+    (1..=20).for_each(|number| write(&pool, number).unwrap());
+    for (card, before) in cards.iter().zip(before) {
+        assert!(accepted(card) > before, "a card has no part in the transactions");
+    }
+    assert_eq!(pool.statistics().fallbacks, 1);
+    simulators[1].kill();
+    let (mut acknowledged, mut error) = (20, None);
+    while error.is_none() && acknowledged < 1000 {
+        match write(&pool, acknowledged + 1) {
+            Ok(()) => acknowledged += 1,
+            Err(failure) => error = Some(failure.to_string()),
+        }
+    }
+    let error = error.expect("a card has gone");
+    assert!(error.contains("gone"), "{error}");
+    drop((pool, cards));
+    simulators[1].start();
+    let (cards, location) = open(&simulators);
+    let pool = options().open(&location).unwrap();
+    pool.check().unwrap();
+    let read = |object: &u64| pool.tx(|tx| tx.read_u64(*object)).unwrap();
+    let found: Vec<u64> = objects.iter().map(read).collect();
+    assert!([acknowledged, acknowledged + 1].contains(&found[0]), "{found:?}, acknowledged {acknowledged}");
+    assert_eq!(found, [found[0]; 4], "half done");
+    write(&pool, 5000).unwrap();
+    pool.close().unwrap();
+    drop(cards);
 }

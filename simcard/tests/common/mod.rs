@@ -153,4 +153,8 @@ impl Registered {
     pub fn location(&self, pool: &str) -> String {
         self.name.pool(pool)
     }
+
+    pub fn name(&self) -> &str {
+        self.name.name()
+    }
 }

@@ -4,7 +4,7 @@
 #
 # The card's clock and reset are the memories', not the link's, and so are those of every port between card and bridge: a host that starts
 # again, or a link that goes down, is told to the bridge as `link_down`, and what is under way at the ports runs to its end.
-# Every reset is brought into the clock that it is used with.
+# Every reset is brought into the clock that it is used with. Of each net the first end drives.
 
 # One AXI connection from one clock to another.
 proc nearpm_crossing {name from to from_clock to_clock reset} {
@@ -119,16 +119,22 @@ proc nearpm_pcie {} {
 # The bridge's streams and what it is told of the function. Pin by pin, because `tkeep` has a bit for each Dword.
 proc nearpm_bridge {} {
     create_bd_cell -type module -reference nearpm_pcie_bridge bridge
-    foreach {stream prefix from to} {
-        cq m_axis_cq pcie bridge
-        rc m_axis_rc pcie bridge
-        cc s_axis_cc bridge pcie
-        rq s_axis_rq bridge pcie
-    } {
-        foreach signal {tdata tkeep tuser tlast tvalid tready} {
-            set ends [dict create pcie pcie/${prefix}_$signal bridge bridge/${stream}_$signal]
-            connect_bd_net [get_bd_pins [dict get $ends $from]] [get_bd_pins [dict get $ends $to]]
+    foreach stream {cq rc} {
+        foreach signal {tdata tkeep tuser tlast tvalid} {
+            connect_bd_net [get_bd_pins pcie/m_axis_${stream}_$signal] [get_bd_pins bridge/${stream}_$signal]
         }
+        connect_bd_net [get_bd_pins bridge/${stream}_tready] [get_bd_pins pcie/m_axis_${stream}_tready]
+    }
+    foreach stream {cc rq} {
+        foreach signal {tdata tkeep tuser tlast tvalid} {
+            connect_bd_net [get_bd_pins bridge/${stream}_$signal] [get_bd_pins pcie/s_axis_${stream}_$signal]
+        }
+        # The block says with four bits that it is ready, all of them the same.
+        create_bd_cell -type ip -vlnv xilinx.com:ip:xlslice ready_$stream
+        set_property -dict [list CONFIG.DIN_WIDTH 4 CONFIG.DIN_FROM 0 CONFIG.DIN_TO 0 CONFIG.DOUT_WIDTH 1] \
+            [get_bd_cells ready_$stream]
+        connect_bd_net [get_bd_pins pcie/s_axis_${stream}_tready] [get_bd_pins ready_$stream/Din]
+        connect_bd_net [get_bd_pins ready_$stream/Dout] [get_bd_pins bridge/${stream}_tready]
     }
     foreach signal {cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
         connect_bd_net [get_bd_pins pcie/$signal] [get_bd_pins bridge/$signal]

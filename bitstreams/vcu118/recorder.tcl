@@ -2,7 +2,7 @@
 #
 #   tclsh recorder.tcl FLOW [ARGS]
 #
-# Prints a line for each cell, pin and port that the flow names.
+# Prints a line for each cell, pin and port that the flow names, for each net, and for each parameter of a cell.
 
 proc note {kind name} {
     puts "$kind $name"
@@ -31,12 +31,12 @@ proc connect_bd_net {from to} { note net "$from $to" }
 proc connect_bd_intf_net {from to} { note interface_net "$from $to" }
 rename set_property {}
 proc set_property {args} {
-    foreach {key value} [lindex $args 1] {
-        if {[lindex $args 0] ne "-dict"} { break }
-        if {$key eq "PACKAGE_PIN"} { note pad $value }
-        if {$key eq "CONFIG.C_OPERATION"} { note gate "[lindex $args 2] $value" }
+    set properties [lrange $args 0 1]
+    if {[lindex $args 0] eq "-dict"} { set properties [lindex $args 1] }
+    foreach {name value} $properties {
+        if {$name eq "PACKAGE_PIN"} { note pad $value }
+        if {[string match CONFIG.* $name]} { note config "[lindex $args 2] $name $value" }
     }
-    if {[lindex $args 0] eq "PACKAGE_PIN"} { note pad [lindex $args 1] }
 }
 # Constraints are Tcl, too, and are read here so that they are checked likewise.
 rename read_xdc {}

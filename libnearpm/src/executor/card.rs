@@ -375,12 +375,12 @@ impl Executor for CardExecutor {
     }
 
     fn begin_shadow_copy(&mut self, medium: &Medium, from: u64, to: u64) -> Result<(), Error> {
+        self.written(to..to + PAGE_BYTES);
         if !self.ordered {
             return self.shadow_copy(medium, from, to, false);
         }
         let command = Command { source: from, destination: to, length: PAGE_BYTES as u32, ..Command::default() };
         self.waiting.push(self.command(Opcode::ShadowCopy, command));
-        self.written(to..to + PAGE_BYTES);
         count(&medium.counters.bytes_by_card, PAGE_BYTES);
         if self.waiting.len() < POSTED_TOGETHER { Ok(()) } else { self.barrier(medium) }
     }

@@ -7,7 +7,7 @@ use nearpm_driver::{Card, CardOptions, Posting};
 
 use super::common::{Model, Operation, apply, check_leaks, contents, create, operations};
 use super::thorough;
-use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
+use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Tx, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
@@ -36,6 +36,10 @@ pub enum Scenario {
     Cuts(Mechanism),
     /// The same in a pool that is new, in the place of another one.
     FirstUse(Mechanism),
+    /// Power cuts while log rings are made and grow, over entries of another pool.
+    Rings,
+    /// What a transaction has stored to is free when it is taken back; the card writes there next, for a process with this mechanism.
+    TakenBack(Mechanism),
     /// Processes that die on one boot, each followed by one with another mechanism.
     Processes,
     /// Transactions and stores of the program on the same lines, which undo and redo logging allow.
@@ -133,7 +137,7 @@ fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     cut_work(mechanism, seed, card.mock.power_cut(), |_| Ok(()), 5, moment)
 }
 
-/// Cuts in the first use of a pool, when its log rings are made, where another pool of the same identifier has left its entries.
+/// Cuts in the first use of a pool, where another pool of the same identifier has left its entries.
 fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let card = Registered::new(MockCard::new(mock(seed)), seed)?;
     let options = options_of(mechanism, seed);
@@ -143,7 +147,7 @@ fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     drop(pool);
     crate::remove(&card.pool()).map_err(say)?;
     drop(options.create(&card.pool(), POOL_BYTES).map_err(say)?);
-    // The first accesses, in which the rings are made, and some later ones.
+    // The first accesses, and some later ones.
     let moment = |cut, span| (seed * 17 + cut * 41) % if cut % 5 < 4 { span / 8 } else { span };
     cut_work(mechanism, seed, card.mock.power_cut(), create, if thorough() { 20 } else { 5 }, moment)
 }
@@ -180,6 +184,90 @@ fn cut_work(
         recovers(mechanism, seed, card.mock.power_cut(), &states)?;
     }
     Ok(())
+}
+
+/// Cuts while the ring of a thread is made and that of transactions grows. Both lie where another pool of the same identifier has left whole
+/// entries, which would put old bytes back: they have the places and the lane of new ones, and identifiers above those of the new pool.
+fn rings(seed: u64) -> Result<(), String> {
+    const OBJECT_BYTES: usize = 48 * 1024;
+    /// Bytes between two words that are logged, each by an entry of two lines: some entry is whole unless nearly all zeros come to it.
+    const APART: u64 = 128;
+    /// Accesses between two cuts. Other seeds cut in between.
+    const STRIDE: usize = 5;
+    let options = options(Mechanism::Undo);
+    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
+    let fill = |pool: &Pool, value: u8| {
+        pool.tx(|tx| {
+            let object = tx.alloc(OBJECT_BYTES as u64)?;
+            tx.write(object, &[value; OBJECT_BYTES])?;
+            Ok(object)
+        })
+    };
+    let former = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
+    let object = fill(&former, 0xee).map_err(say)?;
+    for words in [1, 1, 1, 1, OBJECT_BYTES as u64 / APART] {
+        let mut places = (0..words).map(|n| object + n * APART);
+        let logged = places.clone().try_for_each(|place| former.undolog_create(0, place, 8));
+        logged.and_then(|()| former.commit_log(0)).map_err(say)?;
+        former.tx(|tx| places.try_for_each(|place| tx.write(place, &[0xdd; 8]))).map_err(say)?;
+    }
+    former.close().and_then(|()| crate::remove(&card.pool())).map_err(say)?;
+    let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
+    same(fill(&pool, 0x11).map_err(say)?, object, "the place of the object")?;
+    pool.close().map_err(say)?;
+    let image = card.mock.power_cut();
+
+    let make_and_grow = |pool: &Pool| {
+        pool.undolog_create(0, object, 64)?;
+        pool.reserve_log(POOL_BYTES)
+    };
+    let dry = Registered::new(MockCard::with_medium(mock(seed), image.clone()), seed)?;
+    let pool = options.open(&dry.pool()).map_err(say)?;
+    let opened = dry.mock.accesses();
+    make_and_grow(&pool).map_err(say)?;
+    let moments = opened..dry.mock.accesses() + STRIDE as u64;
+    for cut_after in moments.skip(seed as usize % STRIDE).step_by(STRIDE) {
+        let cut = MockCard::with_medium(MockOptions { cut_after: Some(cut_after), ..mock(seed) }, image.clone());
+        let cut = Registered::new(cut, seed)?;
+        let pool = options.open(&cut.pool()).map_err(say)?;
+        // It fails where the card has gone.
+        let _ = make_and_grow(&pool);
+        drop(pool);
+        let after = Registered::new(MockCard::with_medium(mock(seed), cut.mock.power_cut()), seed)?;
+        let pool = options.open(&after.pool()).map_err(say)?;
+        let found = pool.tx(|tx| tx.read_vec(object, OBJECT_BYTES)).map_err(say)?;
+        same(found.iter().find(|&&byte| byte != 0x11), None, "bytes that nobody has changed")?;
+    }
+    Ok(())
+}
+
+/// A process takes a transaction back and closes the pool in order, so that the next one drops no lines, whose commands write the same lines.
+fn taken_back(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+    // They share lines, which commands write where they write a part.
+    const OBJECT_BYTES: usize = 40;
+    const OBJECTS: usize = 8;
+    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
+    let store = |tx: &mut Tx<'_>, value: u8| {
+        (0..OBJECTS).try_for_each(|_| {
+            let object = tx.alloc(OBJECT_BYTES as u64)?;
+            tx.write(object, &[value; OBJECT_BYTES])
+        })
+    };
+    let pool = options(Mechanism::Undo).create(&card.pool(), POOL_BYTES).map_err(say)?;
+    let given_up = pool.tx(|tx| store(tx, 0xee).and_then(|()| Err::<(), _>(Error::abort("given up"))));
+    same(matches!(given_up, Err(Error::Aborted(_))), true, "it was taken back")?;
+    pool.close().map_err(say)?;
+    let pool = options(mechanism).open(&card.pool()).map_err(say)?;
+    pool.tx(|tx| store(tx, 0x11)).map_err(say)?;
+    pool.close().map_err(say)?;
+    let pool = options(Mechanism::Undo).open(&card.pool()).map_err(say)?;
+    let objects = pool.objects().map_err(say)?;
+    same(objects.len(), OBJECTS, "objects")?;
+    for (object, _) in objects {
+        let found = pool.tx(|tx| tx.read_vec(object, OBJECT_BYTES)).map_err(say)?;
+        same(found, vec![0x11; OBJECT_BYTES], "the next process")?;
+    }
+    pool.close().map_err(say)
 }
 
 fn processes(seed: u64) -> Result<(), String> {
@@ -288,7 +376,7 @@ fn primitives(seed: u64) -> Result<(), String> {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Scenario; 11] = [
+    pub const ALL: [Scenario; 14] = [
         Scenario::Primitives,
         Scenario::Processes,
         Scenario::Mixed(Mechanism::Undo),
@@ -300,6 +388,9 @@ impl Scenario {
         Scenario::FirstUse(Mechanism::Undo),
         Scenario::FirstUse(Mechanism::Redo),
         Scenario::FirstUse(Mechanism::Checkpoint),
+        Scenario::Rings,
+        Scenario::TakenBack(Mechanism::Redo),
+        Scenario::TakenBack(Mechanism::Shadow),
     ];
 
     /// Makes a run, the same for the same seed.
@@ -307,6 +398,8 @@ impl Scenario {
         match self {
             Scenario::Cuts(mechanism) => cuts(mechanism, seed),
             Scenario::FirstUse(mechanism) => first_use(mechanism, seed),
+            Scenario::Rings => rings(seed),
+            Scenario::TakenBack(mechanism) => taken_back(mechanism, seed),
             Scenario::Processes => processes(seed),
             Scenario::Mixed(mechanism) => mixed(mechanism, seed),
             Scenario::Primitives => primitives(seed),

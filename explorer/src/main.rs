@@ -100,9 +100,9 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
         seeds += 1;
     }
     println!("total: {total}; {:.1} s", begin.elapsed().as_secs_f64());
-    let Report { executions, cuts, states, again, recoveries, deepest, cut_short, .. } = total;
+    let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total;
     println!(
-        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states left by recoveries":{again},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
+        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -35,7 +35,7 @@ fn by_every_schedule(pool: Kind) {
         panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
     }
     println!("{pool:?}: {schedules} schedules of two threads: {report}");
-    assert!(schedules > 10, "{schedules} schedules");
+    assert!(schedules > 10 && schedules < most, "{schedules} schedules: at {most} some are left out");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn what_several_rtl_cards_show_the_model_allows() {
         let shown = (0..each).map(|seed| observe_once(test, &power, Peers::default(), seed)).collect();
         all.take(name, test, &shown);
     }
-    let Comparison { tests, allowed, reached, wrong } = all;
+    let Comparison { tests, allowed, reached, wrong, .. } = all;
     println!("{tests} tests, {each} runs each, {reached} of {allowed} allowed states reached");
     let (runs, violations) = (tests as u64 * each, wrong.len());
     println!(

@@ -133,10 +133,21 @@ fn main() -> ExitCode {
     let all = campaign.all;
     println!("{}", all.report(start.elapsed()));
     let Tally {
-        scenarios, saves, replays, distinct, with_commands, with_stores, decided, torn, losses, cycles, ..
+        scenarios,
+        saves,
+        replays,
+        recoveries,
+        distinct,
+        with_commands,
+        with_stores,
+        decided,
+        torn,
+        losses,
+        cycles,
+        ..
     } = all;
     println!(
-        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"decided by recoveries":{decided},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
+        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"recoveries cut":{recoveries},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"decided by recoveries":{decided},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
         all.all_cuts()
     );
     ExitCode::SUCCESS

@@ -142,6 +142,9 @@ fn refused() -> Scenario {
         Command { source: u64::MAX - 3, ..good },
         Command { destination: good.destination + 8, ..good },
         Command { txid: 0, ..good },
+        Command { opcode: Opcode::ShadowCopy as u8, destination: good.source, ..good },
+        Command { participants: 2, ..good },
+        map(0),
     ];
     let mut all = Vec::new();
     for bad in bad {

@@ -240,8 +240,14 @@ impl Explorer<'_> {
                 let Some(seen) = self.one(Trial { cycle, behind: Behind::Nothing }) else { return };
                 let cycles = (0..seen.recovery).sample(&mut rng, RECOVERY_CUTS);
                 self.all(cycles.into_iter().map(|at| Trial { cycle, behind: Behind::Recovery { cycle: at } }));
+                self.findings.tally.recoveries += u64::from(self.is_done());
             }
         }
+    }
+
+    /// Whether everything that was asked for was cut, and held.
+    fn is_done(&self) -> bool {
+        !self.findings.cut_short && self.findings.failure.is_none()
     }
 
     /// Lets the energy of a card's save end at every cycle, until it is enough.
@@ -258,7 +264,7 @@ impl Explorer<'_> {
             }
         }
         self.all((0..=enough + 1).map(with));
-        self.findings.tally.saves += u64::from(!self.findings.cut_short && self.findings.failure.is_none());
+        self.findings.tally.saves += u64::from(self.is_done());
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Comparison {
     pub reached: usize,
     /// What was shown and is not allowed.
     pub wrong: Vec<String>,
+    /// What is allowed and was not shown, as `test | state`.
+    pub missing: BTreeSet<String>,
 }
 
 impl Comparison {
@@ -25,6 +27,7 @@ impl Comparison {
         self.wrong.extend(shown.difference(&may).map(|state| format!("{name}: {}", printed(test, state))));
         let missing: Vec<String> = may.difference(shown).map(|state| printed(test, state)).collect();
         println!("{name:<44} {}/{} {}", may.len() - missing.len(), may.len(), missing.join("; "));
+        self.missing.extend(missing.iter().map(|state| format!("{name} | {state}")));
         self.tests += 1;
         self.allowed += may.len();
         self.reached += may.len() - missing.len();

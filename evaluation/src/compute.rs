@@ -147,7 +147,10 @@ fn least(mut measure: impl FnMut(u64) -> Result<f64>) -> Result<f64> {
 }
 
 /// What processors were busy for with this thread.
-fn processor_time() -> Result<Duration> {
+///
+/// # Errors
+/// If the system has no such clock.
+pub fn processor_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("no clock of the thread")?.into())
 }
 

@@ -4,16 +4,19 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use nearpm_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::case::Case;
 use crate::meter::Kind;
 use crate::run::Outcome;
 
+/// Folder of results where none is named.
+pub const FOLDER: &str = "target/evaluation";
 /// Number of this form of results.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// A result, with everything that it depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,14 +26,28 @@ pub struct Record {
     pub form: u32,
     /// Commit that the program was built from, with `-changed` behind it where its sources had been changed; `unknown` where it was built outside git.
     pub commit: String,
-    /// The profile's values, so that a result of other values is not taken for one of these.
+    /// The profile's values, so that a result of other values is not taken for one of these; empty where it was read from a table.
     pub profile: String,
     /// What was run.
     pub case: Case,
     /// What it gave.
     pub outcome: Outcome,
-    /// Wall-clock time of the simulation, in seconds.
+    /// Wall-clock time of the simulation, in seconds: it grows with what else the machine has to do.
     pub wall_s: f64,
+    /// What a processor was busy for with the simulation, in seconds.
+    pub cpu_s: f64,
+    /// The folder or the table that it was read from.
+    #[serde(skip)]
+    pub place: PathBuf,
+}
+
+/// What a simulation took, in seconds: see [`Record`].
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// Wall-clock time.
+    pub wall_s: f64,
+    /// Processor time.
+    pub cpu_s: f64,
 }
 
 /// The folder.
@@ -83,6 +100,7 @@ impl Results {
         let text = fs::read(self.file(case)).ok()?;
         // A file that is no result is written anew.
         let record: Record = serde_json::from_slice(&text).ok()?;
+        let record = Record { place: self.folder.clone(), ..record };
         let same = record.form == FORM && record.case == *case && record.profile == values(profile);
         (same && (self.keeps || record.commit == self.commit)).then_some(record)
     }
@@ -91,10 +109,11 @@ impl Results {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&self, case: &Case, profile: &Profile, outcome: Outcome, wall_s: f64) -> Result<Record> {
-        let commit = self.commit.clone();
-        let record = Record { form: FORM, commit, profile: values(profile), case: case.clone(), outcome, wall_s };
-        let path = self.file(case);
+    pub fn keep(&self, case: &Case, profile: &Profile, outcome: Outcome, took: Took) -> Result<Record> {
+        let (Took { wall_s, cpu_s }, case) = (took, case.clone());
+        let (commit, place) = (self.commit.clone(), self.folder.clone());
+        let record = Record { form: FORM, commit, profile: values(profile), case, outcome, wall_s, cpu_s, place };
+        let path = self.file(&record.case);
         let written = tempfile::Builder::new()
             .prefix(&unfinished(std::process::id()))
             .tempfile_in(&self.folder)
@@ -109,11 +128,17 @@ impl Results {
         Ok(record)
     }
 
-    /// Every result of the folder. Files that are none are named in the second list.
+    /// Every result of the folder, or of a table that [`csv`] has made. Files that are none are named in the second list.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// If the folder cannot be read, or the table is none of results.
     pub fn all(folder: &Path) -> Result<(Vec<Record>, Vec<String>)> {
+        if folder.is_file() {
+            let text = fs::read_to_string(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+            let records = parse(&text).with_context(|| format!("{} is no table of results", folder.display()))?;
+            let at = |record| Record { place: folder.to_owned(), ..record };
+            return Ok((records.into_iter().map(at).collect(), Vec::new()));
+        }
         let (mut records, mut others) = (Vec::new(), Vec::new());
         let entries =
             fs::read_dir(folder).with_context(|| format!("the folder {} cannot be read", folder.display()))?;
@@ -122,13 +147,16 @@ impl Results {
         for path in paths.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
             let record = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
             match record.filter(|record| record.form == FORM) {
-                Some(record) => records.push(record),
+                Some(record) => records.push(Record { place: folder.to_owned(), ..record }),
                 None => others.push(path.display().to_string()),
             }
         }
         Ok((records, others))
     }
 }
+
+/// The origin of what the model gave.
+const MODEL: &str = "model";
 
 /// A line of the table of comma-separated values.
 #[derive(Clone, Copy, Debug)]
@@ -142,13 +170,13 @@ pub struct Line<'l> {
     /// Nanoseconds a transaction.
     pub ns_per_transaction: f64,
     /// What only a simulator sees.
-    pub inside: Option<&'l Outcome>,
+    pub inside: Option<&'l Record>,
 }
 
 impl<'l> From<&'l Record> for Line<'l> {
     fn from(record: &'l Record) -> Line<'l> {
         let Record { case, commit, outcome, .. } = record;
-        Line { case, commit, origin: "model", ns_per_transaction: outcome.per_transaction(), inside: Some(outcome) }
+        Line { case, commit, origin: MODEL, ns_per_transaction: outcome.per_transaction(), inside: Some(record) }
     }
 }
 
@@ -157,15 +185,38 @@ pub fn csv(records: &[Record]) -> String {
     table(records.iter().map(Line::from))
 }
 
+/// Columns that say what was run: the fields of a [`Case`].
+const CASE: [&str; 12] = [
+    "profile",
+    "program",
+    "inputs",
+    "mix",
+    "mechanism",
+    "configuration",
+    "devices",
+    "units",
+    "threads",
+    "count",
+    "share",
+    "seed",
+];
+/// Those behind them. `transactions` were run, which is `count` or, where threads do not divide it, a little less; `_ns` are nanoseconds a transaction,
+/// `_s` seconds of the simulation.
+const GIVEN: [&str; 8] =
+    ["commit", "origin", "ns_per_transaction", "transactions", "wall_s", "cpu_s", "busy_ns", "overlap_ns"];
+
+/// The column of a kind of time.
+fn column(kind: Kind) -> String {
+    format!("{}_ns", kind.name())
+}
+
 /// Lines as a table of comma-separated values. What is not known is empty.
 pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
-    let mut text = String::from(
-        "profile,program,inputs,mix,mechanism,configuration,devices,units,threads,count,share,seed,commit,origin,ns_per_transaction,busy_ns,overlap_ns",
-    );
-    Kind::ALL.iter().for_each(|kind| text.push_str(&format!(",{}_ns", kind.name())));
-    text.push('\n');
+    let kinds = Kind::ALL.map(column);
+    let columns = CASE.into_iter().chain(GIVEN).chain(kinds.iter().map(String::as_str));
+    let mut text = columns.collect::<Vec<&str>>().join(",") + "\n";
     for Line { case, commit, origin, ns_per_transaction, inside } in lines {
-        let cells = [
+        let named = [
             case.profile.clone(),
             case.program.name().into(),
             case.inputs.name().into(),
@@ -180,16 +231,102 @@ pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
             case.seed.to_string(),
             commit.into(),
             origin.into(),
-            format!("{ns_per_transaction:.1}"),
+            format!("{ns_per_transaction:.3}"),
         ];
-        text.push_str(&cells.map(|cell| cell.replace([',', '\n'], " ")).join(","));
-        let each = |ns: f64| inside.map(|outcome| ns / outcome.transactions.max(1) as f64);
-        let of = |part: fn(&Outcome) -> f64| inside.map(part).and_then(each);
-        let parts = Kind::ALL.map(|kind| inside.and_then(|outcome| each(*outcome.breakdown.get(kind.name())?)));
-        for value in [of(|o| o.busy_ns), of(|o| o.overlap_ns)].into_iter().chain(parts) {
-            text.push_str(&value.map_or(",".into(), |ns| format!(",{ns:.1}")));
-        }
-        text.push('\n');
+        let outcome = inside.map(|record| &record.outcome);
+        let each = |ns: f64| outcome.map(|outcome| ns / outcome.transactions.max(1) as f64);
+        let of = |part: fn(&Outcome) -> f64| outcome.map(part).and_then(each);
+        let parts = Kind::ALL.map(|kind| each(*outcome?.breakdown.get(kind.name())?));
+        let numbers = [inside.map(|record| record.wall_s), inside.map(|record| record.cpu_s)]
+            .into_iter()
+            .chain([of(|o| o.busy_ns), of(|o| o.overlap_ns)])
+            .chain(parts)
+            .map(|value| value.map_or(String::new(), |value| format!("{value:.3}")));
+        let transactions = outcome.map_or(String::new(), |outcome| outcome.transactions.to_string());
+        let cells = named.into_iter().map(|cell| cell.replace([',', '\n'], " ")).chain([transactions]).chain(numbers);
+        text.push_str(&(cells.collect::<Vec<String>>().join(",") + "\n"));
     }
     text
+}
+
+/// Reads what [`csv`] has made. The library's counters are not in it, nor are the profile's values.
+fn parse(text: &str) -> Result<Vec<Record>> {
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().context("it is empty")?.split(',').collect();
+    lines.enumerate().map(|(n, line)| record(&columns, line).with_context(|| format!("line {}", n + 2))).collect()
+}
+
+/// A line as a record.
+fn record(columns: &[&str], line: &str) -> Result<Record> {
+    let cells: Vec<&str> = line.split(',').collect();
+    ensure!(cells.len() == columns.len(), "{} cells for {} columns", cells.len(), columns.len());
+    let cell = |name: &str| {
+        let at = columns.iter().position(|column| *column == name).with_context(|| format!("no column {name}"))?;
+        Ok::<&str, anyhow::Error>(cells[at])
+    };
+    let number = |name: &str| {
+        let found = cell(name)?;
+        found.parse::<f64>().with_context(|| format!("{name} is {found:?}, and must be a number"))
+    };
+    if cell("origin")? != MODEL {
+        bail!("the time of {} is none of the model", cell("origin")?);
+    }
+    let value = |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
+    let case = CASE.into_iter().map(|name| Ok((name.to_owned(), value(cell(name)?))));
+    let case: Case = serde_json::from_value(Value::Object(case.collect::<Result<_>>()?))?;
+    let transactions: usize = cell("transactions")?.parse().context("the transactions are no number")?;
+    let all = |name: &str| Ok::<f64, anyhow::Error>(number(name)? * transactions as f64);
+    let part = |kind: Kind| Ok((kind.name().to_owned(), all(&column(kind))?));
+    let outcome = Outcome {
+        ns: all("ns_per_transaction")?,
+        transactions,
+        breakdown: Kind::ALL.into_iter().map(part).collect::<Result<_>>()?,
+        busy_ns: all("busy_ns")?,
+        overlap_ns: all("overlap_ns")?,
+        counts: Default::default(),
+    };
+    let (wall_s, cpu_s, commit) = (number("wall_s")?, number("cpu_s")?, cell("commit")?.to_owned());
+    Ok(Record { form: FORM, commit, profile: String::new(), case, outcome, wall_s, cpu_s, place: PathBuf::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use nearpm::Mechanism;
+    use nearpm_workloads::programs::Program;
+
+    use super::*;
+    use crate::case::Configuration;
+    use crate::plan::{OURS, Scope};
+
+    fn some() -> Record {
+        let case = Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, Configuration::Card);
+        let breakdown = Kind::ALL.into_iter().zip([1.0, 2.0, 3.0]).map(|(kind, ns)| (kind.name().to_owned(), ns));
+        let parts = breakdown.chain(Kind::ALL[3..].iter().map(|kind| (kind.name().to_owned(), 0.0))).collect();
+        let (breakdown, counts) = (parts, Default::default());
+        let outcome = Outcome { ns: 6.0, transactions: 2, breakdown, busy_ns: 4.0, overlap_ns: 0.5, counts };
+        let (commit, profile, place) = ("fedcba987654".into(), String::new(), PathBuf::new());
+        Record { form: FORM, commit, profile, case, outcome, wall_s: 0.25, cpu_s: 0.125, place }
+    }
+
+    #[test]
+    fn a_table_is_read_as_it_was_written() {
+        let records = [some(), Record { case: Case { seed: 2, ..some().case }, ..some() }];
+        assert_eq!(parse(&csv(&records)).unwrap(), records);
+    }
+
+    #[test]
+    fn what_is_no_table_of_results_is_refused() {
+        let table = csv(&[some()]);
+        for (from, to, said) in [
+            ("cpu_s", "cpu", "no column cpu_s"),
+            (",0.125,", ",,", "cpu_s is \"\""),
+            (",0.125,", ",", "cells"),
+            ("tatp", "tatq", "tatq"),
+            (",model,", ",wall-clock time,", "none of the model"),
+        ] {
+            let error = parse(&table.replace(from, to)).expect_err("it is wrong");
+            assert!(format!("{error:#}").contains(said), "{from} as {to}: {error:#}");
+        }
+        assert!(parse("").is_err());
+    }
 }

@@ -1,6 +1,8 @@
 //! Ratios and averages of results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
@@ -66,11 +68,14 @@ impl Selection {
 }
 
 /// Results, by what they are of.
+#[derive(Clone)]
 pub struct Summary {
-    records: HashMap<Case, Outcome>,
+    records: Rc<HashMap<Case, Outcome>>,
     seeds: Vec<u64>,
     /// The largest that was run.
     scope: Scope,
+    /// Where the results are.
+    place: PathBuf,
 }
 
 impl Summary {
@@ -84,12 +89,13 @@ impl Summary {
         let ran = [Scope::TINY, Scope::QUICK, Scope::FULL].into_iter().filter(|scope| run(scope) > 0);
         let scope = ran.max_by_key(run).unwrap_or(Scope::QUICK);
         let used = records.iter().filter(|record| scope.holds(&record.case));
+        let place = used.clone().next().map(|record| record.place.clone()).unwrap_or_default();
         let records: HashMap<Case, Outcome> =
             used.map(|record| (record.case.clone(), record.outcome.clone())).collect();
         let mut seeds: Vec<u64> = records.keys().map(|case| case.seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
-        Summary { records, seeds, scope }
+        Summary { records: Rc::new(records), seeds, scope, place }
     }
 
     /// What the paper's transactions were divided by.
@@ -100,6 +106,21 @@ impl Summary {
     /// Seeds.
     pub fn seeds(&self) -> usize {
         self.seeds.len()
+    }
+
+    /// Whether these are the seeds that the form has where none are asked for.
+    pub fn has_its_own_seeds(&self) -> bool {
+        self.seeds() as u64 == self.scope.seeds
+    }
+
+    /// The folder or the table that the results are in.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Profiles of the results.
+    pub fn profiles(&self) -> BTreeSet<&str> {
+        self.records.keys().map(|case| case.profile.as_str()).collect()
     }
 
     /// The result of a run.
@@ -228,10 +249,15 @@ impl Summary {
         Some(outcome.breakdown.iter().map(|(kind, ns)| (kind.clone(), each(ns))).collect())
     }
 
-    /// The mean over the nine programs; `None` where one is missing.
-    pub fn average(&self, value: impl Fn(Program) -> Option<Mean>) -> Option<f64> {
-        let values = Program::ALL.iter().map(|program| Some(value(*program)?.value)).collect::<Option<Vec<f64>>>()?;
-        Mean::of(&values).map(|mean| mean.value)
+    /// The mean over the nine programs, of each seed, and the mean of these: its deviation is that of averages. `None` where a program is missing.
+    /// `value` is asked for a summary of one seed.
+    pub fn average(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
+        let of_seed = |seed: &u64| {
+            let one = Summary { seeds: vec![*seed], ..self.clone() };
+            let values = Program::ALL.iter().map(|program| Some(value(&one, *program)?.value));
+            Mean::of(&values.collect::<Option<Vec<f64>>>()?).map(|mean| mean.value)
+        };
+        Mean::of(&self.seeds.iter().filter_map(of_seed).collect::<Vec<f64>>())
     }
 }
 
@@ -244,7 +270,34 @@ mod tests {
         let case = Case { seed, ..scope.case(PAPER, Program::Btree, Mechanism::Undo, configuration) };
         let (breakdown, counts) = Default::default();
         let outcome = Outcome { ns: 1.0, transactions: 1, breakdown, busy_ns: 0.0, overlap_ns: 0.0, counts };
-        Record { form: 1, commit: String::new(), profile: String::new(), case, outcome, wall_s: 0.0 }
+        let (commit, profile, place) = Default::default();
+        Record { form: 1, commit, profile, case, outcome, wall_s: 0.0, cpu_s: 0.0, place }
+    }
+
+    #[test]
+    fn an_average_deviates_as_the_seeds_averages_do() {
+        let case =
+            |seed, program| Case { seed, ..Scope::QUICK.case(PAPER, program, Mechanism::Undo, Configuration::Cpu) };
+        let with = |seed, program, ns| {
+            let record = record(Scope::QUICK, Configuration::Cpu, seed);
+            Record { case: case(seed, program), outcome: Outcome { ns, ..record.outcome.clone() }, ..record }
+        };
+        // Programs differ much, and seeds by two.
+        let all = (1..=2u64).flat_map(|seed| {
+            let ns = move |n: usize| (100 * n) as f64 + if seed == 1 { 0.0 } else { 2.0 };
+            Program::ALL.into_iter().enumerate().map(move |(n, program)| with(seed, program, ns(n)))
+        });
+        let mut records: Vec<Record> = all.collect();
+        let s = Selection::new(PAPER, Mechanism::Undo);
+        let average = |records: &[Record]| {
+            Summary::new(records).average(|summary, program| summary.time(&s, program, Configuration::Cpu))
+        };
+        let Mean { value, deviation } = average(&records).unwrap();
+        assert_eq!(value, 401.0);
+        assert!((deviation.unwrap() - 2f64.sqrt()).abs() < 1e-9, "{deviation:?}");
+        // A seed that one program lacks is left out.
+        records.pop();
+        assert_eq!(average(&records), Some(Mean { value: 400.0, deviation: None }));
     }
 
     #[test]

@@ -116,6 +116,32 @@ fn a_case_that_fails_does_not_stop_the_others() {
     assert!(results.find(&good, &profile(OURS)).is_some());
 }
 
+/// A table of results is as good as their folder, and each figure's command is the one that made its results.
+#[test]
+fn a_figures_command_names_seeds_profiles_and_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::open(folder.path(), COMMIT, false).unwrap();
+    let case = Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, Configuration::Cpu);
+    let cases: Vec<Case> = (1..=3).map(|seed| Case { seed, ..case.clone() }).collect();
+    let records = run_all(&cases, &results, 1, &|_| {}).unwrap();
+    let commands = |records: &[Record]| -> Vec<String> {
+        report::figures(records, &[]).unwrap().into_iter().map(|figure| figure.command).collect()
+    };
+    let at = folder.path().display();
+    let wanted = format!("nearpm bench --seeds 3 --profiles {OURS} --results {at} && nearpm report --results {at}");
+    assert!(commands(&records).iter().all(|command| *command == wanted), "{:?}", commands(&records));
+    let table = folder.path().join("results.csv");
+    std::fs::write(&table, csv(&records)).unwrap();
+    let read = Results::all(&table).unwrap().0;
+    let wanted =
+        format!("nearpm bench --seeds 3 --profiles {OURS} --csv {0} && nearpm report --results {0}", table.display());
+    assert!(commands(&read).iter().all(|command| *command == wanted), "{:?}", commands(&read));
+    let times = |records: &[Record]| -> Vec<String> {
+        records.iter().map(|record| format!("{} {:.2}", record.case, record.outcome.per_transaction())).collect()
+    };
+    assert_eq!(times(&read), times(&records));
+}
+
 /// One test for all that needs every case.
 #[test]
 fn the_whole_plan_gives_every_figure_and_every_prediction() {
@@ -153,7 +179,8 @@ fn nothing_goes_beyond_its_limit(summary: &Summary) {
 }
 
 fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
-    let figures = report::figures(records, &report::recoveries().unwrap()).unwrap();
+    let recoveries = report::recoveries().unwrap();
+    let figures = report::figures(records, &recoveries).unwrap();
     for id in [
         "fig1a",
         "fig1bcd",
@@ -178,6 +205,8 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         let figure = figures.iter().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"));
         assert!(figure.origin.contains("simulated"), "{id}");
         assert!(!figure.published.is_empty() && figure.command.starts_with("nearpm bench"), "{id}");
+        // The results are in a folder of the test's own.
+        assert!(figure.command.contains(" --results "), "{id}: {}", figure.command);
     }
     for figure in figures.iter().filter(|figure| figure.id.starts_with("fig")) {
         // Each of the paper's has the model with its profile, this project's card, and a limit.
@@ -188,6 +217,19 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         let file = figure.file();
         let parsed = roxmltree::Document::parse(&file).unwrap_or_else(|e| panic!("{}: {e}", figure.id));
         assert!(parsed.root_element().has_tag_name(("http://www.w3.org/2000/svg", "svg")), "{}", figure.id);
+        // A file says by itself what it is.
+        let noted: Vec<&str> = parsed
+            .descendants()
+            .filter(|n| n.attribute("class") == Some("notes"))
+            .flat_map(|notes| notes.descendants().filter_map(|n| n.text().filter(|_| n.is_text())))
+            .collect();
+        let noted = noted.join(" ");
+        let desc = parsed.descendants().find(|n| n.tag_name().name() == "desc").and_then(|n| n.text()).unwrap();
+        for part in [&figure.origin, &figure.command, &figure.published] {
+            assert!(noted.contains(part.as_str()) && desc.contains(part.as_str()), "{}: {part}", figure.id);
+        }
+        let legend = parsed.descendants().find(|n| n.attribute("class") == Some("legend")).expect("a legend");
+        assert!(legend.descendants().any(|n| n.tag_name().name() == "rect"), "{}", figure.id);
         let drawn = parsed.descendants().filter(|n| {
             n.has_tag_name(("http://www.w3.org/2000/svg", "rect"))
                 || n.has_tag_name(("http://www.w3.org/2000/svg", "circle"))
@@ -200,6 +242,11 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("name=\"viewport\""));
     assert!(page.contains("not available"));
+    // The text of `nearpm bench` says at once what it is, and which aims are missed.
+    let text = report::text(records, &recoveries).unwrap();
+    assert!(text.lines().next().unwrap().contains("simulated"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("| waiting copy of 64 B") && line.contains("missed")), "{text}");
+    assert!(text.lines().all(|line| !line.contains("NaN")), "{text}");
     // What was found is there, with its tables, and the words of the documentation.
     for part in [
         "<section id=\"found\">",

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use nearpm::Mechanism;
 use nearpm_sim::microbenchmark;
-use nearpm_sim::profile::EMBEDDED;
+use nearpm_sim::profile::{EMBEDDED, Profile};
 use nearpm_workloads::programs::Program;
 
 use super::figures::{EDGE, exact, origin, programs, series, unit_names};
@@ -18,6 +18,13 @@ use crate::summary::{Mean, Selection, Summary};
 
 /// Logs of each size whose rate is taken.
 const LOGS: u64 = 2_000;
+/// Their sizes.
+pub const LOG_BYTES: [u32; 3] = [64, 1024, 4096];
+
+/// Undo logs of a size, million a second, of a card with so many units that is never idle.
+pub fn log_rate(profile: &Profile, units: usize, bytes: u32) -> f64 {
+    microbenchmark::log_rate(profile, units, bytes, LOGS)
+}
 
 /// All of them.
 pub fn all(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Figure>> {
@@ -36,8 +43,8 @@ fn busy_units(summary: &Summary) -> Result<Figure> {
     let mut all = Vec::new();
     for name in [PAPER, OURS] {
         let profile = profile(name)?;
-        for bytes in [64, 1024, 4096] {
-            let rate = |units| exact(microbenchmark::log_rate(&profile, units, bytes, LOGS));
+        for bytes in LOG_BYTES {
+            let rate = |units| exact(log_rate(&profile, units, bytes));
             all.push(Series::new(format!("{name}, {bytes} B"), UNIT_STEPS.map(rate).to_vec()));
         }
     }
@@ -96,7 +103,7 @@ fn units_with_threads(summary: &Summary) -> Figure {
 }
 
 /// Sizes, for people.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         1024..0x10_0000 => format!("{} KiB", bytes >> 10),
@@ -153,7 +160,7 @@ fn recovery_times(summary: &Summary, recoveries: &[Recoveries]) -> [Figure; 2] {
 fn this_card(summary: &Summary, published: &Published) -> Figure {
     let s = Selection::new(OURS, published.mechanism);
     let of = |configuration: Configuration, name: &str| {
-        series(summary, name, |program| summary.whole(&s, program, configuration, Configuration::Cpu))
+        series(summary, name, |summary, program| summary.whole(&s, program, configuration, Configuration::Cpu))
     };
     let mut all: Vec<Series> =
         WHOLE.into_iter().map(|configuration| of(configuration, configuration.title())).collect();

@@ -6,6 +6,7 @@ use nearpm_sim::microbenchmark::{self, PUBLISHED, SIZES};
 use nearpm_workloads::programs::Program;
 
 use super::svg::{Chart, Form, Panel, Series};
+use super::text::BASELINE;
 use super::{Figure, command, profile};
 use crate::case::Configuration;
 use crate::plan::{OURS, PAPER, THREAD_STEPS, THREADED, UNIT_STEPS};
@@ -45,20 +46,20 @@ pub fn exact(value: f64) -> Option<Mean> {
 }
 
 /// A value of each program and the average.
-pub fn series(summary: &Summary, name: &str, value: impl Fn(Program) -> Option<Mean>) -> Series {
-    let average = summary.average(&value).and_then(exact);
-    Series::new(name, Program::ALL.iter().map(|program| value(*program)).chain([average]).collect())
+pub fn series(summary: &Summary, name: &str, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Series {
+    let average = summary.average(&value);
+    Series::new(name, Program::ALL.iter().map(|program| value(summary, *program)).chain([average]).collect())
 }
 
 /// A value of each program, and in further groups those that are given.
 fn series_and(
     summary: &Summary,
     name: &str,
-    value: impl Fn(Program) -> Option<Mean>,
-    further: impl IntoIterator<Item = Option<f64>>,
+    value: impl Fn(&Summary, Program) -> Option<Mean>,
+    further: impl IntoIterator<Item = Option<Mean>>,
 ) -> Series {
     let mut series = series(summary, name, value);
-    series.values.extend(further.into_iter().map(|value| value.and_then(exact)));
+    series.values.extend(further);
     series
 }
 
@@ -77,12 +78,12 @@ pub fn origin(profiles: &[&str]) -> String {
 }
 
 /// Averages of a limit by mechanism and profile, for people.
-fn limits(summary: &Summary, value: impl Fn(&Selection, Program) -> Option<Mean>) -> String {
+fn limits(summary: &Summary, value: impl Fn(&Summary, &Selection, Program) -> Option<Mean>) -> String {
     let of = |profile: &str| {
         let one = |published: &Published| {
             let s = Selection::new(profile, published.mechanism);
-            let average = summary.average(|program| value(&s, program));
-            let average = average.map_or("not available".to_owned(), |limit| format!("{limit:.2}x"));
+            let average = summary.average(|summary, program| value(summary, &s, program));
+            let average = average.map_or("not available".to_owned(), |limit| format!("{:.2}x", limit.value));
             format!("{} {average}", published.name)
         };
         format!("{} ({profile})", MECHANISMS.iter().map(one).collect::<Vec<_>>().join(", "))
@@ -93,10 +94,10 @@ fn limits(summary: &Summary, value: impl Fn(&Selection, Program) -> Option<Mean>
 fn shares(summary: &Summary) -> Figure {
     let of = |profile: &str, published: &Published| {
         let s = Selection::new(profile, published.mechanism);
-        let share = |program| summary.share_of(&s, program, Configuration::PaperCpu);
-        series_and(summary, published.name, share, [Some(published.share)])
+        let share = |summary: &Summary, program| summary.share_of(&s, program, Configuration::PaperCpu);
+        series_and(summary, published.name, share, [exact(published.share)])
     };
-    let ceiling = |s: &Selection, program| summary.whole_limit(s, program, Configuration::PaperCpu);
+    let ceiling = |summary: &Summary, s: &Selection, program| summary.whole_limit(s, program, Configuration::PaperCpu);
     Figure {
         id: "fig1a".into(),
         title: "Fig. 1a: share of crash consistency on the processor".into(),
@@ -124,10 +125,11 @@ fn shares(summary: &Summary) -> Figure {
 fn movement(summary: &Summary) -> Figure {
     let of = |profile: &str, published: &Published| {
         let s = Selection::new(profile, published.mechanism);
-        let moved = |program| summary.movement(&s, program, Configuration::PaperCpu);
-        series_and(summary, published.name, moved, [Some(published.movement)])
+        let moved = |summary: &Summary, program| summary.movement(&s, program, Configuration::PaperCpu);
+        series_and(summary, published.name, moved, [exact(published.movement)])
     };
-    let ceiling = |s: &Selection, program| summary.without_movement(s, program, Configuration::PaperCpu);
+    let ceiling =
+        |summary: &Summary, s: &Selection, program| summary.without_movement(s, program, Configuration::PaperCpu);
     Figure {
         id: "fig1bcd".into(),
         title: "Fig. 1b to 1d: data movement in crash consistency".into(),
@@ -167,10 +169,11 @@ fn regions(summary: &Summary, published: &Published) -> Figure {
     let of = |profile: &str| {
         let s = Selection::new(profile, published.mechanism);
         let bar = |configuration: Configuration| {
-            series(summary, configuration.title(), |program| summary.region(&s, program, configuration, base))
+            let value = |summary: &Summary, program| summary.region(&s, program, configuration, base);
+            series(summary, configuration.title(), value)
         };
-        let limit =
-            series(summary, "limit: the library's instructions", |program| summary.region_limit(&s, program, base));
+        let limit = |summary: &Summary, program| summary.region_limit(&s, program, base);
+        let limit = series(summary, "limit: the library's instructions", limit);
         [Configuration::Cpu].into_iter().chain(WHOLE).map(bar).chain([limit.into_limit()]).collect()
     };
     let tatp = format!("; TATP {TATP_REGION}x");
@@ -186,7 +189,7 @@ fn regions(summary: &Summary, published: &Published) -> Figure {
         origin: origin(&[PAPER, OURS]),
         command: command(summary),
         remark: format!(
-            "Over the paper's baseline. What crash consistency adds to the floor holds all of the library's work, which no card takes away; the first \
+            "Over the paper's baseline. {BASELINE} What crash consistency adds to the floor holds all of the library's work, which no card takes away; the first \
              series is this library's best path on the processor. {EDGE}"
         ),
         chart: Chart {
@@ -205,11 +208,11 @@ fn whole(summary: &Summary, published: &Published) -> Figure {
     let of = |profile: &str| {
         let s = Selection::new(profile, published.mechanism);
         let bar = |configuration: Configuration| {
-            let said = WHOLE.iter().position(|one| *one == configuration).map(|at| published.whole[at]);
-            let value = |program| summary.whole(&s, program, configuration, base);
+            let said = WHOLE.iter().position(|one| *one == configuration).and_then(|at| exact(published.whole[at]));
+            let value = |summary: &Summary, program| summary.whole(&s, program, configuration, base);
             series_and(summary, configuration.title(), value, [said])
         };
-        let limit = |program| summary.whole_limit(&s, program, base);
+        let limit = |summary: &Summary, program| summary.whole_limit(&s, program, base);
         let limit = series_and(summary, "limit: no crash consistency", limit, [None]).into_limit();
         [Configuration::Cpu].into_iter().chain(WHOLE).map(bar).chain([limit]).collect()
     };
@@ -223,7 +226,7 @@ fn whole(summary: &Summary, published: &Published) -> Figure {
         limit: Some("the same loads and stores without any crash consistency: Amdahl's ceiling of the baseline's share in Fig. 1a".into()),
         origin: origin(&[PAPER, OURS]),
         command: command(summary),
-        remark: format!("Over the paper's baseline, whose commits are as durable. {EDGE}"),
+        remark: format!("Over the paper's baseline, whose commits are as durable. {BASELINE} {EDGE}"),
         chart: Chart {
             title: format!("speed-up of whole programs under {}", published.name),
             form: Form::Bars,
@@ -273,9 +276,9 @@ fn copies(summary: &Summary) -> Result<Figure> {
 fn parallel(summary: &Summary) -> Figure {
     let of = |profile: &str, published: &Published| {
         let s = Selection::new(profile, published.mechanism);
-        let limit = summary.average(|program| summary.busy(&s, program, Configuration::Card));
-        let share = |program| summary.parallel(&s, program, Configuration::Card);
-        series_and(summary, published.name, share, [limit, Some(published.parallel)])
+        let limit = summary.average(|summary, program| summary.busy(&s, program, Configuration::Card));
+        let share = |summary: &Summary, program| summary.parallel(&s, program, Configuration::Card);
+        series_and(summary, published.name, share, [limit, exact(published.parallel)])
     };
     Figure {
         id: "fig18".into(),
@@ -307,12 +310,11 @@ fn units(summary: &Summary) -> Figure {
     let of = |profile: &str, published: &Published| {
         let value = |units: usize| {
             let s = Selection { units, ..Selection::new(profile, published.mechanism) };
-            summary.average(|program| summary.whole(&s, program, Configuration::Card, base))
+            summary.average(|summary, program| summary.whole(&s, program, Configuration::Card, base))
         };
         let s = Selection::new(profile, published.mechanism);
-        let limit = summary.average(|program| summary.whole_limit(&s, program, base));
-        let values = UNIT_STEPS.into_iter().map(value).chain([limit]);
-        Series::new(published.name, values.map(|value| value.and_then(exact)).collect())
+        let limit = summary.average(|summary, program| summary.whole_limit(&s, program, base));
+        Series::new(published.name, UNIT_STEPS.into_iter().map(value).chain([limit]).collect())
     };
     Figure {
         id: "fig19".into(),

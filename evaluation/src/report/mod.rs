@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nearpm_sim::profile::EMBEDDED;
 
 use crate::compute::Compute;
 use crate::plan::{OURS, PAPER};
 use crate::recovery::{self, Recoveries};
-use crate::results::Record;
+use crate::results::{FOLDER, Record};
 use crate::summary::Summary;
 
 mod beyond;
@@ -16,10 +17,12 @@ mod figures;
 mod findings;
 mod profiles;
 mod svg;
+mod tables;
 mod text;
 
 use svg::Chart;
-pub use text::{Comparison, comparisons, text};
+pub use tables::{Table, tables};
+pub use text::{Comparison, comparisons, speed, text};
 
 /// A figure.
 pub struct Figure {
@@ -41,11 +44,15 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure as an SVG file.
+    /// The figure as an SVG file, with what the page has around it: it may be looked at where the page is not.
     pub fn file(&self) -> String {
-        let style = format!("<style>{}svg{{background:var(--paper)}}</style>", svg::STYLE);
-        // The style goes behind the first tag.
-        self.chart.drawing().into_string().replacen('>', &format!(">{style}"), 1)
+        let limit = self.limit.as_ref().map(|limit| format!("limit: {limit}"));
+        let notes = [format!("paper: {}", self.published)].into_iter().chain(limit).chain([
+            format!("origin: {}", self.origin),
+            format!("command: {}", self.command),
+            self.remark.clone(),
+        ]);
+        self.chart.file(&self.title, &notes.collect::<Vec<String>>())
     }
 
     fn section(&self) -> Markup {
@@ -67,10 +74,26 @@ impl Figure {
     }
 }
 
-/// The command that makes every result again.
+/// The command that makes every result again: with the seeds, the profiles and the folder that it was given.
 fn command(summary: &Summary) -> String {
-    let form = if summary.share() == 1 { "nearpm bench --full" } else { "nearpm bench" };
-    format!("{form} && nearpm report")
+    let mut bench = String::from(if summary.share() == 1 { "nearpm bench --full" } else { "nearpm bench" });
+    if !summary.has_its_own_seeds() {
+        bench.push_str(&format!(" --seeds {}", summary.seeds()));
+    }
+    // The plan has all that are known by name, and no others.
+    let profiles = summary.profiles();
+    let planned: BTreeSet<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+    if profiles != planned {
+        bench.push_str(&format!(" --profiles {}", profiles.into_iter().collect::<Vec<_>>().join(",")));
+    }
+    let place = summary.place().display().to_string();
+    let is_table = summary.place().extension().is_some_and(|extension| extension == "csv");
+    let (of_bench, of_report) = match place.as_str() {
+        "" | FOLDER => Default::default(),
+        _ if is_table => (format!(" --csv {place}"), format!(" --results {place}")),
+        _ => (format!(" --results {place}"), format!(" --results {place}")),
+    };
+    format!("{bench}{of_bench} && nearpm report{of_report}")
 }
 
 /// The recoveries of this project's card, which figures and text show.
@@ -129,7 +152,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                 (text::section(&summary))
                 (findings::sections()?)
                 @for figure in figures { (figure.section()) }
-                (profiles::section()?)
+                (profiles::section(&compute)?)
             }
         }
     };

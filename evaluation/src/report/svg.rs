@@ -1,6 +1,6 @@
 //! Charts as SVG. Colours are classes, which the page's style gives for light and dark.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use crate::summary::Mean;
 
@@ -10,6 +10,13 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
+/// Room for the heading of a file.
+const HEAD: f64 = 30.0;
+/// Heights of a line of the legend and of the notes of a file.
+const LEGEND_LINE: f64 = 18.0;
+const NOTE_LINE: f64 = 15.0;
+/// About the width of a letter.
+const LETTER: f64 = 6.0;
 /// Groups that are narrower than this have names in smaller letters.
 const NARROW: f64 = 65.0;
 
@@ -108,6 +115,33 @@ pub fn number(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
+}
+
+/// A text in lines that are no wider than a chart, as far as its words allow.
+fn wrapped(text: &str) -> Vec<String> {
+    let most = (WIDTH / LETTER) as usize - 4;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + word.chars().count() < most {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// A name of a file's legend.
+struct LegendName {
+    /// Where it begins.
+    x: f64,
+    /// The class of its colour; a line across has none.
+    class: Option<String>,
+    name: String,
 }
 
 /// A panel on the scale of its chart.
@@ -244,17 +278,79 @@ impl Chart {
         self.panels.iter().map(of).chain(published).fold(1e-9, f64::max) * 1.06
     }
 
-    /// The chart as SVG.
-    pub fn drawing(&self) -> Markup {
+    /// Height of the panels together.
+    fn height(&self) -> f64 {
+        HEIGHT * self.panels.len() as f64
+    }
+
+    fn drawn_panels(&self) -> Markup {
         let most = self.most();
         html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {}", HEIGHT * self.panels.len() as f64)) role="img" {
-                title { (self.title) }
-                @for (n, panel) in self.panels.iter().enumerate() {
-                    g transform=(format!("translate(0 {})", HEIGHT * n as f64)) { (Drawing { chart: self, panel, most }.frame()) }
-                }
+            @for (n, panel) in self.panels.iter().enumerate() {
+                g transform=(format!("translate(0 {})", HEIGHT * n as f64)) { (Drawing { chart: self, panel, most }.frame()) }
             }
         }
+    }
+
+    /// The chart as SVG, for a page that has its legend and its notes.
+    pub fn drawing(&self) -> Markup {
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {}", self.height())) role="img" {
+                title { (self.title) }
+                (self.drawn_panels())
+            }
+        }
+    }
+
+    /// The chart as a file of its own: with a heading, its style, its legend, and notes below it, which are its description, too.
+    pub fn file(&self, heading: &str, notes: &[String]) -> String {
+        let legend = self.legend_lines();
+        let notes_top = HEAD + self.height() + LEGEND_LINE * (legend.len() as f64 + 1.0);
+        let lines: Vec<String> = notes.iter().flat_map(|note| wrapped(note)).collect();
+        let height = notes_top + NOTE_LINE * (lines.len() as f64 + 0.5);
+        let drawing = html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) role="img" {
+                title { (heading) ": " (self.title) }
+                desc { (notes.join(" | ")) }
+                style { (PreEscaped(STYLE)) "svg{background:var(--paper)}" }
+                text x="4" y=(HEAD - 8.0) style="font-size:14px" { (heading) }
+                g transform=(format!("translate(0 {HEAD})")) { (self.drawn_panels()) }
+                g class="legend" transform=(format!("translate(0 {})", HEAD + self.height())) {
+                    @for (line, names) in legend.iter().enumerate() {
+                        @let y = LEGEND_LINE * (line as f64 + 0.7);
+                        @for LegendName { x, class, name } in names {
+                            @if let Some(class) = class { rect class=(class) x=(x) y=(y - 9.0) width="10" height="10" {} }
+                            text x=(x + 14.0) y=(y) { (name) }
+                        }
+                    }
+                }
+                g class="notes" {
+                    @for (n, line) in lines.iter().enumerate() {
+                        text class="faint" x="4" y=(notes_top + NOTE_LINE * n as f64) { (line) }
+                    }
+                }
+            }
+        };
+        drawing.into_string()
+    }
+
+    /// Names of all series with their colours, in lines as wide as the chart.
+    fn legend_lines(&self) -> Vec<Vec<LegendName>> {
+        let series = self.panels.iter().take(1).flat_map(|panel| &panel.series).enumerate();
+        let coloured = series.map(|(n, series)| (Some(format!("s{}", n % 8)), series.name.clone()));
+        let marked = self.published.iter().map(|(name, value)| (None, format!("- - {name} {}", number(*value))));
+        let mut lines = vec![Vec::new()];
+        let mut x = LEFT;
+        for (class, name) in coloured.chain(marked) {
+            let width = 30.0 + LETTER * name.chars().count() as f64;
+            if x + width > WIDTH && x > LEFT {
+                lines.push(Vec::new());
+                x = LEFT;
+            }
+            lines.last_mut().expect("there is a line").push(LegendName { x, class, name });
+            x += width;
+        }
+        lines
     }
 
     /// Which colour is what.
@@ -318,6 +414,39 @@ mod tests {
         assert_eq!(chart.drawing().into_string().matches(&edge).count(), 2);
         let table = chart.table().into_string();
         assert!(table.contains("84.0") && table.contains("most, two"), "{table}");
+    }
+
+    #[test]
+    fn a_file_has_the_legend_and_the_notes_that_a_page_has_around_its_chart() {
+        let names =
+            ["one device", "two devices, software sync", "two devices, delayed sync", "CPU, best path", "a & b < c"];
+        let series = names.map(|name| Series::new(name, vec![Some(Mean { value: 2.0, deviation: None })]));
+        let chart = Chart {
+            title: "speed-up".into(),
+            form: Form::Bars,
+            unit: "times".into(),
+            groups: vec!["btree".into()],
+            panels: Panel::only(series.to_vec()),
+            published: vec![("paper, average".into(), 1.5)],
+        };
+        let notes =
+            ["origin: simulated ".to_owned() + &"word ".repeat(60), "command: nearpm bench && nearpm report".into()];
+        let file = chart.file("Fig. 0", &notes);
+        let parsed = roxmltree::Document::parse(&file).expect("it is XML");
+        let texts = |class: &str| -> Vec<String> {
+            let group = parsed.descendants().find(|n| n.attribute("class") == Some(class)).expect("the group is there");
+            group.descendants().filter(|n| n.has_tag_name("text")).map(|n| n.text().unwrap_or("").to_owned()).collect()
+        };
+        assert_eq!(texts("legend"), [&names[..], &["- - paper, average 1.50"]].concat());
+        assert!(texts("notes").iter().all(|line| line.chars().count() <= 126), "{file}");
+        assert_eq!(texts("notes").join(" "), notes.join(" ").split_whitespace().collect::<Vec<_>>().join(" "));
+        let view = parsed.root_element().attribute("viewBox").expect("it has a size");
+        let bottom: f64 = view.rsplit(' ').next().unwrap().parse().unwrap();
+        let lowest = parsed.descendants().filter_map(|n| n.attribute("y")?.parse::<f64>().ok()).fold(0.0, f64::max);
+        assert!(lowest < bottom && lowest > HEIGHT, "{lowest} of {bottom}");
+        let desc =
+            parsed.descendants().find(|n| n.has_tag_name("desc")).and_then(|n| n.text()).expect("it is described");
+        assert!(desc.contains(&notes[1]), "{desc}");
     }
 
     #[test]

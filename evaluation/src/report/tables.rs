@@ -1,0 +1,329 @@
+//! Tables of results: in the text of `nearpm bench`, on the page, and in `docs/evaluation.md`, which a test holds to the stored results of the quick form.
+
+use anyhow::Result;
+use maud::{Markup, html};
+use nearpm::Mechanism;
+use nearpm_sim::microbenchmark::{self, PUBLISHED};
+use nearpm_workloads::programs::Program;
+
+use super::beyond::{LOG_BYTES, log_rate, size};
+use super::profile;
+use super::text::{Comparison, comparisons};
+use crate::case::Configuration;
+use crate::meter::Kind;
+use crate::plan::{OURS, PAPER, UNIT_STEPS};
+use crate::recovery::{POOLS, Point, Recoveries, WORK};
+use crate::summary::{Mean, Selection, Summary};
+
+/// This project's card at its clocks, the fastest first.
+const CLOCKS: [&str; 3] = [OURS, "vcu118-250", "vcu118-200"];
+/// Copies of a size, and logs, in the micro-benchmarks of the aims.
+const COPIES: u64 = 100;
+const LOGS: u64 = 20_000;
+/// What is said of an aim that is not reached.
+const MISSED: &str = "**missed**";
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name in the documentation.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Headings.
+    pub head: Vec<String>,
+    /// Rows of as many cells.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// As Markdown, with nothing around it.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule = format!("|{}\n", "---|".repeat(self.head.len()));
+        [line(&self.head), rule].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
+    }
+
+    /// As HTML, in a frame that scrolls.
+    pub fn html(&self) -> Markup {
+        html! {
+            div class="wide" {
+                table {
+                    tr { @for heading in &self.head { th { (heading) } } }
+                    @for row in &self.rows { tr { @for cell in row { td { (cell) } } } }
+                }
+            }
+        }
+    }
+}
+
+/// Every table.
+///
+/// # Errors
+/// If a profile is wrong, or a micro-benchmark fails.
+pub fn tables(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Table>> {
+    Ok(vec![
+        calibration()?,
+        predictions(summary),
+        programs(summary),
+        whereabouts(summary),
+        aims(summary)?,
+        units()?,
+        recovery_by_work(recoveries),
+        recovery_by_pool(recoveries),
+    ])
+}
+
+/// Headings.
+fn head<T: Into<String>>(cells: impl IntoIterator<Item = T>) -> Vec<String> {
+    cells.into_iter().map(Into::into).collect()
+}
+
+/// A number without decimals, with its thousands apart.
+fn whole(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with two decimals, or fewer where it is large.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// A mean, with its deviation where there is one.
+fn mean(Mean { value, deviation }: Mean, unit: &str) -> String {
+    match deviation {
+        Some(deviation) => format!("{value:.2} ± {deviation:.2}{unit}"),
+        None if unit.is_empty() => format!("{value:.2}"),
+        None => format!("{value:.1}{unit}"),
+    }
+}
+
+/// The points that the paper's profile is calibrated on.
+fn calibration() -> Result<Table> {
+    let points = microbenchmark::run(&profile(PAPER)?, &PUBLISHED.map(|(bytes, _)| bytes), COPIES)?;
+    let row = |((bytes, published), point): (_, &microbenchmark::Point)| {
+        vec![size(u64::from(bytes)), format!("{published}"), short(point.speed_up())]
+    };
+    Ok(Table {
+        name: "calibration",
+        title: "The two points that the paper's profile is calibrated on",
+        head: head(["copy, waiting for each", "paper", PAPER]),
+        rows: PUBLISHED.into_iter().zip(&points).map(row).collect(),
+    })
+}
+
+/// What the paper publishes beside what the model makes of it.
+pub fn predictions(summary: &Summary) -> Table {
+    let row = |c: Comparison| {
+        let unit = if c.is_share { " %" } else { "" };
+        let cell = |value: Option<Mean>| value.map_or("not available".into(), |value| mean(value, unit));
+        let deviation = c.deviation().map_or("not available".into(), |percent| format!("{percent:+.0} %"));
+        let [corrected, released] = c.predicted.map(cell);
+        let published = mean(Mean { value: c.published, deviation: None }, unit);
+        vec![c.what.clone(), published, corrected, deviation, released, cell(c.against_best), cell(c.ours)]
+    };
+    Table {
+        name: "predictions",
+        title: "Predictions beside what the paper publishes",
+        head: head([
+            "average over nine programs",
+            "paper",
+            "model, paper's profile and reconstructed baseline",
+            "deviation",
+            "with released inputs",
+            "over the best CPU path",
+            "this card over it",
+        ]),
+        rows: comparisons(summary).into_iter().map(row).collect(),
+    }
+}
+
+/// One device with the paper's profile, by program: over the reconstructed baseline, and over the best path on the processor.
+fn programs(summary: &Summary) -> Table {
+    let cell = |over: [Option<Mean>; 2]| over.map(|value| value.map_or("-".into(), |m| short(m.value))).join(" / ");
+    let row = |mechanism: Mechanism| {
+        let s = Selection::new(PAPER, mechanism);
+        let over = |base| {
+            let s = s.clone();
+            move |summary: &Summary, program| summary.whole(&s, program, Configuration::Card, base)
+        };
+        let (paper, best) = (over(Configuration::PaperCpu), over(Configuration::Cpu));
+        let of = |program| cell([paper(summary, program), best(summary, program)]);
+        let average = cell([summary.average(&paper), summary.average(&best)]);
+        [mechanism.name().to_owned(), average].into_iter().chain(Program::ALL.map(of)).collect()
+    };
+    Table {
+        name: "programs",
+        title: "One device with the paper's profile, over the reconstructed baseline / over the best CPU path",
+        head: head(["", "average"].into_iter().chain(Program::ALL.map(Program::name))),
+        rows: Mechanism::ALL.map(row).to_vec(),
+    }
+}
+
+/// Where each nanosecond of a transaction goes with this project's card: means over the programs.
+fn whereabouts(summary: &Summary) -> Table {
+    let row = |(mechanism, of): (Mechanism, Configuration)| {
+        let s = Selection::new(OURS, mechanism);
+        let part = |kind: Kind| {
+            let average = summary.average(|summary, program| {
+                let parts = summary.breakdown(&s, program, of)?;
+                let (_, value) = parts.into_iter().find(|(name, _)| name == kind.name())?;
+                Some(Mean { value, deviation: None })
+            });
+            average.map(|mean| mean.value)
+        };
+        let parts = Kind::ALL.map(part);
+        let all = parts.iter().copied().sum::<Option<f64>>();
+        let cells = parts.into_iter().chain([all]).map(|ns| ns.map_or("-".into(), whole));
+        [format!("{}, {}", mechanism.name(), of.title())].into_iter().chain(cells).collect()
+    };
+    let both = |mechanism| [Configuration::Cpu, Configuration::Card].map(|of| (mechanism, of));
+    Table {
+        name: "whereabouts",
+        title: "Where a transaction's time goes with this project's card at 300 MHz, mean over the nine programs, ns",
+        head: head([""].into_iter().chain(Kind::ALL.map(Kind::name)).chain(["all"])),
+        rows: Mechanism::ALL.into_iter().flat_map(both).map(row).collect(),
+    }
+}
+
+/// Share of what Amdahl's law allows that whole programs reach on a card of this project, and what it allows.
+fn of_the_ceiling(summary: &Summary, name: &str, mechanism: Mechanism) -> Option<(f64, f64)> {
+    let s = Selection::new(name, mechanism);
+    let over = |summary: &Summary, program, of| summary.whole(&s, program, of, Configuration::Cpu);
+    let ceiling = summary.average(|summary, program| over(summary, program, Configuration::Bare))?;
+    let reached = summary.average(|summary, program| {
+        let mut part = over(summary, program, Configuration::Card)?;
+        part.value *= 100.0 / over(summary, program, Configuration::Bare)?.value;
+        Some(part)
+    })?;
+    Some((reached.value, ceiling.value))
+}
+
+/// What is said of a value that should not be on the wrong side of an aim.
+fn aimed(text: String, is_reached: bool) -> String {
+    if is_reached { text } else { format!("{text}, {MISSED}") }
+}
+
+/// Aims of this project's card, with what it reaches.
+fn aims(summary: &Summary) -> Result<Table> {
+    let mut rows = vec![
+        head(["waiting copy of 64 B at least 1.4"]),
+        head(["waiting copy of 4 KiB at least 6"]),
+        head(["waiting copy of 16 KiB at least 10"]),
+        head(["asynchronous log of 64 B at most 100 ns, fence included"]),
+    ];
+    rows.extend(
+        Mechanism::ALL.map(|m| vec![format!("{}: whole programs at least 80 % of Amdahl's ceiling", m.name())]),
+    );
+    for name in CLOCKS {
+        let profile = profile(name)?;
+        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], COPIES)?;
+        let copies =
+            copies.iter().zip([1.4, 6.0, 10.0]).map(|(point, aim)| (short(point.speed_up()), point.speed_up() >= aim));
+        let log_ns = microbenchmark::asynchronous_log(&profile, 64, LOGS)?;
+        let programs = Mechanism::ALL.map(|mechanism| match of_the_ceiling(summary, name, mechanism) {
+            Some((reached, ceiling)) => (format!("{reached:.0} % of {}", short(ceiling)), reached >= 80.0),
+            None if summary.share() > 1 => ("not run in the quick form".into(), true),
+            None => ("not run".into(), true),
+        });
+        let cells = copies.chain([(format!("{log_ns:.0} ns"), log_ns <= 100.0)]).chain(programs);
+        rows.iter_mut().zip(cells).for_each(|(row, (text, is_reached))| row.push(aimed(text, is_reached)));
+    }
+    Ok(Table {
+        name: "aims",
+        title: "Aims with this project's card",
+        head: head(["aim", "300 MHz", "250 MHz", "200 MHz"]),
+        rows,
+    })
+}
+
+/// Rates of a card that is never idle.
+fn units() -> Result<Table> {
+    let mut rows = Vec::new();
+    for name in [OURS, PAPER] {
+        let profile = profile(name)?;
+        for bytes in LOG_BYTES {
+            let rate = |units| short(log_rate(&profile, units, bytes));
+            let label = format!("{name}, {}", size(u64::from(bytes)));
+            rows.push([label].into_iter().chain(UNIT_STEPS.map(rate)).collect());
+        }
+    }
+    Ok(Table {
+        name: "units",
+        title: "Undo logs of a card that is never idle, million a second",
+        head: head(
+            [""].into_iter()
+                .map(str::to_owned)
+                .chain(UNIT_STEPS.map(|n| format!("{n} unit{}", if n == 1 { "" } else { "s" }))),
+        ),
+        rows,
+    })
+}
+
+/// Times of recoveries, by what was varied.
+fn recovery(recoveries: &[Recoveries], points: fn(&Recoveries) -> &[Point]) -> Vec<Vec<String>> {
+    let row = |of: &Recoveries| {
+        let (card, times) =
+            (points(of).iter().map(|p| p.card_ns / 1e3), points(of).iter().map(|p| whole(p.ns() / 1e3)));
+        let most = card.fold(0.0, f64::max);
+        [of.mechanism.name().to_owned()].into_iter().chain(times).chain([format!("{most:.0}")]).collect()
+    };
+    recoveries.iter().map(row).collect()
+}
+
+fn recovery_head(first: &str, sizes: &[u64]) -> Vec<String> {
+    head(
+        [first.to_owned()]
+            .into_iter()
+            .chain(sizes.iter().map(|bytes| size(*bytes)))
+            .chain(["the card's part, at most".into()]),
+    )
+}
+
+fn recovery_by_work(recoveries: &[Recoveries]) -> Table {
+    Table {
+        name: "recovery-work",
+        title: "Recovery of a pool of 64 MiB by what was under way, us",
+        head: recovery_head("under way, us", &WORK),
+        rows: recovery(recoveries, |of| &of.by_work),
+    }
+}
+
+fn recovery_by_pool(recoveries: &[Recoveries]) -> Table {
+    Table {
+        name: "recovery-pool",
+        title: "Recovery by the pool, with 64 KiB under way, us",
+        head: recovery_head("pool, us", &POOLS),
+        rows: recovery(recoveries, |of| &of.by_pool),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::{POOL_BYTES, WORK_BYTES};
+
+    #[test]
+    fn numbers_are_as_long_as_they_help() {
+        assert_eq!([7.4, 999.6, 1234567.0].map(whole), ["7", "1 000", "1 234 567"]);
+        assert_eq!([1.006, 9.994, 9.996, 84.04].map(short), ["1.01", "9.99", "10.0", "84.0"]);
+        assert_eq!(aimed("1.35".into(), false), "1.35, **missed**");
+    }
+
+    #[test]
+    fn titles_name_the_sizes_that_were_run() {
+        assert!(recovery_by_work(&[]).title.contains(&size(POOL_BYTES)));
+        assert!(recovery_by_pool(&[]).title.contains(&size(WORK_BYTES)));
+    }
+}

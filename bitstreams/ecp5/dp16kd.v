@@ -1,5 +1,5 @@
 // Block RAM as the netlist uses it: 4096 words of 4 bits at either port, which shows the old word while it writes. yosys' own models of ECP5
-// cells leave this one empty. Starts as zeros. Any other shape is an error.
+// cells leave this one empty. Any other shape is an error.
 module DP16KD (
     input wire DIA0, DIA1, DIA2, DIA3, DIA4, DIA5, DIA6, DIA7, DIA8, DIA9, DIA10, DIA11, DIA12, DIA13, DIA14, DIA15, DIA16, DIA17,
     input wire ADA0, ADA1, ADA2, ADA3, ADA4, ADA5, ADA6, ADA7, ADA8, ADA9, ADA10, ADA11, ADA12, ADA13,
@@ -26,8 +26,6 @@ module DP16KD (
 
     reg [3:0] memory [0:4095];
     reg [3:0] shown_a, shown_b;
-    integer start;
-    initial for (start = 0; start < 4096; start = start + 1) memory[start] = 4'd0;
     wire [11:0] at_a = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2};
     wire [11:0] at_b = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2};
     always @(posedge CLKA)

@@ -1,13 +1,12 @@
-//! A small card as a bitstream for an ECP5-85k, by open tools.
+//! The execution side of the card as a bitstream for an ECP5-85k, by open tools.
 //!
-//! With four units and full tables the card does not fit. What is built is the whole card with one unit and small tables, of the full
-//! card's source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and a few wires for a host around it, `ecp5/board.lpf`
-//! the pins of a board.
+//! The whole card does not fit: with four units its execution side alone takes four fifths of the part. What is built is the execution side
+//! with one unit, of the card's own source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and four wires for a host around it,
+//! `ecp5/board.lpf` the pins of a board.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_hdl::{MemoryPorts, Parameters, Sizes};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -17,9 +16,7 @@ use crate::tools::Tool;
 pub const TOP: &str = "nearpm_ecp5";
 /// Units; a card has four.
 pub const UNITS: usize = 1;
-/// Its memory is block RAM, which no energy keeps, and no other card is at its port for them.
-const PARAMETERS: Parameters = Parameters { power_fail_safe: false, memory_ports: MemoryPorts::One, peers: false };
-/// What stands around the card.
+/// What stands around the execution side.
 const HARNESS: &str = include_str!("../ecp5/nearpm_ecp5.v");
 /// The pins.
 const PINS: &str = include_str!("../ecp5/board.lpf");
@@ -67,7 +64,7 @@ fn checksum(bytes: &[u8]) -> String {
 
 /// The Verilog of the design.
 pub fn design() -> String {
-    format!("{HARNESS}{}", nearpm_hdl::generate_small_card::<UNITS>(&PARAMETERS, Sizes::SMALL).verilog)
+    format!("{HARNESS}{}", nearpm_hdl::generate_execution_side::<UNITS>())
 }
 
 /// Checksum of all that goes into the bitstream: the Verilog, the pins, and what the tools are told.
@@ -160,7 +157,7 @@ pub fn longest_path(folder: &Path) -> Result<Vec<String>> {
 /// yosys fails.
 pub fn gates(folder: &Path) -> Result<String> {
     std::fs::write(folder.join("dp16kd.v"), BLOCK_RAM).context("cannot write the model of the block RAM")?;
-    // The memory holds zeros at power-up, and the model has no parameters for anything else.
+    // What the memory holds at power-up nobody looks at, and the model has no parameters for it.
     let contents: String = (0..64).map(|row| format!(" -unset INITVAL_{row:02X}")).collect();
     // The models become part of the netlist, so that the simulator sees expressions and not a module for each cell; short names make the text
     // a tenth as long.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use nearpm_bitstreams::{ecp5, manifest};
 
-/// Builds a small card for an ECP5-85k, and writes `bitstreams/manifest.toml`.
+/// Builds the execution side of the card with one unit for an ECP5-85k, and writes `bitstreams/manifest.toml`.
 #[derive(Parser)]
 struct Arguments {
     /// Folder for the bitstream and intermediate files.
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         let design = std::fs::read_to_string(arguments.work.join("design.v")).context("there is no earlier run")?;
         ecp5::built(&design, &arguments.work)?
     } else {
-        eprintln!("building {} (half an hour, longer on a busy machine)", ecp5::TOP);
+        eprintln!("building {} (ten minutes, longer on a busy machine)", ecp5::TOP);
         ecp5::build(&arguments.work)?
     };
     let text = manifest::write(&built);

@@ -30,7 +30,7 @@ impl Sizes {
         parked_commands: PARKED_COMMANDS,
     };
 
-    /// A small card, of the size of an ECP5-85k.
+    /// A small card, as it fits an ECP5-85k.
     pub const SMALL: Self = Self { slots: 8, lines: 8, held_stores: 4, map_entries: 4, parked_commands: 8 };
 
     /// Checks the ranges above.

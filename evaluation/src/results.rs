@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use csv::StringRecord;
 use nearpm_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -155,6 +156,9 @@ impl Results {
     }
 }
 
+/// Why a table in memory is written.
+const ROOM: &str = "memory takes all cells, and each line has as many";
+
 /// The origin of what the model gave.
 const MODEL: &str = "model";
 
@@ -214,7 +218,8 @@ fn column(kind: Kind) -> String {
 pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
     let kinds = Kind::ALL.map(column);
     let columns = CASE.into_iter().chain(GIVEN).chain(kinds.iter().map(String::as_str));
-    let mut text = columns.collect::<Vec<&str>>().join(",") + "\n";
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns).expect(ROOM);
     for Line { case, commit, origin, ns_per_transaction, inside } in lines {
         let named = [
             case.profile.clone(),
@@ -243,26 +248,29 @@ pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
             .chain(parts)
             .map(|value| value.map_or(String::new(), |value| format!("{value:.3}")));
         let transactions = outcome.map_or(String::new(), |outcome| outcome.transactions.to_string());
-        let cells = named.into_iter().map(|cell| cell.replace([',', '\n'], " ")).chain([transactions]).chain(numbers);
-        text.push_str(&(cells.collect::<Vec<String>>().join(",") + "\n"));
+        writer.write_record(named.into_iter().chain([transactions]).chain(numbers)).expect(ROOM);
     }
-    text
+    String::from_utf8(writer.into_inner().expect(ROOM)).expect("all cells are text")
 }
 
-/// Reads what [`csv`] has made. The library's counters are not in it, nor are the profile's values.
+/// Reads what [`csv()`] has made. The library's counters are not in it, nor are the profile's values.
 fn parse(text: &str) -> Result<Vec<Record>> {
-    let mut lines = text.lines();
-    let columns: Vec<&str> = lines.next().context("it is empty")?.split(',').collect();
-    lines.enumerate().map(|(n, line)| record(&columns, line).with_context(|| format!("line {}", n + 2))).collect()
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let columns = reader.headers()?.clone();
+    ensure!(!columns.is_empty(), "it is empty");
+    let line = |cells: csv::Result<StringRecord>| {
+        let cells = cells?;
+        let at = cells.position().map_or(0, |at| at.line());
+        record(&columns, &cells).with_context(|| format!("line {at}"))
+    };
+    reader.records().map(line).collect()
 }
 
 /// A line as a record.
-fn record(columns: &[&str], line: &str) -> Result<Record> {
-    let cells: Vec<&str> = line.split(',').collect();
-    ensure!(cells.len() == columns.len(), "{} cells for {} columns", cells.len(), columns.len());
+fn record(columns: &StringRecord, cells: &StringRecord) -> Result<Record> {
     let cell = |name: &str| {
-        let at = columns.iter().position(|column| *column == name).with_context(|| format!("no column {name}"))?;
-        Ok::<&str, anyhow::Error>(cells[at])
+        let at = columns.iter().position(|column| column == name);
+        at.and_then(|at| cells.get(at)).with_context(|| format!("no column {name}"))
     };
     let number = |name: &str| {
         let found = cell(name)?;
@@ -320,7 +328,7 @@ mod tests {
         for (from, to, said) in [
             ("cpu_s", "cpu", "no column cpu_s"),
             (",0.125,", ",,", "cpu_s is \"\""),
-            (",0.125,", ",", "cells"),
+            (",0.125,", ",", "fields"),
             ("tatp", "tatq", "tatq"),
             (",model,", ",wall-clock time,", "none of the model"),
         ] {

@@ -2,7 +2,8 @@
 
 mod card_bench;
 
-use card_bench::{Cards, peers, scenarios};
+use card_bench::{Cards, PM_BYTES, peers, scenarios};
+use nearpm_interface::registers::{self, capability};
 
 macro_rules! on_the_card {
     ($cards:ident, $module:ident: $($scenario:ident),+ $(,)?) => {
@@ -36,6 +37,16 @@ on_the_card!(
     a_clean_shutdown_and_a_function_level_reset,
     figures
 );
+
+#[test]
+fn capabilities_are_those_of_the_board() {
+    let always = capability::HOST_ORDERED | capability::COMPLETION_RECORDS;
+    let of_board = capability::POWER_FAIL_SAFE | capability::PEERS;
+    for (cards, wanted) in [(Cards::sound(), always | of_board), (Cards::small(), always)] {
+        let mut card = cards.power_up(vec![0; PM_BYTES as usize], 1);
+        assert_eq!(card.read_register(registers::CAPABILITIES), wanted);
+    }
+}
 
 on_the_card!(
     sound, peers:

@@ -105,7 +105,7 @@ pub const ALL: &[Campaign] = &[
     },
     Campaign {
         name: "fuzz",
-        claim: "whatever a pool holds, whatever arrives at the command pages and whatever program runs on a unit of either card is answered, and nothing else is touched",
+        claim: "whatever a pool holds and whatever arrives at the command pages is answered, and nothing else is touched; whatever program the checker of firmware takes does what it says, also behind power cuts, on both cards",
         command: "cargo test --release --locked --workspace --test bad_input -- --nocapture takes_anything",
         share: 0,
         long: true,

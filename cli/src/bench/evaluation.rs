@@ -14,14 +14,11 @@ use nearpm_evaluation::bench::{Event, run_all};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
-use nearpm_evaluation::results::{Results, csv};
+use nearpm_evaluation::results::{FOLDER, Results, csv};
 use nearpm_workloads::programs::Program;
 
 use super::{COMMIT, on_card};
 use crate::card::Transport;
-
-/// Folder of results where none is named.
-const FOLDER: &str = "target/evaluation";
 
 /// Arguments of `nearpm bench` itself.
 #[derive(Args, Clone, Debug)]
@@ -75,7 +72,7 @@ impl EvaluationArguments {
 /// Arguments of `nearpm report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArguments {
-    /// Folder of results that `nearpm bench` has filled
+    /// Folder of results that `nearpm bench` has filled, or a table that it has written (`--csv`)
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     results: PathBuf,
     /// The page

@@ -13,7 +13,8 @@ use nearpm_interface::geometry::{
 use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
-use crate::page::{CommandPage, Latched, Posting, Ticket};
+use crate::options::CardOptions;
+use crate::page::{CommandPage, Latched, Ticket};
 use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, Registers, State};
@@ -29,23 +30,6 @@ const MEMORY: u16 = 0x0002;
 const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
 /// Nanoseconds between two looks at a register.
 const POLL_NS: u64 = 1000;
-
-/// How to open a card.
-#[derive(Clone, Debug)]
-pub struct CardOptions {
-    /// How commands are posted.
-    pub posting: Posting,
-    /// Image to load when the card has no firmware in force.
-    pub firmware: Option<Vec<u8>>,
-    /// Longest wait for the card, in nanoseconds of its transport's clock.
-    pub timeout_ns: u64,
-}
-
-impl Default for CardOptions {
-    fn default() -> Self {
-        CardOptions { posting: Posting::default(), firmware: None, timeout_ns: 50_000_000 }
-    }
-}
 
 /// Where the pool of a (pool, thread) lies on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +118,7 @@ impl Card {
         let capabilities = registers.capabilities();
         let records = capabilities.contains(Capabilities::COMPLETION_RECORDS);
         let pages = (0..COMMAND_PAGES)
-            .map(|n| CommandPage::open(&*function, &registers, n, options.posting, records, options.timeout_ns))
+            .map(|n| CommandPage::open(&*function, &registers, n, records, &options))
             .map(|page| page.map(Mutex::new))
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`pci`] | the seam: configuration space, BARs, DMA, interrupts, reset |
 //! | [`registers`] | the register block, typed |
+//! | [`options`] | how a card is opened: how commands are posted, and their ends waited for |
 //! | [`page`] | a command page: posting, credits, completions |
 //! | [`parked`] | commands that wait for other cards |
 //! | [`sharing`] | a card that several processes share: claims of pools, and what a broker needs to post for others |
@@ -23,6 +24,7 @@ pub mod card;
 pub mod error;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
+pub mod options;
 pub mod page;
 pub mod parked;
 pub mod pci;
@@ -33,7 +35,8 @@ pub mod vfio;
 #[cfg(all(feature = "vfio", target_os = "linux", target_arch = "x86_64"))]
 pub mod vfio_user;
 
-pub use card::{Card, CardOptions};
+pub use card::Card;
 pub use error::{CardError, CommandError, CommandFailure, FirmwareError};
-pub use page::{Ended, Latched, Posting, Ticket};
+pub use options::{CardOptions, Posting, Waiting};
+pub use page::{Ended, Latched, Ticket};
 pub use parked::Parked;

@@ -14,30 +14,9 @@ use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, SLOTS_PER_PAGE};
 
 use crate::error::{CardError, CommandError, CommandFailure};
-use crate::pci::{Caching, DmaBuffer, Mapping, PciFunction, Work};
+use crate::options::{CardOptions, Posting, Waiting};
+use crate::pci::{DmaBuffer, Mapping, PciError, PciFunction, Work};
 use crate::registers::Registers;
-
-/// How a command's 64 bytes reach the card. Each mode works on each card; they differ in cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Posting {
-    /// One 64-byte store that is never split (MOVDIR64B), then a fence.
-    #[default]
-    Line,
-    /// Write-combining stores, then a fence that drains the buffer.
-    WriteCombining,
-    /// Eight uncached 8-byte stores in program order, then a fence.
-    Uncached,
-}
-
-impl Posting {
-    /// How the command BAR has to be mapped for this mode.
-    pub fn caching(self) -> Caching {
-        match self {
-            Posting::Line | Posting::WriteCombining => Caching::WriteCombining,
-            Posting::Uncached => Caching::Uncached,
-        }
-    }
-}
 
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
@@ -52,6 +31,8 @@ const RING_LOG2: u32 = 11;
 const _: () = assert!(HISTORY < 1 << RING_LOG2);
 /// Nanoseconds that pass between two looks at a completion ring.
 const POLL_NS: u64 = 50;
+/// Nanoseconds of sleep after which a waiter looks at the ring although nothing was signalled.
+const LOST_NS: u64 = 1_000_000;
 /// Looks at the ring after which a waiter asks whether the card is still there.
 const POLLS_PER_LIVENESS_CHECK: u32 = 64;
 
@@ -116,6 +97,15 @@ impl Progress {
 /// What is said of a command that has ended, and told nobody.
 const NO_RECORD: &str = "write the completion record of a command that has ended (is it bus master, and is the memory still mapped for it?)";
 
+/// The vector that is signalled when a record of a page has come: its own, or the only one.
+fn vector_of(function: &dyn PciFunction, page: usize) -> Result<usize, PciError> {
+    match function.interrupt_vectors() {
+        1 => Ok(0),
+        vectors if page < vectors => Ok(page),
+        _ => Err(PciError::Unsupported { what: "an interrupt for each command page" }),
+    }
+}
+
 /// One command page. The card gives it one owner at a time.
 pub struct CommandPage {
     number: usize,
@@ -123,6 +113,8 @@ pub struct CommandPage {
     window: Box<dyn Mapping>,
     /// `None` on a card without completion records.
     ring: Option<Box<dyn DmaBuffer>>,
+    /// The vector that tells of records, where waiters sleep until then.
+    vector: Option<usize>,
     /// Records that were read.
     consumed: u64,
     /// Commands that were posted since the page was opened.
@@ -146,14 +138,17 @@ pub struct CommandPage {
 
 impl CommandPage {
     /// Opens page `number`, on which nothing is in flight, and enables its completion ring.
+    ///
+    /// # Errors
+    /// [`PciError::Unsupported`] where waiters are to sleep, and nothing would wake them.
     pub fn open(
         function: &dyn PciFunction,
         registers: &Registers,
         number: usize,
-        posting: Posting,
         records: bool,
-        timeout_ns: u64,
+        options: &CardOptions,
     ) -> Result<CommandPage, CardError> {
+        let &CardOptions { posting, timeout_ns, waiting, .. } = options;
         assert!(number < COMMAND_PAGES, "a card has {COMMAND_PAGES} command pages");
         let start = (number * COMMAND_PAGE_BYTES) as u64;
         let window = function.map(COMMAND_BAR, start..start + COMMAND_PAGE_BYTES as u64, posting.caching())?;
@@ -164,11 +159,19 @@ impl CommandPage {
         } else {
             None
         };
+        let vector = match waiting {
+            Waiting::Polling => None,
+            Waiting::Interrupts if records => Some(vector_of(function, number)?),
+            Waiting::Interrupts => {
+                Err(PciError::Unsupported { what: "interrupts, on a card without completion records" })?
+            }
+        };
         let mut page = CommandPage {
             number,
             posting,
             window,
             ring,
+            vector,
             consumed: 0,
             posted: 0,
             taken: 0,
@@ -326,7 +329,7 @@ impl CommandPage {
             if polls % POLLS_PER_LIVENESS_CHECK == 0 {
                 self.status()?;
             }
-            if let Err(late) = self.pause(function, start, "complete a command") {
+            if let Err(late) = self.await_record(function, start) {
                 let ended = self.progress()?.settled() >= self.posted - self.drained;
                 return Err(match late {
                     CardError::Timeout { waited_ns, .. } if ended => CardError::Timeout { what: NO_RECORD, waited_ns },
@@ -547,12 +550,27 @@ impl CommandPage {
         }
     }
 
-    fn pause(&self, function: &dyn PciFunction, start: u64, what: &'static str) -> Result<(), CardError> {
-        let waited_ns = function.now_ns().saturating_sub(start);
-        if waited_ns > self.timeout_ns {
-            return Err(CardError::Timeout { what, waited_ns });
+    /// Lets time pass in which a completion record may come.
+    fn await_record(&self, function: &dyn PciFunction, start: u64) -> Result<(), CardError> {
+        const WHAT: &str = "complete a command";
+        let Some(vector) = self.vector else { return self.pause(function, start, WHAT) };
+        let left_ns = self.timeout_ns - self.waited_ns(function, start, WHAT)?;
+        if !function.wait_interrupt(vector, left_ns.min(LOST_NS))? {
+            // Nobody signals for a card that has gone.
+            self.status()?;
         }
+        Ok(())
+    }
+
+    fn pause(&self, function: &dyn PciFunction, start: u64, what: &'static str) -> Result<(), CardError> {
+        self.waited_ns(function, start, what)?;
         function.relax(POLL_NS);
         Ok(())
+    }
+
+    /// How long a wait has lasted, if it may go on.
+    fn waited_ns(&self, function: &dyn PciFunction, start: u64, what: &'static str) -> Result<u64, CardError> {
+        let waited_ns = function.now_ns().saturating_sub(start);
+        if waited_ns > self.timeout_ns { Err(CardError::Timeout { what, waited_ns }) } else { Ok(waited_ns) }
     }
 }

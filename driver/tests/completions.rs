@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{POOL, RING, log, mapping, open};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::page::HISTORY;
-use nearpm_driver::{Card, CardError, CommandError, CommandFailure, Posting};
+use nearpm_driver::pci::PciError;
+use nearpm_driver::{Card, CardError, CardOptions, CommandError, CommandFailure, Posting, Waiting};
 use nearpm_interface::command::Command;
-use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_interface::geometry::{COMMAND_PAGES, POOLS_BASE};
 
 /// Records of a page's completion ring.
 const RECORDS: u64 = 2048;
@@ -114,5 +117,66 @@ fn what_comes_behind_a_refused_command_reads_back() {
             let medium = mock.power_cut();
             assert!(nearpm_interface::media::EntryHead::decode(&medium[slot..slot + 128]).is_some(), "seed {seed}");
         }
+    }
+}
+
+fn sleeping(options: MockOptions) -> (MockCard, Result<Card, CardError>) {
+    let mock = MockCard::new(options);
+    let options = CardOptions { waiting: Waiting::Interrupts, ..CardOptions::default() };
+    let card = Card::open(Arc::new(mock.clone()), options);
+    (mock, card)
+}
+
+/// Who waits by interrupts polls for no record, whether each page has a vector or all have one.
+#[test]
+fn a_waiter_sleeps_until_its_interrupt() {
+    for vectors in [1, COMMAND_PAGES] {
+        let (mock, card) = sleeping(MockOptions { vectors, lazy: true, ..MockOptions::default() });
+        let card = card.unwrap();
+        card.map_pool(mapping()).unwrap();
+        let polls = mock.polls();
+        for count in 0..100 {
+            let ticket = card.post(1, log(0x8_0000 + 64 * count, count), true).unwrap();
+            card.wait(ticket).unwrap();
+            assert_eq!(mock.executed().len() as u64, count + 2, "it has ended");
+        }
+        assert_eq!(mock.polls(), polls, "{vectors} vectors");
+    }
+}
+
+/// A lost interrupt costs time and nothing else.
+#[test]
+fn a_lost_interrupt_is_made_up_for() {
+    let options = MockOptions { vectors: COMMAND_PAGES, lose_interrupts: true, lazy: true, ..MockOptions::default() };
+    let (_, card) = sleeping(options);
+    let card = card.unwrap();
+    card.map_pool(mapping()).unwrap();
+    for count in 0..100 {
+        let ticket = card.post(1, log(0x8_0000 + 64 * count, count), true).unwrap();
+        card.wait(ticket).unwrap();
+    }
+    assert_eq!(failure(card.post(1, refused(7), true).and_then(|ticket| card.wait(ticket))).command.source, 7);
+}
+
+/// A card that goes while somebody sleeps is told of.
+#[test]
+fn nobody_sleeps_for_ever() {
+    let (mock, card) = sleeping(MockOptions { vectors: COMMAND_PAGES, lazy: true, ..MockOptions::default() });
+    let card = card.unwrap();
+    card.map_pool(mapping()).unwrap();
+    let ticket = card.post(1, log(0x8_0000, 0), true).unwrap();
+    mock.power_cut();
+    assert!(matches!(card.wait(ticket), Ok(()) | Err(CardError::Gone)), "what was accepted may have told of its end");
+    let ticket = card.post(1, log(0x8_0040, 1), true);
+    assert!(matches!(ticket.and_then(|ticket| card.wait(ticket)), Err(CardError::Gone)));
+}
+
+/// Nothing would wake a waiter: the card does not open.
+#[test]
+fn interrupts_that_are_not_there_are_refused() {
+    let of = |vectors, completion_records| MockOptions { vectors, completion_records, ..MockOptions::default() };
+    for options in [of(0, true), of(COMMAND_PAGES - 1, true), of(COMMAND_PAGES, false)] {
+        let error = sleeping(options).1.unwrap_err();
+        assert!(matches!(error, CardError::Pci(PciError::Unsupported { .. })), "{error}");
     }
 }

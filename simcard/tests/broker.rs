@@ -206,7 +206,7 @@ fn the_commands_of_nearpm_card_work_on_a_shared_card() {
     let shared = Shared::new("trapping");
     let other = shared.connect();
     let pool = create_named(&other, Mechanism::Undo, "bank");
-    let argument = || CardArgument { card: Transport::VfioUser(shared.socket()) };
+    let argument = || CardArgument { card: Transport::vfio_user(shared.socket()) };
     let text = report(&CardCommand::Info(argument())).unwrap();
     assert!(text.contains("of at most 3") && text.contains("bank"), "{text}");
     let text = report(&CardCommand::Selftest(argument())).unwrap();

@@ -4,9 +4,14 @@ mod common;
 
 use common::Simulator;
 use nearpm_cli::card::{CardArgument, CardCommand, Transport, report};
+use nearpm_driver::Waiting;
 
 fn argument(simulator: &Simulator) -> CardArgument {
-    CardArgument { card: Transport::VfioUser(simulator.socket()) }
+    CardArgument { card: Transport::vfio_user(simulator.socket()) }
+}
+
+fn waiting(simulator: &Simulator, waiting: Waiting) -> CardArgument {
+    CardArgument { card: Transport::VfioUser { socket: simulator.socket(), waiting } }
 }
 
 #[test]
@@ -20,16 +25,19 @@ fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     assert!(text.contains("STATE") && text.contains("State of the card"), "{text}");
     let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();
     assert!(text.contains("model") && text.contains("open") && text.contains("4096.0 KiB"), "{text}");
-    let text = report(&CardCommand::Bench { card: argument(&simulator), count: 500 }).unwrap();
-    println!("{text}");
-    assert!(text.contains("register read") && text.contains("nothing about a card"), "{text}");
+    for how in [Waiting::Polling, Waiting::Interrupts] {
+        let text = report(&CardCommand::Bench { card: waiting(&simulator, how), count: 500 }).unwrap();
+        println!("{text}");
+        assert!(text.contains("register read") && text.contains("nothing about a card"), "{text}");
+    }
 }
 
 #[test]
 fn the_selftest_passes_in_both_modes_of_the_window_and_leaves_nothing_behind() {
-    for window in ["trapping", "mapped"] {
+    let modes = ["trapping", "mapped"].map(|window| [Waiting::Polling, Waiting::Interrupts].map(|how| (window, how)));
+    for (window, how) in modes.into_iter().flatten() {
         let simulator = Simulator::new(window);
-        let text = report(&CardCommand::Selftest(argument(&simulator))).unwrap();
+        let text = report(&CardCommand::Selftest(waiting(&simulator, how))).unwrap();
         assert_eq!(text.matches("pass").count(), 6, "{window}: {text}");
         let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
         assert!(!text.contains("selftest-"), "{window}: {text}");

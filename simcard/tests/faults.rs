@@ -12,7 +12,7 @@ use nearpm::Mechanism;
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_driver::vfio_user::{self, VfioUserError};
-use nearpm_driver::{Card, CardError, FirmwareError};
+use nearpm_driver::{Card, CardError, FirmwareError, Waiting};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::firmware::ImageHead;
 use nearpm_interface::geometry::POOLS_BASE;
@@ -26,7 +26,11 @@ const PAGE: u64 = 4096;
 
 /// A simulator with a pool in which something was done.
 fn prepared() -> (Simulator, Known) {
-    let simulator = Simulator::new("trapping");
+    prepared_in("trapping")
+}
+
+fn prepared_in(window: &'static str) -> (Simulator, Known) {
+    let simulator = Simulator::new(window);
     let registered = simulator.open();
     let pool = create(&registered, Mechanism::Undo);
     let mut known = Known::default();
@@ -73,6 +77,7 @@ fn copy(mapping: &PoolMapping, from: u64, to: u64) -> Command {
 #[test]
 fn a_truncated_reply() {
     let (simulator, mut known) = prepared();
+    let mut among_transactions = 0;
     for (budget, end) in [
         (0, End::Closed),
         (9, End::Closed),
@@ -83,6 +88,8 @@ fn a_truncated_reply() {
         (1000, End::Silent),
         (20_000, End::Closed),
         (20_007, End::Silent),
+        (300_000, End::Closed),
+        (300_007, End::Silent),
     ] {
         let start = Instant::now();
         let path = proxy::start(&simulator.socket(), budget, end);
@@ -97,7 +104,9 @@ fn a_truncated_reply() {
         if let Ok(registered) = Registered::open(function.clone(), SHORT)
             && let Ok(pool) = options(Mechanism::Undo).open(&registered.location("bank"))
         {
+            let before = known.acknowledged;
             work(&pool, &mut known, MANY).unwrap_err();
+            among_transactions += u32::from(known.acknowledged > before);
         }
         let failure = function.failure().expect("it was given up");
         let expected = if end == End::Closed { "ended" } else { "did not answer" };
@@ -105,6 +114,7 @@ fn a_truncated_reply() {
         assert!(function.config_read(0, &mut [0; 4]).is_err());
         assert!(start.elapsed() < TIMEOUT, "{budget} {end:?}");
     }
+    assert!(among_transactions >= 2, "replies broke off among transactions {among_transactions} times");
     still_there(&simulator, known);
 }
 
@@ -122,6 +132,24 @@ fn a_lost_interrupt() {
     let ticket = command();
     assert!(wait(TIMEOUT.as_nanos() as u64), "the next one comes");
     registered.card.wait(ticket).unwrap();
+    drop(registered);
+    still_there(&simulator, known);
+}
+
+#[test]
+fn transactions_that_sleep_until_interrupts_outlive_the_loss_of_some() {
+    // A card that does not order host accesses: the library waits for the record of each command.
+    let (simulator, mut known) = prepared_in("mapped");
+    let registered = Registered::waiting(simulator.connect(), TIMEOUT, Waiting::Interrupts).unwrap();
+    let pool = options(Mechanism::Undo).open(&registered.location("bank")).unwrap();
+    for lost in [0, 3, 1000] {
+        simulator.tell(&format!("lose-interrupts {lost}"));
+        let (before, until) = (simulator.statistic("interrupts"), known.transactions + 10);
+        work(&pool, &mut known, until).unwrap();
+        assert_eq!(simulator.statistic("interrupts") > before, lost < 1000, "{lost}");
+    }
+    simulator.tell("lose-interrupts 0");
+    pool.close().unwrap();
     drop(registered);
     still_there(&simulator, known);
 }

@@ -24,6 +24,11 @@ pub fn mapping(card: &Card) -> PoolMapping {
     PoolMapping { pool: u32::MAX - 1, thread: 0, base, bytes, ring: 0, ring_bytes: 4096, committed: 0 }
 }
 
+/// The command that does nothing but wait for those before it.
+pub fn fence(mapping: &PoolMapping) -> Command {
+    Command { opcode: Opcode::Fence as u8, pool: mapping.pool, thread: mapping.thread, ..Command::default() }
+}
+
 /// Median and 99th percentile of some times, in nanoseconds.
 fn summary(mut times: Vec<u64>) -> (u64, u64) {
     times.sort_unstable();
@@ -42,8 +47,7 @@ pub fn run(opened: &Opened, count: u32) -> Result<String> {
     card.map_pool(mapping)?;
     let function = card.function();
     let number = card.registers().read(reg::DEVICE_NUMBER);
-    let fence =
-        Command { opcode: Opcode::Fence as u8, pool: mapping.pool, thread: mapping.thread, ..Command::default() };
+    let fence = fence(&mapping);
     let measure = |what: &mut dyn FnMut() -> Result<()>| -> Result<(u64, u64)> {
         let mut times = Vec::with_capacity(count as usize);
         for _ in 0..count {

@@ -24,7 +24,8 @@ pub use transport::{Attachment, Opened, Transport};
 /// The card of a command.
 #[derive(Args, Clone, Debug)]
 pub struct CardArgument {
-    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS[,window=uncached|wc|wb] (in this machine)
+    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS[,window=uncached|wc|wb] (in this machine); behind
+    /// the last two `,wait=interrupts` sleeps until a completion's interrupt instead of polling for it
     #[arg(long, default_value = "model")]
     pub card: Transport,
 }

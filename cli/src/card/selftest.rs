@@ -86,11 +86,13 @@ fn try_interrupts(opened: &Opened) -> Result<&'static str> {
     if vectors == 0 {
         return Ok("none on this transport");
     }
-    // What the commands of before have signalled.
-    while function.wait_interrupt(0, 0)? {}
     let mapping = super::bench::mapping(&opened.card);
     opened.card.map_pool(mapping)?;
+    // What the commands of before have signalled.
+    while function.wait_interrupt(0, 0)? {}
+    let ticket = opened.card.post(0, super::bench::fence(&mapping), true)?;
     let signalled = function.wait_interrupt(0, INTERRUPT_NS)?;
+    opened.card.wait(ticket)?;
     opened.card.unmap_pool(mapping.pool, mapping.thread)?;
     ensure!(signalled, "no interrupt came within {INTERRUPT_NS} ns of a completion record");
     Ok("pass")

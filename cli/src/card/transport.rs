@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nearpm::{CardPool, cards};
 use nearpm_driver::pci::{Caching, PciFunction};
-use nearpm_driver::{Card, CardOptions, Posting, vfio, vfio_user};
+use nearpm_driver::{Card, CardOptions, Posting, Waiting, vfio, vfio_user};
 use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
@@ -27,49 +27,82 @@ pub enum Transport {
     /// Simulated in this process.
     Simulated(CardKind),
     /// In another process.
-    VfioUser(PathBuf),
+    VfioUser {
+        /// Its socket.
+        socket: PathBuf,
+        /// How completions are waited for.
+        waiting: Waiting,
+    },
     /// In this machine.
     Vfio {
         /// PCI address.
         address: String,
         /// How the PM window is mapped.
         window: Caching,
+        /// How completions are waited for.
+        waiting: Waiting,
     },
 }
 
+/// How the ways are written.
+const WAYS: &str = "model, rtl, vfio-user:SOCKET[,wait=polling|interrupts] or vfio:ADDRESS[,window=uncached|wc|wb][,wait=polling|interrupts]";
 /// What the way to the PM window is written behind.
 const WINDOW: &str = "window=";
+/// What the way to wait is written behind.
+const WAIT: &str = "wait=";
 
 impl FromStr for Transport {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Transport, String> {
         match text.split_once(':') {
-            Some(("vfio-user", path)) if !path.is_empty() => Ok(Transport::VfioUser(path.into())),
+            Some(("vfio-user", rest)) if !rest.is_empty() => vfio_user_of(rest),
             Some(("vfio", rest)) if !rest.is_empty() => vfio_of(rest),
-            _ => CardKind::from_str(text, false)
-                .map(Transport::Simulated)
-                .map_err(|_| "use model, rtl, vfio-user:SOCKET or vfio:ADDRESS[,window=uncached|wc|wb]".into()),
+            _ => CardKind::from_str(text, false).map(Transport::Simulated).map_err(|_| format!("use {WAYS}")),
         }
     }
 }
 
-/// `ADDRESS[,window=MODE]`.
-fn vfio_of(text: &str) -> Result<Transport, String> {
-    let (address, window) = match text.split_once(',') {
-        None => (text, Caching::Uncached),
-        Some((address, option)) => {
-            let mode = option
-                .strip_prefix(WINDOW)
-                .ok_or_else(|| format!("{option:?} is no option of a card: use {WINDOW}MODE"))?;
-            (address, mode.parse().map_err(|why| format!("{WINDOW}{mode}: {why}"))?)
-        }
+/// `SOCKET[,wait=HOW]`. What else follows a comma is the path's own.
+fn vfio_user_of(text: &str) -> Result<Transport, String> {
+    let (socket, waiting) = match text.rsplit_once(',') {
+        Some((socket, option)) if option.starts_with(WAIT) => (socket, value_of(option, WAIT)?),
+        _ => (text, Waiting::default()),
     };
-    if address.is_empty() {
-        Err("the card's address is missing".into())
-    } else {
-        Ok(Transport::Vfio { address: address.into(), window })
+    if socket.is_empty() {
+        return Err("the card's socket is missing".into());
     }
+    Ok(Transport::VfioUser { socket: socket.into(), waiting })
+}
+
+/// `ADDRESS[,window=MODE][,wait=HOW]`.
+fn vfio_of(text: &str) -> Result<Transport, String> {
+    let mut parts = text.split(',');
+    let address = parts.next().unwrap_or_default().to_owned();
+    if address.is_empty() {
+        return Err("the card's address is missing".into());
+    }
+    let (mut window, mut waiting) = (Caching::Uncached, Waiting::default());
+    for option in parts {
+        if option.starts_with(WINDOW) {
+            window = value_of(option, WINDOW)?;
+        } else if option.starts_with(WAIT) {
+            waiting = value_of(option, WAIT)?;
+        } else {
+            return Err(format!("{option:?} is no option of a card: use {WINDOW}MODE or {WAIT}HOW"));
+        }
+    }
+    Ok(Transport::Vfio { address, window, waiting })
+}
+
+/// The value of an option that is written behind `name`.
+fn value_of<T: FromStr<Err = &'static str>>(option: &str, name: &str) -> Result<T, String> {
+    option[name.len()..].parse().map_err(|why| format!("{option}: {why}"))
+}
+
+/// An option as it is written, where it is not the default.
+fn option<T: fmt::Display + PartialEq>(name: &str, value: T, default: T) -> String {
+    if value == default { String::new() } else { format!(",{name}{value}") }
 }
 
 impl fmt::Display for Transport {
@@ -77,9 +110,17 @@ impl fmt::Display for Transport {
         match self {
             Transport::Simulated(CardKind::Model) => f.write_str("model"),
             Transport::Simulated(CardKind::Rtl) => f.write_str("rtl"),
-            Transport::VfioUser(path) => write!(f, "vfio-user:{}", path.display()),
-            Transport::Vfio { address, window: Caching::Uncached } => write!(f, "vfio:{address}"),
-            Transport::Vfio { address, window } => write!(f, "vfio:{address},{WINDOW}{window}"),
+            Transport::VfioUser { socket, waiting } => {
+                write!(f, "vfio-user:{}{}", socket.display(), option(WAIT, *waiting, Waiting::default()))
+            }
+            Transport::Vfio { address, window, waiting } => {
+                write!(
+                    f,
+                    "vfio:{address}{}{}",
+                    option(WINDOW, *window, Caching::Uncached),
+                    option(WAIT, *waiting, Waiting::default())
+                )
+            }
         }
     }
 }
@@ -115,6 +156,11 @@ impl Drop for Opened {
 }
 
 impl Transport {
+    /// A card of another process, for whose completions is polled.
+    pub fn vfio_user(socket: PathBuf) -> Transport {
+        Transport::VfioUser { socket, waiting: Waiting::default() }
+    }
+
     /// Cards that can be simulated in this process.
     pub fn simulated() -> Vec<Transport> {
         CardKind::value_variants().iter().copied().map(Transport::Simulated).collect()
@@ -125,13 +171,15 @@ impl Transport {
     /// # Errors
     /// If it is not there, or does not open.
     pub fn open(&self, name: &str) -> Result<Opened> {
-        let function: Arc<dyn PciFunction> = match self {
+        let (function, waiting): (Arc<dyn PciFunction>, _) = match self {
             Transport::Simulated(kind) => return simulate(*kind, name),
-            Transport::VfioUser(path) => Arc::new(vfio_user::open(path, vfio_user::TIMEOUT)?),
-            Transport::Vfio { address, window } => Arc::new(vfio::open_with(address, *window)?),
+            Transport::VfioUser { socket, waiting } => {
+                (Arc::new(vfio_user::open(socket, vfio_user::TIMEOUT)?), *waiting)
+            }
+            Transport::Vfio { address, window, waiting } => (Arc::new(vfio::open_with(address, *window)?), *waiting),
         };
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let options = CardOptions { firmware, timeout_ns: TIMEOUT_NS, ..CardOptions::default() };
+        let options = CardOptions { firmware, waiting, timeout_ns: TIMEOUT_NS, ..CardOptions::default() };
         let card = Card::open(function, options).with_context(|| format!("the card {self} does not open"))?;
         let card = Arc::new(card);
         cards::register(name, card.clone());
@@ -141,7 +189,7 @@ impl Transport {
             }
             Transport::Vfio { address, .. } => (format!("card at {address}"), "measured on this machine"),
             _ => (
-                format!("card of another process on {}", &self.to_string()["vfio-user:".len()..]),
+                format!("card of another process, {self}"),
                 "wall clock of an emulation: says how fast two processes talk, and nothing about a card",
             ),
         };
@@ -218,17 +266,34 @@ mod tests {
 
     #[test]
     fn a_transport_is_printed_as_it_is_written() {
-        for text in
-            ["model", "rtl", "vfio-user:/tmp/a:b", "vfio:0000:01:00.0", "vfio:01:00.0,window=wc", "vfio:x,window=wb"]
-        {
+        for text in [
+            "model",
+            "rtl",
+            "vfio-user:/tmp/a:b",
+            "vfio-user:/tmp/a,b",
+            "vfio-user:/tmp/a,b,wait=interrupts",
+            "vfio:0000:01:00.0",
+            "vfio:01:00.0,window=wc",
+            "vfio:x,window=wb",
+            "vfio:x,wait=interrupts",
+            "vfio:x,window=wc,wait=interrupts",
+        ] {
             assert_eq!(text.parse::<Transport>().unwrap().to_string(), text);
         }
         for text in ["", "modell", "vfio-user:", "vfio:", "pci:1"] {
             assert!(text.parse::<Transport>().unwrap_err().contains("vfio-user:SOCKET"), "{text}");
         }
-        let plain = "vfio:01:00.0,window=uncached".parse::<Transport>().unwrap();
+        let plain = "vfio:01:00.0,window=uncached,wait=polling".parse::<Transport>().unwrap();
         assert_eq!(plain.to_string(), "vfio:01:00.0", "it is the default");
-        for text in ["vfio:01:00.0,window=fast", "vfio:01:00.0,wc", "vfio:,window=wc", "vfio:01:00.0,window=wc,"] {
+        for text in [
+            "vfio:01:00.0,window=fast",
+            "vfio:01:00.0,wc",
+            "vfio:,window=wc",
+            "vfio:01:00.0,window=wc,",
+            "vfio:x,wait=long",
+            "vfio-user:/tmp/a,wait=long",
+            "vfio-user:,wait=polling",
+        ] {
             assert!(text.parse::<Transport>().is_err(), "{text}");
         }
         assert_eq!("a=rtl".parse::<Attachment>().unwrap().name, "a");

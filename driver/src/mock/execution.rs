@@ -134,5 +134,11 @@ impl State {
         let buffer = &self.dma[&address];
         buffer.lock().unwrap_or_else(PoisonError::into_inner)[at..at + Completion::SIZE]
             .copy_from_slice(&record.to_bytes());
+        if !self.options.lose_interrupts {
+            let only = self.signalled.len() == 1;
+            if let Some(signalled) = self.signalled.get_mut(if only { 0 } else { number.into() }) {
+                *signalled = true;
+            }
+        }
     }
 }

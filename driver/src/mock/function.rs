@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
-use super::MockCard;
 use super::window::{Buffer, Window};
-use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range};
+use super::{MockCard, State};
+use crate::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, check_range, check_vector};
+
+/// In how much time at most something happens on the card.
+const STEP_NS: u64 = 1000;
 
 impl PciFunction for MockCard {
     fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
@@ -41,11 +44,22 @@ impl PciFunction for MockCard {
     }
 
     fn interrupt_vectors(&self) -> usize {
-        0
+        self.lock().options.vectors
     }
 
-    fn wait_interrupt(&self, _: usize, _: u64) -> Result<bool, PciError> {
-        Err(PciError::Unsupported { what: "an interrupt" })
+    fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
+        check_vector(vector, self.interrupt_vectors())?;
+        let mut state = self.lock();
+        let end_ns = state.now_ns + timeout_ns;
+        loop {
+            if std::mem::take(&mut state.signalled[vector]) {
+                return Ok(true);
+            }
+            if state.now_ns >= end_ns {
+                return Ok(false);
+            }
+            state.pass(STEP_NS);
+        }
     }
 
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
@@ -72,10 +86,18 @@ impl PciFunction for MockCard {
 
     fn relax(&self, ns: u64) {
         let mut state = self.lock();
-        state.now_ns += ns;
-        if !state.gone {
-            state.deliver_one();
-            state.execute_one();
+        state.polls += 1;
+        state.pass(ns);
+    }
+}
+
+impl State {
+    /// Lets time pass, in which something happens.
+    fn pass(&mut self, ns: u64) {
+        self.now_ns += ns;
+        if !self.gone {
+            self.deliver_one();
+            self.execute_one();
         }
     }
 }

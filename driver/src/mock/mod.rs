@@ -55,6 +55,10 @@ pub struct MockOptions {
     pub busy_loads: u32,
     /// Power fails after so many host accesses.
     pub cut_after: Option<u64>,
+    /// MSI-X vectors: one a command page, or one for all.
+    pub vectors: usize,
+    /// Interrupts do not arrive.
+    pub lose_interrupts: bool,
     /// Seed of everything that is random.
     pub seed: u64,
 }
@@ -72,6 +76,8 @@ impl Default for MockOptions {
             lazy: false,
             busy_loads: 0,
             cut_after: None,
+            vectors: 0,
+            lose_interrupts: false,
             seed: 1,
         }
     }
@@ -150,6 +156,9 @@ struct State {
     dma: HashMap<u64, Arc<Mutex<Vec<u8>>>>,
     config: [u8; 64],
     now_ns: u64,
+    polls: u64,
+    /// By vector.
+    signalled: Vec<bool>,
     accesses: u64,
     gone: bool,
     /// Ranges of device addresses whose memory answers with an error.
@@ -267,6 +276,8 @@ impl MockCard {
             dma: HashMap::new(),
             config,
             now_ns: 0,
+            polls: 0,
+            signalled: vec![false; options.vectors],
             accesses: 0,
             gone: false,
             broken: Vec::new(),
@@ -288,6 +299,11 @@ impl MockCard {
     /// Host accesses so far.
     pub fn accesses(&self) -> u64 {
         self.lock().accesses
+    }
+
+    /// How often somebody has let time pass to look again.
+    pub fn polls(&self) -> u64 {
+        self.lock().polls
     }
 
     /// Whether the power was cut.

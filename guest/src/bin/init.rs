@@ -93,6 +93,7 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
         None => {
             succeeds(&["card", "info", "--card", &card])?;
             succeeds(&["card", "selftest", "--card", &card])?;
+            succeeds(&["card", "selftest", "--card", &format!("{card},wait=interrupts")])?;
             succeeds(&["card", "bench", "--count", "200", "--card", &card])?;
             let programs = ["--programs", "btree", "--transactions", "70"];
             succeeds(&[&["bench", "--card", &card][..], &programs].concat())?;

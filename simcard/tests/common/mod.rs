@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nearpm::cards;
 use nearpm_driver::vfio_user::{self, VfioUserFunction};
-use nearpm_driver::{Card, CardError, CardOptions};
+use nearpm_driver::{Card, CardError, CardOptions, Waiting};
 use nearpm_simcard::control;
 
 /// Persistent memory of the cards.
@@ -144,8 +144,18 @@ pub struct Registered {
 
 impl Registered {
     pub fn open(function: Arc<VfioUserFunction>, timeout: Duration) -> Result<Registered, CardError> {
+        Registered::waiting(function, timeout, Waiting::Polling)
+    }
+
+    /// A card whose completions are waited for in a certain way.
+    pub fn waiting(
+        function: Arc<VfioUserFunction>,
+        timeout: Duration,
+        waiting: Waiting,
+    ) -> Result<Registered, CardError> {
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let options = CardOptions { firmware, timeout_ns: timeout.as_nanos() as u64, ..CardOptions::default() };
+        let timeout_ns = timeout.as_nanos() as u64;
+        let options = CardOptions { firmware, waiting, timeout_ns, ..CardOptions::default() };
         let card = Arc::new(Card::open(function.clone(), options)?);
         Ok(Registered { name: cards::Registered::new(card.clone()), card, function })
     }

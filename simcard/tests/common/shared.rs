@@ -30,7 +30,7 @@ pub fn play() {
 }
 
 fn broker(card: &Path, socket: PathBuf) {
-    let card = CardArgument { card: Transport::VfioUser(card.into()) };
+    let card = CardArgument { card: Transport::vfio_user(card.into()) };
     let error = report(&CardCommand::Share { card, socket }).unwrap_err();
     eprintln!("{error:#}");
 }

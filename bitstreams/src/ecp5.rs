@@ -7,9 +7,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
+use crate::checksum;
 use crate::tools::Tool;
 
 /// Top module.
@@ -37,7 +38,8 @@ const PLACE_FILES: &[&str] =
 const PACK: &[&str] = &["--compress", "placed.config", "nearpm.bit"];
 
 /// What a build gave.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Built {
     /// Checksum of all that goes in; see [`source`].
     pub source: String,
@@ -53,13 +55,12 @@ pub struct Built {
     pub block_rams: [u64; 2],
     /// Highest clock, by nextpnr's timing analysis, in MHz, to two places.
     pub mhz: f64,
-    /// Versions of yosys, nextpnr and ecppack, as they name themselves.
-    pub tools: [String; 3],
-}
-
-/// SHA-256 in hexadecimal digits.
-fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Version of yosys, as it names itself.
+    pub yosys: String,
+    /// Version of nextpnr.
+    pub nextpnr: String,
+    /// Version of ecppack.
+    pub ecppack: String,
 }
 
 /// The Verilog of the design.
@@ -125,7 +126,9 @@ pub fn built(design: &str, folder: &Path) -> Result<Built> {
         flip_flops: cells("TRELLIS_FF")?,
         block_rams: cells("DP16KD")?,
         mhz: (slowest * 100.0).round() / 100.0,
-        tools: [Tool::Yosys.version()?, Tool::Nextpnr.version()?, Tool::Ecppack.version()?],
+        yosys: Tool::Yosys.version()?,
+        nextpnr: Tool::Nextpnr.version()?,
+        ecppack: Tool::Ecppack.version()?,
     })
 }
 

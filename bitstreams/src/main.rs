@@ -1,63 +1,83 @@
 //! `synthesise`: utilisation and logic depth of Verilog modules.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nearpm_bitstreams::yosys::{self, xcvu9p};
+use nearpm_bitstreams::manifest::Manifest;
+use nearpm_bitstreams::netlist::Netlist;
+use nearpm_bitstreams::{vcu118, yosys};
 
-/// Maps a Verilog file to the VCU118's cells and prints what it takes and how deep it is.
+/// Maps the modules of the VCU118's design to its cells, prints what they take and how deep they are, and writes their part of
+/// `bitstreams/manifest.toml`.
 #[derive(Parser)]
 struct Arguments {
-    /// Verilog file, such as `nearpm verilog --out DIR` writes.
-    verilog: PathBuf,
-    /// Module to take as the top.
-    #[arg(long, default_value = "nearpm_card")]
+    /// A Verilog file to map instead, such as `nearpm verilog --out DIR` writes. The manifest is left alone.
+    verilog: Option<PathBuf>,
+    /// Its module to take as the top.
+    #[arg(long, default_value = "nearpm_card", requires = "verilog")]
     top: String,
     /// Folder for intermediate files.
     #[arg(long, default_value = "target/synthesis")]
     work: PathBuf,
     /// Levels beyond which a register is named with its deepest path.
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = vcu118::LEVELS)]
     limit: usize,
     /// How many of them at most.
     #[arg(long, default_value_t = 40)]
     paths: usize,
-    /// Judge the netlist that an earlier run left in the folder.
+    /// Judge the netlists that an earlier run left in the folder.
     #[arg(long)]
     mapped: bool,
 }
 
+impl Arguments {
+    /// Maps a module, or takes its netlist of before; prints what it takes.
+    fn measure(&self, verilog: &str, top: &str) -> Result<vcu118::Mapped> {
+        let folder = self.work.join(top);
+        eprintln!("synthesising {top} (yosys, a quarter of an hour for the whole card)");
+        let netlist = if self.mapped { yosys::mapped(top, &folder)? } else { yosys::map(verilog, top, &folder)? };
+        let mapped = vcu118::Mapped::of(&netlist, verilog, top)?;
+        println!("| {top} (yosys, xcup) | used | share of XCVU9P |\n|---|---:|---:|");
+        let rows = [("LUT", mapped.luts), ("flip-flop", mapped.flip_flops), ("block RAM 18 Kb", mapped.block_rams)];
+        for (name, [used, of]) in rows {
+            println!("| {name} | {used} | {:.2} % |", 100.0 * used as f64 / of as f64);
+        }
+        println!("\nDeepest path between registers: {} LUT levels, carry chains not counted.", mapped.levels);
+        self.name_deepest(&netlist)?;
+        Ok(mapped)
+    }
+
+    /// Prints the registers behind the deepest paths.
+    fn name_deepest(&self, netlist: &Netlist) -> Result<()> {
+        let paths = netlist.deeper_than(self.limit)?;
+        println!("{} registers lie behind more than {} levels; the deepest path of each:\n", paths.len(), self.limit);
+        for path in paths.iter().take(self.paths) {
+            println!("{} levels: {}", path.levels, path.nets.join(" -> "));
+        }
+        println!();
+        Ok(())
+    }
+
+    fn file(&self, verilog: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(verilog).with_context(|| format!("cannot read {}", verilog.display()))?;
+        self.measure(&text, &self.top).map(drop)
+    }
+
+    fn design(&self) -> Result<()> {
+        let measure = |(name, generated): (&str, nearpm_hdl::GeneratedCard)| {
+            Ok((name.to_owned(), self.measure(&generated.verilog, name)?))
+        };
+        let measured = vcu118::modules().into_iter().map(measure).collect::<Result<BTreeMap<_, _>>>()?;
+        Manifest::change(|manifest| manifest.vcu118 = measured)
+    }
+}
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let text = std::fs::read_to_string(&arguments.verilog)
-        .with_context(|| format!("cannot read {}", arguments.verilog.display()))?;
-    eprintln!("synthesising {} (yosys, minutes for the whole card)", arguments.top);
-    let netlist = if arguments.mapped {
-        yosys::mapped(&arguments.top, &arguments.work)?
-    } else {
-        yosys::map(&text, &arguments.top, &arguments.work)?
-    };
-    let share = |used: f64, of: usize| 100.0 * used / of as f64;
-    println!("| {} (yosys, xcup) | used | share of XCVU9P |\n|---|---|---|", arguments.top);
-    for (name, used, of) in [
-        ("LUT", netlist.luts() as f64, xcvu9p::LUTS),
-        ("flip-flop", netlist.flip_flops() as f64, xcvu9p::FLIP_FLOPS),
-        ("block RAM 36 Kb", netlist.block_rams(), xcvu9p::BLOCK_RAMS),
-    ] {
-        println!("| {name} | {used} | {:.2} % |", share(used, of));
+    match &arguments.verilog {
+        Some(verilog) => arguments.file(verilog),
+        None => arguments.design(),
     }
-    let paths = netlist.deeper_than(0)?;
-    let deepest = paths.first().map_or(0, |path| path.levels);
-    println!("\nDeepest path between registers: {deepest} LUT levels, carry chains not counted.");
-    let beyond = paths.iter().take_while(|path| path.levels > arguments.limit).count();
-    println!(
-        "{beyond} of {} registers lie behind more than {} levels; the deepest path of each:\n",
-        paths.len(),
-        arguments.limit
-    );
-    for path in paths.iter().take_while(|path| path.levels > arguments.limit).take(arguments.paths) {
-        println!("{} levels: {}", path.levels, path.nets.join(" -> "));
-    }
-    Ok(())
 }

@@ -19,22 +19,27 @@ pub mod xcvu9p {
 
 /// How LUTs are mapped: as `synth_xilinx` does, behind a step that rebuilds the logic for depth (`if -g`), as a vendor's tool does
 /// where timing asks for it. Without that step the mapper takes the depth as it is written.
-const MAPPING: &str = "strash; &get -n; &fraig -x; &put; scorr; dc2; strash; if -g -K 6; strash; dch -f; if; mfs2\n";
+pub(crate) const MAPPING: &str =
+    "strash; &get -n; &fraig -x; &put; scorr; dc2; strash; if -g -K 6; strash; dch -f; if; mfs2\n";
 
-/// Maps a module to UltraScale+ cells. `folder` takes the intermediate files; yosys sees nothing else.
-pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(folder.join("in.v"), verilog).context("cannot write the Verilog")?;
-    std::fs::write(folder.join("depth.abc"), MAPPING).context("cannot write the mapper's script")?;
-    let script = format!(
+/// What yosys is told for a module.
+pub(crate) fn script(top: &str) -> String {
+    format!(
         "read_verilog -sv in.v; \
          synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top} -run begin:map_luts; \
          opt_expr -mux_undef -noclkinv; abc -luts 2:2,3,6:5,10,20 -script depth.abc; clean; xilinx_srl -fixed -minlen 3; \
          techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6; \
          xilinx_dffopt; opt_lut_ins -tech xilinx; clean; blackbox =A:whitebox; \
          delete t:$scopeinfo; write_json out.json"
-    );
-    Tool::Yosys.run(&["-q", "-p", &script], folder).with_context(|| format!("while it maps {top}"))?;
+    )
+}
+
+/// Maps a module to UltraScale+ cells. `folder` takes the intermediate files; yosys sees nothing else.
+pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::write(folder.join("in.v"), verilog).context("cannot write the Verilog")?;
+    std::fs::write(folder.join("depth.abc"), MAPPING).context("cannot write the mapper's script")?;
+    Tool::Yosys.run(&["-q", "-p", &script(top)], folder).with_context(|| format!("while it maps {top}"))?;
     mapped(top, folder)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use nearpm_bitstreams::ecp5::{self, Built};
-use nearpm_bitstreams::manifest;
+use nearpm_bitstreams::manifest::Manifest;
 use nearpm_firmware::standard;
 use nearpm_hdl::bundles::Work;
 use nearpm_hdl::dut::{PortValue, Value};
@@ -168,8 +168,7 @@ fn logs_are_durable(verilog: String) {
 
 /// The manifest as it stands.
 fn manifest() -> Built {
-    let text = std::fs::read_to_string(manifest::path()).expect("the manifest");
-    manifest::read(&text).expect("the manifest is whole")
+    Manifest::read().expect("the manifest").ecp5
 }
 
 /// The same, which must be of today's Verilog, pins and options.

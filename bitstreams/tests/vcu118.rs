@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nearpm_bitstreams::vcu118;
+use nearpm_bitstreams::manifest::Manifest;
+use nearpm_bitstreams::tools::Tool;
+use nearpm_bitstreams::vcu118::{self, Mapped};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -585,4 +587,41 @@ fn a_flow_that_uses_what_is_not_there_is_an_error() {
     let wrong = work.path().join("wrong.tcl");
     std::fs::write(&wrong, "open_everything {").expect("a file");
     assert!(!flow(&wrong, work.path(), work.path()).status.success());
+}
+
+/// What the manifest says of the modules, which must be those of today.
+fn measured() -> BTreeMap<String, Mapped> {
+    let measured = Manifest::read().expect("the manifest").vcu118;
+    let modules = vcu118::modules();
+    assert!(measured.keys().map(String::as_str).eq(BTreeMap::from(modules.clone()).keys().copied()));
+    for (name, generated) in modules {
+        let source = vcu118::source(&generated.verilog, name);
+        assert_eq!(measured[name].source, source, "{name} has changed: ./x synthesise makes the manifest anew");
+    }
+    measured
+}
+
+#[test]
+fn what_the_manifest_says_is_of_todays_hardware_and_on_the_page() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bitstreams.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    for (name, Mapped { luts, flip_flops, block_rams, levels, beyond: [beyond, registers], .. }) in measured() {
+        let share = |[used, of]: [u64; 2]| format!("{used} ({:.2} %)", 100.0 * used as f64 / of as f64);
+        let [luts, flip_flops, block_rams] = [luts, flip_flops, block_rams].map(share);
+        let row = format!("| `{name}` | {luts} | {flip_flops} | {block_rams} | {levels} | {beyond} of {registers} |");
+        assert!(page.contains(&row), "{row} is not on the page");
+    }
+}
+
+#[test]
+fn the_bridge_maps_as_the_manifest_says() {
+    let there = Tool::Yosys.path().is_ok();
+    assert!(there || std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "yosys is missing: ./x test");
+    if std::env::var_os("NEARPM_THOROUGH").is_none() || !there {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vcu118-bridge");
+    let [.., (name, bridge)] = vcu118::modules();
+    let mapped = Mapped::map(&bridge.verilog, name, &folder).expect("yosys runs");
+    assert_eq!(mapped, measured()[name]);
 }

@@ -1,10 +1,10 @@
-//! The whole card's AXI ports against models that are not this project's: cocotbext-axi's masters and memories, with random stalls, and a memory
-//! that answers out of order. In the thorough tier.
+//! The whole card against models that are not this project's, in the thorough tier: its AXI ports between cocotbext-axi's masters and memories, with
+//! random stalls, and a memory that answers out of order; and the card behind its bridge, on cocotbext-pcie's root complex and UltraScale+ block.
 
 mod cocotb_bench;
 
 use cocotb_bench::{Bench, python};
-use nearpm_hdl::{MODULE, Parameters};
+use nearpm_hdl::{BRIDGE_MODULE, GeneratedCard, MODULE, Parameters};
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::{FIRMWARE_BASE, LINE, POOLS_BASE, SAVE_BASE};
@@ -136,4 +136,96 @@ fn the_cards_ports_satisfy_other_peoples_models_and_breaks_of_the_protocol_do_no
     let (said, passed) = bench.run(&verilog, "sound", None);
     assert!(passed && said.contains("cocotb: 2 tests, 0 failed"), "{said}");
     bench.faults_are_seen(&verilog, &FAULTS);
+}
+
+/// A module that holds card and bridge.
+const JOINED: &str = "card_behind_bridge";
+
+/// A port: name, whether it is an input, bits.
+type Port = (String, bool, u64);
+
+fn ports(generated: &GeneratedCard) -> Vec<Port> {
+    let description: Value = serde_json::from_str(&generated.ports_json).expect("a description of ports");
+    let port = |port: &Value| {
+        let name = port["name"].as_str().expect("a name").to_owned();
+        (name, port["direction"] == "input", port["bits"].as_u64().expect("a width"))
+    };
+    description["ports"].as_array().expect("ports").iter().map(port).collect()
+}
+
+/// Card and bridge in one module: masters of one at the slaves of the same name at the other, as the VCU118's design has them (which puts crossings
+/// between clocks between them). Other ports are the module's own; outputs that only one side has of a bundle are left open.
+fn joined(bridge: &GeneratedCard, card: &GeneratedCard) -> String {
+    let bundle = |name: &str| name.starts_with("m_axi") || name.starts_with("s_axi");
+    let partner = |name: &str| match name.split_at(1) {
+        ("m", rest) => format!("s{rest}"),
+        (_, rest) => format!("m{rest}"),
+    };
+    let sides = [(BRIDGE_MODULE, ports(bridge), ports(card)), (MODULE, ports(card), ports(bridge))];
+    let (mut header, mut body, mut joined) = (Vec::new(), String::new(), 0);
+    for (module, own, other) in &sides {
+        let mut pins = Vec::new();
+        for (name, input, bits) in own {
+            let found = other.iter().find(|(of, ..)| bundle(name) && *of == partner(name));
+            let net = match found {
+                Some((_, of_other, of_bits)) => {
+                    assert!(input != of_other && bits == of_bits, "{name} does not fit its partner");
+                    joined += 1;
+                    name[1..].to_owned()
+                }
+                // Of a bundle that is joined: lock, cache and the like, which only masters have.
+                None if bundle(name) && !name.starts_with("m_axi_mem") => {
+                    assert!(!input, "{name} has no partner");
+                    continue;
+                }
+                None => {
+                    let direction = if *input { "input" } else { "output" };
+                    header.push(format!("{direction} wire [{}:0] {name}", bits - 1));
+                    name.clone()
+                }
+            };
+            if found.is_some() && !input {
+                body += &format!("wire [{}:0] {net};\n", bits - 1);
+            }
+            pins.push(format!(".{name}({net})"));
+        }
+        body += &format!("{module} {module}_here ({});\n", pins.join(", "));
+    }
+    assert!(joined > 0 && joined % 2 == 0, "{joined} ends of nets");
+    // Clock and reset are both sides'.
+    header.sort();
+    header.dedup();
+    format!(
+        "{}\n{}\n`default_nettype wire\nmodule {JOINED} ({});\n{body}endmodule\n",
+        bridge.verilog,
+        card.verilog,
+        header.join(", ")
+    )
+}
+
+/// Breaks in the bridge, in the card, and between them.
+const JOINED_FAULTS: [(&str, &str, &str, &str); 3] = [
+    (
+        "bridge",
+        "bytes = {dwords, 2'd0} - {11'd0, offset} - {11'd0, spare};",
+        "bytes = {dwords, 2'd0};",
+        "stores_and_loads_against_an_array",
+    ),
+    ("card", "m$wlast = state$q[(64'h4)+:(1)];", "m$wlast = 1'b1;", "logs_are_whole_when_their_interrupts_come"),
+    (
+        "between",
+        ".m_axi_cpl_awaddr(_axi_cpl_awaddr)",
+        ".m_axi_cpl_awaddr()",
+        "logs_are_whole_when_their_interrupts_come",
+    ),
+];
+
+#[test]
+fn a_host_works_with_the_card_behind_its_bridge_and_breaks_are_seen() {
+    let Some(python) = python() else { return };
+    let verilog = joined(&nearpm_hdl::generate_bridge(), &nearpm_hdl::generate(&Parameters::default()));
+    let bench = Bench { python: &python, top: JOINED, tests: "card_behind_bridge", case: case() };
+    let (said, passed) = bench.run(&verilog, "sound", None);
+    assert!(passed && said.contains("cocotb: 2 tests, 0 failed"), "{said}");
+    bench.faults_are_seen(&verilog, &JOINED_FAULTS);
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nearpm_bitstreams::{ecp5, manifest};
+use nearpm_bitstreams::ecp5;
+use nearpm_bitstreams::manifest::Manifest;
 
-/// Builds the execution side of the card with one unit for an ECP5-85k, and writes `bitstreams/manifest.toml`.
+/// Builds the execution side of the card with one unit for an ECP5-85k, and writes its part of `bitstreams/manifest.toml`.
 #[derive(Parser)]
 struct Arguments {
     /// Folder for the bitstream and intermediate files.
@@ -29,14 +30,13 @@ fn main() -> Result<()> {
         eprintln!("building {} (ten minutes, longer on a busy machine)", ecp5::TOP);
         ecp5::build(&arguments.work)?
     };
-    let text = manifest::write(&built);
-    print!("{text}");
+    println!("{built:#?}");
     println!("\nThe longest path:");
     for step in ecp5::longest_path(&arguments.work)? {
         println!("{step}");
     }
     if !arguments.keep_manifest {
-        std::fs::write(manifest::path(), text).context("cannot write the manifest")?;
+        Manifest::change(|manifest| manifest.ecp5 = built)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use nearpm_bitstreams::manifest::Manifest;
 use nearpm_bitstreams::netlist::Netlist;
@@ -21,7 +21,7 @@ struct Arguments {
     /// Folder for intermediate files.
     #[arg(long, default_value = "target/synthesis")]
     work: PathBuf,
-    /// Levels beyond which a register is named with its deepest path.
+    /// Levels beyond which paths are named.
     #[arg(long, default_value_t = vcu118::LEVELS)]
     limit: usize,
     /// How many of them at most.
@@ -37,7 +37,13 @@ impl Arguments {
     fn measure(&self, verilog: &str, top: &str) -> Result<vcu118::Mapped> {
         let folder = self.work.join(top);
         eprintln!("synthesising {top} (yosys, a quarter of an hour for the whole card)");
-        let netlist = if self.mapped { yosys::mapped(top, &folder)? } else { yosys::map(verilog, top, &folder)? };
+        let netlist = if self.mapped {
+            let of = yosys::source(&folder)?;
+            ensure!(of == verilog, "{} holds a netlist of other Verilog: leave out --mapped", folder.display());
+            yosys::mapped(top, &folder)?
+        } else {
+            yosys::map(verilog, top, &folder)?
+        };
         let mapped = vcu118::Mapped::of(&netlist, verilog, top)?;
         println!("| {top} (yosys, xcup) | used | share of XCVU9P |\n|---|---:|---:|");
         let rows = [("LUT", mapped.luts), ("flip-flop", mapped.flip_flops), ("block RAM 18 Kb", mapped.block_rams)];
@@ -45,14 +51,20 @@ impl Arguments {
             println!("| {name} | {used} | {:.2} % |", 100.0 * used as f64 / of as f64);
         }
         println!("\nDeepest path between registers: {} LUT levels, carry chains not counted.", mapped.levels);
+        let [beyond, all] = mapped.beyond();
+        println!(
+            "{beyond} of {all} registers lie behind more than {}; by levels: {:?}.\n",
+            vcu118::LEVELS,
+            mapped.registers
+        );
         self.name_deepest(&netlist)?;
         Ok(mapped)
     }
 
-    /// Prints the registers behind the deepest paths.
+    /// Prints the deepest paths.
     fn name_deepest(&self, netlist: &Netlist) -> Result<()> {
         let paths = netlist.deeper_than(self.limit)?;
-        println!("{} registers lie behind more than {} levels; the deepest path of each:\n", paths.len(), self.limit);
+        println!("{} nets at which paths end lie behind more than {}; the deepest:\n", paths.len(), self.limit);
         for path in paths.iter().take(self.paths) {
             println!("{} levels: {}", path.levels, path.nets.join(" -> "));
         }

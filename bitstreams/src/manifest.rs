@@ -87,7 +87,7 @@ mod tests {
             flip_flops: [8, 80],
             block_rams: [9, 90],
             levels: 10,
-            beyond: [11, 110],
+            registers: vec![11, 110],
             yosys: "4".into(),
         };
         Manifest { ecp5, vcu118: BTreeMap::from([("card".into(), mapped)]) }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_manifest_that_lacks_something_names_it() {
         let text = manifest().text().unwrap();
-        for key in ["source", "bitstream", "bytes", "luts", "mhz", "nextpnr", "levels", "beyond"] {
+        for key in ["source", "bitstream", "bytes", "luts", "mhz", "nextpnr", "levels", "registers"] {
             let lacking: Vec<_> = text.lines().filter(|l| !l.starts_with(key)).collect();
             let error = format!("{:#}", Manifest::parse(&lacking.join("\n")).unwrap_err());
             assert!(error.contains(key), "{error}");

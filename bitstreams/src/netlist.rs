@@ -71,6 +71,8 @@ pub struct Netlist {
     names: HashMap<u64, String>,
     /// Nets at which paths end: inputs of registers, and outputs of the module.
     ends: Vec<u64>,
+    /// Nets at the inputs of each flip-flop and block RAM.
+    registers: Vec<Vec<u64>>,
 }
 
 /// What drives one net: one output of a cell.
@@ -109,6 +111,7 @@ impl Netlist {
             driver_of: HashMap::new(),
             names: HashMap::new(),
             ends: Vec::new(),
+            registers: Vec::new(),
         };
         for (name, net) in module["netnames"].as_object().context("no nets")? {
             for (i, bit) in net["bits"].as_array().context("a net without bits")?.iter().enumerate() {
@@ -126,6 +129,9 @@ impl Netlist {
             let (inputs, outputs) = pins(cell)?;
             let ends = inputs.iter().filter(|(port, ..)| role == Role::Register || is_sampled(&kind, port));
             netlist.ends.extend(ends.map(|&(.., net)| net));
+            if role == Role::Register {
+                netlist.registers.push(inputs.iter().map(|&(.., net)| net).collect());
+            }
             for &(port, index, net) in &outputs {
                 let follows = |&&(input, at, _): &&Pin<'_>| {
                     role != Role::Register && !is_sampled(&kind, input) && feeds(&kind, (input, at), (port, index))
@@ -174,7 +180,21 @@ impl Netlist {
         Ok(self.deeper_than(0)?.into_iter().next().unwrap_or_default())
     }
 
-    /// The deepest path to each register (a bit of it stands for all) that lies behind more than `limit` levels; deepest first.
+    /// How many flip-flops and block RAMs lie behind so many levels, by that number: at the deepest of their inputs.
+    pub fn registers_by_levels(&self) -> Result<Vec<u64>> {
+        let levels = self.levels()?;
+        let depth = |net: &u64| self.driver_of.get(net).map_or(0, |&driver| levels[driver]);
+        let mut counts = Vec::new();
+        for inputs in &self.registers {
+            let deepest = inputs.iter().map(depth).max().unwrap_or(0);
+            counts.resize(counts.len().max(deepest + 1), 0);
+            counts[deepest] += 1;
+        }
+        Ok(counts)
+    }
+
+    /// The deepest path to each net (a bit of it stands for all) at the inputs of registers, and at outputs, that lies behind more than `limit` levels;
+    /// deepest first.
     pub fn deeper_than(&self, limit: usize) -> Result<Vec<Path>> {
         let levels = self.levels()?;
         let depth = |net: &u64| self.driver_of.get(net).map_or(0, |&driver| levels[driver]);
@@ -283,6 +303,7 @@ mod tests {
         assert_eq!(path.levels, 2);
         assert_eq!(path.nets, ["q[0]", "a[0]", "c[0]", "d[0]"]);
         assert_eq!((netlist.luts(), netlist.flip_flops()), (3, 1));
+        assert_eq!(netlist.registers_by_levels().unwrap(), [0, 0, 1], "the deepest of its inputs");
     }
 
     #[test]

@@ -35,10 +35,10 @@ pub struct Mapped {
     pub flip_flops: [u64; 2],
     /// Used and available: block RAMs of 18 Kb.
     pub block_rams: [u64; 2],
-    /// Levels of the deepest path between registers.
+    /// Levels of the deepest path between registers, or from one to an output.
     pub levels: u64,
-    /// Registers behind more than [`LEVELS`], and all.
-    pub beyond: [u64; 2],
+    /// Flip-flops and block RAMs behind so many levels, by that number.
+    pub registers: Vec<u64>,
     /// Version of yosys, as it names itself.
     pub yosys: String,
 }
@@ -54,18 +54,21 @@ impl Mapped {
     /// # Errors
     /// The netlist has a combinational loop, or yosys is missing.
     pub fn of(netlist: &Netlist, verilog: &str, top: &str) -> Result<Mapped> {
-        let depths = netlist.deeper_than(0)?;
-        let beyond = depths.iter().filter(|path| path.levels > LEVELS).count();
         let pair = |used: usize, of: usize| [used as u64, of as u64];
         Ok(Mapped {
             source: source(verilog, top),
             luts: pair(netlist.luts(), xcvu9p::LUTS),
             flip_flops: pair(netlist.flip_flops(), xcvu9p::FLIP_FLOPS),
             block_rams: pair((2.0 * netlist.block_rams()) as usize, 2 * xcvu9p::BLOCK_RAMS),
-            levels: depths.first().map_or(0, |path| path.levels as u64),
-            beyond: pair(beyond, depths.len()),
+            levels: netlist.deepest()?.levels as u64,
+            registers: netlist.registers_by_levels()?,
             yosys: Tool::Yosys.version()?,
         })
+    }
+
+    /// Flip-flops and block RAMs behind more than [`LEVELS`], and all.
+    pub fn beyond(&self) -> [u64; 2] {
+        [self.registers.iter().skip(LEVELS + 1).sum(), self.registers.iter().sum()]
     }
 
     /// Maps a module; `folder` takes the intermediate files.

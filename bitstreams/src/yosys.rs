@@ -43,6 +43,11 @@ pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
     mapped(top, folder)
 }
 
+/// The Verilog that [`map`] took in `folder`.
+pub fn source(folder: &Path) -> Result<String> {
+    std::fs::read_to_string(folder.join("in.v")).context("there is no Verilog of an earlier run")
+}
+
 /// The netlist that [`map`] left in `folder`.
 pub fn mapped(top: &str, folder: &Path) -> Result<Netlist> {
     let json = std::fs::read_to_string(folder.join("out.json")).context("there is no netlist of an earlier run")?;

@@ -605,7 +605,9 @@ fn measured() -> BTreeMap<String, Mapped> {
 fn what_the_manifest_says_is_of_todays_hardware_and_on_the_page() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bitstreams.md");
     let page = std::fs::read_to_string(path).expect("the page");
-    for (name, Mapped { luts, flip_flops, block_rams, levels, beyond: [beyond, registers], .. }) in measured() {
+    for (name, mapped) in measured() {
+        let [beyond, registers] = mapped.beyond();
+        let Mapped { luts, flip_flops, block_rams, levels, .. } = mapped;
         let share = |[used, of]: [u64; 2]| format!("{used} ({:.2} %)", 100.0 * used as f64 / of as f64);
         let [luts, flip_flops, block_rams] = [luts, flip_flops, block_rams].map(share);
         let row = format!("| `{name}` | {luts} | {flip_flops} | {block_rams} | {levels} | {beyond} of {registers} |");

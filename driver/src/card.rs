@@ -13,7 +13,7 @@ use nearpm_interface::geometry::{
 use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
-use crate::options::CardOptions;
+use crate::options::{CardOptions, Waiting};
 use crate::page::{CommandPage, Latched, Ticket};
 use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
@@ -62,6 +62,7 @@ pub struct Card {
     pub(crate) number: Number,
     pub(crate) sharing: Option<Sharing>,
     timeout_ns: u64,
+    waiting: Waiting,
 }
 
 /// What is known of failed logs.
@@ -123,9 +124,20 @@ impl Card {
             .collect::<Result<_, _>>()?;
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
-        let (number, timeout_ns, sharing) =
-            (Number::default(), options.timeout_ns, Sharing::find(capabilities, &registers));
-        Ok(Card { function, registers, capabilities, pm_bytes, pages, failed_logs, number, sharing, timeout_ns })
+        let (number, waiting, timeout_ns, sharing) =
+            (Number::default(), options.waiting, options.timeout_ns, Sharing::find(capabilities, &registers));
+        Ok(Card {
+            function,
+            registers,
+            capabilities,
+            pm_bytes,
+            pages,
+            failed_logs,
+            number,
+            sharing,
+            timeout_ns,
+            waiting,
+        })
     }
 
     /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
@@ -142,6 +154,11 @@ impl Card {
     /// What the card can do.
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    /// How completions are waited for.
+    pub fn waiting(&self) -> Waiting {
+        self.waiting
     }
 
     /// Bytes of persistent memory.

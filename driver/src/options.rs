@@ -50,7 +50,7 @@ pub enum Waiting {
     #[default]
     Polling,
     /// It sleeps until the page's MSI-X vector is signalled, and leaves the processor to others. An interrupt that is lost costs
-    /// a millisecond, not the command. What has no record (acceptance, room for a command, a drain) is polled for all the same.
+    /// a millisecond, not the command; so may one that several pages share, where several threads sleep. What has no record (acceptance, room for a command, a drain) is polled for all the same.
     Interrupts,
 }
 

@@ -97,11 +97,12 @@ impl Progress {
 /// What is said of a command that has ended, and told nobody.
 const NO_RECORD: &str = "write the completion record of a command that has ended (is it bus master, and is the memory still mapped for it?)";
 
-/// The vector that is signalled when a record of a page has come: its own, or the only one.
+/// The vector that is signalled when a record of a page has come: its own, or the only one. Of pages that share one, who wakes takes the signal of
+/// all: another one then looks after [`LOST_NS`]. Where some pages would have none, no page has, so that the first one is refused.
 fn vector_of(function: &dyn PciFunction, page: usize) -> Result<usize, PciError> {
     match function.interrupt_vectors() {
         1 => Ok(0),
-        vectors if page < vectors => Ok(page),
+        vectors if vectors >= COMMAND_PAGES => Ok(page),
         _ => Err(PciError::Unsupported { what: "an interrupt for each command page" }),
     }
 }
@@ -152,19 +153,19 @@ impl CommandPage {
         assert!(number < COMMAND_PAGES, "a card has {COMMAND_PAGES} command pages");
         let start = (number * COMMAND_PAGE_BYTES) as u64;
         let window = function.map(COMMAND_BAR, start..start + COMMAND_PAGE_BYTES as u64, posting.caching())?;
-        let ring = if records {
-            let ring = function.allocate_dma(Completion::SIZE << RING_LOG2)?;
-            registers.set_completion_ring(number, ring.bus_address(), RING_LOG2);
-            Some(ring)
-        } else {
-            None
-        };
         let vector = match waiting {
             Waiting::Polling => None,
             Waiting::Interrupts if records => Some(vector_of(function, number)?),
             Waiting::Interrupts => {
                 Err(PciError::Unsupported { what: "interrupts, on a card without completion records" })?
             }
+        };
+        let ring = if records {
+            let ring = function.allocate_dma(Completion::SIZE << RING_LOG2)?;
+            registers.set_completion_ring(number, ring.bus_address(), RING_LOG2);
+            Some(ring)
+        } else {
+            None
         };
         let mut page = CommandPage {
             number,

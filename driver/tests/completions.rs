@@ -16,6 +16,9 @@ use nearpm_interface::geometry::{COMMAND_PAGES, POOLS_BASE};
 /// Records of a page's completion ring.
 const RECORDS: u64 = 2048;
 
+/// Nanoseconds after which a waiter looks although nothing was signalled.
+const LOST_NS: u64 = 1_000_000;
+
 fn mapped(options: MockOptions) -> (MockCard, Card) {
     let mock = MockCard::new(options);
     let card = open(&mock, Posting::Line);
@@ -137,14 +140,16 @@ fn a_waiter_sleeps_until_its_interrupt() {
         let polls = mock.polls();
         for count in 0..100 {
             let ticket = card.post(1, log(0x8_0000 + 64 * count, count), true).unwrap();
+            let start = card.function().now_ns();
             card.wait(ticket).unwrap();
+            assert!(card.function().now_ns() - start < LOST_NS, "{vectors} vectors: no signal has woken it");
             assert_eq!(mock.executed().len() as u64, count + 2, "it has ended");
         }
         assert_eq!(mock.polls(), polls, "{vectors} vectors");
     }
 }
 
-/// A lost interrupt costs time and nothing else.
+/// A lost interrupt costs a millisecond and nothing else.
 #[test]
 fn a_lost_interrupt_is_made_up_for() {
     let options = MockOptions { vectors: COMMAND_PAGES, lose_interrupts: true, lazy: true, ..MockOptions::default() };
@@ -153,7 +158,9 @@ fn a_lost_interrupt_is_made_up_for() {
     card.map_pool(mapping()).unwrap();
     for count in 0..100 {
         let ticket = card.post(1, log(0x8_0000 + 64 * count, count), true).unwrap();
+        let start = card.function().now_ns();
         card.wait(ticket).unwrap();
+        assert!((LOST_NS..2 * LOST_NS).contains(&(card.function().now_ns() - start)));
     }
     assert_eq!(failure(card.post(1, refused(7), true).and_then(|ticket| card.wait(ticket))).command.source, 7);
 }
@@ -174,6 +181,7 @@ fn nobody_sleeps_for_ever() {
 /// Nothing would wake a waiter: the card does not open.
 #[test]
 fn interrupts_that_are_not_there_are_refused() {
+    // A page without a vector of its own, beside some that have one, is none either.
     let of = |vectors, completion_records| MockOptions { vectors, completion_records, ..MockOptions::default() };
     for options in [of(0, true), of(COMMAND_PAGES - 1, true), of(COMMAND_PAGES, false)] {
         let error = sleeping(options).1.unwrap_err();

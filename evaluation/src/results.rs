@@ -129,7 +129,7 @@ impl Results {
         Ok(record)
     }
 
-    /// Every result of the folder, or of a table that [`csv`] has made. Files that are none are named in the second list.
+    /// Every result of the folder, or of a table that [`csv()`] has made. Files that are none are named in the second list.
     ///
     /// # Errors
     /// If the folder cannot be read, or the table is none of results.

@@ -17,17 +17,13 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster, AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
 from cocotbext.axi.axi_channels import AxiBSource
 
+from host import stalls
+
 SEED = 11
 CASE = pathlib.Path(os.environ["NEARPM_CASE"])
 PERIOD_NS = 4
 # Operations that one side may have open: the memory answers them in any order that AXI allows.
 OPEN = 12
-
-
-def stalls(generator, share):
-    """Holds a channel back in a share of the cycles."""
-    while True:
-        yield generator.random() < share
 
 
 class Shuffled:

@@ -20,6 +20,9 @@ fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
     assert!(text.contains("orders host accesses") && text.contains("4096.0 KiB"), "{text}");
     assert!(text.contains("completion records lie in ordinary pages"), "{text}");
+    assert!(text.contains("does so by polling"), "{text}");
+    let text = report(&CardCommand::Info(waiting(&simulator, Waiting::Interrupts))).unwrap();
+    assert!(text.contains("does so by interrupts"), "{text}");
     let text = report(&CardCommand::Registers(argument(&simulator))).unwrap();
     assert!(text.contains("0x314d504e"), "the identity: {text}");
     assert!(text.contains("STATE") && text.contains("State of the card"), "{text}");

@@ -146,6 +146,7 @@ fn info(opened: &Opened) -> Result<String> {
     if let Some(pages) = pages {
         writeln!(text, "its completion records lie in {pages}")?;
     }
+    writeln!(text, "who waits for them does so by {}", card.waiting())?;
     if let Some(seat) = card.seat() {
         writeln!(text, "it is shared: this is process {} of at most {}", seat.number, seat.seats)?;
     }

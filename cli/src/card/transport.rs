@@ -72,6 +72,9 @@ fn vfio_user_of(text: &str) -> Result<Transport, String> {
     if socket.is_empty() {
         return Err("the card's socket is missing".into());
     }
+    if socket.rsplit_once(',').is_some_and(|(_, option)| option.starts_with(WAIT)) {
+        return Err(format!("{WAIT} is given twice"));
+    }
     Ok(Transport::VfioUser { socket: socket.into(), waiting })
 }
 
@@ -82,16 +85,20 @@ fn vfio_of(text: &str) -> Result<Transport, String> {
     if address.is_empty() {
         return Err("the card's address is missing".into());
     }
-    let (mut window, mut waiting) = (Caching::Uncached, Waiting::default());
+    let (mut window, mut waiting) = (None, None);
     for option in parts {
-        if option.starts_with(WINDOW) {
-            window = value_of(option, WINDOW)?;
+        let twice = if option.starts_with(WINDOW) {
+            window.replace(value_of(option, WINDOW)?).is_some()
         } else if option.starts_with(WAIT) {
-            waiting = value_of(option, WAIT)?;
+            waiting.replace(value_of(option, WAIT)?).is_some()
         } else {
             return Err(format!("{option:?} is no option of a card: use {WINDOW}MODE or {WAIT}HOW"));
+        };
+        if twice {
+            return Err(format!("{option}: an option is given twice"));
         }
     }
+    let (window, waiting) = (window.unwrap_or(Caching::Uncached), waiting.unwrap_or_default());
     Ok(Transport::Vfio { address, window, waiting })
 }
 
@@ -293,6 +300,9 @@ mod tests {
             "vfio:x,wait=long",
             "vfio-user:/tmp/a,wait=long",
             "vfio-user:,wait=polling",
+            "vfio-user:/tmp/a,wait=interrupts,wait=polling",
+            "vfio:x,wait=polling,wait=polling",
+            "vfio:x,window=wc,wait=polling,window=wb",
         ] {
             assert!(text.parse::<Transport>().is_err(), "{text}");
         }

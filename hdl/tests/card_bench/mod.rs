@@ -64,10 +64,10 @@ impl Cards {
     pub fn small() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let make = || {
-            // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
             // As on a board without energy of its own and without other cards.
             let parameters = Parameters { power_fail_safe: false, peers: false, ..Parameters::default() };
             let card = generate_small_card::<1>(&parameters, Sizes::SMALL);
+            // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
             let source = Source::new(MODULE, card.verilog).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
         };

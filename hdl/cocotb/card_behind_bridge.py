@@ -4,19 +4,18 @@ cocotbext-axi, and what the card tells comes back as a record in host memory and
 The oracle is that of the card's ports (`card_ports.py`), and so is the case.
 """
 
-import json
-import os
-import pathlib
 import random
 
 import cocotb
 from cocotb.triggers import ClockCycles, with_timeout
 from cocotbext.axi import AxiBus, AxiRam
 
-from host import COMMANDS, REGISTERS, VECTOR_COUNT, WINDOW, Host, quiet, stalls
+import card_case
+from card_case import CASE
+from holding import hold_back
+from host import COMMANDS, REGISTERS, VECTOR_COUNT, WINDOW, Host, quiet
 
 SEED = 13
-CASE = json.loads(pathlib.Path(os.environ["NEARPM_CASE"]).read_text())
 RECORD = 16
 
 
@@ -28,39 +27,25 @@ class Bench(Host):
         self.random = random.Random(SEED)
         reset = {"clock": dut.clk, "reset": dut.rst_n, "reset_active_level": False}
         self.memory = AxiRam(AxiBus.from_prefix(dut, "m_axi_mem0"), **reset, size=CASE["bytes"])
-        for block in CASE["image"]:
-            self.memory.write(block["at"], bytes.fromhex(block["data"]))
-        write, read = self.memory.write_if, self.memory.read_if
-        for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
-            channel.set_pause_generator(stalls(random.Random(self.random.random()), 0.3))
-        self.block.cc_sink.set_pause_generator(stalls(random.Random(8), 0.3))
-        self.block.cq_source.set_pause_generator(stalls(random.Random(9), 0.2))
-        self.block.rq_sink.set_pause_generator(stalls(random.Random(10), 0.3))
+        for at, data in card_case.image():
+            self.memory.write(at, data)
+        hold_back((self.memory.write_if, self.memory.read_if), self.random)
 
     async def open(self):
         """Powers the card up on the memory, and waits until the host reads that it takes commands."""
-        dut = self.dut
-        dut.power_fail.value = 0
-        dut.pm_bytes.value = CASE["bytes"]
-        dut.peer_out_ready.value = 1
-        dut.peer_in_valid.value = 0
-        dut.peer_in_data.value = 0
+        card_case.power(self.dut)
         await self.start()
-        for _ in range(400):
-            if await self.bars[REGISTERS].read_dword(CASE["registers"]["STATE"]) == CASE["open"]:
-                return
-        raise AssertionError("the card does not open")
+        await card_case.opened(lambda: self.bars[REGISTERS].read_dword(CASE["registers"]["STATE"]))
 
     async def command(self, name):
         """Posts a command. Nothing says that it has arrived: what is read behind it pushes it."""
-        command = CASE["commands"][name]
-        await self.bars[COMMANDS].write(command["at"], bytes.fromhex(command["data"]))
+        command, at, data = card_case.command(name)
+        await self.bars[COMMANDS].write(at, data)
         return command
 
     async def status(self, page):
-        """Accepted, retired, refused, failed: the first words of a page's status line."""
-        line = await with_timeout(self.bars[COMMANDS].read(page * 4096, 64), 20, "us")
-        return {name: int.from_bytes(line[at : at + 4], "little") for name, at in CASE["status"].items()}
+        """A page's status line."""
+        return card_case.status(await with_timeout(self.bars[COMMANDS].read(page * 4096, 64), 20, "us"))
 
 
 async def bench(dut):

@@ -2,13 +2,9 @@
 channel, and a memory that answers out of order.
 
 The oracle is a plain array: stores and loads of the host in the order in which they were answered, and the bytes that a log must hold, which are
-those of the moment when its command was accepted. What a case is made of stands in `case.json`, which the test in Rust writes: the memory of a
-card after a clean shutdown, commands with their checksums, and where registers are.
+those of the moment when its command was accepted.
 """
 
-import json
-import os
-import pathlib
 import random
 
 import cocotb
@@ -17,10 +13,11 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster, AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
 from cocotbext.axi.axi_channels import AxiBSource
 
-from host import stalls
+import card_case
+from card_case import CASE
+from holding import hold_back
 
 SEED = 11
-CASE = pathlib.Path(os.environ["NEARPM_CASE"])
 PERIOD_NS = 4
 # Operations that one side may have open: the memory answers them in any order that AXI allows.
 OPEN = 12
@@ -86,12 +83,10 @@ class Bench:
     def __init__(self, dut):
         self.dut = dut
         self.random = random.Random(SEED)
-        self.case = json.loads(CASE.read_text())
         # Sparse: what neither the image nor anybody wrote is zero.
-        self.memory = bytearray(self.case["bytes"])
-        for block in self.case["image"]:
-            data = bytes.fromhex(block["data"])
-            self.memory[block["at"] : block["at"] + len(data)] = data
+        self.memory = bytearray(CASE["bytes"])
+        for at, data in card_case.image():
+            self.memory[at : at + len(data)] = data
         reset = {"clock": dut.clk, "reset": dut.rst_n, "reset_active_level": False}
         memory = AxiBus.from_prefix(dut, "m_axi_mem0")
         self.writes = AxiRamWrite(memory.write, **reset, mem=memoryview(self.memory))
@@ -101,49 +96,33 @@ class Bench:
         self.window = AxiMaster(AxiBus.from_prefix(dut, "s_axi_host"), **reset, max_burst_len=1)
         self.commands = AxiMaster(AxiBus.from_prefix(dut, "s_axi_cmd"), **reset, max_burst_len=1)
         self.registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil_ctrl"), **reset)
-        channels = [
-            *(self.writes.aw_channel, self.writes.w_channel, self.writes.b_channel),
-            *(self.reads.ar_channel, self.reads.r_channel),
-            *(self.records.aw_channel, self.records.w_channel, self.records.b_channel),
-        ]
-        for master in (self.window, self.commands, self.registers):
-            write, read = master.write_if, master.read_if
-            channels += [write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel]
-        for channel in channels:
-            channel.set_pause_generator(stalls(random.Random(self.random.random()), 0.3))
+        masters = (self.window, self.commands, self.registers)
+        sides = [side for master in masters for side in (master.write_if, master.read_if)]
+        hold_back([self.writes, self.reads, self.records, *sides], self.random)
         self.reads.ar_channel = Shuffled(self.reads.ar_channel, "arid", dut.clk, random.Random(1))
         self.writes.b_channel = ShuffledAnswers(self.writes.b_channel, dut.clk, random.Random(2))
 
     async def register(self, name):
-        return await self.registers.read_dword(self.case["registers"][name])
+        return await self.registers.read_dword(CASE["registers"][name])
 
     async def open(self):
         """Powers the card up on the memory and waits until it takes commands."""
         dut = self.dut
-        dut.power_fail.value = 0
-        dut.pm_bytes.value = self.case["bytes"]
-        dut.peer_out_ready.value = 1
-        dut.peer_in_valid.value = 0
-        dut.peer_in_data.value = 0
+        card_case.power(dut)
         dut.rst_n.value = 0
         await ClockCycles(dut.clk, 10)
         dut.rst_n.value = 1
-        for _ in range(400):
-            if await self.register("STATE") == self.case["open"]:
-                return
-        raise AssertionError(f"the card does not open: state {await self.register('STATE')}")
+        await card_case.opened(lambda: self.register("STATE"))
 
     async def command(self, name):
         """Posts a command; it is accepted when this comes back."""
-        command = self.case["commands"][name]
-        await self.commands.write(command["at"], bytes.fromhex(command["data"]))
+        command, at, data = card_case.command(name)
+        await self.commands.write(at, data)
         return command
 
     async def status(self, page):
-        """Accepted, retired, refused, failed: the first words of a page's status line."""
-        line = await self.commands.read(page * 4096, 64)
-        fields = self.case["status"]
-        return {name: int.from_bytes(line.data[at : at + 4], "little") for name, at in fields.items()}
+        """A page's status line."""
+        return card_case.status((await self.commands.read(page * 4096, 64)).data)
 
     async def retired(self, page):
         """Waits until all that was accepted of a page has retired."""
@@ -168,7 +147,7 @@ async def bench(dut):
 async def stores_and_loads_against_an_array(dut):
     """Stores and loads of several masters in flight at once: every load has the bytes of the last store before it."""
     b = await bench(dut)
-    base = b.case["pools"]
+    base = CASE["pools"]
     # Each worker has its own lines in turn with the others', so that lines of different workers stand side by side in the card.
     workers, lines = 6, 8
 
@@ -196,7 +175,7 @@ async def stores_and_loads_against_an_array(dut):
         await task
     assert b.reads.ar_channel.reordered > 0 and b.writes.b_channel.reordered > 0, "the memory kept every order"
     # Beyond the memory nothing is.
-    answer = await with_timeout(b.window.write(b.case["bytes"], bytes(8)), 40, "us")
+    answer = await with_timeout(b.window.write(CASE["bytes"], bytes(8)), 40, "us")
     assert answer.resp == 2
 
 
@@ -209,10 +188,10 @@ async def logs_hold_what_was_there_when_they_were_accepted(dut):
     ring = 0x4000
     page = 1
     for half, value in enumerate((ring, 0)):
-        await b.registers.write_dword(b.case["registers"]["RING"] + 4 * half, value)
-    await b.registers.write_dword(b.case["registers"]["RING_SIZE"], 4)
-    for name in b.case["logs"]:
-        command = b.case["commands"][name]
+        await b.registers.write_dword(CASE["registers"]["RING"] + 4 * half, value)
+    await b.registers.write_dword(CASE["registers"]["RING_SIZE"], 4)
+    for name in CASE["logs"]:
+        command = CASE["commands"][name]
         at, length = command["source"], command["length"]
         before = b.random.randbytes(length)
         for piece in range(0, length, 64):
@@ -229,4 +208,4 @@ async def logs_hold_what_was_there_when_they_were_accepted(dut):
         assert bytes(b.memory[entry : entry + length]) == before, name
         assert bytes(b.memory[at : at + len(after)]) == after, name
     record = b.records.read(ring, 16)
-    assert record[5] == page and int.from_bytes(record[:4], "little") == b.case["tag"], record.hex()
+    assert record[5] == page and int.from_bytes(record[:4], "little") == CASE["tag"], record.hex()

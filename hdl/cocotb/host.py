@@ -1,9 +1,13 @@
 """A host with a PCIe root complex, and the hard block of UltraScale+ in front of the design (cocotbext-pcie). None of it is this project's own."""
 
+import random
+
 from cocotb.triggers import ClockCycles, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
+
+from holding import stalls
 
 # The last is no BAR of the card: the block hands its requests over all the same.
 REGISTERS, VECTORS, COMMANDS, WINDOW, PORTS = 0, 1, 2, 4, 3
@@ -11,14 +15,8 @@ VECTOR_COUNT = 4
 PENDING = 0x800
 
 
-def stalls(generator, share):
-    """Holds a channel back in a share of the cycles."""
-    while True:
-        yield generator.random() < share
-
-
 class Host:
-    """What is on the other side of the design's streams."""
+    """What is on the other side of the design's streams, which it holds back at random."""
 
     def __init__(self, dut, window_bits):
         self.dut = dut
@@ -52,6 +50,8 @@ class Host:
         function.configure_bar(COMMANDS, 16384)
         function.configure_bar(WINDOW, 1 << window_bits, ext=True, prefetch=True)
         function.configure_bar(PORTS, 256, io=True)
+        for seed, share, stream in ((8, 0.3, "cc_sink"), (9, 0.2, "cq_source"), (10, 0.3, "rq_sink")):
+            getattr(self.block, stream).set_pause_generator(stalls(random.Random(seed), share))
 
     async def start(self):
         """Resets the design, enumerates, and finds the BARs."""

@@ -12,7 +12,8 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteRam, AxiMasterWrite, AxiRam
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 
-from host import COMMANDS, PORTS, REGISTERS, VECTOR_COUNT, WINDOW, Host, quiet, stalls
+from holding import hold_back
+from host import COMMANDS, PORTS, REGISTERS, VECTOR_COUNT, WINDOW, Host, quiet
 
 SEED = 7
 WINDOW_BITS = 20
@@ -30,17 +31,7 @@ class Bench(Host):
         self.registers = AxiLiteRam(AxiLiteBus.from_prefix(dut, "m_axil_ctrl"), **reset, size=4096)
         self.records = AxiMasterWrite(AxiWriteBus.from_prefix(dut, "s_axi_cpl"), **reset)
         for memory in (self.window, self.commands, self.registers):
-            for channel in (
-                memory.write_if.aw_channel,
-                memory.write_if.w_channel,
-                memory.write_if.b_channel,
-                memory.read_if.ar_channel,
-                memory.read_if.r_channel,
-            ):
-                channel.set_pause_generator(stalls(random.Random(self.random.random()), 0.3))
-        self.block.cc_sink.set_pause_generator(stalls(random.Random(8), 0.3))
-        self.block.cq_source.set_pause_generator(stalls(random.Random(9), 0.2))
-        self.block.rq_sink.set_pause_generator(stalls(random.Random(10), 0.3))
+            hold_back((memory.write_if, memory.read_if), self.random)
 
 
 async def bench(dut):

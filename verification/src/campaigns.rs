@@ -113,7 +113,7 @@ pub const ALL: &[Campaign] = &[
     },
     Campaign {
         name: "random-pins",
-        claim: "whatever arrives at the card's pins is answered by the rules of its ports, loads give what was stored, and a loss is reported only where there is one",
+        claim: "whatever arrives at the card's pins, and whatever firmware and save it finds, is answered by the rules of its ports, loads give what was stored, and a loss is reported only where there is one",
         command: "target/release/random-pins --memories 16",
         share: 0,
         long: false,

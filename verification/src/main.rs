@@ -54,6 +54,9 @@ struct Coverage {
     /// Judges what a former measurement left, and measures nothing.
     #[arg(long)]
     judge: bool,
+    /// Names each point that is open, with the reason that the file gives.
+    #[arg(long)]
+    open: bool,
     /// Folder of the counts [default: target/verification/coverage].
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -147,6 +150,9 @@ fn coverage(arguments: &Coverage) -> Result<ExitCode> {
     let table = report.table();
     std::fs::write(folder.with_extension("md"), &table).context("write the table")?;
     print!("{table}{}", report.complaints());
+    for (point, reason) in report.open.iter().filter(|_| arguments.open) {
+        println!("open: {} {}: {reason}", point.module, point.name);
+    }
     let of = |count: fn(&nearpm_verification::coverage::report::Total) -> u64| {
         report.totals.values().map(count).sum::<u64>()
     };

@@ -15,8 +15,10 @@ use super::{line, port, set_line};
 const BUS: &str = "m_axi_mem0";
 /// Bursts and beats that it takes before it stops the card.
 const ROOM: usize = 600;
-/// RRESP or BRESP of a line that fails.
+/// RRESP and BRESP (AXI4 A3.4.4).
+const OKAY: u64 = 0;
 const SLVERR: u64 = 2;
+const DECERR: u64 = 3;
 
 /// What outlives the power.
 pub struct Contents {
@@ -25,6 +27,8 @@ pub struct Contents {
     lines: HashMap<u64, [u8; 64]>,
     /// Lines that fail.
     pub bad: Vec<u64>,
+    /// Firmware that no checker has seen may copy what lies beyond the end, which fails.
+    pub any_firmware: bool,
 }
 
 impl Contents {
@@ -32,12 +36,27 @@ impl Contents {
     pub fn new(bytes: u64, start: &Medium) -> Self {
         let lines = start.bytes.chunks_exact(64).zip((0..).step_by(64));
         let lines = lines.map(|(data, address)| (address, data.try_into().expect("a line"))).collect();
-        Contents { bytes, lines, bad: Vec::new() }
+        Contents { bytes, lines, bad: Vec::new(), any_firmware: false }
     }
 
     /// A line.
     pub fn line(&self, address: u64) -> [u8; 64] {
         self.lines.get(&address).copied().unwrap_or_else(|| line_pattern(address))
+    }
+
+    /// RRESP or BRESP of an access to a line: lines that fail do so in either way.
+    fn response(&self, address: u64) -> u64 {
+        match () {
+            () if address >= self.bytes => DECERR,
+            () if self.bad.contains(&address) => {
+                if (address / LINE_U64).is_multiple_of(2) {
+                    SLVERR
+                } else {
+                    DECERR
+                }
+            }
+            () => OKAY,
+        }
     }
 
     /// Writes part of a line.
@@ -66,7 +85,7 @@ impl Address {
         Address(["id", "addr", "len", "size", "burst"].map(of), of("ready"), false)
     }
 
-    fn taken(&self, model: &Instance, valid: Port, bytes: u64) -> Option<Burst> {
+    fn taken(&self, model: &Instance, valid: Port, contents: &Contents) -> Option<Burst> {
         if !self.2 || model.get_u64(valid) == 0 {
             return None;
         }
@@ -75,9 +94,10 @@ impl Address {
         let end = address + (len + 1) * LINE_U64;
         assert!(
             address / INTERLEAVE == (end - 1) / INTERLEAVE,
-            "a burst at {address:#x} leaves its piece of the memory"
+            "a burst of {} lines at {address:#x} leaves its piece of the memory (identifier {id:#x})",
+            len + 1
         );
-        assert!(end <= bytes, "a burst at {address:#x} leaves the memory");
+        assert!(contents.any_firmware || end <= contents.bytes, "a burst at {address:#x} leaves the memory");
         Some(Burst { id, address, beats: len + 1, wait: 0, data: Vec::new() })
     }
 }
@@ -185,16 +205,18 @@ impl Memory {
             let address = burst.address + beat * LINE_U64;
             model.set_u64(self.ports.rid, burst.id);
             set_line(model, self.ports.rdata, &self.contents.line(address));
-            model.set_u64(self.ports.rresp, if self.contents.bad.contains(&address) { SLVERR } else { 0 });
+            // What others have left fails now and then.
+            let fails = !self.contents.any_firmware || rng.random();
+            model.set_u64(self.ports.rresp, if fails { self.contents.response(address) } else { OKAY });
             model.set_u64(self.ports.rlast, u64::from(beat + 1 == burst.beats));
         }
         model.set_u64(self.ports.rvalid, self.shown.is_some().into());
         if !self.answering && bring_forward(&mut self.answers, rng, patience) {
             self.answering = true;
             let burst = &self.answers[0];
-            let bad = (0..burst.beats).any(|beat| self.contents.bad.contains(&(burst.address + beat * LINE_U64)));
+            let answers = (0..burst.beats).map(|beat| self.contents.response(burst.address + beat * LINE_U64));
             model.set_u64(self.ports.bid, burst.id);
-            model.set_u64(self.ports.bresp, if bad { SLVERR } else { 0 });
+            model.set_u64(self.ports.bresp, answers.max().unwrap_or(OKAY));
         }
         model.set_u64(self.ports.bvalid, self.answering.into());
     }
@@ -205,8 +227,9 @@ impl Memory {
     /// If a burst is none that the memory takes, or its last beat is not marked.
     pub fn sample(&mut self, model: &Instance, rng: &mut ChaCha8Rng) {
         let wait = rng.random_range(0..=self.latency);
-        let bytes = self.contents.bytes;
-        let taken = |address: &Address, valid| address.taken(model, valid, bytes).map(|burst| Burst { wait, ..burst });
+        let contents = &self.contents;
+        let taken =
+            |address: &Address, valid| address.taken(model, valid, contents).map(|burst| Burst { wait, ..burst });
         self.reads.extend(taken(&self.ar, self.ports.arvalid));
         self.writes.extend(taken(&self.aw, self.ports.awvalid));
         let is_high = |port: Port| model.get_u64(port) == 1;
@@ -246,7 +269,7 @@ impl Memory {
     fn put(&mut self, burst: &Burst, mut kept: impl FnMut(usize) -> bool) {
         for (beat, (data, strobes)) in burst.data.iter().enumerate() {
             let address = burst.address + beat as u64 * LINE_U64;
-            if kept(beat) && !self.contents.bad.contains(&address) {
+            if kept(beat) && self.contents.response(address) == OKAY {
                 self.contents.write(address, data, *strobes);
             }
         }

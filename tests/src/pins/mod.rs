@@ -12,9 +12,11 @@
 //! | [`memory`] | the memory behind the card |
 //! | [`outside`] | completion records and messages of other cards |
 //! | [`past`] | what it finds of a long life |
+//! | [`foreign`] | firmware and saves of others, whose seals hold |
 //! | [`traffic`] | what is done next |
 //! | [`session`] | a card from power-up to power cut |
 
+pub mod foreign;
 pub mod memory;
 pub mod outside;
 pub mod past;

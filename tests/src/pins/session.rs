@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use nearpm_interface::geometry::{
-    ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, POOLS_BASE, SAVE_BASE,
+    ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, POOLS_BASE, SAVE_BASE,
 };
-use nearpm_interface::registers::{self, control, firmware_status, state};
+use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::foreign;
 use super::memory::{Contents, Memory};
 use super::outside::{Others, Records};
 use super::past::{age, fails_in_replay};
@@ -21,9 +22,10 @@ use crate::programs;
 
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
 const HANG_CYCLES: u64 = 3_000_000;
-/// Sessions of one memory in which everything is checked, and those behind them in which the card's own lines fail, too.
+/// Sessions of one memory in which everything is checked, those behind them in which the card's own lines fail, too, and the last ones, on what others left.
 const POWER_UPS: u64 = 5;
 const ROUGH_ONES: u64 = 6;
+const FOREIGN_ONES: u64 = 6;
 
 /// Largest memory that a card can have, in bytes: the number of its lines has 34 bits.
 const LARGEST: u64 = (1 << ADDRESS_BITS) - 4096;
@@ -43,6 +45,18 @@ pub struct Tally {
     pub held: u64,
     /// Losses, each reported behind a save that ran out of energy, or a replay of a program that ends with a failure.
     pub losses: u64,
+}
+
+/// What is checked in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Everything.
+    Whole,
+    /// Traffic begins at once, on lines of the card's own some of which fail, and the power may go at any moment of the boot: what is checked is only
+    /// that ports and memory are used as they are to be.
+    Rough,
+    /// Firmware and saves are of others: every access is answered all the same, where no command waits for other cards.
+    Foreign,
 }
 
 /// How a session goes.
@@ -161,9 +175,10 @@ impl Card<'_> {
         }
     }
 
-    /// Takes what was stored to a private line, or compares what was loaded.
+    /// Takes what was stored to a private line, or compares what was loaded. Firmware that nobody has checked may write there, too.
     fn compare(&mut self, done: &Done) {
-        let Some(line) = private(&done.transfer).filter(|_| !done.error) else { return };
+        let is_kept = !done.error && !self.memory.contents.any_firmware;
+        let Some(line) = private(&done.transfer).filter(|_| is_kept) else { return };
         match done.transfer.data.first() {
             Some((data, strobes)) => {
                 let kept = self.private.get_mut(&line);
@@ -235,8 +250,7 @@ impl Card<'_> {
         }
         if self.rng.random() {
             let slot = self.rng.random_range(0..2);
-            self.set_register(registers::FIRMWARE_LOAD, slot);
-            while self.register(registers::FIRMWARE_STATUS) & 0xff == firmware_status::BUSY {}
+            self.load(slot);
         }
         if self.plan.peers {
             let number = self.rng.random_range(0..8);
@@ -256,6 +270,22 @@ impl Card<'_> {
         for number in first..first + MAP_ENTRIES {
             let bytes = self.traffic.map(number).encode();
             self.access(COMMANDS, Transfer::write(number as u64 % 16 * LINE_U64, vec![(bytes, u64::MAX)]), false);
+        }
+    }
+
+    /// Opens the card, works, and sees to it that everything is answered.
+    fn serve(&mut self, may_lose: bool) {
+        self.open(may_lose);
+        self.work();
+        if !self.plan.abrupt {
+            self.drain();
+            let held = [registers::COMMANDS_HELD, registers::HOST_HELD].map(|of| u64::from(self.register(of)));
+            self.tally.held += held.iter().sum::<u64>();
+        }
+        if self.plan.shut_down {
+            self.drain();
+            self.set_register(registers::CONTROL, control::SHUT_DOWN);
+            self.until(&[state::SAVED]);
         }
     }
 
@@ -307,6 +337,101 @@ impl Card<'_> {
         // A card that was told to shut down takes no further access, so that what is offered may stay.
     }
 
+    /// Works with what others have left, in one life after another of a card that is shut down and reset, or until other cards are waited for.
+    fn meet(&mut self) {
+        self.talks = self.plan.peers;
+        while self.opens() {
+            self.map();
+            for _ in 0..self.plan.cycles / 2 {
+                if self.rng.random_range(0..3000) == 0 && !self.plan.peers {
+                    self.drain();
+                    self.load_any();
+                    self.map();
+                }
+                self.cycle(true);
+            }
+            if self.plan.peers {
+                return self.decide();
+            }
+            self.drain();
+            if self.rng.random() || !self.memory.contents.bad.is_empty() || !self.begins_anew() {
+                return;
+            }
+        }
+        // What is closed saves nothing.
+        self.plan.energy.get_or_insert(1000);
+    }
+
+    /// Whether a card opens that finds anything.
+    fn opens(&mut self) -> bool {
+        if !self.memory.contents.bad.is_empty() {
+            // The save may fail.
+            self.plan.energy.get_or_insert(4000);
+        }
+        let ends = [state::OPEN, state::LOSS, state::FIRMWARE_MISSING, state::NO_FIRMWARE];
+        for _ in 0..8 {
+            let found = self.until(&ends);
+            match found {
+                state::OPEN => return true,
+                state::NO_FIRMWARE => self.load_any(),
+                state::FIRMWARE_MISSING if self.rng.random() => self.load_any(),
+                _ => self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS),
+            }
+            self.leaves(found);
+        }
+        false
+    }
+
+    /// Whether the card leaves a state soon: in the time of some accesses to its memory.
+    fn leaves(&mut self, left: u32) -> bool {
+        let accesses = 4 * (u64::from(self.plan.latency) + 100);
+        let end = self.tally.cycles + accesses * u64::from(self.plan.patience).min(20);
+        while self.tally.cycles < end {
+            if self.register(registers::STATE) != left {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Decides about what waits for other cards, as software does, or resets it.
+    fn decide(&mut self) {
+        for _ in 0..self.rng.random_range(0..80) {
+            let action = if self.rng.random() { parked_action::RELEASE } else { parked_action::DISCARD };
+            let place = self.rng.random_range(0..PARKED_COMMANDS as u32);
+            self.set_register(registers::PARKED_ACT, place | action << 8);
+            (0..self.rng.random_range(0..100)).for_each(|_| _ = self.cycle(true));
+        }
+        if self.rng.random() {
+            self.set_register(registers::CONTROL, control::FUNCTION_RESET);
+            (0..self.rng.random_range(0..2000)).for_each(|_| _ = self.cycle(true));
+        }
+    }
+
+    /// Shuts the card down and resets it, on a memory that others have had in between; whether it boots. It does not where it had to save, for which
+    /// pools with failed logs go first.
+    fn begins_anew(&mut self) -> bool {
+        self.set_register(registers::CONTROL, control::FUNCTION_RESET);
+        self.until(&[state::OPEN]);
+        self.set_register(registers::CONTROL, control::SHUT_DOWN);
+        self.until(&[state::SAVED]);
+        foreign::leave(&mut self.memory.contents, self.traffic, self.plan.peers, self.rng);
+        self.set_register(registers::CONTROL, control::FUNCTION_RESET);
+        self.leaves(state::SAVED)
+    }
+
+    /// Asks for firmware of some slot, there or not.
+    fn load_any(&mut self) {
+        let slot = if self.rng.random_range(0..4) == 0 { self.rng.random() } else { self.rng.random_range(0..2) };
+        self.load(slot);
+    }
+
+    /// Asks for the firmware of a slot, and waits for what becomes of it.
+    fn load(&mut self, slot: u32) {
+        self.set_register(registers::FIRMWARE_LOAD, slot);
+        while self.register(registers::FIRMWARE_STATUS) & 0xff == firmware_status::BUSY {}
+    }
+
     /// Waits until everything that was offered is answered.
     fn drain(&mut self) {
         let end = self.tally.cycles + HANG_CYCLES;
@@ -353,21 +478,23 @@ fn private(transfer: &Transfer) -> Option<u64> {
     (POOLS_BASE / LINE_U64..POOLS_BASE / LINE_U64 + PRIVATE_LINES).contains(&line).then_some(line)
 }
 
-/// Powers a card up, works with it, cuts its power. A rough session begins with the traffic at once, on lines of the card's own some of which fail, and
-/// may end at any moment of the boot: what is checked then is only that ports and memory are used as they are to be.
+/// Powers a card up, works with it, cuts its power.
 fn session(
     library: &Library,
     rng: &mut ChaCha8Rng,
     traffic: &mut Traffic,
     private: &mut HashMap<u64, [u8; 64]>,
     tally: &mut Tally,
-    (contents, may_lose): (Contents, bool),
-    is_rough: bool,
+    (mut contents, may_lose): (Contents, bool),
+    manner: Manner,
 ) -> (Contents, bool) {
     let mut model = library.instance().unwrap_or_else(|error| panic!("{error}"));
     let clock = model.port("clk").unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(rng);
     let bytes = contents.bytes;
+    if manner == Manner::Foreign {
+        foreign::leave(&mut contents, traffic, plan.peers, rng);
+    }
     let slaves = ["s_axil_ctrl", "s_axi_cmd", "s_axi_host"].map(|bus| Slave::new(&mut model, bus));
     let memory = Memory::new(&model, contents, plan.latency);
     let (records, others) = (Records::new(&mut model), Others::new(&model));
@@ -395,21 +522,10 @@ fn session(
     });
     card.set("rst_n", 1);
     (0..16).for_each(|_| _ = card.cycle(false));
-    if is_rough {
-        card.endure();
-        return card.cut();
-    }
-    card.open(may_lose);
-    card.work();
-    if !plan.abrupt {
-        card.drain();
-        card.tally.held +=
-            [registers::COMMANDS_HELD, registers::HOST_HELD].map(|of| u64::from(card.register(of))).iter().sum::<u64>();
-    }
-    if plan.shut_down {
-        card.drain();
-        card.set_register(registers::CONTROL, control::SHUT_DOWN);
-        card.until(&[state::SAVED]);
+    match manner {
+        Manner::Whole => card.serve(may_lose),
+        Manner::Rough => card.endure(),
+        Manner::Foreign => card.meet(),
     }
     card.cut()
 }
@@ -435,10 +551,10 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         let mut kept = (Contents::new(bytes, &start), false);
         let lines = (0..PRIVATE_LINES).map(|line| POOLS_BASE / LINE_U64 + line);
         let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
-        for number in 0..POWER_UPS + ROUGH_ONES {
-            let is_rough = number >= POWER_UPS;
+        let manners = [(Manner::Whole, POWER_UPS), (Manner::Rough, ROUGH_ONES), (Manner::Foreign, FOREIGN_ONES)];
+        for manner in manners.into_iter().flat_map(|(manner, times)| (0..times).map(move |_| manner)) {
             kept.1 |= fails_in_replay(&kept.0);
-            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, is_rough);
+            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, manner);
             age(&mut kept.0, &mut rng);
         }
         progress(tally);

@@ -9,6 +9,7 @@ use nearpm_interface::geometry::{
 use nearpm_interface::media::{RING_EPOCH, RING_HEAD_BYTES, entry_data};
 use nearpm_interface::peer::PeerMessage;
 use nearpm_interface::registers;
+use nearpm_interface::save::SavedMapping;
 use nearpm_interface::seal::seal_word;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -85,7 +86,27 @@ impl Traffic {
         }
     }
 
-    fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
+    /// The entry of the mapping table for the pool with that number, as a save has it.
+    pub fn saved_mapping(&self, number: usize, rng: &mut ChaCha8Rng) -> SavedMapping {
+        let p = self.pools[number % self.pools.len()];
+        SavedMapping {
+            // In use, mostly with nothing special.
+            flags: if rng.random_range(0..4) == 0 { rng.random() } else { 1 },
+            reserved: 0,
+            thread: p.thread,
+            pool: p.pool,
+            base: p.base,
+            bytes: p.bytes,
+            ring: p.ring,
+            ring_bytes: p.ring_bytes,
+            committed: if rng.random_range(0..4) == 0 { rng.random() } else { p.txid - 1 },
+            reached: if rng.random_range(0..4) == 0 { rng.random() } else { p.txid - 1 },
+            reserved_tail: [0; 8],
+        }
+    }
+
+    /// A command to one of the pools, mostly one that the standard firmware takes; with `peers` some wait for other cards.
+    pub fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
         let number = rng.random_range(0..self.pools.len());
         self.sequence = self.sequence.wrapping_add(1);
         let p = &mut self.pools[number];

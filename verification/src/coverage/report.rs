@@ -54,6 +54,8 @@ pub struct Report {
     pub totals: BTreeMap<Kind, Total>,
     /// Points that are neither hit nor explained, by module.
     pub unexplained: BTreeMap<String, Vec<Point>>,
+    /// Points that are open, each with the reason of the entry that speaks of it.
+    pub open: Vec<(Point, String)>,
     /// What each entry of the file explains: kind of entry, reason, points.
     pub explained: Vec<(&'static str, String, u64)>,
     /// Patterns of the file that explain nothing, each with its entry's reason.
@@ -71,12 +73,16 @@ impl Report {
     pub fn new(counts: &Counts, constants: &Constants, waivers: &Waivers) -> Report {
         let mut totals: BTreeMap<Kind, Total> = Kind::ALL.into_iter().map(|kind| (kind, Total::default())).collect();
         let mut unexplained: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+        let mut open = Vec::new();
         let mut needed: BTreeMap<*const Pattern, u64> = BTreeMap::new();
         for (point, &count) in counts {
             let (fate, by) = match constants.value(point) {
                 Some(_) if count == 0 => (Fate::Constant, None),
                 _ => waivers.fate(point, count),
             };
+            if let (Fate::Open, Some((entry, _))) = (fate, by) {
+                open.push((point.clone(), entry.reason.clone()));
+            }
             totals.entry(point.kind).or_default().count(fate);
             if let Some((_, pattern)) = by {
                 *needed.entry(std::ptr::from_ref(pattern)).or_default() += 1;
@@ -107,7 +113,7 @@ impl Report {
             (total.open > most).then_some((*kind, total.open, most))
         });
         let too_open = too_open.collect();
-        Report { totals, unexplained, explained, stale, refuted, wrong, too_open }
+        Report { totals, unexplained, open, explained, stale, refuted, wrong, too_open }
     }
 
     /// What contradicts the file of waivers.

@@ -16,8 +16,8 @@ pub const ALL: &[(&str, &str)] = &[
         "target/release/every-cycle --stride 400 --deeper 0",
     ),
     (
-        "the pins: random traffic over the whole space of addresses, other cards' messages, failing lines, the numbers of a long life",
-        "target/release/random-pins --memories 24",
+        "the pins: random traffic over the whole space of addresses, other cards' messages, failing lines, the numbers of a long life, firmware and saves of others",
+        "target/release/random-pins --memories 16",
     ),
 ];
 

@@ -1,0 +1,206 @@
+//! What a card may find in its memory that no tool of ours leaves there: firmware and saves whose seals hold, and which are anything else.
+//!
+//! The card checks magic, version and checksum of an image, and nothing of what its words say; of a save it checks the same. Whoever writes either is
+//! trusted with the memory, but not with the card: whatever it finds, it answers.
+
+use nearpm_firmware::check::OPERANDS;
+use nearpm_interface::command::{OPCODES, Opcode};
+use nearpm_interface::firmware::{
+    Descriptor, IMAGE_FORMAT, IMAGE_LINES, IMAGE_MAGIC, ISA_VERSION, ImageHead, Instruction, Operand, PROGRAM_WORDS,
+    Use, descriptor,
+};
+use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, MAP_ENTRIES, SAVE_BASE};
+use nearpm_interface::save::{
+    ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED, ITEM_STORE, MAPPING_LINE,
+    MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_LINES, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, firmware_word,
+};
+use nearpm_interface::seal;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::memory::Contents;
+use super::traffic::Traffic;
+
+/// One case of so many.
+fn rarely(rng: &mut ChaCha8Rng, one_in: u32) -> bool {
+    rng.random_range(0..one_in) == 0
+}
+
+/// Any number, small ones as often as large ones.
+fn any(rng: &mut ChaCha8Rng) -> u64 {
+    rng.random::<u64>() >> rng.random_range(0..u64::BITS)
+}
+
+/// Any number, or one whose next ones change many of its bits.
+fn near_a_carry(rng: &mut ChaCha8Rng) -> u64 {
+    if rng.random() {
+        any(rng)
+    } else {
+        (u64::MAX >> rng.random_range(0..u64::BITS)).saturating_sub(rng.random_range(0..40))
+    }
+}
+
+/// A descriptor of any uses and flags, but for those that map and unmap, without which nobody could use a pool. The length of a command is checked.
+fn declaration(rng: &mut ChaCha8Rng, opcode: usize) -> Descriptor {
+    let standard = nearpm_firmware::standard();
+    let known = standard.descriptor(opcode as u8).unwrap_or_default();
+    if [Opcode::Map as usize, Opcode::Unmap as usize].contains(&opcode) && !rarely(rng, 16) {
+        return known;
+    }
+    let word = match rng.random_range(0..4) {
+        0 => known.0,
+        1 => known.0 ^ 1 << rng.random_range(0..u32::BITS),
+        _ => rng.random(),
+    };
+    let other = Descriptor(word & !(1 << descriptor::MAPS | 1 << descriptor::UNMAPS));
+    let sized = OPERANDS.iter().any(|&operand| matches!(other.operand_use(operand), Use::Bytes | Use::Entry));
+    let other = if sized { other } else { other.with_use(OPERANDS[rng.random_range(0..3)], Use::Bytes) };
+    other.with(descriptor::VALID).with_entry(rng.random())
+}
+
+/// A word of a program: mostly one that a unit can carry out.
+fn word(rng: &mut ChaCha8Rng) -> u32 {
+    let mut operand = || Operand::from_code(rng.random_range(0..3)).expect("one of three");
+    let (first, second) = (operand(), operand());
+    match rng.random_range(0..8) {
+        0 => rng.random(),
+        1 => Instruction::End { status: rng.random() }.encode(),
+        2..=4 => {
+            let (from_lines, to_lines, lines) = (rng.random(), rng.random(), rng.random());
+            Instruction::Copy { from: first, from_lines, to: second, to_lines, lines }.encode()
+        }
+        5 => Instruction::Generate { at: first, object: second, kind: rng.random() }.encode(),
+        6 => Instruction::Store { at: first }.encode(),
+        _ => Instruction::Wait.encode(),
+    }
+}
+
+/// Leaves other firmware, and mostly another save, in a memory that has some. A line of either may fail.
+pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &mut ChaCha8Rng) {
+    contents.any_firmware = true;
+    if rarely(rng, 3) {
+        let items = SAVE_BASE + (ITEM_LINE * LINE) as u64;
+        let slots = [0, 1].map(|slot| (FIRMWARE_BASE + slot * FIRMWARE_SLOT_BYTES, IMAGE_LINES));
+        let areas = [(SAVE_BASE, 4), (SAVE_BASE, SAVE_LINES), (items, 24), slots[0], slots[1]];
+        let (base, lines) = areas[rng.random_range(0..areas.len())];
+        contents.bad.push(base + (rng.random_range(0..lines) * LINE) as u64);
+    }
+    let slots = [0, 1].map(|slot| (slot, image(contents, slot, rng)));
+    if !rarely(rng, 4) {
+        save(contents, slots[rng.random_range(0..slots.len())], traffic, peers, rng);
+    }
+}
+
+/// Writes a sealed image of any programs to a slot; gives its checksum.
+fn image(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) -> u32 {
+    let declared: Vec<Descriptor> = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
+    let mut words: Vec<u32> = (0..PROGRAM_WORDS).map(|_| word(rng)).collect();
+    for opcode in [Opcode::Map, Opcode::Unmap] {
+        // The length of what no operand uses is not looked at, and units copy it as it is.
+        let entry = usize::from(declared[opcode as usize].entry()) % PROGRAM_WORDS;
+        words[entry] = Instruction::End { status: rng.random() }.encode();
+    }
+    let declared = declared.iter().map(|declared| declared.0);
+    let body: Vec<u8> = declared.chain(words).flat_map(u32::to_le_bytes).collect();
+    let head = ImageHead {
+        magic: IMAGE_MAGIC,
+        format: IMAGE_FORMAT,
+        isa: ISA_VERSION,
+        words: rng.random(),
+        revision: rng.random(),
+        name: rng.random(),
+        reserved: [0; 12],
+        crc: 0,
+    };
+    let mut line = head.to_bytes();
+    seal::seal(&body, &mut line);
+    let base = FIRMWARE_BASE + slot * FIRMWARE_SLOT_BYTES;
+    let lines = std::iter::once(&line[..]).chain(body.chunks_exact(LINE));
+    for (data, address) in lines.zip((base..).step_by(LINE)) {
+        contents.write(address, data.try_into().expect("a line"), u64::MAX);
+    }
+    ImageHead::from_bytes(&line).crc
+}
+
+/// Writes a sealed save of any commands and stores, made by firmware with this checksum, which boots from this slot; with `peers` its commands wait for
+/// other cards.
+fn save(
+    contents: &mut Contents,
+    (slot, firmware): (u64, u32),
+    traffic: &mut Traffic,
+    peers: bool,
+    rng: &mut ChaCha8Rng,
+) {
+    let at = |number: usize| SAVE_BASE + (number * LINE) as u64;
+    let generation = near_a_carry(rng) & ((1 << 48) - 1);
+    let items = match rng.random_range(0..8) {
+        0 => 0,
+        1 => MAX_ITEMS as u16,
+        2 => rng.random(),
+        3 | 4 => rng.random_range(0..MAX_ITEMS as u16),
+        _ => rng.random_range(0..12),
+    };
+    let mut body: Vec<u8> = (0..MAP_ENTRIES).flat_map(|number| traffic.saved_mapping(number, rng).to_bytes()).collect();
+    let mut order = near_a_carry(rng);
+    for _ in 0..items.min(MAX_ITEMS as u16) {
+        // In any order, some numbers twice.
+        order = match rng.random_range(0..8) {
+            0 => any(rng),
+            1 => order,
+            2..=3 => order.wrapping_sub(1),
+            _ => order.wrapping_add(1 + any(rng) % 9),
+        };
+        let kind = match rng.random_range(0..32) {
+            0 => rng.random(),
+            1..16 if peers => ITEM_PARKED,
+            1..24 => ITEM_COMMAND,
+            _ => ITEM_STORE,
+        };
+        let data = if kind == ITEM_STORE { rng.random() } else { traffic.command(rng, peers).encode() };
+        let item = SavedItem {
+            order,
+            address: traffic.memory(rng).address,
+            strobes: rng.random(),
+            kind,
+            page: rng.random(),
+            resume: if rng.random() { 0 } else { rng.random() },
+            released: rng.random(),
+            reserved: [0; 32],
+            reserved_tail: [0; 4],
+        };
+        body.extend(data);
+        body.extend(item.to_bytes());
+    }
+    let head = SaveHead {
+        magic: SAVE_MAGIC,
+        version: SAVE_VERSION,
+        items,
+        generation: if rarely(rng, 16) { any(rng) } else { generation },
+        order: if rng.random() { order } else { near_a_carry(rng) },
+        firmware_crc: if rarely(rng, 4) { rng.random() } else { firmware },
+        device: rng.random(),
+        reserved: [0; 31],
+        crc: 0,
+    };
+    let mut line = head.to_bytes();
+    seal::seal(&body, &mut line);
+    for (data, number) in body.chunks_exact(LINE).zip(MAPPING_LINE..) {
+        contents.write(at(number), data.try_into().expect("a line"), u64::MAX);
+    }
+    contents.write(at(HEAD_LINE), &line, u64::MAX);
+    let words = |first: u64, second: u64| {
+        let mut line = [0; LINE];
+        line[..8].copy_from_slice(&first.to_le_bytes());
+        line[FIRMWARE_WORD_OFFSET as usize..][..8].copy_from_slice(&second.to_le_bytes());
+        line
+    };
+    let arm = if rarely(rng, 16) { ArmWord::Clean(generation) } else { ArmWord::Running(generation) };
+    contents.write(at(ARM_LINE), &words(arm.encode(), firmware_word(slot as u8, firmware)), u64::MAX);
+    let progress = ProgressWord {
+        generation: if rarely(rng, 8) { rng.random() } else { generation as u32 },
+        items: if rarely(rng, 8) { rng.random() } else { rng.random_range(0..=items.max(1)) },
+        resume: rng.random(),
+    };
+    let begun = if rng.random() { progress.encode() } else { any(rng) };
+    contents.write(at(PROGRESS_LINE), &words(begun, 0), u64::MAX);
+}

@@ -7,6 +7,7 @@ use nearpm::Error;
 use nearpm::memory::Memory;
 
 use crate::arena::{Arena, parts};
+use crate::card::Watch;
 use crate::choices::Choices;
 use crate::image::{Image, mix};
 use crate::lines::Line;
@@ -28,6 +29,8 @@ pub struct Run {
     pub kept: Vec<Kept>,
     /// Decided words, with their values.
     words: Vec<(usize, u64)>,
+    /// How many of them a card was told of.
+    told: usize,
     /// What was done since the crash, while it is recorded.
     pub steps: Vec<Step>,
     recording: bool,
@@ -177,6 +180,13 @@ impl CrashMemory {
         Ok(())
     }
 
+    /// What the memory holds, as far as it was decided.
+    pub fn words(&self) -> Vec<u64> {
+        let mut run = self.lock();
+        run.told = run.words.len();
+        run.arena().image()
+    }
+
     /// What happens from here on is not of the recovery any more.
     pub fn recovered(&self) {
         self.lock().recording = false;
@@ -237,6 +247,21 @@ impl Memory for CrashMemory {
         let mut run = self.lock();
         run.before_load(0, self.bytes / LINE * LINE);
         Some(run.arena().address())
+    }
+}
+
+impl Watch for CrashMemory {
+    fn command(&self, page: usize, line: &[u8; LINE as usize]) {
+        self.lock().note(|| Event::Command(page, *line));
+    }
+    fn push(&self) {
+        self.lock().note(|| Event::Push);
+    }
+    fn take_decided(&self) -> Vec<(usize, u64)> {
+        let mut run = self.lock();
+        let decided = run.words[run.told..].to_vec();
+        run.told = run.words.len();
+        decided
     }
 }
 

@@ -23,10 +23,10 @@ use crate::arena::Arena;
 use crate::choices::Choices;
 use crate::crash::{CrashMemory, Kept, Run, Start};
 use crate::image::{Image, mix};
-use crate::lines::Medium;
 use crate::program::{Checker, Program};
 use crate::quiet::quietly;
-use crate::trace::{Bounds, LINE_WORDS, Step};
+use crate::trace::{Bounds, LINE_WORDS, Step, Trace};
+use crate::worlds::{World, Worlds};
 
 /// After one in so many recoveries a transaction tries the pool: it takes longer than the recovery.
 const PROBE_ONE_IN: u64 = 16;
@@ -44,14 +44,17 @@ pub struct Limits {
     pub again_one_in: u64,
     /// Most crashes in a row.
     pub in_a_row: usize,
+    /// Most media that are gone on with where commands found lines that were not certain, or each other: a correct library leaves one.
+    pub worlds: usize,
 }
 
 impl Limits {
     /// Everything.
     pub const EXHAUSTIVE: Limits =
-        Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4 };
+        Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4, worlds: 64 };
     /// Words are decided when they are loaded; a crash tears one line, and some recoveries are cut once.
-    pub const LAZY: Limits = Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2 };
+    pub const LAZY: Limits =
+        Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2, worlds: 16 };
 }
 
 /// What was explored.
@@ -110,13 +113,17 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// A crash: when, and the words that it left as a store made them. All others are as they were durable.
+/// A crash: when, the words that it left as a store made them, and how commands arrived. All other words are as they were durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     /// Steps that were done, of the program since its memory was blank, or of the recovery.
     pub step: usize,
     /// Index of each word, and number of the store to its line, from 1.
     pub kept: Vec<Kept>,
+    /// What was decided about commands, in the order in which [`crate::commands`] asks; 0 stands for each that is left out at the end. At the
+    /// crash 1 loses a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<usize>,
 }
 
 /// A state that no crash may leave: the crashes that lead to it, the first in the program, the others each in the recovery from the one before.
@@ -161,6 +168,7 @@ enum Stop {
 
 struct Explorer<'p> {
     checker: &'p dyn Checker,
+    trace: &'p Trace,
     limits: Limits,
     arena: Option<Arena>,
     seen: HashSet<u64, BuildHasherDefault<Identity>>,
@@ -181,6 +189,7 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
     let trace = &recorded.trace;
     let mut explorer = Explorer {
         checker: &*recorded.checker,
+        trace,
         limits,
         arena: Some(Arena::new(recorded.words)),
         seen: HashSet::default(),
@@ -189,23 +198,22 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
         jobs: Vec::new(),
         report: Report { executions: 1, ..Report::default() },
     };
-    let mut medium = Medium::new(vec![0; recorded.words], trace.one_domain);
-    let mut bounds: Option<&Bounds> = None;
+    let mut worlds = Worlds::new(trace.after_power_up(vec![0; recorded.words]), limits.worlds);
     let mut failure = None;
     for index in 0..=trace.steps.len() {
         let step = trace.steps.get(index);
-        let change = trace.bounds.iter().rev().find(|change| change.0 == index);
-        let is_cut = change.is_some() || step.is_none_or(|step| medium.is_narrowed_by(step));
-        if let (true, Some(bounds)) = (is_cut, bounds) {
+        let changes = trace.bounds.iter().any(|change| change.0 == index);
+        let is_cut = changes || step.is_none_or(|step| worlds.are_narrowed_by(step));
+        if let (true, Some(bounds)) = (is_cut, trace.allowed(index)) {
             explorer.report.cuts += 1;
-            failure = explorer.cut(&medium, index, bounds).err();
+            failure = explorer.cut(&worlds, index, &bounds).err();
         }
         if failure.is_some() {
             break;
         }
-        bounds = change.map(|change| &change.1).or(bounds);
-        step.into_iter().for_each(|step| medium.take(step));
+        step.into_iter().for_each(|step| worlds.take(step));
     }
+    explorer.report.cut_short += u64::from(worlds.is_cut_short);
     explorer.report.states = explorer.seen.len() as u64;
     Ok((explorer.report, failure))
 }
@@ -245,12 +253,12 @@ pub fn explore_schedules(
 
 impl Explorer<'_> {
     /// Explores what a crash of the program at this moment leaves.
-    fn cut(&mut self, medium: &Medium, index: usize, bounds: &Bounds) -> Result<(), Failure> {
+    fn cut(&mut self, worlds: &Worlds, index: usize, bounds: &Bounds) -> Result<(), Failure> {
         self.first.clear();
         loop {
             self.new.clear();
             self.jobs.clear();
-            match self.cut_once(medium, index, bounds) {
+            match self.cut_once(worlds, index, bounds) {
                 Ok(()) => return Ok(()),
                 Err(Stop::Failed(failure)) => return Err(failure),
                 Err(Stop::Met(words)) => {
@@ -267,18 +275,23 @@ impl Explorer<'_> {
         }
     }
 
-    fn cut_once(&mut self, medium: &Medium, index: usize, bounds: &Bounds) -> Result<(), Stop> {
-        self.states(medium, index, bounds, &[], &Arc::default())?;
+    fn cut_once(&mut self, worlds: &Worlds, index: usize, bounds: &Bounds) -> Result<(), Stop> {
+        for world in worlds.crashed() {
+            self.states(&world, index, bounds, &[], &Arc::default())?;
+        }
         while let Some(job) = self.jobs.pop() {
             self.report.deepest = self.report.deepest.max(job.crashes.len() as u64 + 1);
-            let mut medium = Medium::new(job.image.words(), false);
+            let mut worlds = Worlds::new(self.trace.after_power_up(job.image.words()), self.limits.worlds);
             for index in 0..=job.steps.len() {
                 let step = job.steps.get(index);
-                if step.is_none_or(|step| medium.is_narrowed_by(step)) {
-                    self.states(&medium, index, bounds, &job.crashes, &job.unknown)?;
+                if step.is_none_or(|step| worlds.are_narrowed_by(step)) {
+                    for world in worlds.crashed() {
+                        self.states(&world, index, bounds, &job.crashes, &job.unknown)?;
+                    }
                 }
-                step.into_iter().for_each(|step| medium.take(step));
+                step.into_iter().for_each(|step| worlds.take(step));
             }
+            self.report.cut_short += u64::from(worlds.is_cut_short);
         }
         Ok(())
     }
@@ -286,7 +299,7 @@ impl Explorer<'_> {
     /// Recovers from every state that a crash leaves.
     fn states(
         &mut self,
-        medium: &Medium,
+        World { medium, chosen }: &World,
         step: usize,
         bounds: &Bounds,
         crashes: &[Crash],
@@ -318,7 +331,8 @@ impl Explorer<'_> {
                 followed.then(|| memory.image(durable.get_or_insert_with(|| Image::new(medium.durable().to_vec()))));
             let (run, arena) = memory.end();
             self.arena = Some(arena);
-            let crash = |kept: &[Kept]| crashes.iter().cloned().chain([Crash { step, kept: kept.to_vec() }]).collect();
+            let last = |kept: &[Kept]| Crash { step, kept: kept.to_vec(), commands: chosen.clone() };
+            let crash = |kept: &[Kept]| crashes.iter().cloned().chain([last(kept)]).collect();
             if let Err(message) = outcome {
                 return Err(Stop::Failed(Failure { crashes: crash(&run.kept), message }));
             }

@@ -11,7 +11,6 @@ use crate::choices::Choices;
 use crate::crash::{CrashMemory, Start};
 use crate::explore::{Failure, Limits, checked, explore};
 use crate::image::Image;
-use crate::lines::Medium;
 use crate::program::{Operation, Program};
 
 /// A program, and the crashes after which its pool holds what it may not.
@@ -62,16 +61,18 @@ impl Case {
     fn replay_once(&self) -> anyhow::Result<Option<String>> {
         let recorded = self.program.record().map_err(anyhow::Error::msg)?;
         let Some(first) = self.failure.crashes.first() else { bail!("the case has no crash") };
-        let bounds = recorded.trace.bounds.iter().rev().find(|change| change.0 < first.step);
-        let Some((_, bounds)) = bounds else { bail!("the first crash is before crashes begin") };
-        let mut medium = Medium::new(vec![0; recorded.words], recorded.trace.one_domain);
-        let mut steps = recorded.trace.steps;
+        let trace = &recorded.trace;
+        let Some(bounds) = trace.allowed(first.step) else { bail!("the first crash is before crashes begin") };
+        let mut medium = trace.after_power_up(vec![0; recorded.words]);
+        let mut steps = trace.steps.clone();
         let mut outcome = Ok(());
         for crash in &self.failure.crashes {
             let Some(done) = steps.get(..crash.step) else {
                 bail!("there are no {} steps before the crash", crash.step)
             };
-            done.iter().for_each(|step| medium.take(step));
+            let mut commands = Choices::repeat(crash.commands.clone());
+            done.iter().for_each(|step| medium.take(step, &mut commands));
+            medium.crash(&mut commands);
             let start = Start {
                 durable: medium.durable(),
                 open: medium.possible(),
@@ -82,8 +83,8 @@ impl Case {
             let memory = CrashMemory::new(Arena::new(recorded.words), start);
             memory.put(&crash.kept).map_err(anyhow::Error::msg)?;
             let (image, _) = memory.image(&Image::new(medium.durable().to_vec()));
-            outcome = checked(&*recorded.checker, &memory, bounds, true);
-            medium = Medium::new(image.words(), false);
+            outcome = checked(&*recorded.checker, &memory, &bounds, true);
+            medium = trace.after_power_up(image.words());
             steps = memory.end().0.steps;
         }
         Ok(outcome.err())
@@ -95,6 +96,7 @@ impl Case {
             self = smaller;
         }
         self.drop_words();
+        self.keep_commands();
         self
     }
 
@@ -129,13 +131,29 @@ impl Case {
     fn drop_words(&mut self) {
         for crash in 0..self.failure.crashes.len() {
             for at in (0..self.failure.crashes[crash].kept.len()).rev() {
-                let mut fewer = self.clone();
-                fewer.failure.crashes[crash].kept.remove(at);
-                if let Ok(Some(message)) = fewer.replay() {
-                    fewer.failure.message = message;
-                    *self = fewer;
-                }
+                self.change_if_it_fails(|failure| _ = failure.crashes[crash].kept.remove(at));
             }
+        }
+    }
+
+    /// Takes back what need not have been decided of commands.
+    fn keep_commands(&mut self) {
+        for crash in 0..self.failure.crashes.len() {
+            for at in (0..self.failure.crashes[crash].commands.len()).rev() {
+                self.change_if_it_fails(|failure| failure.crashes[crash].commands[at] = 0);
+            }
+            let commands = &mut self.failure.crashes[crash].commands;
+            let used = commands.iter().rposition(|&chosen| chosen != 0).map_or(0, |last| last + 1);
+            commands.truncate(used);
+        }
+    }
+
+    fn change_if_it_fails(&mut self, change: impl FnOnce(&mut Failure)) {
+        let mut changed = self.clone();
+        change(&mut changed.failure);
+        if let Ok(Some(message)) = changed.replay() {
+            changed.failure.message = message;
+            *self = changed;
         }
     }
 }

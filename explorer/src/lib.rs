@@ -10,7 +10,9 @@
 
 pub mod arena;
 mod c;
-mod choices;
+pub mod card;
+pub mod choices;
+pub mod commands;
 pub mod crash;
 pub mod explore;
 pub mod failure;
@@ -27,3 +29,4 @@ mod structures;
 #[allow(missing_docs, dead_code)]
 mod subjects;
 pub mod trace;
+pub mod worlds;

@@ -11,9 +11,12 @@
 //! is what makes it exact to decide them one at a time ([`Line::candidates`]).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::arena::Part;
+use crate::choices::Choices;
+use crate::commands::{Commands, Words};
 use crate::image::{hash, mix};
 use crate::trace::{Event, LINE_WORDS, Step};
 
@@ -34,11 +37,29 @@ struct OpenLine {
 /// The medium, and the lines of which it is not known what it holds.
 #[derive(Clone)]
 pub struct Medium {
-    durable: Vec<u64>,
-    /// Of what is durable.
-    hash: u64,
+    certain: Certain,
     lines: BTreeMap<u64, OpenLine>,
     one_domain: bool,
+    /// Where it is a card's.
+    commands: Option<Commands>,
+}
+
+/// What is certain of a medium.
+#[derive(Clone)]
+struct Certain {
+    words: Vec<u64>,
+    hash: u64,
+}
+
+impl Certain {
+    fn set(&mut self, word: usize, value: u64) {
+        self.hash ^= mix(word, self.words[word]) ^ mix(word, value);
+        self.words[word] = value;
+    }
+
+    fn line(&self, number: u64) -> &[u64] {
+        &self.words[number as usize * LINE_WORDS..][..LINE_WORDS]
+    }
 }
 
 /// A value that a word may have, and who stored it.
@@ -69,22 +90,35 @@ pub struct Line {
     /// Words that were stored to since.
     overwritten: u8,
     torn: bool,
+    /// The stores that left there what was decided, 0 where nothing was or it is the durable value.
+    arrived: [usize; LINE_WORDS],
 }
 
 impl Medium {
     /// A medium that holds an image, with nothing in the caches.
     pub fn new(durable: Vec<u64>, one_domain: bool) -> Medium {
-        Medium { hash: hash(&durable), durable, lines: BTreeMap::new(), one_domain }
+        let certain = Certain { hash: hash(&durable), words: durable };
+        Medium { certain, lines: BTreeMap::new(), one_domain, commands: None }
+    }
+
+    /// The medium of a card that was powered up.
+    pub fn on_card(durable: Vec<u64>) -> Medium {
+        Medium { commands: Some(Commands::new()), ..Medium::new(durable, false) }
     }
 
     /// What is certain.
     pub fn durable(&self) -> &[u64] {
-        &self.durable
+        &self.certain.words
     }
 
     /// Hash of that.
     pub fn hash(&self) -> u64 {
-        self.hash
+        self.certain.hash
+    }
+
+    /// Whether commands may arrive or not.
+    pub fn has_commands(&self) -> bool {
+        self.commands.as_ref().is_some_and(Commands::are_open)
     }
 
     fn fenced(&self, step: &Step, processor: u32) -> bool {
@@ -93,11 +127,12 @@ impl Medium {
 
     /// Whether fewer states are possible after a step than before it. After all others there are as many, or more.
     pub fn is_narrowed_by(&self, step: &Step) -> bool {
-        step.event == Event::Fence && self.lines.values().any(|l| l.pending.iter().any(|p| self.fenced(step, p.0)))
+        let is_pending = |line: &OpenLine| line.pending.iter().any(|p| self.fenced(step, p.0));
+        step.event == Event::Fence && (self.has_commands() || self.lines.values().any(is_pending))
     }
 
-    /// Takes a step.
-    pub fn take(&mut self, step: &Step) {
+    /// Takes a step. Where commands arrive it may have to be decided in which order they do, and what they find.
+    pub fn take(&mut self, step: &Step, choices: &mut Choices) {
         match &step.event {
             Event::Store(parts) => self.store(parts, None),
             Event::Stream(parts) => self.store(parts, Some(step.processor)),
@@ -106,8 +141,27 @@ impl Medium {
                     line.pending.push((step.processor, line.patches.len()));
                 }
             }
-            Event::Fence => self.fence(step),
+            Event::Command(page, line) => {
+                self.commands.as_mut().expect("commands are posted to a card").post(*page, line);
+            }
+            // What it makes certain is a matter of when: see `Trace::allowed`.
+            Event::Push => {}
+            Event::Fence => {
+                self.arrive(false, choices);
+                self.fence(step);
+            }
         }
+    }
+
+    /// Power fails: of the commands that were not fenced any may have arrived.
+    pub fn crash(&mut self, choices: &mut Choices) {
+        self.arrive(true, choices);
+    }
+
+    fn arrive(&mut self, is_crash: bool, choices: &mut Choices) {
+        let Some(mut commands) = self.commands.take() else { return };
+        commands.arrive(is_crash, self, choices);
+        self.commands = Some(commands);
     }
 
     fn store(&mut self, parts: &[Part], streamed_by: Option<u32>) {
@@ -120,14 +174,12 @@ impl Medium {
 
     fn fence(&mut self, step: &Step) {
         let one_domain = self.one_domain;
-        let (durable, hash) = (&mut self.durable, &mut self.hash);
+        let durable = &mut self.certain;
         self.lines.retain(|_, line| {
             let fenced = |p: &&(u32, usize)| one_domain || p.0 == step.processor;
             let certain = line.pending.iter().filter(fenced).map(|p| p.1).max().unwrap_or(0);
             for part in line.patches.drain(..certain).flat_map(|patch| patch.parts) {
-                let old = durable[part.word];
-                durable[part.word] = old & !part.mask | part.value;
-                *hash ^= mix(part.word, old) ^ mix(part.word, durable[part.word]);
+                durable.set(part.word, durable.words[part.word] & !part.mask | part.value);
             }
             line.pending = line.pending.iter().map(|&(by, n)| (by, n.saturating_sub(certain))).collect();
             line.pending.retain(|p| p.1 > 0);
@@ -137,13 +189,61 @@ impl Medium {
 
     /// The lines of which a crash now may leave more than one state, by number.
     pub fn possible(&self) -> BTreeMap<u64, Line> {
-        let line = |(&number, line): (&u64, &OpenLine)| {
-            let possible = Possible::of(&self.durable[number as usize * LINE_WORDS..][..LINE_WORDS], &line.patches);
-            let open = (0..LINE_WORDS).any(|word| possible.is_open(word));
-            let decided = [None; LINE_WORDS];
-            open.then(|| (number, Line { possible: Arc::new(possible), decided, overwritten: 0, torn: false }))
+        let line = |(&number, open): (&u64, &OpenLine)| {
+            let line = Line::new(Possible::of(self.certain.line(number), &open.patches));
+            (!line.is_closed()).then_some((number, line))
         };
         self.lines.iter().filter_map(line).collect()
+    }
+}
+
+impl Words for Medium {
+    fn settle(&mut self, words: Range<usize>, choices: &mut Choices) {
+        for number in (words.start / LINE_WORDS) as u64..words.end.div_ceil(LINE_WORDS) as u64 {
+            let Some(open) = self.lines.get_mut(&number) else { continue };
+            let mut line = Line::new(Possible::of(self.certain.line(number), &open.patches));
+            let undecided: Vec<usize> = line.undecided().collect();
+            for word in undecided {
+                let values = line.candidates(word, true);
+                let value = values[choices.choose(values.len())];
+                line.decide(word, value);
+                self.certain.set(number as usize * LINE_WORDS + word, value);
+            }
+            open.forget_arrived(&line);
+        }
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.certain.words[word]
+    }
+
+    fn write(&mut self, word: usize, value: u64) {
+        if let Some(open) = self.lines.get_mut(&((word / LINE_WORDS) as u64)) {
+            open.keep_old(word, self.certain.words[word]);
+        }
+        self.certain.set(word, value);
+    }
+}
+
+impl OpenLine {
+    /// Takes out of the stores what has arrived, as far as that is certain. Their numbers stay.
+    fn forget_arrived(&mut self, line: &Line) {
+        let whole = line.least_whole();
+        let mut rank = 0;
+        for (number, patch) in self.patches.iter_mut().enumerate() {
+            let is_whole = !patch.streamed && rank < whole;
+            rank += usize::from(!patch.streamed);
+            patch.parts.retain(|part| !is_whole && line.arrived[part.word % LINE_WORDS] <= number);
+        }
+    }
+
+    /// The card has written a word behind the processor's cache, where the line is dirty: when it is evicted, it brings the old value back.
+    fn keep_old(&mut self, word: usize, mut old: u64) {
+        for patch in self.patches.iter_mut().filter(|patch| !patch.streamed && !patch.parts.is_empty()) {
+            let stored = patch.parts.iter().position(|part| part.word == word).map(|at| patch.parts.swap_remove(at));
+            old = stored.map_or(old, |part| old & !part.mask | part.value);
+            patch.parts.push(Part { word, mask: u64::MAX, value: old });
+        }
     }
 }
 
@@ -191,6 +291,25 @@ impl Possible {
 }
 
 impl Line {
+    fn new(possible: Possible) -> Line {
+        let (decided, arrived) = ([None; LINE_WORDS], [0; LINE_WORDS]);
+        Line { possible: Arc::new(possible), decided, overwritten: 0, torn: false, arrived }
+    }
+
+    /// How many stores through the cache are there at least, by what was decided.
+    fn least_whole(&self) -> usize {
+        let mut ranks = 0..=self.possible.ranks;
+        ranks.find(|&whole| self.may_be(whole)).expect("what was decided is possible")
+    }
+
+    /// Whether this many stores through the cache may be there, and no more that is whole, by what was decided.
+    fn may_be(&self, whole: usize) -> bool {
+        let has = |word: usize| {
+            self.decided[word].is_none_or(|v| self.possible.window(word, whole).iter().any(|link| link.value == v))
+        };
+        (0..LINE_WORDS).all(has)
+    }
+
     /// Whether somebody who loads the word has to decide what it holds.
     pub fn is_open(&self, word: usize) -> bool {
         self.overwritten >> word & 1 == 0 && self.decided[word].is_none() && self.possible.is_open(word)
@@ -213,11 +332,8 @@ impl Line {
 
     /// The values that a word may have, given those that were decided; the durable one first where it is one of them.
     pub fn candidates(&self, word: usize, may_tear: bool) -> Vec<u64> {
-        let has = |w: usize, whole| {
-            self.decided[w].is_none_or(|v| self.possible.window(w, whole).iter().any(|link| link.value == v))
-        };
         let mut values = Vec::new();
-        for whole in (0..=self.possible.ranks).filter(|&whole| (0..LINE_WORDS).all(|w| has(w, whole))) {
+        for whole in (0..=self.possible.ranks).filter(|&whole| self.may_be(whole)) {
             for link in self.possible.window(word, whole) {
                 if !values.contains(&link.value) {
                     values.push(link.value);
@@ -241,7 +357,9 @@ impl Line {
         self.decided = self.with(word, value);
         self.torn = self.torn || !self.possible.is_whole(&self.decided);
         let chain = &self.possible.chains[word];
-        chain.iter().find(|link| link.value == value).expect("the value is one of the word's").patch
+        self.arrived[word] =
+            chain.iter().find(|link| link.value == value).expect("the value is one of the word's").patch;
+        self.arrived[word]
     }
 
     /// The value that a store has left in a word.

@@ -4,12 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
-use nearpm::memory::Memory;
 use nearpm::prelude::*;
 use nearpm::{Mechanism, Pool, PoolOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::c::CPool;
+use crate::card::{self, Watch};
+use crate::crash::CrashMemory;
 
 /// A kind of pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
@@ -37,6 +38,18 @@ pub enum Kind {
     CWorkingCopy,
     /// A direct pool in place, through the C interface.
     CInPlace,
+    /// Undo logging by a card.
+    CardUndo,
+    /// Undo logging by a card, commits not waited for.
+    CardUndoAsynchronous,
+    /// Redo logging by a card.
+    CardRedo,
+    /// Redo logging by a card, commits not waited for.
+    CardRedoAsynchronous,
+    /// Checkpointing by a card, epochs of three transactions.
+    CardCheckpoint,
+    /// Shadow paging by a card, epochs of three transactions.
+    CardShadow,
 }
 
 /// What is done in a transaction.
@@ -75,7 +88,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -87,11 +100,23 @@ impl Kind {
         Kind::InPlace,
         Kind::CWorkingCopy,
         Kind::CInPlace,
+        Kind::CardUndo,
+        Kind::CardUndoAsynchronous,
+        Kind::CardRedo,
+        Kind::CardRedoAsynchronous,
+        Kind::CardCheckpoint,
+        Kind::CardShadow,
     ];
 
     /// Bytes of a pool: few, because each recovery begins with a copy of them.
     pub fn bytes(self) -> u64 {
-        if self.is_direct() { 160 << 10 } else { 200 << 10 }
+        if self.is_direct() { 160 << 10 } else { card::POOL_BYTES }
+    }
+
+    /// Whether it is on a card.
+    pub fn is_on_card(self) -> bool {
+        use Kind::{CardCheckpoint, CardRedo, CardRedoAsynchronous, CardShadow, CardUndo, CardUndoAsynchronous};
+        matches!(self, CardUndo | CardUndoAsynchronous | CardRedo | CardRedoAsynchronous | CardCheckpoint | CardShadow)
     }
 
     /// Whether programs reach it by pointer.
@@ -111,16 +136,20 @@ impl Kind {
 
     fn durability(self) -> Durability {
         match self {
-            Kind::UndoAsynchronous | Kind::RedoAsynchronous | Kind::WorkingCopyAsynchronous => Durability::Asynchronous,
+            Kind::UndoAsynchronous
+            | Kind::RedoAsynchronous
+            | Kind::WorkingCopyAsynchronous
+            | Kind::CardUndoAsynchronous
+            | Kind::CardRedoAsynchronous => Durability::Asynchronous,
             _ => Durability::Durable,
         }
     }
 
     fn mechanism(self) -> PoolOptions {
         let mechanism = match self {
-            Kind::Redo | Kind::RedoAsynchronous => Mechanism::Redo,
-            Kind::Checkpoint => Mechanism::Checkpoint,
-            Kind::Shadow => Mechanism::Shadow,
+            Kind::Redo | Kind::RedoAsynchronous | Kind::CardRedo | Kind::CardRedoAsynchronous => Mechanism::Redo,
+            Kind::Checkpoint | Kind::CardCheckpoint => Mechanism::Checkpoint,
+            Kind::Shadow | Kind::CardShadow => Mechanism::Shadow,
             _ => Mechanism::Undo,
         };
         let options = PoolOptions::new().mechanism(mechanism).durability(self.durability()).id(7).epoch_ops(3);
@@ -140,21 +169,26 @@ impl Kind {
     ///
     /// # Errors
     /// As the library's.
-    pub fn create(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
-        Ok(match self.is_direct() {
-            true => self.enter(DirectPool::create_in(memory, &self.direct())?),
-            false => Open::Mechanism(self.mechanism().create_in(memory)?.into()),
+    pub fn create(self, memory: impl Watch + 'static) -> Result<Open, Error> {
+        Ok(match (self.is_direct(), self.is_on_card()) {
+            (true, _) => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
+            (_, true) => Open::Mechanism(card::create(&self.mechanism(), memory)?.into()),
+            _ => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
         })
     }
 
-    /// Opens the pool that a memory holds, recovering it.
+    /// Opens the pool that a crash has left, recovering it.
     ///
     /// # Errors
     /// As the library's.
-    pub fn open(self, memory: Box<dyn Memory>) -> Result<Open, Error> {
-        Ok(match self.is_direct() {
-            true => self.enter(DirectPool::open_in(memory, &self.direct())?),
-            false => Open::Mechanism(self.mechanism().open_in(memory)?.into()),
+    pub fn open(self, memory: CrashMemory) -> Result<Open, Error> {
+        Ok(match (self.is_direct(), self.is_on_card()) {
+            (true, _) => self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?),
+            (_, true) => {
+                let words = memory.words();
+                Open::Mechanism(card::open(&self.mechanism(), memory, &words)?.into())
+            }
+            _ => Open::Mechanism(self.mechanism().open_in(Box::new(memory))?.into()),
         })
     }
 }

@@ -84,7 +84,8 @@ pub struct Program {
     pub before: Vec<Transaction>,
     /// Those that crash.
     pub transactions: Vec<Transaction>,
-    /// Of the write-backs and fences since crashes began the one of this number, from 0, is left out: a planted fault.
+    /// Of the write-backs and fences since crashes began (on a card also commands, and reads that push) the one of this number, from 0, is left
+    /// out: a planted fault.
     #[serde(default)]
     pub leave_out: Option<usize>,
     /// Where it has two threads: who goes on at each event.

@@ -7,6 +7,8 @@ use nearpm::Error;
 use nearpm::memory::Memory;
 
 use crate::arena::{Arena, Part, parts};
+use crate::card::Watch;
+use crate::lines::Medium;
 use crate::schedule::Scheduler;
 
 /// Words of a cache line.
@@ -23,8 +25,19 @@ pub enum Event {
     Stream(Vec<Part>),
     /// The write-back of lines begins: from the first number up to the second.
     WriteBack(u64, u64),
-    /// What the processor wrote back before is durable.
+    /// What the processor wrote back before is durable. On the way to a card: it is in the link, ahead of everything later.
     Fence,
+    /// A command is posted on a page of a card.
+    Command(usize, [u8; LINE as usize]),
+    /// Something is read that a card answers behind everything that was fenced before.
+    Push,
+}
+
+impl Event {
+    /// Whether the library asks for it, so that it could have forgotten it.
+    pub fn is_asked_for(&self) -> bool {
+        !matches!(self, Event::Store(_) | Event::Stream(_))
+    }
 }
 
 /// An event and the processor that it is of.
@@ -48,6 +61,31 @@ pub struct Trace {
     pub bounds: Vec<(usize, Bounds)>,
     /// A fence is that of all processors.
     pub one_domain: bool,
+    /// The memory is a card's.
+    pub on_card: bool,
+}
+
+impl Trace {
+    /// The medium with these words, and nothing on the way to it.
+    pub fn after_power_up(&self, words: Vec<u64>) -> Medium {
+        if self.on_card { Medium::on_card(words) } else { Medium::new(words, self.one_domain) }
+    }
+
+    /// What a crash may leave that finds the medium as it is before a step. `None` before crashes begin.
+    ///
+    /// Behind a link the medium may be as it was at an earlier moment of the host: fences order what is in the link, and only a push waits for it. So what
+    /// a crash leaves at some fence, one leaves at any later moment up to the next push, too. What is acknowledged until then must be there.
+    pub fn allowed(&self, step: usize) -> Option<Bounds> {
+        let mut bounds = self.bounds.iter().rev().find(|change| change.0 < step)?.1.clone();
+        if self.on_card {
+            let push = self.steps.iter().skip(step).position(|step| step.event == Event::Push);
+            let end = push.map_or(self.steps.len(), |after| step + after);
+            for (_, later) in self.bounds.iter().filter(|change| (step..=end).contains(&change.0)) {
+                bounds.iter_mut().zip(later).for_each(|(bounds, later)| bounds.0 = bounds.0.max(later.0));
+            }
+        }
+        Some(bounds)
+    }
 }
 
 thread_local!(static PROCESSOR: Cell<u32> = const { Cell::new(0) });
@@ -127,6 +165,12 @@ impl Recorder {
         self
     }
 
+    /// Its memory is a card's.
+    pub fn on_card(self) -> Recorder {
+        self.lock().trace.on_card = true;
+        self
+    }
+
     /// Asks who goes on at each event.
     pub fn scheduled(self, scheduler: Arc<Scheduler>) -> Recorder {
         Recorder { scheduler: Some(scheduler), ..self }
@@ -200,5 +244,18 @@ impl Memory for Recorder {
     fn address(&self) -> Option<*mut u8> {
         self.lock().shadow = Some(self.arena.image());
         Some(self.arena.address())
+    }
+}
+
+impl Watch for Recorder {
+    fn command(&self, page: usize, line: &[u8; LINE as usize]) {
+        self.event().push(Event::Command(page, *line));
+    }
+    fn push(&self) {
+        self.event().push(Event::Push);
+    }
+    /// Nothing is open.
+    fn take_decided(&self) -> Vec<(usize, u64)> {
+        Vec::new()
     }
 }

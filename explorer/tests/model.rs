@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nearpm_explorer::arena::Part;
+use nearpm_explorer::choices::Choices;
 use nearpm_explorer::lines::{Line, Medium};
 use nearpm_explorer::program::Random;
 use nearpm_explorer::trace::{Event, Step};
@@ -88,7 +89,10 @@ fn the_states_of_a_line_are_those_of_the_definition() {
         let stores: Vec<(bool, Vec<Part>)> = (0..4).map(&mut store).collect();
         let mut medium = Medium::new(vec![0; 8], false);
         for (cached, parts) in &stores {
-            medium.take(&step(0, if *cached { Event::Store(parts.clone()) } else { Event::Stream(parts.clone()) }));
+            medium.take(
+                &step(0, if *cached { Event::Store(parts.clone()) } else { Event::Stream(parts.clone()) }),
+                &mut Choices::default(),
+            );
         }
         let expected = by_definition(&stores);
         most = most.max(expected.len());
@@ -101,18 +105,18 @@ fn the_states_of_a_line_are_those_of_the_definition() {
 #[test]
 fn a_store_is_certain_when_its_own_processor_wrote_it_back_and_fenced() {
     let mut medium = Medium::new(vec![0; 8], false);
-    medium.take(&step(1, Event::Store(vec![part(0, 7)])));
+    medium.take(&step(1, Event::Store(vec![part(0, 7)])), &mut Choices::default());
     assert_eq!(left_by(&medium, true), [vec![0, 0, 0], vec![7, 0, 0]].into());
-    medium.take(&step(1, Event::Fence));
+    medium.take(&step(1, Event::Fence), &mut Choices::default());
     assert_eq!(left_by(&medium, true).len(), 2, "a fence without a write-back");
-    medium.take(&step(1, Event::WriteBack(0, 1)));
-    medium.take(&step(2, Event::Fence));
+    medium.take(&step(1, Event::WriteBack(0, 1)), &mut Choices::default());
+    medium.take(&step(2, Event::Fence), &mut Choices::default());
     assert_eq!(left_by(&medium, true).len(), 2, "the fence of another processor");
-    medium.take(&step(1, Event::Store(vec![part(1, 8)])));
-    medium.take(&step(1, Event::Fence));
+    medium.take(&step(1, Event::Store(vec![part(1, 8)])), &mut Choices::default());
+    medium.take(&step(1, Event::Fence), &mut Choices::default());
     assert_eq!(left_by(&medium, true), [vec![7, 0, 0], vec![7, 8, 0]].into(), "what was stored after the write-back");
     // A line that one store has torn shows only where tears are allowed.
-    medium.take(&step(1, Event::Store(vec![part(0, 1), part(1, 2)])));
+    medium.take(&step(1, Event::Store(vec![part(0, 1), part(1, 2)])), &mut Choices::default());
     let torn: BTreeSet<Vec<u64>> = [vec![1, 8, 0], vec![7, 2, 0]].into();
     assert!(torn.is_subset(&left_by(&medium, true)) && torn.is_disjoint(&left_by(&medium, false)));
 }

@@ -17,7 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     ("nearpm-workloads", &["nearpm"]),
-    ("nearpm-explorer", &["nearpm"]),
+    // The driver for its mock, which is the card of the pools that are explored.
+    ("nearpm-explorer", &["nearpm", "nearpm-driver", "nearpm-interface"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-proofs", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),

@@ -50,6 +50,16 @@ impl State {
         self.cache.get_mut(&line).expect("it was just fetched")
     }
 
+    /// Changes bytes of lines that the cache holds.
+    pub(super) fn set_cached(&mut self, address: u64, bytes: &[u8]) {
+        let end = address + bytes.len() as u64;
+        for (line, (cached, _)) in self.cache.range_mut(lines(address..end)) {
+            let (from, to) = (address.max(*line), end.min(line + LINE_U64));
+            cached[(from - line) as usize..(to - line) as usize]
+                .copy_from_slice(&bytes[(from - address) as usize..(to - address) as usize]);
+        }
+    }
+
     /// A host access reaches the ordering point.
     pub(super) fn order_host(&mut self, range: Range<u64>, writes: bool) {
         if !self.options.host_ordered {

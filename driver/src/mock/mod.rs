@@ -13,6 +13,7 @@
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
 
+mod apart;
 mod execution;
 mod function;
 mod link;
@@ -112,6 +113,7 @@ struct Range64 {
 const RECENT_LINES: usize = 16;
 
 /// A command that was accepted and not executed.
+#[derive(Clone)]
 struct Accepted {
     command: Command,
     page: usize,
@@ -122,9 +124,9 @@ struct Accepted {
 }
 
 /// Lines that a command reads, and those that it writes.
-type Access = (Vec<Range<u64>>, Vec<Range<u64>>);
+pub type Access = (Vec<Range<u64>>, Vec<Range<u64>>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Page {
     slots: Vec<([u8; LINE], u64)>,
     status: PageStatus,
@@ -132,6 +134,7 @@ struct Page {
     records: u64,
 }
 
+#[derive(Clone)]
 struct State {
     options: MockOptions,
     medium: Vec<u8>,
@@ -167,6 +170,7 @@ struct State {
     random: u64,
 }
 
+#[derive(Clone)]
 enum Store {
     Pm { address: u64, bytes: Vec<u8> },
     Command { offset: u64, bytes: Vec<u8> },

@@ -1,0 +1,226 @@
+//! A pool on a card: every access of the host to the pool is told to who records it, and to who decides what a crash has left, on its way
+//! to the driver's mock, which is the card. The mock's own processor cache evicts nothing here: what could have been evicted is worked out
+//! from what is recorded ([`crate::lines`]), and what commands do ([`crate::commands`]) is done by the same mock.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use nearpm::memory::Memory;
+use nearpm::{Engine, Error, Pool, PoolOptions, cards};
+use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
+use nearpm_driver::{Card, CardOptions, Posting};
+use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, LINE, PM_BAR, POOLS_BASE};
+
+/// Name of the pool. It is alone on its card, so that it begins where pools begin.
+const POOL: &str = "p";
+
+/// What else than memory the host reaches.
+pub trait Watch: Memory + Clone {
+    /// A command is posted on a page, as one line.
+    fn command(&self, page: usize, line: &[u8; LINE]);
+    /// Something is read that the card answers behind everything that was posted and fenced before.
+    fn push(&self);
+    /// Words that were decided since this was asked for: index and value.
+    fn take_decided(&self) -> Vec<(usize, u64)>;
+}
+
+/// Bytes of the pool.
+pub const POOL_BYTES: u64 = 200 << 10;
+
+/// Identifier of the pool.
+const POOL_ID: u32 = 7;
+
+/// A blank card that has room for the pool.
+pub fn blank() -> MockCard {
+    MockCard::new(options())
+}
+
+fn options() -> MockOptions {
+    MockOptions { pm_bytes: (POOLS_BASE + POOL_BYTES) as usize, evict_one_in: 0, lazy: true, ..MockOptions::default() }
+}
+
+/// Device address of a word of the pool.
+pub fn address_of(word: usize) -> u64 {
+    POOLS_BASE + word as u64 * 8
+}
+
+/// What a card holds in front of the pool.
+fn front() -> Result<&'static [u8], Error> {
+    static FRONT: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(front) = FRONT.get() {
+        return Ok(front);
+    }
+    let card = blank();
+    let named = register(card.clone())?;
+    PoolOptions::new().id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)?.close()?;
+    Ok(FRONT.get_or_init(|| card.memory(0..POOLS_BASE)))
+}
+
+fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, Error> {
+    let options = CardOptions { posting: Posting::Line, ..CardOptions::default() };
+    Ok(cards::Registered::new(Arc::new(Card::open(Arc::new(function), options)?)))
+}
+
+/// Creates a pool on a card, and lets somebody see what is done to it.
+///
+/// # Errors
+/// As the library's.
+pub fn create(options: &PoolOptions, watch: impl Watch + 'static) -> Result<Pool, Error> {
+    let named = register(Watched { card: blank(), watch })?;
+    options.clone().engine(Engine::Card).id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)
+}
+
+/// Opens the pool on a card that powers up with what a memory holds, recovering it.
+///
+/// # Errors
+/// As the library's.
+pub fn open(options: &PoolOptions, watch: impl Watch + 'static, words: &[u64]) -> Result<Pool, Error> {
+    let words = words.iter().flat_map(|word| word.to_le_bytes());
+    let medium = front()?.iter().copied().chain(words).collect();
+    let card = MockCard::with_medium(self::options(), medium);
+    let named = register(Watched { card, watch })?;
+    options.clone().engine(Engine::Card).open(&named.pool(POOL))
+}
+
+/// The card's function, watched.
+struct Watched<W> {
+    card: MockCard,
+    watch: W,
+}
+
+impl<W: Watch + 'static> PciFunction for Watched<W> {
+    fn config_read(&self, offset: u16, data: &mut [u8]) -> Result<(), PciError> {
+        self.card.config_read(offset, data)
+    }
+    fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError> {
+        self.card.config_write(offset, data)
+    }
+    fn bar_bytes(&self, bar: usize) -> Option<u64> {
+        self.card.bar_bytes(bar)
+    }
+    fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
+        let inner = self.card.map(bar, range.clone(), caching)?;
+        let place = match bar {
+            COMMAND_BAR => Place::Commands { page: range.start as usize / COMMAND_PAGE_BYTES },
+            PM_BAR if range.start == POOLS_BASE => Place::Pool,
+            _ => Place::Elsewhere,
+        };
+        Ok(Box::new(Window { inner, card: self.card.clone(), watch: self.watch.clone(), place }))
+    }
+    fn interrupt_vectors(&self) -> usize {
+        self.card.interrupt_vectors()
+    }
+    fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError> {
+        self.card.wait_interrupt(vector, timeout_ns)
+    }
+    fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
+        self.card.allocate_dma(bytes)
+    }
+    fn reset(&self) -> Result<(), PciError> {
+        self.card.reset()
+    }
+    fn host_boot(&self) -> Option<u64> {
+        self.card.host_boot()
+    }
+    fn now_ns(&self) -> u64 {
+        self.card.now_ns()
+    }
+    fn relax(&self, ns: u64) {
+        self.card.relax(ns);
+    }
+}
+
+/// What a window shows.
+#[derive(Clone, Copy)]
+enum Place {
+    Pool,
+    Commands {
+        page: usize,
+    },
+    /// Registers, and the table of pools, which nobody changes while crashes are explored.
+    Elsewhere,
+}
+
+struct Window<W> {
+    inner: Box<dyn Mapping>,
+    card: MockCard,
+    watch: W,
+    place: Place,
+}
+
+impl<W: Watch> Window<W> {
+    /// Puts what was decided into the card's memory.
+    fn settle(&self) {
+        for (word, value) in self.watch.take_decided() {
+            self.card.set_memory(address_of(word), &value.to_le_bytes());
+        }
+    }
+
+    fn is_pool(&self) -> bool {
+        matches!(self.place, Place::Pool)
+    }
+}
+
+impl<W: Watch> Mapping for Window<W> {
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        match self.place {
+            Place::Pool => {
+                self.watch.load(offset, data);
+                self.settle();
+            }
+            Place::Commands { .. } => self.watch.push(),
+            Place::Elsewhere => {}
+        }
+        self.inner.load(offset, data);
+    }
+    fn store(&self, offset: u64, data: &[u8]) {
+        match self.place {
+            Place::Pool => {
+                self.watch.store(offset, data);
+                self.settle();
+            }
+            Place::Commands { .. } => unreachable!("commands are posted as lines"),
+            Place::Elsewhere => {}
+        }
+        self.inner.store(offset, data);
+    }
+    fn store_line(&self, offset: u64, line: &[u8; LINE]) {
+        match self.place {
+            Place::Pool => self.watch.stream(offset, line),
+            Place::Commands { page } => {
+                for range in
+                    self.card.footprint(page, line).into_iter().flat_map(|(reads, writes)| [reads, writes].concat())
+                {
+                    let mut lines = vec![0; (range.end - range.start) as usize];
+                    self.watch.load(range.start - POOLS_BASE, &mut lines);
+                }
+                self.settle();
+                self.watch.command(page, line);
+            }
+            Place::Elsewhere => {}
+        }
+        self.inner.store_line(offset, line);
+    }
+    fn write_back(&self, offset: u64, bytes: u64) {
+        if self.is_pool() {
+            self.watch.write_back(offset, bytes);
+        }
+        self.inner.write_back(offset, bytes);
+    }
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        if self.is_pool() {
+            self.watch.invalidate(offset, bytes);
+        }
+        self.inner.invalidate(offset, bytes);
+    }
+    /// A fence is that of the processor, through whatever window.
+    fn fence(&self) {
+        // Neither memory fails in a fence.
+        let _ = self.watch.fence();
+        self.inner.fence();
+    }
+}

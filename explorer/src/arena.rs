@@ -87,7 +87,7 @@ impl Arena {
 }
 
 /// What a store does to one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// Index of the word.
     pub word: usize,

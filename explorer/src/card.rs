@@ -36,7 +36,8 @@ pub fn blank() -> MockCard {
     MockCard::new(options())
 }
 
-fn options() -> MockOptions {
+/// What the card is like.
+pub fn options() -> MockOptions {
     MockOptions { pm_bytes: (POOLS_BASE + POOL_BYTES) as usize, evict_one_in: 0, lazy: true, ..MockOptions::default() }
 }
 
@@ -45,7 +46,7 @@ pub fn address_of(word: usize) -> u64 {
     POOLS_BASE + word as u64 * 8
 }
 
-/// What a card holds in front of the pool.
+/// What a card holds in front of the pool, without the zeros at its end.
 fn front() -> Result<&'static [u8], Error> {
     static FRONT: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(front) = FRONT.get() {
@@ -54,7 +55,9 @@ fn front() -> Result<&'static [u8], Error> {
     let card = blank();
     let named = register(card.clone())?;
     PoolOptions::new().id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)?.close()?;
-    Ok(FRONT.get_or_init(|| card.memory(0..POOLS_BASE)))
+    let front = card.memory(0..POOLS_BASE);
+    let used = front.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    Ok(FRONT.get_or_init(|| front[..used].to_vec()))
 }
 
 fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, Error> {
@@ -62,12 +65,12 @@ fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, E
     Ok(cards::Registered::new(Arc::new(Card::open(Arc::new(function), options)?)))
 }
 
-/// Creates a pool on a card, and lets somebody see what is done to it.
+/// Creates the pool on a blank card, and lets somebody see what is done to it.
 ///
 /// # Errors
 /// As the library's.
-pub fn create(options: &PoolOptions, watch: impl Watch + 'static) -> Result<Pool, Error> {
-    let named = register(Watched { card: blank(), watch })?;
+pub fn create(options: &PoolOptions, card: MockCard, watch: impl Watch + 'static) -> Result<Pool, Error> {
+    let named = register(Watched { card, watch })?;
     options.clone().engine(Engine::Card).id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)
 }
 
@@ -76,8 +79,12 @@ pub fn create(options: &PoolOptions, watch: impl Watch + 'static) -> Result<Pool
 /// # Errors
 /// As the library's.
 pub fn open(options: &PoolOptions, watch: impl Watch + 'static, words: &[u64]) -> Result<Pool, Error> {
-    let words = words.iter().flat_map(|word| word.to_le_bytes());
-    let medium = front()?.iter().copied().chain(words).collect();
+    let front = front()?;
+    let mut medium = vec![0; (POOLS_BASE + POOL_BYTES) as usize];
+    medium[..front.len()].copy_from_slice(front);
+    for (bytes, word) in medium[POOLS_BASE as usize..].as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
     let card = MockCard::with_medium(self::options(), medium);
     let named = register(Watched { card, watch })?;
     options.clone().engine(Engine::Card).open(&named.pool(POOL))

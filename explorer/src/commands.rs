@@ -7,6 +7,8 @@
 //!
 //! What a command finds in a line that is not certain is decided when it arrives. A correct library lets no command meet such a line.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use nearpm_driver::mock::MockCard;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::LINE;
@@ -19,13 +21,16 @@ pub type Posted = (usize, [u8; LINE]);
 
 /// The card's tables, and the commands that were not fenced.
 pub struct Commands {
+    /// Its memory is of no account: a command is given what it reads.
     card: MockCard,
     posted: Vec<Posted>,
+    /// Hash of the commands that have changed the tables, in order.
+    tables: u64,
 }
 
 impl Clone for Commands {
     fn clone(&self) -> Commands {
-        Commands { card: self.card.copy(), posted: self.posted.clone() }
+        Commands { card: self.card.without_memory(), posted: self.posted.clone(), tables: self.tables }
     }
 }
 
@@ -44,10 +49,22 @@ fn words_of(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
     word(range.start)..word(range.end)
 }
 
+/// Whether a command may change what the card keeps of pools, or in which order it works.
+fn changes_tables((_, line): &Posted) -> bool {
+    use Opcode::{Apply, Checkpoint, ShadowCopy, Switch, UndoLog};
+    let opcode = Command::decode(line).and_then(|command| Opcode::from_code(command.opcode));
+    !matches!(opcode, Some(UndoLog | Checkpoint | Apply | ShadowCopy | Switch))
+}
+
 impl Commands {
     /// A card that was powered up.
     pub fn new() -> Commands {
-        Commands { card: card::blank(), posted: Vec::new() }
+        Commands { card: card::blank(), posted: Vec::new(), tables: 0 }
+    }
+
+    /// What tells the card's tables from those of other runs.
+    pub fn tables(&self) -> u64 {
+        self.tables
     }
 
     /// Whether some were not fenced.
@@ -74,13 +91,6 @@ impl Commands {
 
     /// Whether it makes no difference which of two commands arrives first: they change none of the card's tables and have no line in common.
     fn are_independent(&self, a: &Posted, b: &Posted) -> bool {
-        let changes_tables = |(_, line): &Posted| {
-            let opcode = Command::decode(line).and_then(|command| Opcode::from_code(command.opcode));
-            !matches!(
-                opcode,
-                Some(Opcode::UndoLog | Opcode::Checkpoint | Opcode::Apply | Opcode::ShadowCopy | Opcode::Switch)
-            )
-        };
         let lines =
             |(page, line): &Posted| self.card.footprint(*page, line).map(|(reads, writes)| [reads, writes].concat());
         let (Some(of_a), Some(of_b)) = (lines(a), lines(b)) else { return false };
@@ -88,7 +98,12 @@ impl Commands {
         !changes_tables(a) && !changes_tables(b) && !have_lines_in_common
     }
 
-    fn carry_out(&self, (page, line): Posted, memory: &mut impl Words, choices: &mut Choices) {
+    fn carry_out(&mut self, (page, line): Posted, memory: &mut impl Words, choices: &mut Choices) {
+        if changes_tables(&(page, line)) {
+            let mut hasher = DefaultHasher::new();
+            (self.tables, page, line).hash(&mut hasher);
+            self.tables = hasher.finish();
+        }
         // A refused command has no lines, and does nothing.
         let (reads, writes) = self.card.footprint(page, &line).unwrap_or_default();
         for range in reads.iter().chain(&writes) {

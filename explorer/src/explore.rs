@@ -78,6 +78,8 @@ pub struct Report {
     pub cut_short: u64,
     /// Cuts that were explored anew because a second recovery loaded what the first did not.
     pub refined: u64,
+    /// Most media that a run may have left before a crash: more than one where commands found lines that were not certain, or each other.
+    pub media: u64,
 }
 
 impl AddAssign for Report {
@@ -91,6 +93,7 @@ impl AddAssign for Report {
         self.not_followed += more.not_followed;
         self.cut_short += more.cut_short;
         self.refined += more.refined;
+        self.media = self.media.max(more.media);
     }
 }
 
@@ -99,7 +102,7 @@ impl std::fmt::Display for Report {
         write!(
             f,
             "{} crash states ({} of crashes in recovery, at most {} in a row, {} not followed), {} recoveries, {} cuts of {} executions; {} \
-             cuts not to the end, {} explored anew",
+             cuts not to the end, {} explored anew, at most {} media before a crash",
             self.states,
             self.again,
             self.deepest,
@@ -108,7 +111,8 @@ impl std::fmt::Display for Report {
             self.cuts,
             self.executions,
             self.cut_short,
-            self.refined
+            self.refined,
+            self.media
         )
     }
 }
@@ -213,7 +217,7 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
         }
         step.into_iter().for_each(|step| worlds.take(step));
     }
-    explorer.report.cut_short += u64::from(worlds.is_cut_short);
+    explorer.note(&worlds);
     explorer.report.states = explorer.seen.len() as u64;
     Ok((explorer.report, failure))
 }
@@ -291,9 +295,14 @@ impl Explorer<'_> {
                 }
                 step.into_iter().for_each(|step| worlds.take(step));
             }
-            self.report.cut_short += u64::from(worlds.is_cut_short);
+            self.note(&worlds);
         }
         Ok(())
+    }
+
+    fn note(&mut self, worlds: &Worlds) {
+        self.report.cut_short += u64::from(worlds.is_cut_short);
+        self.report.media = self.report.media.max(worlds.width as u64);
     }
 
     /// Recovers from every state that a crash leaves.

@@ -11,6 +11,7 @@
 //! is what makes it exact to decide them one at a time ([`Line::candidates`]).
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,13 +22,13 @@ use crate::image::{hash, mix};
 use crate::trace::{Event, LINE_WORDS, Step};
 
 /// A store, as far as it goes to one line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Patch {
     parts: Vec<Part>,
     streamed: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct OpenLine {
     patches: Vec<Patch>,
     /// How many of them each processor has written back.
@@ -114,6 +115,13 @@ impl Medium {
     /// Hash of that.
     pub fn hash(&self) -> u64 {
         self.certain.hash
+    }
+
+    /// Hash of all of it, what is on the way included. Of commands the tables count that they have left.
+    pub fn identity(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.hash(), &self.lines, self.commands.as_ref().map(Commands::tables)).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Whether commands may arrive or not.

@@ -9,8 +9,9 @@ use nearpm::{Mechanism, Pool, PoolOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::c::CPool;
-use crate::card::{self, Watch};
+use crate::card;
 use crate::crash::CrashMemory;
+use crate::trace::Recorder;
 
 /// A kind of pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
@@ -165,15 +166,15 @@ impl Kind {
         if self.is_c() { Open::C(CPool::new(pool).into()) } else { Open::Direct(pool.into()) }
     }
 
-    /// Creates a pool in a memory.
+    /// Creates a pool in a memory, or on the card that the memory is of.
     ///
     /// # Errors
     /// As the library's.
-    pub fn create(self, memory: impl Watch + 'static) -> Result<Open, Error> {
-        Ok(match (self.is_direct(), self.is_on_card()) {
-            (true, _) => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
-            (_, true) => Open::Mechanism(card::create(&self.mechanism(), memory)?.into()),
-            _ => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
+    pub fn create(self, memory: Recorder) -> Result<Open, Error> {
+        Ok(match memory.card() {
+            Some(card) => Open::Mechanism(card::create(&self.mechanism(), card, memory)?.into()),
+            None if self.is_direct() => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
+            None => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
         })
     }
 
@@ -182,13 +183,13 @@ impl Kind {
     /// # Errors
     /// As the library's.
     pub fn open(self, memory: CrashMemory) -> Result<Open, Error> {
-        Ok(match (self.is_direct(), self.is_on_card()) {
-            (true, _) => self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?),
-            (_, true) => {
-                let words = memory.words();
-                Open::Mechanism(card::open(&self.mechanism(), memory, &words)?.into())
-            }
-            _ => Open::Mechanism(self.mechanism().open_in(Box::new(memory))?.into()),
+        if self.is_on_card() {
+            let words = memory.words();
+            return Ok(Open::Mechanism(card::open(&self.mechanism(), memory, &words)?.into()));
+        }
+        Ok(match self.is_direct() {
+            true => self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?),
+            false => Open::Mechanism(self.mechanism().open_in(Box::new(memory))?.into()),
         })
     }
 }

@@ -1,8 +1,10 @@
 //! Programs that are explored: transactions on a structure in a pool, and what a crash may leave of them.
 
 use clap::ValueEnum;
+use nearpm_driver::mock::MockCard;
 use serde::{Deserialize, Serialize};
 
+use crate::card;
 use crate::crash::CrashMemory;
 use crate::pools::Kind;
 use crate::schedule::Schedule;
@@ -169,9 +171,17 @@ impl Program {
     /// # Errors
     /// It did not do what its model did.
     pub fn record(&self) -> Result<Recorded, String> {
+        self.record_on(card::blank())
+    }
+
+    /// The same; a pool on a card lies on this one, which is blank.
+    ///
+    /// # Errors
+    /// It did not do what its model did, or the card has gone.
+    pub fn record_on(&self, card: MockCard) -> Result<Recorded, String> {
         if self.threads() > 2 || (self.threads() == 2 && (self.pool.is_c() || !self.pool.is_direct())) {
             return Err("two threads at most, and those on a direct pool alone".into());
         }
-        structures::record(self)
+        structures::record(self, card)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm::prelude::*;
+use nearpm_driver::mock::MockCard;
 
 use crate::crash::CrashMemory;
 use crate::pools::{Body, Kind, Look, Open};
@@ -34,18 +35,18 @@ pub struct Root<C: Persistent> {
 
 const GUARD: u64 = 0x6775_6172_6421;
 
-/// Runs a program on its structure.
-pub fn record(program: &Program) -> Result<Recorded, String> {
+/// Runs a program on its structure; a pool on a card lies on this one.
+pub fn record(program: &Program, card: MockCard) -> Result<Recorded, String> {
     match program.structure {
-        Structure::Slots => run::<Slots>(program),
-        Structure::Vector => run::<Numbers>(program),
-        Structure::Texts => run::<ManyTexts>(program),
-        Structure::Text => run::<OneText>(program),
-        Structure::HashMap => run::<Table>(program),
-        Structure::HashMapOfTexts => run::<TextTable>(program),
-        Structure::OrderedMap => run::<Ordered>(program),
-        Structure::OrderedMapOfTexts => run::<OrderedTexts>(program),
-        Structure::Queue => run::<Queue>(program),
+        Structure::Slots => run::<Slots>(program, card),
+        Structure::Vector => run::<Numbers>(program, card),
+        Structure::Texts => run::<ManyTexts>(program, card),
+        Structure::Text => run::<OneText>(program, card),
+        Structure::HashMap => run::<Table>(program, card),
+        Structure::HashMapOfTexts => run::<TextTable>(program, card),
+        Structure::OrderedMap => run::<Ordered>(program, card),
+        Structure::OrderedMapOfTexts => run::<OrderedTexts>(program, card),
+        Structure::Queue => run::<Queue>(program, card),
     }
 }
 
@@ -236,7 +237,7 @@ where
     })
 }
 
-fn run<S: Subject + Send + Sync + 'static>(program: &Program) -> Result<Recorded, String>
+fn run<S: Subject + Send + Sync + 'static>(program: &Program, card: MockCard) -> Result<Recorded, String>
 where
     S::Model: Send + Sync,
 {
@@ -244,7 +245,7 @@ where
     let scheduler = Arc::new(Scheduler::new(program.schedule.clone()));
     let memory = Recorder::new(kind.bytes()).scheduled(scheduler.clone());
     let memory = if kind.is_one_domain() { memory.one_domain() } else { memory };
-    let memory = if kind.is_on_card() { memory.on_card() } else { memory };
+    let memory = if kind.is_on_card() { memory.on_card(card) } else { memory };
     let pool = kind.create(memory.clone()).map_err(say)?;
     let mut setup = Setup::<S>(None);
     pool.tx(&mut setup).map_err(say)?;

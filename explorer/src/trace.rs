@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm::Error;
 use nearpm::memory::Memory;
+use nearpm_driver::mock::MockCard;
 
 use crate::arena::{Arena, Part, parts};
 use crate::card::Watch;
@@ -111,6 +112,7 @@ pub struct Recorder {
     arena: Arc<Arena>,
     state: Arc<Mutex<Recording>>,
     scheduler: Option<Arc<Scheduler>>,
+    card: Option<MockCard>,
 }
 
 #[derive(Default)]
@@ -156,7 +158,7 @@ impl Recorder {
     /// Blank memory of so many bytes, whole lines.
     pub fn new(bytes: u64) -> Recorder {
         assert_eq!(bytes % LINE, 0, "memory is whole lines");
-        Recorder { arena: Arc::new(Arena::new(bytes as usize / 8)), state: Arc::default(), scheduler: None }
+        Recorder { arena: Arc::new(Arena::new(bytes as usize / 8)), state: Arc::default(), scheduler: None, card: None }
     }
 
     /// Makes a fence that of all processors, as `msync` is.
@@ -165,10 +167,15 @@ impl Recorder {
         self
     }
 
-    /// Its memory is a card's.
-    pub fn on_card(self) -> Recorder {
+    /// Its memory is that of this card.
+    pub fn on_card(self, card: MockCard) -> Recorder {
         self.lock().trace.on_card = true;
-        self
+        Recorder { card: Some(card), ..self }
+    }
+
+    /// The card.
+    pub fn card(&self) -> Option<MockCard> {
+        self.card.clone()
     }
 
     /// Asks who goes on at each event.

@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex};
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::LINE;
 
-use super::{Access, MockCard};
+use super::{Access, MockCard, State};
 
 impl MockCard {
-    /// Another card in the same state. Host memory that this one writes completion records to would be written by both.
-    pub fn copy(&self) -> MockCard {
-        MockCard { state: Arc::new(Mutex::new(self.lock().clone())) }
+    /// Another card in the same state, but for its memory, which is blank. Both write completion records to the same host memory.
+    pub fn without_memory(&self) -> MockCard {
+        let mut state = self.lock();
+        let medium = std::mem::take(&mut state.medium);
+        let copy = State { medium: vec![0; medium.len()], ..state.clone() };
+        state.medium = medium;
+        MockCard { state: Arc::new(Mutex::new(copy)) }
     }
 
     /// Device addresses, in whole lines, that a command reads and writes where it arrives on a page now; `None` for one that is refused.

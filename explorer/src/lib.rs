@@ -16,7 +16,7 @@ pub mod commands;
 pub mod crash;
 pub mod explore;
 pub mod failure;
-mod image;
+pub mod image;
 pub mod lines;
 pub mod pools;
 pub mod program;

@@ -52,7 +52,8 @@ fn smallest(pool: Kind) -> Vec<Program> {
     if thorough() && !has_long_records(pool) && !matches!(pool, Kind::Redo | Kind::RedoAsynchronous) {
         programs.push(program(single(2, 0)));
     }
-    if matches!(pool, Kind::CardUndo | Kind::CardUndoAsynchronous | Kind::CardCheckpoint) {
+    let has_few_states = matches!(pool, Kind::CardUndo | Kind::CardUndoAsynchronous);
+    if has_few_states || thorough() && pool == Kind::CardCheckpoint {
         let made = program(single(0, 2));
         programs.push(Program { transactions: vec![single(5, 78), single(0, 2)], ..made });
     }
@@ -74,7 +75,7 @@ fn exhaustively(pool: Kind) {
     }
     println!("{pool:?}, exhaustively: {total}; {:.1} s", begin.elapsed().as_secs_f64());
     assert_eq!(total.cut_short, 0, "some states were left out");
-    assert!(total.again > 0 && total.states > 20);
+    assert!(total.again > 0 && total.states > if pool == Kind::CardCheckpoint { 5 } else { 20 });
     assert_eq!(total.media, 1, "a command met what was not certain");
 }
 
@@ -93,7 +94,7 @@ fn lazily(pool: Kind) {
     println!("{pool:?}, lazily: {total}; {:.1} s", begin.elapsed().as_secs_f64());
     // By a card checkpoints and old values are copied within it, so that little is ever on the way.
     let least = if pool.is_on_card() { 100 } else { 300 };
-    assert!(total.states > if thorough() { 15 * least } else { least }, "{total}");
+    assert!(total.states > if thorough() { 6 * least } else { least }, "{total}");
     assert_eq!(total.media, 1, "a command met what was not certain");
 }
 

@@ -64,8 +64,15 @@ struct Exploration {
     output: PathBuf,
 }
 
+/// What was explored in all, and of that what was on cards.
+#[derive(Default)]
+struct Total {
+    all: Report,
+    on_cards: Report,
+}
+
 /// Explores programs of every wanted kind with one seed; `false` after a failure.
-fn run_seed(options: &Exploration, seed: u64, total: &mut Report) -> anyhow::Result<bool> {
+fn run_seed(options: &Exploration, seed: u64, total: &mut Total) -> anyhow::Result<bool> {
     let limits = if options.exhaustive { Limits::EXHAUSTIVE } else { Limits::LAZY };
     for pool in Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind)) {
         for structure in Structure::ALL.into_iter().filter(|s| options.structure.is_none_or(|wanted| wanted == *s)) {
@@ -74,7 +81,10 @@ fn run_seed(options: &Exploration, seed: u64, total: &mut Report) -> anyhow::Res
             let program = Program { leave_out: options.leave_out, ..random };
             let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
             println!("{pool:?}, {structure:?}, seed {seed}: {report}");
-            *total += report;
+            total.all += report;
+            if pool.is_on_card() {
+                total.on_cards += report;
+            }
             if let Some(failure) = failure {
                 println!("failed: {}", failure.message);
                 let case = Case { program, failure }.minimise(limits);
@@ -89,7 +99,7 @@ fn run_seed(options: &Exploration, seed: u64, total: &mut Report) -> anyhow::Res
 }
 
 fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
-    let mut total = Report::default();
+    let mut total = Total::default();
     let begin = Instant::now();
     let limit = Duration::from_secs(60 * options.minutes);
     let mut seeds = 0;
@@ -99,10 +109,11 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
         }
         seeds += 1;
     }
-    println!("total: {total}; {:.1} s", begin.elapsed().as_secs_f64());
-    let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total;
+    println!("total: {}; {:.1} s", total.all, begin.elapsed().as_secs_f64());
+    let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total.all;
+    let on_cards = total.on_cards.states;
     println!(
-        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
+        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! Pools on a card: what the explorer takes for possible, against what the driver's mock leaves; and faults on the way to the card.
 
 use std::collections::{BTreeMap, HashSet};
-use std::process::Command;
+use std::process;
 use std::sync::Arc;
 
 use nearpm_driver::mock::{MockCard, MockOptions};
@@ -16,6 +16,7 @@ use nearpm_explorer::pools::Kind;
 use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
 use nearpm_explorer::trace::Event;
 use nearpm_explorer::worlds::{World, Worlds};
+use nearpm_interface::command::{Command, Opcode};
 
 /// No crashes of recoveries: a fault of the program shows without.
 const QUICK: Limits = Limits { again_one_in: 0, runs_per_cut: 24, ..Limits::LAZY };
@@ -118,12 +119,15 @@ fn what_the_mock_leaves_is_among_what_is_explored() {
 }
 
 /// What a step is called in the table of faults.
-fn name(event: &Event) -> &'static str {
+fn name(event: &Event) -> String {
     match event {
-        Event::WriteBack(..) => "write-back",
-        Event::Fence => "fence",
-        Event::Command(..) => "command",
-        Event::Push => "read that pushes",
+        Event::WriteBack(..) => "write-back".into(),
+        Event::Fence => "fence".into(),
+        Event::Command(_, line) => {
+            let command = Command::decode(line).expect("the library posts whole commands");
+            format!("{:?}", Opcode::from_code(command.opcode).expect("the library knows them"))
+        }
+        Event::Push => "read that pushes".into(),
         Event::Store(_) | Event::Stream(_) => unreachable!("nobody forgets to store"),
     }
 }
@@ -135,30 +139,30 @@ fn steps(program: &Program) -> Vec<Event> {
     trace.steps.into_iter().skip(begin).map(|step| step.event).filter(Event::is_asked_for).collect()
 }
 
+/// What nobody misses when power fails: no mapping survives that.
+const HARMLESS: [&str; 1] = ["Unmap"];
+
 /// A command is lost that the library takes for accepted, a fence is forgotten, a line is not written back, a commit is acknowledged that nothing has
-/// pushed: each is found, in every kind of pool where it may do harm.
+/// pushed: each is found. Not every single one is needed: a word that is changed alone needs no log, some lines are dropped and not written back, and
+/// what the recovery does again may be lost.
 #[test]
 fn each_kind_of_fault_on_the_way_to_a_card_is_found() {
-    let mut cases: BTreeMap<&str, Case> = BTreeMap::new();
+    let mut all: BTreeMap<String, u32> = BTreeMap::new();
     // Where commits are not waited for, less is needed.
     let is_durable = |pool: &Kind| !matches!(pool, Kind::CardUndoAsynchronous | Kind::CardRedoAsynchronous);
     for pool in kinds().filter(|pool| thorough() || is_durable(pool)) {
-        let mut found: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        let mut found: BTreeMap<String, (u32, u32)> = BTreeMap::new();
         for (number, event) in steps(&program(pool)).iter().enumerate() {
-            let case = find(Program { leave_out: Some(number), ..program(pool) }, QUICK);
+            let is_found = find(Program { leave_out: Some(number), ..program(pool) }, QUICK).is_some();
             let counts = found.entry(name(event)).or_default();
-            *counts = (counts.0 + u32::from(case.is_some()), counts.1 + 1);
-            if let Some(case) = case {
-                cases.entry(name(event)).or_insert(case);
-            }
+            *counts = (counts.0 + u32::from(is_found), counts.1 + 1);
+            *all.entry(name(event)).or_default() += u32::from(is_found);
         }
         println!("{pool:?}: found of tried {found:?}");
-        assert!(found["command"].0 > 0, "{pool:?}: a lost command is not found: {found:?}");
     }
-    for what in ["write-back", "fence", "command", "read that pushes"] {
-        let case = cases.get(what).unwrap_or_else(|| panic!("no {what} that was left out was found"));
-        println!("without a {what}: {}", case.failure.message);
-    }
+    let missed: Vec<_> =
+        all.iter().filter(|(what, found)| **found == 0 && !HARMLESS.contains(&what.as_str())).collect();
+    assert!(missed.is_empty(), "nothing was found without any {missed:?}");
 }
 
 #[test]
@@ -171,7 +175,8 @@ fn a_lost_command_is_repeated_from_a_file() {
     let file = folder.path().join("crash.json");
     small.write(&file).unwrap();
     assert_eq!(Case::read(&file).unwrap(), small);
-    let output = Command::new(env!("CARGO_BIN_EXE_nearpm-explorer")).arg("replay").arg(&file).output().unwrap();
+    let output =
+        process::Command::new(env!("CARGO_BIN_EXE_nearpm-explorer")).arg("replay").arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("it fails: "));
 }

@@ -58,7 +58,7 @@ fn changes_tables((_, line): &Posted) -> bool {
 
 impl Commands {
     /// A card that was powered up.
-    pub fn new() -> Commands {
+    pub fn after_power_up() -> Commands {
         Commands { card: card::blank(), posted: Vec::new(), tables: 0 }
     }
 

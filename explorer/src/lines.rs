@@ -104,7 +104,7 @@ impl Medium {
 
     /// The medium of a card that was powered up.
     pub fn on_card(durable: Vec<u64>) -> Medium {
-        Medium { commands: Some(Commands::new()), ..Medium::new(durable, false) }
+        Medium { commands: Some(Commands::after_power_up()), ..Medium::new(durable, false) }
     }
 
     /// What is certain.

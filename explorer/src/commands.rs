@@ -8,10 +8,11 @@
 //! What a command finds in a line that is not certain is decided when it arrives. A correct library lets no command meet such a line.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use nearpm_driver::mock::MockCard;
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::geometry::LINE;
+use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use crate::card;
 use crate::choices::Choices;
@@ -36,17 +37,18 @@ impl Clone for Commands {
 
 /// Words of memory as a command sees them, and may change them.
 pub trait Words {
-    /// Decides what the lines of these words hold, where that is open.
-    fn settle(&mut self, words: std::ops::Range<usize>, choices: &mut Choices);
+    /// Decides what these words hold, where that is open.
+    fn settle(&mut self, words: Range<usize>, choices: &mut Choices);
     /// What a word holds.
     fn word(&self, word: usize) -> u64;
     /// The card writes a word.
     fn write(&mut self, word: usize, value: u64);
 }
 
-fn words_of(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
-    let word = |address: u64| ((address - card::address_of(0)) / 8) as usize;
-    word(range.start)..word(range.end)
+/// Words that hold a range of device addresses.
+fn words_of(range: &Range<u64>) -> Range<usize> {
+    let start = card::address_of(0);
+    ((range.start - start) / 8) as usize..(range.end - start).div_ceil(8) as usize
 }
 
 /// Whether a command may change what the card keeps of pools, or in which order it works.
@@ -91,10 +93,11 @@ impl Commands {
 
     /// Whether it makes no difference which of two commands arrives first: they change none of the card's tables and have no line in common.
     fn are_independent(&self, a: &Posted, b: &Posted) -> bool {
-        let lines =
+        let ranges =
             |(page, line): &Posted| self.card.footprint(*page, line).map(|(reads, writes)| [reads, writes].concat());
-        let (Some(of_a), Some(of_b)) = (lines(a), lines(b)) else { return false };
-        let have_lines_in_common = of_a.iter().any(|a| of_b.iter().any(|b| a.start < b.end && b.start < a.end));
+        let (Some(of_a), Some(of_b)) = (ranges(a), ranges(b)) else { return false };
+        let touch = |a: &Range<u64>, b: &Range<u64>| a.start / LINE_U64 < b.end.div_ceil(LINE_U64);
+        let have_lines_in_common = of_a.iter().any(|a| of_b.iter().any(|b| touch(a, b) && touch(b, a)));
         !changes_tables(a) && !changes_tables(b) && !have_lines_in_common
     }
 
@@ -104,17 +107,17 @@ impl Commands {
             (self.tables, page, line).hash(&mut hasher);
             self.tables = hasher.finish();
         }
-        // A refused command has no lines, and does nothing.
+        // A refused command has no memory, and does nothing.
         let (reads, writes) = self.card.footprint(page, &line).unwrap_or_default();
-        for range in reads.iter().chain(&writes) {
-            memory.settle(words_of(range), choices);
-            let bytes: Vec<u8> = words_of(range).flat_map(|word| memory.word(word).to_le_bytes()).collect();
-            self.card.set_memory(range.start, &bytes);
+        for words in reads.iter().chain(&writes).map(words_of) {
+            memory.settle(words.clone(), choices);
+            let bytes: Vec<u8> = words.clone().flat_map(|word| memory.word(word).to_le_bytes()).collect();
+            self.card.set_memory(card::address_of(words.start), &bytes);
         }
         self.card.carry_out(page, &line);
-        for range in &writes {
-            let after = self.card.memory(range.clone());
-            for (word, bytes) in words_of(range).zip(after.as_chunks::<8>().0) {
+        for words in writes.iter().map(words_of) {
+            let after = self.card.memory(card::address_of(words.start)..card::address_of(words.end));
+            for (word, bytes) in words.zip(after.as_chunks().0) {
                 let value = u64::from_le_bytes(*bytes);
                 if memory.word(word) != value {
                     memory.write(word, value);

@@ -58,6 +58,10 @@ impl Certain {
         self.words[word] = value;
     }
 
+    fn put(&mut self, part: &Part) {
+        self.set(part.word, self.words[part.word] & !part.mask | part.value);
+    }
+
     fn line(&self, number: u64) -> &[u64] {
         &self.words[number as usize * LINE_WORDS..][..LINE_WORDS]
     }
@@ -187,7 +191,7 @@ impl Medium {
             let fenced = |p: &&(u32, usize)| one_domain || p.0 == step.processor;
             let certain = line.pending.iter().filter(fenced).map(|p| p.1).max().unwrap_or(0);
             for part in line.patches.drain(..certain).flat_map(|patch| patch.parts) {
-                durable.set(part.word, durable.words[part.word] & !part.mask | part.value);
+                durable.put(&part);
             }
             line.pending = line.pending.iter().map(|&(by, n)| (by, n.saturating_sub(certain))).collect();
             line.pending.retain(|p| p.1 > 0);
@@ -210,14 +214,16 @@ impl Words for Medium {
         for number in (words.start / LINE_WORDS) as u64..words.end.div_ceil(LINE_WORDS) as u64 {
             let Some(open) = self.lines.get_mut(&number) else { continue };
             let mut line = Line::new(Possible::of(self.certain.line(number), &open.patches));
-            let undecided: Vec<usize> = line.undecided().collect();
-            for word in undecided {
-                let values = line.candidates(word, true);
-                let value = values[choices.choose(values.len())];
-                line.decide(word, value);
-                self.certain.set(number as usize * LINE_WORDS + word, value);
+            let first = number as usize * LINE_WORDS;
+            for word in words.start.max(first)..words.end.min(first + LINE_WORDS) {
+                if line.is_open(word - first) {
+                    let values = line.candidates(word - first, true);
+                    line.decide(word - first, values[choices.choose(values.len())]);
+                }
             }
-            open.forget_arrived(&line);
+            open.arrive(&line, &mut self.certain);
+            let decided = (first..).zip(line.decided).filter_map(|(word, value)| Some((word, value?)));
+            decided.for_each(|(word, value)| self.certain.set(word, value));
         }
     }
 
@@ -234,14 +240,21 @@ impl Words for Medium {
 }
 
 impl OpenLine {
-    /// Takes out of the stores what has arrived, as far as that is certain. Their numbers stay.
-    fn forget_arrived(&mut self, line: &Line) {
+    /// Moves to the medium what has arrived of words that were not decided, and forgets what has arrived, by what was decided of the line. The
+    /// numbers of the stores stay.
+    fn arrive(&mut self, line: &Line, medium: &mut Certain) {
         let whole = line.least_whole();
-        let mut rank = 0;
+        let mut arrived = line.arrived;
+        let through_the_cache = self.patches.iter().enumerate().filter(|(_, patch)| !patch.streamed);
+        for (number, patch) in through_the_cache.take(whole) {
+            for part in &patch.parts {
+                arrived[part.word % LINE_WORDS] = arrived[part.word % LINE_WORDS].max(number + 1);
+                medium.put(part);
+            }
+        }
         for (number, patch) in self.patches.iter_mut().enumerate() {
-            let is_whole = !patch.streamed && rank < whole;
-            rank += usize::from(!patch.streamed);
-            patch.parts.retain(|part| !is_whole && line.arrived[part.word % LINE_WORDS] <= number);
+            let parts = std::mem::take(&mut patch.parts).into_iter();
+            patch.parts = parts.filter(|part| arrived[part.word % LINE_WORDS] <= number).collect();
         }
     }
 

@@ -18,7 +18,7 @@ impl MockCard {
         MockCard { state: Arc::new(Mutex::new(copy)) }
     }
 
-    /// Device addresses, in whole lines, that a command reads and writes where it arrives on a page now; `None` for one that is refused.
+    /// What a command reads and writes where it arrives on a page now; `None` for one that is refused.
     pub fn footprint(&self, page: usize, line: &[u8; LINE]) -> Option<Access> {
         self.lock().admit(page, &Command::decode(line)?).ok()
     }

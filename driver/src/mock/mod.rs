@@ -123,7 +123,7 @@ struct Accepted {
     writes: Vec<Range<u64>>,
 }
 
-/// Lines that a command reads, and those that it writes.
+/// Device addresses that a command reads, and those that it writes.
 pub type Access = (Vec<Range<u64>>, Vec<Range<u64>>);
 
 #[derive(Clone, Default)]

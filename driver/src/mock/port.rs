@@ -62,13 +62,15 @@ impl State {
                 self.order += 1;
                 self.pages[page].status.accepted += 1;
                 self.pages[page].status.order = self.order;
+                let whole = |ranges: Vec<_>| ranges.into_iter().map(lines).collect();
+                let (reads, writes) = (whole(reads), whole(writes));
                 self.pending.push(Accepted { command, page, order: self.order, reads, writes });
             }
             Err(status) => self.answer(page, &command, status, 0),
         }
     }
 
-    /// Checks a command as the decoder does, and gives the lines that it reads and writes.
+    /// Checks a command as the decoder does, and gives what it reads and writes.
     pub(super) fn admit(&self, page: usize, command: &Command) -> Result<Access, Status> {
         let opcode = Opcode::from_code(command.opcode).ok_or(Status::BadOpcode)?;
         if self.card_state != state::OPEN {
@@ -130,9 +132,7 @@ impl State {
         if matches!(opcode, Opcode::UndoLog | Opcode::Checkpoint) && command.txid <= mapping.committed {
             return Err(Status::StaleTransaction);
         }
-        let reads: Vec<_> = reads.into_iter().map(lines).collect();
-        let writes: Vec<_> = writes.into_iter().map(lines).collect();
-        if reads.iter().any(|r| writes.iter().any(|w| overlap(r, w))) {
+        if reads.iter().any(|r| writes.iter().any(|w| overlap(&lines(r.clone()), &lines(w.clone())))) {
             return Err(Status::Overlap);
         }
         Ok((reads, writes))

@@ -7,6 +7,8 @@ use nearpm_explorer::choices::Choices;
 use nearpm_explorer::lines::{Line, Medium};
 use nearpm_explorer::program::Random;
 use nearpm_explorer::trace::{Event, Step};
+use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::geometry::POOLS_BASE;
 
 /// Words of the line that are used.
 const WORDS: usize = 3;
@@ -119,4 +121,60 @@ fn a_store_is_certain_when_its_own_processor_wrote_it_back_and_fenced() {
     medium.take(&step(1, Event::Store(vec![part(0, 1), part(1, 2)])), &mut Choices::default());
     let torn: BTreeSet<Vec<u64>> = [vec![1, 8, 0], vec![7, 2, 0]].into();
     assert!(torn.is_subset(&left_by(&medium, true)) && torn.is_disjoint(&left_by(&medium, false)));
+}
+
+/// A step that posts a command, on the only page that maps.
+fn command(opcode: Opcode, command: Command) -> Step {
+    let line = Command { opcode: opcode as u8, pool: 7, thread: 0, ..command }.encode();
+    step(0, Event::Command(0, line))
+}
+
+/// Every pair of values of two words that is left when power fails after these steps, on a card with a pool of a few lines.
+fn left_on_a_card(steps: &[Step], words: [usize; 2]) -> BTreeSet<[u64; 2]> {
+    const LINES: u64 = 8;
+    let map =
+        Command { source: POOLS_BASE, destination: LINES * 64, auxiliary: 64, length: 4 * 64, ..Command::default() };
+    let mapped = [command(Opcode::Map, map), step(0, Event::Fence)];
+    let runs = Choices::all(|choices| {
+        let mut medium = Medium::on_card(vec![0; LINES as usize * 8]);
+        mapped.iter().chain(steps).for_each(|step| medium.take(step, choices));
+        medium.crash(choices);
+        let mut lines = medium.possible();
+        words.map(|word| {
+            let Some(line) = lines.get_mut(&(word as u64 / 8)) else { return medium.durable()[word] };
+            let values = line.candidates(word % 8, true);
+            let value = values[choices.choose(values.len())];
+            line.decide(word % 8, value);
+            value
+        })
+    });
+    runs.map(|(values, _)| values).collect()
+}
+
+#[test]
+fn a_command_that_is_not_fenced_is_kept_or_lost_and_meets_what_is_dirty_before_or_after() {
+    let commit = command(Opcode::Commit, Command { destination: 8, auxiliary: 5, txid: 1, ..Command::default() });
+    let fence = || step(0, Event::Fence);
+    assert_eq!(left_on_a_card(std::slice::from_ref(&commit), [0, 1]), [[0, 0], [0, 5]].into());
+    assert_eq!(left_on_a_card(&[commit.clone(), fence()], [0, 1]), [[0, 5]].into());
+    // The word beside it is dirty: an eviction behind the commit, or a part of one, brings back what was there before.
+    let dirty = step(0, Event::Store(vec![part(0, 3)]));
+    let left = left_on_a_card(&[dirty.clone(), commit.clone(), fence()], [0, 1]);
+    assert_eq!(left, [[0, 0], [0, 5], [3, 0], [3, 5]].into());
+    let written_back = [dirty, step(0, Event::WriteBack(0, 1)), fence(), commit, fence()];
+    assert_eq!(left_on_a_card(&written_back, [0, 1]), [[3, 5]].into());
+}
+
+#[test]
+fn a_log_of_a_dirty_word_holds_the_old_or_the_new_value() {
+    // Data keeps its place in the line, behind the head of an entry.
+    let (source, slot, data) = (0, 64, 64 + 64);
+    let log = Command { source, destination: slot, length: 8, txid: 1, ..Command::default() };
+    let log = command(Opcode::UndoLog, log);
+    let dirty = step(0, Event::Store(vec![part(0, 3)]));
+    let left = left_on_a_card(&[dirty.clone(), log.clone(), step(0, Event::Fence)], [0, data / 8]);
+    // Once it was evicted for the log it stays there.
+    assert_eq!(left, [[0, 0], [3, 0], [3, 3]].into());
+    let behind_the_fence = left_on_a_card(&[log, step(0, Event::Fence), dirty], [0, data / 8]);
+    assert_eq!(behind_the_fence, [[0, 0], [3, 0]].into());
 }

@@ -1,7 +1,9 @@
 //! The exploration: every crash of a program, what recovery makes of it, and crashes in the recovery, to a fixed point.
 //!
 //! **Which moments.** Between two fences that make something certain, stores only add states to those that a crash may leave. So a crash just
-//! before each such fence, and wherever what is allowed changes, leaves every state that a crash at any event may leave.
+//! before each such fence, and wherever what is allowed changes, leaves every state that a crash at any event may leave. The same holds of commands, which a
+//! fence makes certain to arrive. Behind a link a fence gives order alone: what a crash leaves at a fence it also leaves later, up to the next read that
+//! pushes, so that it has to be allowed there ([`Trace::allowed`]).
 //!
 //! **Which states.** `eager`: all of them, each word decided before the recovery begins; equal images are recovered from once. Lazily: a word is decided
 //! when the recovery or the check loads it. What never loads a word does the same for each of its values, so that one run stands for all

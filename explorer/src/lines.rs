@@ -4,7 +4,7 @@
 //! through the cache to one line persist in their order: when a word of one is there, so is all of those before it. The words of one store
 //! call have no order among themselves, as it may be made of several instructions. Words that are stored around the cache persist
 //! in any order; only those to the same word keep theirs. A fence makes certain what its processor wrote back, or stored around
-//! the cache, before. Nothing else is certain.
+//! the cache, before. Nothing else is certain. On a card commands arrive between stores, and write behind the cache ([`crate::commands`]).
 //!
 //! So the states of a line are these: some number `p` of stores through the cache is whole, and then each word by itself holds what the last
 //! of them left there, or what the store after them or a store around the cache left there later. Given `p`, words are independent of each other: that

@@ -1,9 +1,12 @@
 //! Pools on a card: what the explorer takes for possible, against what the driver's mock leaves; and faults on the way to the card.
 
+mod common;
+
 use std::collections::{BTreeMap, HashSet};
 use std::process;
 use std::sync::Arc;
 
+use common::{single, thorough};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_explorer::arena::Arena;
 use nearpm_explorer::card;
@@ -13,7 +16,7 @@ use nearpm_explorer::explore::Limits;
 use nearpm_explorer::failure::{Case, find};
 use nearpm_explorer::image::hash;
 use nearpm_explorer::pools::Kind;
-use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
+use nearpm_explorer::program::{Program, Structure};
 use nearpm_explorer::trace::Event;
 use nearpm_explorer::worlds::{World, Worlds};
 use nearpm_interface::command::{Command, Opcode};
@@ -21,17 +24,8 @@ use nearpm_interface::command::{Command, Opcode};
 /// No crashes of recoveries: a fault of the program shows without.
 const QUICK: Limits = Limits { again_one_in: 0, runs_per_cut: 24, ..Limits::LAZY };
 
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
-
 fn kinds() -> impl Iterator<Item = Kind> {
     Kind::ALL.into_iter().filter(|kind| kind.is_on_card())
-}
-
-/// A transaction of one operation on the slots.
-fn single(kind: u8, value: u32) -> Transaction {
-    Transaction { operations: vec![Operation { kind, key: 0, value }], ..Transaction::default() }
 }
 
 /// Changes a word, and gives an object's place away. The third transaction ends an epoch, where there are such.

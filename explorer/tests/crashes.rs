@@ -1,16 +1,14 @@
 //! Every kind of pool: all crash states of the smallest transactions, and one of each kind of larger ones.
 
+mod common;
+
 use std::time::Instant;
 
+use common::{single, thorough};
 use nearpm_explorer::explore::{Limits, Report, explore};
 use nearpm_explorer::failure::Case;
 use nearpm_explorer::pools::Kind;
-use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
-
-/// Whether there is time.
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
+use nearpm_explorer::program::{Program, Structure};
 
 /// Explores a program, which survives.
 fn survives(program: Program, limits: Limits) -> Report {
@@ -22,11 +20,6 @@ fn survives(program: Program, limits: Limits) -> Report {
         panic!("{case:?}\nrepeat it with: cargo run -p nearpm-explorer -- replay {}", path.display());
     }
     report
-}
-
-/// A transaction of one operation on the slots.
-fn single(kind: u8, value: u32) -> Transaction {
-    Transaction { operations: vec![Operation { kind, key: 0, value }], ..Transaction::default() }
 }
 
 /// Whether even a word makes a long record: then all states of a crash are explored, and crashes of some recoveries.

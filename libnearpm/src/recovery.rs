@@ -130,8 +130,12 @@ fn recover_lane(parts: &[Part<'_>], thread: u16, report: &mut Recovery) -> Resul
 }
 
 /// Makes everything durable on every part.
+#[cfg_attr(test, track_caller)]
 fn drain(parts: &[Part<'_>]) -> Result<(), Error> {
-    parts.iter().try_for_each(|part| part.medium.drain())
+    for part in parts {
+        part.medium.drain()?;
+    }
+    Ok(())
 }
 
 /// Whether a ring holds a whole entry, used or not by what its words say.
@@ -203,6 +207,7 @@ impl Ring {
         self.entries.iter().map(|(e, _)| sequence_parts(e.sequence).0).max().unwrap_or(0)
     }
 
+    #[cfg_attr(test, track_caller)]
     fn put_word(&self, medium: &Medium, at: u64, old: u64, new: u64) {
         if old != new {
             medium.put_word(self.offset + at, seal::seal_word(new));
@@ -251,6 +256,7 @@ impl Ring {
 
     /// Drops what the cache holds of the lines that will be stored to: a process that died may have left them there from before a
     /// command wrote them, and a store would bring their neighbours' old bytes back.
+    #[cfg_attr(test, track_caller)]
     fn drop_lines(medium: &Medium, log: &[(EntryHead, usize)]) -> Result<(), Error> {
         let inside = |e: &&(EntryHead, usize)| e.0.offset.saturating_add(e.0.length.into()) <= medium.bytes();
         for (entry, _) in log.iter().filter(inside) {
@@ -260,6 +266,7 @@ impl Ring {
     }
 
     /// Stores the data of an entry to where it belongs.
+    #[cfg_attr(test, track_caller)]
     fn put(
         &self,
         part: &Part<'_>,

@@ -23,6 +23,7 @@ mod window;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::INTERFACE_VERSION;
@@ -56,6 +57,8 @@ pub struct MockOptions {
     pub busy_loads: u32,
     /// Power fails after so many host accesses.
     pub cut_after: Option<u64>,
+    /// Whether there is power, where cards share a supply: it fails with the first of them that is cut.
+    pub supply: Option<Arc<AtomicBool>>,
     /// MSI-X vectors: one a command page, or one for all.
     pub vectors: usize,
     /// Interrupts do not arrive.
@@ -77,6 +80,7 @@ impl Default for MockOptions {
             lazy: false,
             busy_loads: 0,
             cut_after: None,
+            supply: None,
             vectors: 0,
             lose_interrupts: false,
             seed: 1,
@@ -201,7 +205,8 @@ impl State {
     /// Everything random that may happen before a host access; false when the card has gone.
     fn tick(&mut self) -> bool {
         self.accesses += 1;
-        if self.options.cut_after.is_some_and(|n| self.accesses > n) {
+        let no_power = self.options.supply.as_ref().is_some_and(|supply| !supply.load(Ordering::Relaxed));
+        if no_power || self.options.cut_after.is_some_and(|n| self.accesses > n) {
             self.cut();
         }
         if self.gone {
@@ -246,6 +251,9 @@ impl State {
             self.full_slots.clear();
             while self.execute_one() {}
             self.gone = true;
+            if let Some(supply) = &self.options.supply {
+                supply.store(false, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -298,6 +306,12 @@ impl MockCard {
         let mut state = self.lock();
         state.cut();
         state.medium.clone()
+    }
+
+    /// Lets power fail after so many further host accesses.
+    pub fn cut_in(&self, accesses: u64) {
+        let mut state = self.lock();
+        state.options.cut_after = Some(state.accesses + accesses);
     }
 
     /// Host accesses so far.

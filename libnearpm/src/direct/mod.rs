@@ -41,7 +41,7 @@ mod records;
 pub(crate) mod recover;
 mod shard;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transaction;
 mod truncate;
 mod tx;

@@ -130,6 +130,7 @@ impl Epoch {
     }
 
     /// Starts the write-back of every dirty line.
+    #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, medium: &Medium) {
         for (&page, &dirty) in &self.pages {
             let mut at = 0;

@@ -99,6 +99,24 @@ impl Backing {
         each!(self, memory => memory.invalidate(offset, bytes));
     }
 
+    #[inline]
+    pub fn prefetch(&self, offset: u64, bytes: u64) {
+        if let Backing::Other(memory) = self {
+            memory.prefetch(offset, bytes);
+        }
+    }
+
+    #[inline]
+    pub fn charge(&self, work: Work) {
+        if let Backing::Other(memory) = self {
+            memory.charge(work);
+        }
+    }
+
+    pub fn alive(&self) -> Result<(), Error> {
+        each!(self, memory => memory.alive())
+    }
+
     /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
     /// pages when it likes.
     pub fn keeps_order(&self) -> bool {
@@ -237,17 +255,13 @@ impl Medium {
     /// Says that the lines in the range will be loaded or stored to in part.
     #[inline]
     pub fn prefetch(&self, offset: u64, bytes: u64) {
-        if let Backing::Other(memory) = &self.backing {
-            memory.prefetch(offset, bytes);
-        }
+        self.backing.prefetch(offset, bytes);
     }
 
     /// Accounts for work beside the memory.
     #[inline]
     pub fn charge(&self, work: Work) {
-        if let Backing::Other(memory) = &self.backing {
-            memory.charge(work);
-        }
+        self.backing.charge(work);
     }
 
     /// Zeroes and starts the write-back.

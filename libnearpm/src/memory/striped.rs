@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Memory, Work};
+use super::{Backing, Memory, Work};
 use crate::error::Error;
 use crate::pool::stripes::Stripes;
 
 /// The memory of a member, and what has been done to it. Its pool is used by one thread at a time.
 pub(crate) struct Member {
-    memory: Box<dyn Memory>,
+    memory: Backing,
     /// Something was begun that a fence ends.
     unfenced: AtomicBool,
     /// Something was stored since that was last asked.
@@ -17,7 +17,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub fn new(memory: Box<dyn Memory>) -> Arc<Member> {
+    pub fn new(memory: Backing) -> Arc<Member> {
         Arc::new(Member { memory, unfenced: AtomicBool::new(false), stored: AtomicBool::new(false) })
     }
 

@@ -17,7 +17,7 @@ use nearpm_interface::media::{
 use nearpm_interface::seal;
 
 use crate::error::{Error, Problem};
-use crate::memory::{CardMemory, Memory};
+use crate::memory::{Backing, CardMemory};
 
 /// One pool of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ static CHANGES: Mutex<()> = Mutex::new(());
 
 /// The table of one card, locked.
 pub(crate) struct Directory {
-    memory: CardMemory,
+    memory: Backing,
     location: String,
     pm_bytes: u64,
     generation: u64,
@@ -59,7 +59,7 @@ impl Directory {
         // Uncached: it is small, and nothing has to be written back or dropped.
         let memory = CardMemory::map(card.clone(), None, DIRECTORY_BASE, DIRECTORY_BYTES, Caching::Uncached)?;
         let mut directory = Directory {
-            memory,
+            memory: Backing::Other(Box::new(memory)),
             location: location.to_owned(),
             pm_bytes: card.pm_bytes(),
             generation: 0,

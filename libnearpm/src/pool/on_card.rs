@@ -14,7 +14,7 @@ use super::directory::{CardPool, Directory};
 use super::format;
 use crate::cards;
 use crate::error::{Error, Problem};
-use crate::memory::{Backing, CardMemory, Medium, Memory};
+use crate::memory::{Backing, CardMemory, Medium};
 
 /// Card pools that are open in this process: address of the card and identifier of the pool.
 static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
@@ -81,9 +81,9 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    fn map(self, card: &Arc<Card>, pool: u32, base: u64, bytes: u64) -> Result<CardMemory, Error> {
+    fn map(self, card: &Arc<Card>, pool: u32, base: u64, bytes: u64) -> Result<Backing, Error> {
         let memory = CardMemory::map(card.clone(), Some(pool), base, bytes, self.caching)?;
-        Ok(if self.commands { memory } else { memory.without_commands() })
+        Ok(Backing::Other(Box::new(if self.commands { memory } else { memory.without_commands() })))
     }
 }
 
@@ -109,7 +109,7 @@ impl OnCard {
         head: &mut PoolHead,
         chosen: bool,
         reach: Reach,
-    ) -> Result<(Directory, CardMemory, OnCard), Error> {
+    ) -> Result<(Directory, Backing, OnCard), Error> {
         let (card, location) = (name.card()?, name.location);
         let directory = Directory::load(&card, location)?;
         if directory.find(name.pool).is_some() {
@@ -134,7 +134,7 @@ impl OnCard {
     }
 
     /// Enters an unfinished member of a striped pool into the card's table.
-    pub fn create_member(name: &Name<'_>, head: &mut PoolHead, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
+    pub fn create_member(name: &Name<'_>, head: &mut PoolHead, reach: Reach) -> Result<(Backing, OnCard), Error> {
         let (mut directory, memory, on_card) = Self::place(name, head, true, reach)?;
         memory.store(0, &[0; LINE]);
         memory.write_back(0, LINE as u64);
@@ -156,7 +156,7 @@ impl OnCard {
     ) -> Result<P, Error> {
         let (mut directory, memory, on_card) = Self::place(name, &mut head, chosen, reach)?;
         let (card, base) = (on_card.card.clone(), on_card.base);
-        let medium = Medium::new(Backing::Other(Box::new(memory)));
+        let medium = Medium::new(memory);
         let head = format::write(&medium, head)?;
         fill(&medium)?;
         directory.add(CardPool { name: name.pool.to_owned(), base, bytes: head.bytes, id: head.pool })?;
@@ -168,7 +168,7 @@ impl OnCard {
     }
 
     /// Finds a pool that nobody else in this process has open.
-    pub fn find(name: &Name<'_>, reach: Reach) -> Result<(CardMemory, OnCard), Error> {
+    pub fn find(name: &Name<'_>, reach: Reach) -> Result<(Backing, OnCard), Error> {
         let (card, location) = (name.card()?, name.location);
         let directory = Directory::load(&card, location)?;
         let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
@@ -184,7 +184,7 @@ impl OnCard {
         let (memory, on_card) = Self::find(name, reach)?;
         memory.invalidate(0, PAGE_BYTES);
         memory.fence()?;
-        let medium = Medium::new(Backing::Other(Box::new(memory)));
+        let medium = Medium::new(memory);
         let head = format::read(&medium).map_err(|p| p.at(name.location));
         let card = on_card.card.clone();
         ask_first(&card, head.and_then(|head| start(Claimed { medium, head, on_card })))
@@ -244,7 +244,7 @@ pub(crate) fn read(name: &Name<'_>) -> Result<Vec<u8>, Error> {
 /// Removes a pool that is not open, and that is not a member of another one.
 pub(crate) fn remove(name: &Name<'_>) -> Result<(), Error> {
     let (memory, on_card) = OnCard::find(name, Reach { caching: Caching::Uncached, commands: false })?;
-    let medium = Medium::new(Backing::Other(Box::new(memory)));
+    let medium = Medium::new(memory);
     if let Err(alone @ Problem::MemberAlone { .. }) = format::read(&medium) {
         return Err(alone.at(name.location));
     }

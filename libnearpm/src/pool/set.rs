@@ -15,7 +15,7 @@ use crate::error::{Error, Problem};
 use crate::executor::{CardExecutor, CpuExecutor, Executor, StripedExecutor};
 use crate::heap::HeapLayout;
 use crate::lane::Lane;
-use crate::memory::{Backing, CardMemory, Medium, Member, Memory, Striped};
+use crate::memory::{Backing, Medium, Member, Memory, Striped};
 use crate::options::{Engine, PoolOptions, Synchronisation};
 use crate::recovery::{LaneState, Recovery, recover, recover_lanes};
 use crate::statistics::count;
@@ -187,7 +187,7 @@ fn medium_of(member: &Arc<Member>, whole: &Medium) -> Medium {
 
 /// A memory for each member, and where it is.
 pub(crate) struct Memories {
-    pub memories: Vec<Box<dyn Memory>>,
+    pub memories: Vec<Backing>,
     pub locations: Vec<String>,
     pub on_cards: Vec<OnCard>,
 }
@@ -199,15 +199,15 @@ impl Memories {
     }
 
     /// The memory of the next place.
-    pub fn push(&mut self, (memory, on_card): (CardMemory, OnCard)) {
-        self.memories.push(Box::new(memory));
+    pub fn push(&mut self, (memory, on_card): (Backing, OnCard)) {
+        self.memories.push(memory);
         self.on_cards.push(on_card);
     }
 
     /// Memories that have no names.
     pub fn unnamed(memories: Vec<Box<dyn Memory>>, location: &str) -> Memories {
         let locations = (0..memories.len()).map(|number| format!("{location}, member {number}")).collect();
-        Memories { memories, locations, on_cards: Vec::new() }
+        Memories { memories: memories.into_iter().map(Backing::Other).collect(), locations, on_cards: Vec::new() }
     }
 
     /// Writes the members of a new pool. The heads come last: until then every member is an unfinished one.
@@ -261,8 +261,8 @@ fn check_member(head: &PoolHead, number: usize, members: usize, first: Option<&P
 }
 
 /// Refuses to remove what is not the member of this number, or an unfinished one.
-pub(crate) fn check_removable(memory: CardMemory, number: usize, members: usize, location: &str) -> Result<(), Error> {
-    let medium = Medium::new(Backing::Other(Box::new(memory)));
+pub(crate) fn check_removable(memory: Backing, number: usize, members: usize, location: &str) -> Result<(), Error> {
+    let medium = Medium::new(memory);
     match format::read_any(&medium) {
         Ok(head) => check_member(&head, number, members, None).map_err(|problem| problem.at(location)),
         // What was damaged is removed, too, by whoever asks for it.

@@ -9,7 +9,7 @@ use super::format;
 use super::on_card::{CARDS_JOINED_BY, Name, OnCard, Reach};
 use super::set::{Members, Memories, check_count, heads};
 use crate::error::{Error, Problem};
-use crate::memory::{Medium, Memory};
+use crate::memory::Medium;
 use crate::options::PoolOptions;
 
 /// `card:A+B/POOL`, taken apart.

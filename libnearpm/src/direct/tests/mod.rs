@@ -5,7 +5,7 @@ mod fragmentation;
 mod home;
 mod reused_chunks;
 mod sites;
-mod store;
+pub(crate) mod store;
 mod threads;
 
 use std::sync::{Arc, Mutex};

@@ -49,13 +49,18 @@ fn word(pool: &DirectPool, offset: u64) -> u64 {
 /// Creates a pool with empty stores.
 pub fn create(memory: TestMemory, options: &DirectOptions, stores: u64) -> Result<DirectPool, Error> {
     let pool = DirectPool::create_in(Box::new(memory), options)?;
-    let mut tx = pool.begin()?;
-    let root = tx.alloc(&pool, stores * STORE)?.offset;
-    poke(&pool, root, &vec![0; (stores * STORE) as usize]);
-    tx.set_root(root);
-    tx.commit(&pool)?;
-    pool.wait_durable()?;
+    prepare(&pool, stores)?;
     Ok(pool)
+}
+
+/// Makes empty stores in a new pool.
+pub fn prepare(pool: &DirectPool, stores: u64) -> Result<(), Error> {
+    let mut tx = pool.begin()?;
+    let root = tx.alloc(pool, stores * STORE)?.offset;
+    poke(pool, root, &vec![0; (stores * STORE) as usize]);
+    tx.set_root(root);
+    tx.commit(pool)?;
+    pool.wait_durable()
 }
 
 /// Reads the stores, and checks that the allocated objects are those that they refer to.

@@ -1,13 +1,21 @@
 //! Runs on a card that go wrong when a step is missing.
 
+mod direct;
+mod directory;
+mod lines;
+mod primitives;
+mod recoveries;
+mod striped;
+
 use std::sync::Arc;
 
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions, Posting};
+use nearpm_interface::geometry::POOLS_BASE;
 
 use super::common::{Model, Operation, apply, check_leaks, contents, create, operations};
 use super::thorough;
-use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Tx, cards};
+use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
@@ -29,6 +37,23 @@ impl Registered {
     }
 }
 
+/// The pool of a process that has died: the lines that it has left are in the cache, and nothing that it would still do reaches the cards.
+struct Died<P> {
+    cards: Vec<MockCard>,
+    _pool: P,
+}
+
+/// Keeps the pool of a process that dies now; to be kept up to the end of a run.
+fn died<P>(pool: P, cards: &[&Registered]) -> Died<P> {
+    Died { cards: cards.iter().map(|card| card.mock.clone()).collect(), _pool: pool }
+}
+
+impl<P> Drop for Died<P> {
+    fn drop(&mut self) {
+        self.cards.iter().for_each(|card| drop(card.power_cut()));
+    }
+}
+
 /// What a run does.
 #[derive(Clone, Copy, Debug)]
 pub enum Scenario {
@@ -46,6 +71,24 @@ pub enum Scenario {
     Mixed(Mechanism),
     /// The primitives of the paper.
     Primitives,
+    /// Power cuts while pools are made and removed.
+    Directory,
+    /// A pool in the place of one that a process has left, which died.
+    Replaced(Mechanism),
+    /// Copies of a pool that a process has left, which died, and power cuts.
+    Copies(Mechanism),
+    /// Pools over several cards, of which one or all lose power.
+    Striped(Mechanism),
+    /// Power cuts while a pool over several cards is made, in the place of another one.
+    StripedFirstUse(Mechanism),
+    /// Power cuts at the steps of a recovery, and a little work behind it.
+    Recoveries(Mechanism),
+    /// Processes on one boot that close the pool in order.
+    Reopened,
+    /// A pool that a process reaches around the cache.
+    Uncached,
+    /// Direct pools, and power cuts.
+    Direct(Durability),
 }
 
 fn say(error: Error) -> String {
@@ -64,6 +107,13 @@ fn mock(seed: u64) -> MockOptions {
         evict_one_in: [5, 2, 9][seed as usize % 3],
         ..MockOptions::default()
     }
+}
+
+/// A memory without pools, in whose place something else was before.
+fn used_memory(bytes: usize) -> Vec<u8> {
+    let mut memory = vec![0xa5; bytes];
+    memory[..POOLS_BASE as usize].fill(0);
+    memory
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
@@ -101,30 +151,51 @@ fn work(pool: &Pool, operations: &[Operation], mut model: Model) -> Result<Vec<M
     Ok(states)
 }
 
-/// Recovers on a card that powers up with this memory; recoveries are cut, too, until one comes through.
-fn recovers(mechanism: Mechanism, seed: u64, mut medium: Vec<u8>, states: &[Model]) -> Result<(), String> {
+/// Looks at what a card holds that powers up with this memory; openings of pools are cut, too, until a look comes through.
+fn look<T>(seed: u64, mut medium: Vec<u8>, look: impl Fn(&Registered) -> Result<T, Error>) -> Result<T, String> {
     for again in 1..100 {
-        let card = MockCard::with_medium(MockOptions { cut_after: Some(again * 37), ..mock(seed) }, medium);
-        let reopened = Registered::new(card.clone(), seed).and_then(|registered| {
-            let pool = options(mechanism).open(&registered.pool()).map_err(say)?;
-            let found = contents(&pool).map_err(say)?;
-            check_leaks(&pool, &found).map_err(say)?;
-            Ok(found)
-        });
+        let settings =
+            MockOptions { cut_after: Some(37 * again * (again + 1) / 2), pm_bytes: medium.len(), ..mock(seed) };
+        let card = MockCard::with_medium(settings, medium);
+        let seen = Registered::new(card.clone(), seed).map(|registered| look(&registered));
+        let gone = card.is_gone();
         medium = card.power_cut();
-        match reopened {
-            Ok(found) if states.contains(&found) => return Ok(()),
-            Ok(_) => return Err(format!("none of {} states", states.len())),
-            Err(_) => {}
+        match seen {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) if !gone => return Err(format!("the card is there: {error}")),
+            _ => {}
         }
     }
     Err("no recovery comes through".into())
 }
 
-/// Half of the commits that runs are cut in wait for durability.
+/// Recovers on a card that powers up with this memory.
+fn recovers(mechanism: Mechanism, seed: u64, medium: Vec<u8>, states: &[Model]) -> Result<(), String> {
+    recovers_named(mechanism, seed, medium, "p", states)
+}
+
+/// The same of the pool with this name.
+fn recovers_named(
+    mechanism: Mechanism,
+    seed: u64,
+    medium: Vec<u8>,
+    name: &str,
+    states: &[Model],
+) -> Result<(), String> {
+    let found = look(seed, medium, |card| {
+        let pool = options(mechanism).open(&card.name.pool(name))?;
+        let found = contents(&pool)?;
+        check_leaks(&pool, &found)?;
+        Ok(found)
+    })?;
+    if states.contains(&found) { Ok(()) } else { Err(format!("none of {} states", states.len())) }
+}
+
+/// Half of the commits that runs are cut in wait for durability. Now and then the processor does the work of the card.
 fn options_of(mechanism: Mechanism, seed: u64) -> PoolOptions {
     let durability = if seed.is_multiple_of(2) { Durability::Durable } else { Durability::Asynchronous };
-    options(mechanism).durability(durability)
+    let engine = if seed % 5 == 4 { Engine::Cpu } else { Engine::Card };
+    options(mechanism).durability(durability).engine(engine)
 }
 
 /// Cuts on the way through operations in a pool that is ready for them.
@@ -149,7 +220,7 @@ fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     drop(options.create(&card.pool(), POOL_BYTES).map_err(say)?);
     // The first accesses, and some later ones.
     let moment = |cut, span| (seed * 17 + cut * 41) % if cut % 5 < 4 { span / 8 } else { span };
-    cut_work(mechanism, seed, card.mock.power_cut(), create, if thorough() { 20 } else { 5 }, moment)
+    cut_work(mechanism, seed, card.mock.power_cut(), create, if thorough() { 10 } else { 5 }, moment)
 }
 
 /// Operations on a card with this memory, `begin` in front of them: whole, and then cut at so many moments, each a number of accesses of so many.
@@ -241,142 +312,9 @@ fn rings(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A process takes a transaction back and closes the pool in order, so that the next one drops no lines, whose commands write the same lines.
-fn taken_back(mechanism: Mechanism, seed: u64) -> Result<(), String> {
-    // They share lines, which commands write where they write a part.
-    const OBJECT_BYTES: usize = 40;
-    const OBJECTS: usize = 8;
-    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let store = |tx: &mut Tx<'_>, value: u8| {
-        (0..OBJECTS).try_for_each(|_| {
-            let object = tx.alloc(OBJECT_BYTES as u64)?;
-            tx.write(object, &[value; OBJECT_BYTES])
-        })
-    };
-    let pool = options(Mechanism::Undo).create(&card.pool(), POOL_BYTES).map_err(say)?;
-    let given_up = pool.tx(|tx| store(tx, 0xee).and_then(|()| Err::<(), _>(Error::abort("given up"))));
-    same(matches!(given_up, Err(Error::Aborted(_))), true, "it was taken back")?;
-    pool.close().map_err(say)?;
-    let pool = options(mechanism).open(&card.pool()).map_err(say)?;
-    pool.tx(|tx| store(tx, 0x11)).map_err(say)?;
-    pool.close().map_err(say)?;
-    let pool = options(Mechanism::Undo).open(&card.pool()).map_err(say)?;
-    let objects = pool.objects().map_err(say)?;
-    same(objects.len(), OBJECTS, "objects")?;
-    for (object, _) in objects {
-        let found = pool.tx(|tx| tx.read_vec(object, OBJECT_BYTES)).map_err(say)?;
-        same(found, vec![0x11; OBJECT_BYTES], "the next process")?;
-    }
-    pool.close().map_err(say)
-}
-
-fn processes(seed: u64) -> Result<(), String> {
-    let mechanism = |n: u64| Mechanism::ALL[(seed / n) as usize % 4];
-    let mut card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let mut pool = options(mechanism(1)).create(&card.pool(), POOL_BYTES).map_err(say)?;
-    create(&pool).and_then(|()| pool.persist()).map_err(say)?;
-    let mut model = Model::new();
-    for n in [4, 3, 1] {
-        let states = work(&pool, &operations(seed + 1000 * n, 15 + seed as usize % 7, 300), model)?;
-        std::mem::forget(pool);
-        let next = Registered::new(card.mock.clone(), seed)?;
-        pool = options(mechanism(n)).open(&next.pool()).map_err(say)?;
-        model = contents(&pool).map_err(say)?;
-        if !states.contains(&model) {
-            return Err(format!("the next process finds none of {} states", states.len()));
-        }
-        check_leaks(&pool, &model).map_err(say)?;
-        card = next;
-    }
-    pool.close().map_err(say)
-}
-
-fn mixed(mechanism: Mechanism, seed: u64) -> Result<(), String> {
-    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let pool = options(mechanism).create(&card.pool(), POOL_BYTES).map_err(say)?;
-    let object = pool.tx(|tx| tx.alloc_zeroed(4096)).map_err(say)?;
-    for round in 1..6u8 {
-        // One line, in thirds: by a transaction, by a store, by a transaction that reads before.
-        pool.tx(|tx| tx.write(object, &[round; 16])).map_err(say)?;
-        let mut found = [0; 16];
-        pool.load(object, &mut found).map_err(say)?;
-        same(found, [round; 16], "the program")?;
-        pool.store(object + 16, &[round; 16]).map_err(say)?;
-        let found = pool.tx(|tx| {
-            let found = tx.read_vec(object + 16, 16)?;
-            tx.write(object + 32, &[round; 16])?;
-            Ok(found)
-        });
-        same(found.map_err(say)?, vec![round; 16], "the transaction")?;
-        pool.tx(|tx| tx.write(object + 2048, &[round; 300])).map_err(say)?;
-        pool.store(object + 16, &[round | 0x80; 16]).map_err(say)?;
-        // The line is dirty, and nobody reads it before it is changed again, or what was changed is taken back.
-        let kept = pool.tx(|tx| {
-            tx.write(object + 48, &[if round % 2 == 0 { round } else { 0xee }; 16])?;
-            if round % 2 == 0 { Ok(()) } else { Err(Error::abort("taken back")) }
-        });
-        let last = if kept.is_ok() { round } else { round - 1 };
-        let line = pool.tx(|tx| tx.read_vec(object, 64)).map_err(say)?;
-        let expected = [[round; 16], [round | 0x80; 16], [round; 16], [last; 16]].concat();
-        same(line, expected, "the line")?;
-    }
-    pool.flush(object, 64).map_err(say)?;
-    pool.close().map_err(say)?;
-    let after = Registered::new(MockCard::with_medium(mock(seed), card.mock.power_cut()), seed)?;
-    let pool = options(mechanism).open(&after.pool()).map_err(say)?;
-    let line = pool.tx(|tx| tx.read_vec(object, 64)).map_err(say)?;
-    same((line[0], line[16], line[32], line[63]), (5, 5 | 0x80, 5, 4), "after the power cut")
-}
-
-fn primitives(seed: u64) -> Result<(), String> {
-    let card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let options = options(Mechanism::Undo);
-    let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
-    let found = pool.tx(|tx| Ok((tx.alloc_zeroed(4096)?, tx.alloc_zeroed(64)?)));
-    let (object, reference) = found.map_err(say)?;
-    let work = || -> Result<(u64, Vec<u8>), Error> {
-        // A page that will be the copy's has lines in the cache.
-        let used = pool.tx(|tx| tx.alloc_zeroed(4096))?;
-        pool.store(used + seed % 5 * 700, &[9; 700])?;
-        pool.tx(|tx| tx.free(used))?;
-        pool.tx(|tx| tx.write_u64(reference, object))?;
-        // Lines that are dirty, or clean and soon stale, when the card reads or writes them.
-        pool.store(object + 64, &[7; 64])?;
-        let first = pool.redolog_create(0, object, &[1; 100])?;
-        let second = pool.redolog_create(0, object + 1000, &[2; 100])?;
-        pool.applylog(0, first, 100)?;
-        pool.applylog(0, second, 100)?;
-        pool.commit_log(0)?;
-        pool.store(object + 1200, &[4; 64])?;
-        let copy = pool.shadowcpy(0, object, 4096)?;
-        let mut seen = vec![0; 1300];
-        pool.load(copy, &mut seen)?;
-        pool.store(copy + 2000, &[3; 100])?;
-        pool.flush(copy, 4096)?;
-        pool.switch_page(reference, copy)?;
-        pool.store(copy + 3000, &[5; 64])?;
-        pool.undolog_create(0, copy + 3000, 64)?;
-        pool.store(copy + 3000, &[6; 64])?;
-        pool.abort_log(0)?;
-        let mut back = [0; 64];
-        pool.load(copy + 3000, &mut back)?;
-        seen.extend(back);
-        Ok((copy, seen))
-    };
-    let (copy, seen) = work().map_err(say)?;
-    same((seen[0], seen[99], seen[100], seen[1000], seen[1200]), (1, 1, 7, 2, 4), "the copy")?;
-    same(&seen[1300..], &[5; 64][..], "what was rolled back")?;
-    let after = Registered::new(MockCard::with_medium(mock(seed), card.mock.power_cut()), seed)?;
-    let pool = options.open(&after.pool()).map_err(say)?;
-    let page = pool.tx(|tx| tx.read_u64(reference)).map_err(say)?;
-    same(page, copy, "the reference")?;
-    let found = pool.tx(|tx| tx.read_vec(page, 4096)).map_err(say)?;
-    same((found[0], found[100], found[1000], found[1200], found[2000], found[3000]), (1, 7, 2, 4, 3, 5), "the page")
-}
-
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Scenario; 14] = [
+    pub const ALL: [Scenario; 33] = [
         Scenario::Primitives,
         Scenario::Processes,
         Scenario::Mixed(Mechanism::Undo),
@@ -391,7 +329,47 @@ impl Scenario {
         Scenario::Rings,
         Scenario::TakenBack(Mechanism::Redo),
         Scenario::TakenBack(Mechanism::Shadow),
+        Scenario::Directory,
+        Scenario::Replaced(Mechanism::Redo),
+        Scenario::Replaced(Mechanism::Shadow),
+        Scenario::Copies(Mechanism::Undo),
+        Scenario::Copies(Mechanism::Shadow),
+        Scenario::Striped(Mechanism::Undo),
+        Scenario::Striped(Mechanism::Redo),
+        Scenario::Striped(Mechanism::Checkpoint),
+        Scenario::Striped(Mechanism::Shadow),
+        Scenario::StripedFirstUse(Mechanism::Undo),
+        Scenario::StripedFirstUse(Mechanism::Shadow),
+        Scenario::Recoveries(Mechanism::Undo),
+        Scenario::Recoveries(Mechanism::Redo),
+        Scenario::Recoveries(Mechanism::Checkpoint),
+        Scenario::Recoveries(Mechanism::Shadow),
+        Scenario::Reopened,
+        Scenario::Uncached,
+        Scenario::Direct(Durability::Durable),
+        Scenario::Direct(Durability::Asynchronous),
     ];
+
+    /// How many runs there are of it, each with a seed of its own.
+    pub fn seeds(self) -> u64 {
+        let (each_time, thorough_form) = match self {
+            Scenario::TakenBack(_)
+            | Scenario::Processes
+            | Scenario::Mixed(_)
+            | Scenario::Primitives
+            | Scenario::Replaced(_)
+            | Scenario::Reopened
+            | Scenario::Uncached => (6, 48),
+            Scenario::Cuts(_)
+            | Scenario::FirstUse(_)
+            | Scenario::Rings
+            | Scenario::Recoveries(_)
+            | Scenario::Direct(_) => (4, 32),
+            // Their memories are large, or their pools many.
+            Scenario::Directory | Scenario::Copies(_) | Scenario::Striped(_) | Scenario::StripedFirstUse(_) => (1, 6),
+        };
+        if thorough() { thorough_form } else { each_time }
+    }
 
     /// Makes a run, the same for the same seed.
     pub fn run(self, seed: u64) -> Result<(), String> {
@@ -399,10 +377,19 @@ impl Scenario {
             Scenario::Cuts(mechanism) => cuts(mechanism, seed),
             Scenario::FirstUse(mechanism) => first_use(mechanism, seed),
             Scenario::Rings => rings(seed),
-            Scenario::TakenBack(mechanism) => taken_back(mechanism, seed),
-            Scenario::Processes => processes(seed),
-            Scenario::Mixed(mechanism) => mixed(mechanism, seed),
-            Scenario::Primitives => primitives(seed),
+            Scenario::TakenBack(mechanism) => lines::taken_back(mechanism, seed),
+            Scenario::Processes => lines::processes(seed),
+            Scenario::Mixed(mechanism) => lines::mixed(mechanism, seed),
+            Scenario::Primitives => primitives::primitives(seed),
+            Scenario::Directory => directory::directory(seed),
+            Scenario::Replaced(mechanism) => directory::replaced(mechanism, seed),
+            Scenario::Copies(mechanism) => directory::copies(mechanism, seed),
+            Scenario::Striped(mechanism) => striped::cuts(mechanism, seed),
+            Scenario::StripedFirstUse(mechanism) => striped::first_use(mechanism, seed),
+            Scenario::Recoveries(mechanism) => recoveries::recoveries(mechanism, seed),
+            Scenario::Reopened => recoveries::reopened(seed),
+            Scenario::Uncached => recoveries::uncached(seed),
+            Scenario::Direct(durability) => direct::cuts(durability, seed),
         }
     }
 }

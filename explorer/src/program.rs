@@ -33,11 +33,29 @@ pub enum Structure {
     OrderedMapOfTexts,
     /// A queue of long values.
     Queue,
+    /// The B+tree of the paper's evaluation.
+    Btree,
+    /// Its red-black tree.
+    Rbtree,
+    /// Its skip list.
+    Skiplist,
+    /// Its hash map.
+    Hashmap,
+    /// TPC-C's new_order.
+    Tpcc,
+    /// TATP's update_location.
+    Tatp,
+    /// memcached's SET.
+    Memcached,
+    /// Redis' SET.
+    Redis,
+    /// pmemkv's put.
+    Pmemkv,
 }
 
 impl Structure {
-    /// Every structure.
-    pub const ALL: [Structure; 9] = [
+    /// Those of the library: its allocator and its collections.
+    pub const LIBRARY: [Structure; 9] = [
         Structure::Slots,
         Structure::Vector,
         Structure::Texts,
@@ -48,6 +66,29 @@ impl Structure {
         Structure::OrderedMapOfTexts,
         Structure::Queue,
     ];
+
+    /// The nine programs of the paper's evaluation.
+    pub const PROGRAMS: [Structure; 9] = [
+        Structure::Btree,
+        Structure::Rbtree,
+        Structure::Skiplist,
+        Structure::Hashmap,
+        Structure::Tpcc,
+        Structure::Tatp,
+        Structure::Memcached,
+        Structure::Redis,
+        Structure::Pmemkv,
+    ];
+
+    /// Every structure.
+    pub fn all() -> impl Iterator<Item = Structure> {
+        Structure::LIBRARY.into_iter().chain(Structure::PROGRAMS)
+    }
+
+    /// Bytes that it needs beside those of a small pool: the long values of redis are of many sizes, each of which takes a chunk of the heap.
+    pub fn more_bytes(self) -> u64 {
+        if self == Structure::Redis { 128 << 10 } else { 0 }
+    }
 }
 
 /// An operation: each structure reads these numbers as it likes.
@@ -105,6 +146,8 @@ pub struct Recorded {
     pub checker: Box<dyn Checker>,
     /// Events at which either of its threads could go on.
     pub turns: usize,
+    /// Transactions that did not fit into the pool or its log, and were taken back.
+    pub refused: usize,
 }
 
 /// Knows every state that the program was in.

@@ -2,7 +2,8 @@
 
 use nearpm::prelude::*;
 
-use crate::subjects::{Op, Subject};
+use crate::explored::Explored;
+use crate::subjects::Op;
 
 /// Places for objects, each the offset of one or 0, and a word that transactions change in place.
 pub type Stored = [u64; PLACES + 1];
@@ -42,7 +43,7 @@ fn free(tx: &mut impl Store, object: u64) -> Result<(), Error> {
     if object == 0 { Ok(()) } else { tx.free_object(object) }
 }
 
-impl Subject for Slots {
+impl Explored for Slots {
     type Stored = Stored;
     type Model = Model;
 
@@ -102,14 +103,5 @@ impl Subject for Slots {
             model.0.push(data);
         }
         Ok(model)
-    }
-
-    fn clear(tx: &mut impl Store, at: Ptr<Stored>) -> Result<(), Error> {
-        for slot in 0..PLACES {
-            let object = word(tx, place(at, slot))?;
-            free(tx, object)?;
-            tx.write(place(at, slot), &[0; 8])?;
-        }
-        Ok(())
     }
 }

@@ -1,17 +1,22 @@
 //! Runs programs on the structures, and checks what a recovery gives against every state that the model was in.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm::prelude::*;
 use nearpm_driver::mock::MockCard;
+use nearpm_workloads::programs::Program as Paper;
+use nearpm_workloads::{BTree, HashMap, RbTree, SkipList};
 
 use crate::crash::CrashMemory;
+use crate::explored::Explored;
 use crate::pools::{Body, Kind, Look, Open};
 use crate::program::{Checker, Program, Recorded, Structure, Transaction};
+use crate::programs::{Entries, Nine, Requests};
 use crate::schedule::Scheduler;
 use crate::slots::Slots;
 use crate::subjects::{
-    Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text as OneText, TextTable, Texts as ManyTexts,
+    Numbers, Op, Ordered, OrderedTexts, Queue, Table, Text as OneText, TextTable, Texts as ManyTexts,
 };
 use crate::trace::{Bounds, Recorder, Trace, run_on};
 
@@ -47,19 +52,28 @@ pub fn record(program: &Program, card: MockCard) -> Result<Recorded, String> {
         Structure::OrderedMap => run::<Ordered>(program, card),
         Structure::OrderedMapOfTexts => run::<OrderedTexts>(program, card),
         Structure::Queue => run::<Queue>(program, card),
+        Structure::Btree => run::<Nine<Entries<BTree>>>(program, card),
+        Structure::Rbtree => run::<Nine<Entries<RbTree>>>(program, card),
+        Structure::Skiplist => run::<Nine<Entries<SkipList>>>(program, card),
+        Structure::Hashmap => run::<Nine<Entries<HashMap>>>(program, card),
+        Structure::Tpcc => run::<Nine<Requests<{ Paper::Tpcc as usize }>>>(program, card),
+        Structure::Tatp => run::<Nine<Requests<{ Paper::Tatp as usize }>>>(program, card),
+        Structure::Memcached => run::<Nine<Requests<{ Paper::Memcached as usize }>>>(program, card),
+        Structure::Redis => run::<Nine<Requests<{ Paper::Redis as usize }>>>(program, card),
+        Structure::Pmemkv => run::<Nine<Requests<{ Paper::Pmemkv as usize }>>>(program, card),
     }
 }
 
-type SideOf<S> = Ptr<Side<<S as Subject>::Stored>>;
+type SideOf<S> = Ptr<Side<<S as Explored>::Stored>>;
 
-fn side<S: Subject>(root: Ptr<Root<S::Stored>>, thread: usize) -> SideOf<S> {
+fn side<S: Explored>(root: Ptr<Root<S::Stored>>, thread: usize) -> SideOf<S> {
     if thread == 0 { root.first() } else { root.second() }
 }
 
 /// Makes the root; gives it.
-struct Setup<S: Subject>(Option<Ptr<Root<S::Stored>>>);
+struct Setup<S: Explored>(Option<Ptr<Root<S::Stored>>>);
 
-impl<S: Subject> Body for Setup<S> {
+impl<S: Explored> Body for Setup<S> {
     fn run<T: Store>(&mut self, tx: &mut T) -> Result<(), Error> {
         let root = tx.root_or_zeroed::<Root<S::Stored>>()?;
         tx.set(root.guard(), GUARD)?;
@@ -69,13 +83,13 @@ impl<S: Subject> Body for Setup<S> {
 }
 
 /// A transaction on a side, and the model.
-struct Change<'a, S: Subject> {
+struct Change<'a, S: Explored> {
     at: SideOf<S>,
     model: &'a mut S::Model,
     transaction: &'a Transaction,
 }
 
-impl<S: Subject> Body for Change<'_, S> {
+impl<S: Explored> Body for Change<'_, S> {
     fn run<T: Store>(&mut self, tx: &mut T) -> Result<(), Error> {
         for operation in &self.transaction.operations {
             let op = Op { kind: operation.kind, key: operation.key, value: operation.value };
@@ -86,9 +100,9 @@ impl<S: Subject> Body for Change<'_, S> {
 }
 
 /// Everything in a side.
-struct Contents<S: Subject>(usize, std::marker::PhantomData<S>);
+struct Contents<S: Explored>(usize, std::marker::PhantomData<S>);
 
-impl<S: Subject> Look for Contents<S> {
+impl<S: Explored> Look for Contents<S> {
     type Found = Option<S::Model>;
     fn look<L: Load>(&mut self, from: &L) -> Result<Option<S::Model>, Error> {
         let Some(root) = from.root::<Root<S::Stored>>()? else { return Ok(None) };
@@ -99,7 +113,7 @@ impl<S: Subject> Look for Contents<S> {
     }
 }
 
-fn contents<S: Subject>(pool: &Open, thread: usize) -> Result<S::Model, String> {
+fn contents<S: Explored>(pool: &Open, thread: usize) -> Result<S::Model, String> {
     let found = pool.read(&mut Contents::<S>(thread, std::marker::PhantomData)).map_err(say)?;
     found.ok_or_else(|| "the root is not there".into())
 }
@@ -123,15 +137,15 @@ impl Body for Probe<'_> {
 }
 
 /// A state: the model, and how many objects were allocated in the pool.
-type State<S> = (<S as Subject>::Model, usize);
+type State<S> = (<S as Explored>::Model, usize);
 
-struct Check<S: Subject> {
+struct Check<S: Explored> {
     kind: Kind,
     /// For each thread, in order.
     states: Vec<Vec<State<S>>>,
 }
 
-impl<S: Subject> Checker for Check<S> {
+impl<S: Explored> Checker for Check<S> {
     fn check(&self, memory: &CrashMemory, bounds: &Bounds, probe: bool) -> Result<(), String> {
         let pool = self.kind.open(memory.clone()).map_err(say)?;
         memory.recovered();
@@ -162,14 +176,16 @@ impl<S: Subject> Checker for Check<S> {
 }
 
 /// A program while it runs.
-struct Running<'a, S: Subject> {
+struct Running<'a, S: Explored> {
     pool: &'a Open,
     memory: &'a Recorder,
     root: Ptr<Root<S::Stored>>,
     bounds: &'a Mutex<Bounds>,
+    /// Transactions that did not fit.
+    refused: AtomicUsize,
 }
 
-impl<S: Subject> Running<'_, S> {
+impl<S: Explored> Running<'_, S> {
     fn allow(&self, thread: usize, change: impl FnOnce(&mut (usize, usize))) {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut bounds[thread]);
@@ -185,8 +201,12 @@ impl<S: Subject> Running<'_, S> {
         let done = if locked { self.pool.locked(at.lock(), &mut body) } else { self.pool.tx(&mut body) };
         match done {
             Ok(()) => Ok(after),
+            Err(Error::Aborted(_)) => Ok(model.clone()),
             // What does not fit is taken back.
-            Err(Error::Aborted(_) | Error::Full { .. } | Error::TooLarge { .. }) => Ok(model.clone()),
+            Err(Error::Full { .. } | Error::TooLarge { .. }) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                Ok(model.clone())
+            }
             Err(error) => Err(say(error)),
         }
     }
@@ -209,7 +229,7 @@ impl<S: Subject> Running<'_, S> {
 }
 
 /// Runs the threads of a program by a schedule.
-fn threads<S: Subject + Send + Sync>(
+fn threads<S: Explored + Send + Sync>(
     running: &Running<'_, S>,
     program: &Program,
     scheduler: &Scheduler,
@@ -237,21 +257,23 @@ where
     })
 }
 
-fn run<S: Subject + Send + Sync + 'static>(program: &Program, card: MockCard) -> Result<Recorded, String>
+fn run<S: Explored + Send + Sync + 'static>(program: &Program, card: MockCard) -> Result<Recorded, String>
 where
     S::Model: Send + Sync,
 {
     let kind = program.pool;
     let scheduler = Arc::new(Scheduler::new(program.schedule.clone()));
-    let memory = Recorder::new(kind.bytes()).scheduled(scheduler.clone());
+    let bytes = kind.bytes() + program.structure.more_bytes();
+    let memory = Recorder::new(bytes).scheduled(scheduler.clone());
     let memory = if kind.is_one_domain() { memory.one_domain() } else { memory };
     let memory = if kind.is_on_card() { memory.on_card(card) } else { memory };
     let pool = kind.create(memory.clone()).map_err(say)?;
     let mut setup = Setup::<S>(None);
     pool.tx(&mut setup).map_err(say)?;
     let root = setup.0.expect("the transaction has run");
+    (0..program.threads()).try_for_each(|thread| S::create(&pool, side::<S>(root, thread).subject())).map_err(say)?;
     let bounds = Mutex::new(vec![(0, 0); program.threads()]);
-    let running = Running::<S> { pool: &pool, memory: &memory, root, bounds: &bounds };
+    let running = Running::<S> { pool: &pool, memory: &memory, root, bounds: &bounds, refused: AtomicUsize::new(0) };
     let mut model = contents::<S>(&pool, 0)?;
     for transaction in &program.before {
         model = running.transaction(transaction, 0, &model)?;
@@ -265,13 +287,14 @@ where
             return Err(format!("thread {thread} sees something else than its model"));
         }
     }
+    let refused = running.refused.into_inner();
     // Closing is cut, too.
     pool.close().map_err(say)?;
     memory.allow(states.iter().map(|states| (states.len() - 1, states.len() - 1)).collect());
     let mut trace = memory.trace();
     program.leave_out.into_iter().try_for_each(|number| leave_out(&mut trace, number))?;
     let checker = Box::new(Check::<S> { kind, states });
-    Ok(Recorded { trace, words: kind.bytes() as usize / 8, checker, turns: scheduler.turns() })
+    Ok(Recorded { trace, words: bytes as usize / 8, checker, turns: scheduler.turns(), refused })
 }
 
 /// Takes a step out of a trace, as if the library had forgotten it, or as if a command were lost.

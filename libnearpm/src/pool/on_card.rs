@@ -92,6 +92,7 @@ pub(crate) struct OnCard {
     pub card: Arc<Card>,
     /// Device address.
     pub base: u64,
+    caching: Caching,
     _open: OpenOnCard,
 }
 
@@ -130,7 +131,7 @@ impl OnCard {
         // Lines of a pool that was there before, of a process that died.
         memory.invalidate(0, head.bytes);
         memory.fence()?;
-        Ok((directory, memory, OnCard { card, base, _open: open }))
+        Ok((directory, memory, OnCard { card, base, caching: reach.caching, _open: open }))
     }
 
     /// Enters an unfinished member of a striped pool into the card's table.
@@ -176,7 +177,7 @@ impl OnCard {
         // Held until here: the pool must not be removed, and its place given away, before it is claimed.
         drop(directory);
         let memory = reach.map(&card, entry.id, entry.base, entry.bytes)?;
-        Ok((memory, OnCard { card, base: entry.base, _open: open }))
+        Ok((memory, OnCard { card, base: entry.base, caching: reach.caching, _open: open }))
     }
 
     /// Finds a pool, reads its head and starts it.
@@ -207,9 +208,12 @@ impl OnCard {
         Ok(())
     }
 
-    /// The pool is closed, and no line of it is dirty: who opens it next need not drop any.
+    /// The pool is closed, and no line of it is dirty: who opens it next need not drop any. A process that has stored around the cache leaves the word as
+    /// it is: lines of those before it may be in there, and are old now.
     pub fn note_closed(&self, medium: &Medium) {
-        medium.put_word(POOL_OPENED, 0);
+        if self.caching == Caching::WriteBack {
+            medium.put_word(POOL_OPENED, 0);
+        }
     }
 }
 

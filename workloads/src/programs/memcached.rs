@@ -32,6 +32,8 @@ const SLAB: u64 = 8;
 const FREE: u64 = 16;
 const HOTTEST: u64 = 24;
 const COLDEST: u64 = 32;
+/// Where [`Rows`] have the keys of the LRU list, hottest first; no record has this key.
+const BY_HEAT: u64 = u64::MAX;
 
 /// The program.
 pub struct Memcached {
@@ -122,7 +124,8 @@ impl Open<'_> {
 impl Memcached {
     pub fn new(setup: Setup) -> Self {
         let (first, requests) = requests(&setup);
-        let chunks = setup.rows(SLAB_BYTES / CHUNK_BYTES, 32);
+        // Two are free in the smallest, so that items are soon evicted.
+        let chunks = setup.rows(SLAB_BYTES / CHUNK_BYTES, 32, first.len() + 2);
         let slab = Table { number: 0, row_bytes: CHUNK_BYTES, rows: chunks, populated: false };
         Memcached { first, requests, buckets: (slab.rows as u64).next_power_of_two(), slab }
     }
@@ -140,23 +143,22 @@ impl Memcached {
         }
     }
 
-    /// Does a request in the model: which item is evicted is decided by what was set when.
-    fn remember(&self, rows: &mut Rows, before: &[Request], request: Request) {
+    /// Does a request in the model.
+    fn remember(&self, rows: &mut Rows, request: Request) {
         let Some((seed, bytes)) = request.value else { return };
+        let mut by_heat = rows.remove(&BY_HEAT).unwrap_or_default();
         // A chunk is taken before the old one is given back.
         if rows.len() == self.slab.rows {
-            let mut seen = BTreeSet::new();
-            let by_heat: Vec<u64> = before
-                .iter()
-                .rev()
-                .filter(|r| r.value.is_some())
-                .map(|r| r.key)
-                .filter(|&key| seen.insert(key))
-                .collect();
-            let coldest = by_heat.iter().rev().find(|key| rows.contains_key(key)).expect("the slab is full");
-            rows.remove(coldest);
+            let coldest = by_heat.split_off(by_heat.len() - 8);
+            rows.remove(&word(&coldest, 0));
         }
         rows.insert(request.key, value(seed, bytes));
+        let key = request.key.to_le_bytes();
+        if let Some(at) = by_heat.chunks_exact(8).position(|other| other == key) {
+            by_heat.drain(8 * at..8 * at + 8);
+        }
+        by_heat.splice(0..0, key);
+        rows.insert(BY_HEAT, by_heat);
     }
 
     /// Items of the LRU list, hottest first.
@@ -213,9 +215,7 @@ impl Workload for Memcached {
 
     fn initial(&self) -> Rows {
         let mut rows = Rows::new();
-        for (i, &request) in self.first.iter().enumerate() {
-            self.remember(&mut rows, &self.first[..i], request);
-        }
+        self.first.iter().for_each(|&request| self.remember(&mut rows, request));
         rows
     }
 
@@ -224,15 +224,14 @@ impl Workload for Memcached {
     }
 
     fn model(&self, rows: &mut Rows, number: usize) {
-        let full = rows.len() == self.slab.rows;
-        let before = if full { [&self.first, &self.requests[..number]].concat() } else { Vec::new() };
-        self.remember(rows, &before, self.requests[number]);
+        self.remember(rows, self.requests[number]);
     }
 
     fn contents(&self, tx: &mut dyn Transaction, root: u64) -> Result<Rows, Fault> {
         let chains = self.open(tx, root)?.chains;
         let entries = chains.entries(tx, self.slab.rows)?;
-        let list: BTreeSet<u64> = self.list(tx, root)?.into_iter().collect();
+        let by_heat = self.list(tx, root)?;
+        let list: BTreeSet<u64> = by_heat.iter().copied().collect();
         if list != entries.iter().map(|(_, item)| *item).collect() {
             return Err(damage(root, "LRU list and chains hold different items"));
         }
@@ -258,6 +257,13 @@ impl Workload for Memcached {
             let mut data = vec![0; bytes as usize];
             tx.read(item + DATA, &mut data)?;
             rows.insert(key, data);
+        }
+        if !by_heat.is_empty() {
+            let mut keys = Vec::new();
+            for item in by_heat {
+                keys.extend(tx.read_u64(item + KEY)?.to_le_bytes());
+            }
+            rows.insert(BY_HEAT, keys);
         }
         Ok(rows)
     }

@@ -70,21 +70,24 @@ pub struct Setup {
     pub seed: u64,
     /// Transactions.
     pub count: usize,
-    /// Tables and populations are those of the paper divided by this.
+    /// Tables and populations are those of the paper divided by this; see [`Setup::SMALLEST`].
     pub share: usize,
     /// Requests of memcached and redis.
     pub mix: Mix,
 }
 
 impl Setup {
-    /// So many of the paper's rows, at least `least`.
-    fn rows(&self, paper: usize, least: usize) -> usize {
-        (paper / self.share.max(1)).max(least)
+    /// The share with which tables are as small as the programs can be, for pools of a few pages.
+    pub const SMALLEST: usize = usize::MAX;
+
+    /// So many of the paper's rows, at least `least`; `smallest` of them with [`Setup::SMALLEST`].
+    fn rows(&self, paper: usize, least: usize, smallest: usize) -> usize {
+        if self.share == Setup::SMALLEST { smallest } else { (paper / self.share.max(1)).max(least) }
     }
 }
 
-/// A program.
-pub trait Workload: Send {
+/// A program. Its transactions may be asked of in any order, and more than once.
+pub trait Workload: Send + Sync {
     /// Transactions that it has.
     fn count(&self) -> usize;
     /// Bytes that it needs at most, without what the library needs for itself.

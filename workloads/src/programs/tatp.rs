@@ -27,7 +27,7 @@ pub struct Tatp {
 
 impl Tatp {
     pub fn new(setup: Setup) -> Self {
-        let rows = setup.rows(SUBSCRIBERS, 64);
+        let rows = setup.rows(SUBSCRIBERS, 64, 8);
         let mut rng = ChaCha8Rng::seed_from_u64(setup.seed);
         let updates = (0..setup.count)
             .map(|_| {

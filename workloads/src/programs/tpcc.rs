@@ -53,8 +53,8 @@ pub struct Tpcc {
 impl Tpcc {
     pub fn new(setup: Setup) -> Self {
         let populated = setup.inputs == Inputs::Corrected;
-        let items = setup.rows(ITEMS, 64);
-        let customers = setup.rows(CUSTOMERS_PER_DISTRICT, 16);
+        let items = setup.rows(ITEMS, 64, 16);
+        let customers = setup.rows(CUSTOMERS_PER_DISTRICT, 16, 1);
         let table = |number, row_bytes, rows| Table { number, row_bytes, rows, populated };
         let empty = |number, row_bytes, rows| Table { populated: false, ..table(number, row_bytes, rows) };
         let tables = Tables {

@@ -119,7 +119,7 @@ impl Zipfian {
 /// Records at the beginning, as requests that set them, and the requests.
 pub fn requests(setup: &Setup) -> (Vec<Request>, Vec<Request>) {
     let mut rng = ChaCha8Rng::seed_from_u64(setup.seed);
-    let records = setup.rows(RECORDS, 16);
+    let records = setup.rows(RECORDS, 16, 6);
     let zipfian = Zipfian::new(records);
     let set = |key: u64, rng: &mut ChaCha8Rng| Request {
         key,

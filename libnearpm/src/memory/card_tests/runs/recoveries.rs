@@ -70,20 +70,34 @@ pub fn reopened(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A process that closes the pool in order, one that reaches it around the cache and dies, and one that has both before it.
+/// A process that closes the pool in order, one that reaches it around the cache and dies, and one that has both before it; and the same with one that
+/// closes it in order.
 pub fn uncached(seed: u64) -> Result<(), String> {
     let settings = MockOptions { evict_one_in: 20, ..mock(seed) };
     let first = Registered::new(MockCard::new(settings), seed)?;
     let pool = options(Mechanism::Undo).create(&first.pool(), POOL_BYTES).map_err(say)?;
     create(&pool).map_err(say)?;
-    let states = work(&pool, &operations(seed, 8, 300), Model::new())?;
+    let mut model = last(work(&pool, &operations(seed, 8, 300), Model::new())?);
     pool.close().map_err(say)?;
-    let second = Registered::new(first.mock.clone(), seed)?;
-    let pool = options(Mechanism::Redo).caching(Caching::Uncached).open(&second.pool()).map_err(say)?;
-    let states = work(&pool, &operations(seed + 1, 8, 300), states[states.len() - 1].clone())?;
-    let _grave = died(pool, &[&second]);
-    let third = Registered::new(first.mock.clone(), seed)?;
-    let pool = options(Mechanism::Undo).open(&third.pool()).map_err(say)?;
-    same(contents(&pool).map_err(say)?, states[states.len() - 1].clone(), "through the cache")?;
-    pool.close().map_err(say)
+    for dies in [true, false] {
+        let second = Registered::new(first.mock.clone(), seed)?;
+        let pool = options(Mechanism::Redo).caching(Caching::Uncached).open(&second.pool()).map_err(say)?;
+        model = last(work(&pool, &operations(seed + 1 + u64::from(dies), 8, 300), model)?);
+        let _grave = if dies {
+            Some(died(pool, &[&second]))
+        } else {
+            pool.close().map_err(say)?;
+            None
+        };
+        let third = Registered::new(first.mock.clone(), seed)?;
+        let pool = options(Mechanism::Undo).open(&third.pool()).map_err(say)?;
+        same(contents(&pool).map_err(say)?, model.clone(), "through the cache")?;
+        pool.close().map_err(say)?;
+    }
+    Ok(())
+}
+
+/// The state after the last operation.
+fn last(mut states: Vec<Model>) -> Model {
+    states.pop().expect("the first state is one")
 }

@@ -100,7 +100,7 @@ impl<const N: usize> Explorable for Requests<N> {
 
     fn apply(tx: &mut dyn Transaction, root: u64, rows: &mut Rows, op: &Op) -> Result<(), Error> {
         // Both mixes begin with the same records.
-        let program = workload(N, if op.kind % 2 == 0 { Mix::W1 } else { Mix::Wtail });
+        let program = workload(N, if op.kind.is_multiple_of(2) { Mix::W1 } else { Mix::Wtail });
         let number = op.value as usize % CHOICES;
         program.model(rows, number);
         program.apply(tx, root, number)

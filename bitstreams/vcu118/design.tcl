@@ -31,7 +31,8 @@ proc nearpm_gate {name operation} {
     set_property -dict [list CONFIG.C_OPERATION $operation CONFIG.C_SIZE {1}] [get_bd_cells $name]
 }
 
-# One memory: 2 GiB of 64 data bits behind ECC (five chips MT40A256M16).
+# One memory of the board: 2 GiB, 64 bits, DDR4-2400, so that its own clock has 300 MHz. Part, widths and times are those that the board's files give
+# to this interface; the chip that would hold check bits has no pins in it.
 proc nearpm_memory {number} {
     set name ddr4_$number
     create_bd_cell -type ip -vlnv xilinx.com:ip:ddr4 $name
@@ -40,14 +41,14 @@ proc nearpm_memory {number} {
         CONFIG.C0.DDR4_AxiDataWidth {512} \
         CONFIG.C0.DDR4_AxiIDWidth {6} \
         CONFIG.C0.DDR4_AxiArbitrationScheme {RD_PRI_REG} \
-        CONFIG.C0.DDR4_TimePeriod {750} \
+        CONFIG.C0.DDR4_TimePeriod {833} \
         CONFIG.C0.DDR4_InputClockPeriod {4000} \
         CONFIG.C0.DDR4_MemoryType {Components} \
-        CONFIG.C0.DDR4_MemoryPart {MT40A256M16GE-075E} \
-        CONFIG.C0.DDR4_DataWidth {72} \
-        CONFIG.C0.DDR4_DataMask {NO_DM_NO_DBI} \
+        CONFIG.C0.DDR4_MemoryPart {MT40A256M16LY-062E} \
+        CONFIG.C0.DDR4_DataWidth {64} \
+        CONFIG.C0.DDR4_DataMask {DM_NO_DBI} \
         CONFIG.C0_CLOCK_BOARD_INTERFACE default_250mhz_clk[expr {$number + 1}] \
-        CONFIG.C0_DDR4_BOARD_INTERFACE ddr4_sdram_c[expr {$number + 1}] \
+        CONFIG.C0_DDR4_BOARD_INTERFACE ddr4_sdram_c[expr {$number + 1}]_062 \
     ] [get_bd_cells $name]
     foreach {pin vlnv mode} {
         C0_DDR4 xilinx.com:interface:ddr4_rtl:1.0 Master
@@ -71,6 +72,8 @@ proc nearpm_pcie {} {
         CONFIG.PL_LINK_CAP_MAX_LINK_WIDTH {X16} \
         CONFIG.axisten_if_width {512_bit} \
         CONFIG.axisten_freq {250} \
+        CONFIG.pf0_dev_cap_max_payload {512_bytes} \
+        CONFIG.extended_tag_field {true} \
         CONFIG.AXISTEN_IF_EXT_512_CQ_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_CC_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_RQ_STRADDLE {false} \
@@ -155,13 +158,13 @@ proc nearpm_bridge {} {
     connect_bd_net [get_bd_pins link_down/Res] [get_bd_pins bridge/link_down]
 }
 
-# The card, its clock of 300 MHz from the first memory's, and its reset, which ends when both memories are calibrated.
+# The card, its clock from the first memory's (as fast, until somebody asks for less here), and its reset, which ends when both memories are calibrated.
 proc nearpm_card {} {
     create_bd_cell -type module -reference nearpm_card card
     create_bd_cell -type ip -vlnv xilinx.com:ip:clk_wiz card_clock
     set_property -dict [list \
         CONFIG.PRIM_SOURCE {No_buffer} \
-        CONFIG.PRIM_IN_FREQ {333.333} \
+        CONFIG.PRIM_IN_FREQ {300.000} \
         CONFIG.CLKOUT1_REQUESTED_OUT_FREQ {300.000} \
         CONFIG.USE_RESET {false} \
     ] [get_bd_cells card_clock]

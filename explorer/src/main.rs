@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -69,58 +70,89 @@ struct Exploration {
 struct Total {
     all: Report,
     on_cards: Report,
+    seeds: u64,
 }
 
-/// Explores programs of every wanted kind with one seed; `false` after a failure.
-fn run_seed(options: &Exploration, seed: u64, total: &mut Total) -> anyhow::Result<bool> {
-    let limits = if options.exhaustive { Limits::EXHAUSTIVE } else { Limits::LAZY };
-    for pool in Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind)) {
-        let is_wanted = |structure: &Structure| match options.structure {
+/// One program after the other: every wanted pool and structure with one seed, then with the next.
+fn programs(options: &Exploration) -> impl Iterator<Item = (u64, Program)> {
+    let structures = move |pool: Kind| {
+        Structure::all().filter(move |structure| match options.structure {
             Some(wanted) => wanted == *structure,
             // On direct pools a program takes minutes.
             None => !pool.is_direct() || Structure::LIBRARY.contains(structure),
-        };
-        for structure in Structure::all().filter(is_wanted) {
+        })
+    };
+    let pools = move || Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind));
+    let pairs = move || pools().flat_map(move |pool| structures(pool).map(move |structure| (pool, structure)));
+    (0..).flat_map(move |number| {
+        pairs().map(move |(pool, structure)| {
             let (transactions, operations) = (options.transactions, options.operations);
-            let random = Program::random(pool, structure, seed, transactions, operations);
-            let program = Program { leave_out: options.leave_out, ..random };
-            let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
-            println!("{pool:?}, {structure:?}, seed {seed}: {report}");
-            total.all += report;
-            if pool.is_on_card() {
-                total.on_cards += report;
-            }
-            if let Some(failure) = failure {
-                println!("failed: {}", failure.message);
-                let case = Case { program, failure }.minimise(limits);
-                println!("smallest: {}", case.failure.message);
-                case.write(&options.output)?;
-                println!("repeat it with: nearpm-explorer replay {}", options.output.display());
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
+            let random = Program::random(pool, structure, options.seed + number, transactions, operations);
+            (number, Program { leave_out: options.leave_out, ..random })
+        })
+    })
+}
+
+/// Makes a failure small, and writes it to a file.
+fn keep(options: &Exploration, case: Case, limits: Limits) -> anyhow::Result<()> {
+    println!("failed: {}", case.failure.message);
+    let case = case.minimise(limits);
+    println!("smallest: {}", case.failure.message);
+    case.write(&options.output)?;
+    println!("repeat it with: nearpm-explorer replay {}", options.output.display());
+    Ok(())
 }
 
 fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
-    let mut total = Total::default();
+    let limits = if options.exhaustive { Limits::EXHAUSTIVE } else { Limits::LAZY };
     let begin = Instant::now();
     let limit = Duration::from_secs(60 * options.minutes);
-    let mut seeds = 0;
-    while seeds < options.programs || begin.elapsed() < limit {
-        if !run_seed(options, options.seed + seeds, &mut total)? {
-            return Ok(ExitCode::FAILURE);
+    let work = Mutex::new(programs(options));
+    let total = Mutex::new(Total::default());
+    let failed = Mutex::new(None);
+    let next = || {
+        let more = lock(&failed).is_none();
+        let (number, program) = lock(&work).next().filter(|_| more)?;
+        (number < options.programs || begin.elapsed() < limit).then_some((number, program))
+    };
+    let worker = || -> anyhow::Result<()> {
+        while let Some((number, program)) = next() {
+            let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
+            println!("{:?}, {:?}, seed {}: {report}", program.pool, program.structure, options.seed + number);
+            let mut total = lock(&total);
+            total.all += report;
+            total.seeds = total.seeds.max(number + 1);
+            if program.pool.is_on_card() {
+                total.on_cards += report;
+            }
+            if let Some(failure) = failure {
+                lock(&failed).get_or_insert(Case { program, failure });
+            }
         }
-        seeds += 1;
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("exploring does not panic"))
+    })?;
+    if let Some(case) = lock(&failed).take() {
+        keep(options, case, limits)?;
+        return Ok(ExitCode::FAILURE);
     }
+    let total = lock(&total);
     println!("total: {}; {:.1} s", total.all, begin.elapsed().as_secs_f64());
     let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total.all;
-    let on_cards = total.on_cards.states;
+    let (seeds, on_cards) = (total.seeds, total.on_cards.states);
     println!(
         r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// The lock of what the threads share; nobody panics with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics with the lock")
 }
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -51,7 +51,7 @@ pub const ALL: &[Campaign] = &[
         name: "explorer",
         claim: "no explored crash state of random programs, nor of a crash in their recovery, loses or tears anything",
         command: "target/release/nearpm-explorer explore --minutes MINUTES",
-        share: 7,
+        share: 10,
         long: false,
         aims: &[("states", 1_000_000)],
     },

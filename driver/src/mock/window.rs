@@ -131,6 +131,10 @@ impl Mapping for Window {
     }
 
     fn invalidate(&self, offset: u64, bytes: u64) {
+        // A window that is not cached drops nothing, also of lines that another one has left in the cache.
+        if self.caching != Caching::WriteBack {
+            return;
+        }
         self.write_back(offset, bytes);
         let address = self.address(offset, bytes as usize);
         let mut state = self.card.lock();

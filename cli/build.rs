@@ -1,5 +1,6 @@
 //! Tells the program which commit it is built from: results carry it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
 /// Files of the workspace that a program may be made of: everything but texts and tests.
@@ -34,7 +35,15 @@ fn commit() -> Option<String> {
     for path in logs.chain(sources).filter(|path| std::path::Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
-    Some(if changes.is_some() { format!("{head}-changed") } else { head })
+    Some(match changes {
+        // Results of one change must not be taken for those of another.
+        Some(changes) => {
+            let mut hasher = DefaultHasher::new();
+            git(&[&["diff", "--binary", "HEAD", "--"][..], &SOURCES].concat()).unwrap_or(changes).hash(&mut hasher);
+            format!("{head}-changed-{:08x}", hasher.finish() as u32)
+        }
+        None => head,
+    })
 }
 
 fn main() {

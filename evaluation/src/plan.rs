@@ -51,7 +51,7 @@ impl Scope {
     pub const TINY: Scope = Scope { share: 500, smaller_tables: true, seeds: 1, every_profile: false };
 
     /// What a program's tables are divided by. They stay larger than the cache where the paper's are: in a cache, nothing is left for a card to
-    /// save. (Maps have no tables, and of memcached's slab only what is set is touched.)
+    /// save. (Maps have no tables: with fewer insertions they are smaller, and fit. Of memcached's slab only what is set is touched.)
     pub fn table_share(&self, program: Program) -> usize {
         match (self.smaller_tables, program) {
             (false, _) => 1,

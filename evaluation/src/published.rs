@@ -15,7 +15,7 @@ pub struct Published {
     pub share: f64,
     /// Share of that which is data movement, in percent (section 2.1, Fig. 1b to 1d).
     pub movement: f64,
-    /// Average speed-up of the code regions (section 8.2.3, Fig. 15).
+    /// Average speed-up of the code regions (section 8.2.3, Fig. 15; the abstract has 6.97, 4.26 and 9.76).
     pub region: f64,
     /// Average speed-up of whole programs with one device, two with software synchronisation, two with delayed (section 8.2.4, Fig. 16).
     pub whole: [f64; 3],

@@ -25,7 +25,7 @@ const FORM: u32 = 2;
 pub struct Record {
     /// Form of the file.
     pub form: u32,
-    /// Commit that the program was built from, with `-changed` behind it where its sources had been changed; `unknown` where it was built outside git.
+    /// Commit that the program was built from, with `-changed-` and a sum of the changes behind it where its sources had been changed; `unknown` where it was built outside git.
     pub commit: String,
     /// The profile's values, so that a result of other values is not taken for one of these; empty where it was read from a table.
     pub profile: String,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 pub use evaluation::{EvaluationArguments, ReportArguments, report};
 
-/// Commit that this program was built from, with `-changed` behind it where its sources had been changed; `unknown` outside git.
+/// Commit that this program was built from, with `-changed-` and a sum of the changes behind it where its sources had been changed; `unknown` outside git.
 pub const COMMIT: &str = env!("NEARPM_COMMIT");
 
 /// What is measured; without one of these, the paper's evaluation.

@@ -71,7 +71,7 @@ fn both(series: impl Fn(&str) -> Vec<Series>) -> Vec<Panel> {
 /// What values of some profiles are.
 pub fn origin(profiles: &[&str]) -> String {
     format!(
-        "simulated: host model and transaction-level card with the profile{} {}; the paper's inputs, commits durable when they return",
+        "simulated: host model and transaction-level card with the profile{} {}; the paper's inputs, commits durable when they return, epochs when they end",
         if profiles.len() == 1 { "" } else { "s" },
         profiles.join(" and ")
     )

@@ -311,9 +311,9 @@ impl CommandPage {
     /// # Errors
     /// Its failure, as [`CardError::Command`].
     pub fn wait(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<(), CardError> {
-        let notified = ticket.number >= self.drained
-            && self.history[(ticket.number % HISTORY) as usize].0.flags & FLAG_COMPLETE != 0;
-        if !notified {
+        // Of what was drained before, all is known: asking the card again would drain what was posted since, and so each wait the next one's ticket.
+        let drained = ticket.number < self.drained;
+        if !drained && self.history[(ticket.number % HISTORY) as usize].0.flags & FLAG_COMPLETE == 0 {
             self.drain(function)?;
         }
         let start = function.now_ns();

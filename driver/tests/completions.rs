@@ -90,6 +90,20 @@ fn a_record_is_read_once() {
     }
 }
 
+/// Of what was drained all is known: who waits for it asks the card for nothing, and does not drain what was posted since.
+#[test]
+fn who_waits_for_what_was_drained_asks_nobody() {
+    let (mock, card) = mapped(MockOptions { lazy: true, ..MockOptions::default() });
+    let done = card.post(1, log(0x8_0000, 0), true).unwrap();
+    let bad = card.post(1, refused(1), true).unwrap();
+    card.drain(1).unwrap();
+    card.post(1, log(0x8_0040, 1), true).unwrap();
+    let before = mock.accesses();
+    card.wait(done).unwrap();
+    assert_eq!(failure(card.wait(bad)).command.source, 1);
+    assert_eq!(mock.accesses(), before);
+}
+
 /// A read-back tells the failure of its command, whether its record was seen before or not.
 #[test]
 fn a_refused_command_does_not_read_back_as_durable() {

@@ -9,6 +9,7 @@
 //!   what has left reaches the card at any later moment, ahead of what a load behind it answers;
 //! - a command beyond those that the card has room for stays in its slot, and is lost where that is written again;
 //! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any moment until the fence;
+//! - a window that is not cached drops no lines, which others may have left in the cache;
 //! - at a power cut everything accepted is carried out, any part of what is on its way still arrives, and the rest is lost.
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.

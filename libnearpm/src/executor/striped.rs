@@ -205,7 +205,14 @@ impl Executor for StripedExecutor {
     }
 
     fn send(&mut self, _: &Medium) -> Result<(), Error> {
-        self.on_all(self.all(), |part, medium| if part.waits() { part.send(medium) } else { Ok(()) })
+        for member in self.all().iter() {
+            if self.parts[member].waits() {
+                // The barrier that follows fences this member also where nothing is stored on it before.
+                self.members[member].sent();
+                self.on(member, |part, medium| part.send(medium))?;
+            }
+        }
+        Ok(())
     }
 
     fn barrier(&mut self, _: &Medium) -> Result<(), Error> {

@@ -26,6 +26,11 @@ impl Member {
         self.unfenced.load(Ordering::Relaxed)
     }
 
+    /// Commands were sent to the card of this member, and no fence has followed.
+    pub fn sent(&self) {
+        self.touch(false);
+    }
+
     /// Whether something was stored since the last call.
     pub fn take_stored(&self) -> bool {
         self.stored.swap(false, Ordering::Relaxed)

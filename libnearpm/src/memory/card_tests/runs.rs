@@ -1,5 +1,6 @@
 //! Runs on a card that go wrong when a step is missing.
 
+mod dense;
 mod direct;
 mod directory;
 mod lines;
@@ -87,6 +88,18 @@ pub enum Scenario {
     Reopened,
     /// A pool that a process reaches around the cache.
     Uncached,
+    /// Power cuts at one access in a few while a pool over several cards is made.
+    StripedCreation,
+    /// A pool over several cards that processes reach around the cache, too.
+    StripedUncached,
+    /// Redo logs that use the slots of those before them again.
+    SlotsUsedAgain,
+    /// Commits that are made durable later.
+    Persisted(Mechanism),
+    /// Power cuts at each access of the recovery of a long redo log.
+    LongLog,
+    /// Power cuts at each access of primitives.
+    PrimitivesCut,
     /// Direct pools, and power cuts.
     Direct(Durability),
 }
@@ -114,6 +127,11 @@ fn used_memory(bytes: usize) -> Vec<u8> {
     let mut memory = vec![0xa5; bytes];
     memory[..POOLS_BASE as usize].fill(0);
     memory
+}
+
+/// The state after the last operation.
+fn last<T>(mut states: Vec<T>) -> T {
+    states.pop().expect("the first state is one")
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
@@ -314,7 +332,7 @@ fn rings(seed: u64) -> Result<(), String> {
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Scenario; 33] = [
+    pub const ALL: [Scenario; 40] = [
         Scenario::Primitives,
         Scenario::Processes,
         Scenario::Mixed(Mechanism::Undo),
@@ -346,6 +364,13 @@ impl Scenario {
         Scenario::Recoveries(Mechanism::Shadow),
         Scenario::Reopened,
         Scenario::Uncached,
+        Scenario::StripedCreation,
+        Scenario::StripedUncached,
+        Scenario::SlotsUsedAgain,
+        Scenario::Persisted(Mechanism::Undo),
+        Scenario::Persisted(Mechanism::Redo),
+        Scenario::LongLog,
+        Scenario::PrimitivesCut,
         Scenario::Direct(Durability::Durable),
         Scenario::Direct(Durability::Asynchronous),
     ];
@@ -365,6 +390,10 @@ impl Scenario {
             | Scenario::Rings
             | Scenario::Recoveries(_)
             | Scenario::Direct(_) => (4, 32),
+            Scenario::StripedCreation => (1, 12),
+            Scenario::StripedUncached => (2, 6),
+            // They have many cuts.
+            Scenario::SlotsUsedAgain | Scenario::Persisted(_) | Scenario::LongLog | Scenario::PrimitivesCut => (1, 8),
             // Their memories are large, or their pools many.
             Scenario::Directory | Scenario::Copies(_) | Scenario::Striped(_) | Scenario::StripedFirstUse(_) => (1, 6),
         };
@@ -389,6 +418,12 @@ impl Scenario {
             Scenario::Recoveries(mechanism) => recoveries::recoveries(mechanism, seed),
             Scenario::Reopened => recoveries::reopened(seed),
             Scenario::Uncached => recoveries::uncached(seed),
+            Scenario::StripedCreation => striped::creation(seed),
+            Scenario::StripedUncached => striped::uncached(seed),
+            Scenario::SlotsUsedAgain => dense::slots_used_again(seed),
+            Scenario::Persisted(mechanism) => dense::persisted(mechanism, seed),
+            Scenario::LongLog => dense::long_log(seed),
+            Scenario::PrimitivesCut => dense::primitives(seed),
             Scenario::Direct(durability) => direct::cuts(durability, seed),
         }
     }

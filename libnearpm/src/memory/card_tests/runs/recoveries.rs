@@ -3,7 +3,7 @@
 use nearpm_driver::mock::{MockCard, MockOptions};
 
 use super::super::common::{Model, check_leaks, contents, create, operations};
-use super::{POOL_BYTES, Registered, died, mock, options, options_of, recovers, same, say, work};
+use super::{POOL_BYTES, Registered, died, last, mock, options, options_of, recovers, same, say, work};
 use crate::{Caching, Mechanism};
 
 /// Accesses between two cuts of an opening. Other seeds cut in between.
@@ -95,9 +95,4 @@ pub fn uncached(seed: u64) -> Result<(), String> {
         pool.close().map_err(say)?;
     }
     Ok(())
-}
-
-/// The state after the last operation.
-fn last(mut states: Vec<Model>) -> Model {
-    states.pop().expect("the first state is one")
 }

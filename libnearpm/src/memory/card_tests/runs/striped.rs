@@ -6,11 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use nearpm_driver::mock::{MockCard, MockOptions};
 
-use super::{Registered, died, mock, options_of, say, used_memory};
-use crate::{Error, Mechanism, Pool, PoolOptions, Problem, Tx};
+use super::{Registered, died, last, mock, options_of, say, used_memory};
+use crate::{Caching, Error, Mechanism, Pool, PoolOptions, Problem, Tx};
 
 /// A stripe for each member, its spare pages, rings and tables.
 const MEMBER_BYTES: u64 = (2 << 20) + (640 << 10);
+/// Bytes of a pool with two members.
+const POOL_BYTES: u64 = 2 * MEMBER_BYTES;
 const PM_BYTES: usize = (1 << 20) + MEMBER_BYTES as usize;
 /// Bytes of the one object, which lies on all members.
 const OBJECT_BYTES: u64 = 2_300_000;
@@ -36,6 +38,16 @@ impl Cards {
     /// Cards that power up with these memories. Power of the one that is named fails so many accesses after all were opened, and that of the
     /// others, too, where they have one supply.
     fn with(images: &[Vec<u8>], seed: u64, cut: Option<(usize, u64)>, one_supply: bool) -> Result<Cards, String> {
+        Cards::with_settings(images, seed, cut, one_supply, settings)
+    }
+
+    fn with_settings(
+        images: &[Vec<u8>],
+        seed: u64,
+        cut: Option<(usize, u64)>,
+        one_supply: bool,
+        settings: fn(u64) -> MockOptions,
+    ) -> Result<Cards, String> {
         let supply = one_supply.then(|| Arc::new(AtomicBool::new(true)));
         let card = |(number, image): (usize, &Vec<u8>)| {
             let settings = MockOptions { supply: supply.clone(), ..settings(seed + number as u64) };
@@ -77,6 +89,11 @@ impl Cards {
 
 fn settings(seed: u64) -> MockOptions {
     MockOptions { pm_bytes: PM_BYTES, ..mock(seed) }
+}
+
+/// The processor's cache keeps most of what it holds for a while.
+fn seldom_evicting(seed: u64) -> MockOptions {
+    MockOptions { evict_one_in: 30, ..settings(seed) }
 }
 
 fn options(mechanism: Mechanism, seed: u64) -> PoolOptions {
@@ -178,22 +195,43 @@ fn fill(pool: &Pool) -> Result<(), Error> {
     pool.persist()
 }
 
-/// Cuts while a pool is made where another one of the same identifier was: what is there afterwards is no pool, or an empty one that takes
-/// contents.
-pub fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
-    let options = options(mechanism, seed);
-    let bytes = 2 * MEMBER_BYTES;
+/// Two cards that have had a pool, which was removed.
+fn had_a_pool(options: &PoolOptions, seed: u64) -> Result<Vec<Vec<u8>>, String> {
     let cards = Cards::with(&[used_memory(PM_BYTES), used_memory(PM_BYTES)], seed, None, false)?;
-    let pool = options.create(&cards.pool(), bytes).map_err(say)?;
+    let pool = options.create(&cards.pool(), POOL_BYTES).map_err(say)?;
     fill(&pool).map_err(say)?;
     work(&pool, seed, Values::new())?;
     drop(pool);
     crate::remove(&cards.pool()).map_err(say)?;
-    let images = cards.power_cut();
-    let dry = Cards::with(&images, seed, None, false)?;
+    Ok(cards.power_cut())
+}
+
+/// Accesses of each card while a pool is made.
+fn spans_of_creation(options: &PoolOptions, dry: &Cards) -> Result<Vec<u64>, String> {
     let start = dry.accesses(&[0, 0]);
-    drop(options.create(&dry.pool(), bytes).map_err(say)?);
-    let spans = dry.accesses(&start);
+    drop(options.create(&dry.pool(), POOL_BYTES).map_err(say)?);
+    Ok(dry.accesses(&start))
+}
+
+/// Opens what is left of a pool that was being made: an empty one, or none, if it was not yet made.
+fn opens_empty(options: &PoolOptions, cards: &Cards, is_made: bool) -> Result<Option<Pool>, String> {
+    match options.open(&cards.pool()) {
+        Ok(pool) => {
+            super::same(pool.root().map_err(say)?, 0, "the root of a new pool")?;
+            super::same(pool.objects().map_err(say)?.len(), 0, "objects of a new pool")?;
+            Ok(Some(pool))
+        }
+        Err(Error::Pool { problem: Problem::NotFound | Problem::Unfinished, .. }) if !is_made => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Cuts while a pool is made where another one of the same identifier was: what is there afterwards is no pool, or an empty one that takes
+/// contents.
+pub fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+    let options = options(mechanism, seed);
+    let images = had_a_pool(&options, seed)?;
+    let spans = spans_of_creation(&options, &Cards::with(&images, seed, None, false)?)?;
     for cut in 0..=FIRST_CUTS {
         let which = (seed + cut) as usize % 2;
         // The last one comes when all is done.
@@ -203,24 +241,79 @@ pub fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
             (seed * 101 + cut * spans[which] / FIRST_CUTS) % spans[which]
         };
         let cards = Cards::with(&images, seed, Some((which, moment)), true)?;
-        let created = options.create(&cards.pool(), bytes);
+        let created = options.create(&cards.pool(), POOL_BYTES);
         let is_made = created.is_ok();
         let images = cards.power_cut();
         drop(created);
         let cards = Cards::with(&images, seed, None, false)?;
-        match options.open(&cards.pool()) {
-            Ok(pool) => {
-                super::same(pool.root().map_err(say)?, 0, "the root of a new pool")?;
-                super::same(pool.objects().map_err(say)?.len(), 0, "objects of a new pool")?;
-                fill(&pool).map_err(say)?;
-                let states = work(&pool, seed + cut, Values::new())?;
-                let images = cards.power_cut();
-                drop(pool);
-                recovers(mechanism, seed, Cards::with(&images, seed, None, false)?, &states)?;
-            }
-            Err(Error::Pool { problem: Problem::NotFound | Problem::Unfinished, .. }) if !is_made => {}
-            Err(error) => return Err(error.to_string()),
+        if let Some(pool) = opens_empty(&options, &cards, is_made)? {
+            fill(&pool).map_err(say)?;
+            let states = work(&pool, seed + cut, Values::new())?;
+            let images = cards.power_cut();
+            drop(pool);
+            recovers(mechanism, seed, Cards::with(&images, seed, None, false)?, &states)?;
         }
+    }
+    Ok(())
+}
+
+/// Cuts at one access in a few of the last member while a pool is made, others by other seeds, in front of a cache that keeps what nobody writes
+/// back. Where its head arrives there are cuts at each access, and much else of what is on the way arrives or does not.
+pub fn creation(seed: u64) -> Result<(), String> {
+    const STRIDE: u64 = 2;
+    const LAST: usize = 1;
+    /// Other cuts at the same access, by seeds of cards that are otherwise alike.
+    const AGAIN: u64 = 8;
+    const ALIKE: u64 = 12;
+    let options = options(Mechanism::Undo, seed);
+    let images = had_a_pool(&options, seed)?;
+    let powered = |seed, cut| Cards::with_settings(&images, seed, cut, true, seldom_evicting);
+    let spans = spans_of_creation(&options, &powered(seed, None)?)?;
+    let is_there_after = |moment: u64, again: u64| {
+        let cards = powered(seed + again * ALIKE, Some((LAST, moment)))?;
+        let created = options.create(&cards.pool(), POOL_BYTES);
+        let is_made = created.is_ok();
+        let left = cards.power_cut();
+        drop(created);
+        let opened = opens_empty(&options, &Cards::with(&left, seed, None, false)?, is_made)?;
+        Ok::<bool, String>(opened.is_some())
+    };
+    let mut was_there = false;
+    for moment in (seed % STRIDE..spans[LAST]).step_by(STRIDE as usize) {
+        let is_there = is_there_after(moment, 0)?;
+        if is_there && !was_there {
+            for again in 1..=AGAIN {
+                (moment.saturating_sub(3)..=moment).try_for_each(|near| is_there_after(near, again).map(drop))?;
+            }
+        }
+        was_there |= is_there;
+    }
+    Ok(())
+}
+
+/// Processes that reach a pool around the cache, one that dies and one that closes it in order, each between two that reach it through the cache.
+pub fn uncached(seed: u64) -> Result<(), String> {
+    let options = |mechanism| super::options(mechanism).lanes(1).spare_pages(48);
+    let images = [vec![0; PM_BYTES], vec![0; PM_BYTES]];
+    let first = Cards::with_settings(&images, seed, None, false, seldom_evicting)?;
+    let pool = options(Mechanism::Undo).create(&first.pool(), POOL_BYTES).map_err(say)?;
+    fill(&pool).map_err(say)?;
+    let mut values = last(work(&pool, seed, Values::new())?);
+    pool.close().map_err(say)?;
+    let mut graves = Vec::new();
+    for dies in [true, false] {
+        let second = first.next_process(seed)?;
+        let pool = options(Mechanism::Redo).caching(Caching::Uncached).open(&second.pool()).map_err(say)?;
+        values = last(work(&pool, seed + 1 + u64::from(dies), values)?);
+        if dies {
+            graves.push(died(pool, &second.0.iter().collect::<Vec<_>>()));
+        } else {
+            pool.close().map_err(say)?;
+        }
+        let third = first.next_process(seed)?;
+        let pool = options(Mechanism::Undo).open(&third.pool()).map_err(say)?;
+        super::same(read(&pool).map_err(say)?, values.clone(), "through the cache")?;
+        pool.close().map_err(say)?;
     }
     Ok(())
 }

@@ -79,16 +79,16 @@ pub fn uncached(seed: u64) -> Result<(), String> {
     create(&pool).map_err(say)?;
     let mut model = last(work(&pool, &operations(seed, 8, 300), Model::new())?);
     pool.close().map_err(say)?;
+    let mut graves = Vec::new();
     for dies in [true, false] {
         let second = Registered::new(first.mock.clone(), seed)?;
         let pool = options(Mechanism::Redo).caching(Caching::Uncached).open(&second.pool()).map_err(say)?;
         model = last(work(&pool, &operations(seed + 1 + u64::from(dies), 8, 300), model)?);
-        let _grave = if dies {
-            Some(died(pool, &[&second]))
+        if dies {
+            graves.push(died(pool, &[&second]));
         } else {
             pool.close().map_err(say)?;
-            None
-        };
+        }
         let third = Registered::new(first.mock.clone(), seed)?;
         let pool = options(Mechanism::Undo).open(&third.pool()).map_err(say)?;
         same(contents(&pool).map_err(say)?, model.clone(), "through the cache")?;

@@ -2,23 +2,35 @@
 //! to the driver's mock, which is the card. The mock's own processor cache evicts nothing here: what could have been evicted is worked out
 //! from what is recorded ([`crate::lines`]), and what commands do ([`crate::commands`]) is done by the same mock.
 
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nearpm::memory::Memory;
 use nearpm::{Engine, Error, Pool, PoolOptions, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
 use nearpm_driver::{Card, CardOptions, Posting};
-use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, LINE, PM_BAR, POOLS_BASE};
+use nearpm_interface::completion::{Completion, PageStatus};
+use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, PM_BAR, POOLS_BASE};
 
 /// Name of the pool. It is alone on its card, so that it begins where pools begin.
 const POOL: &str = "p";
+
+/// What a card promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Host accesses and commands act as if in the order of their arrival (C1). Without that a command acts at any moment until the host has seen
+    /// that it has ended.
+    pub host_ordered: bool,
+}
 
 /// What else than memory the host reaches.
 pub trait Watch: Memory + Clone {
     /// A command is posted on a page, as one line.
     fn command(&self, page: usize, line: &[u8; LINE]);
+    /// The host has seen that the command of this tag has ended, or all that were posted on the page. Told of cards on which it matters.
+    fn ended(&self, page: usize, tag: Option<u32>);
     /// Something is read that the card answers behind everything that was posted and fenced before.
     fn push(&self);
     /// Words that were decided since this was asked for: index and value.
@@ -32,13 +44,14 @@ pub const POOL_BYTES: u64 = 200 << 10;
 const POOL_ID: u32 = 7;
 
 /// A blank card that has room for the pool.
-pub fn blank() -> MockCard {
-    MockCard::new(options())
+pub fn blank(rules: Rules) -> MockCard {
+    MockCard::new(options(rules))
 }
 
 /// What the card is like.
-pub fn options() -> MockOptions {
-    MockOptions { pm_bytes: (POOLS_BASE + POOL_BYTES) as usize, evict_one_in: 0, lazy: true, ..MockOptions::default() }
+pub fn options(Rules { host_ordered }: Rules) -> MockOptions {
+    let pm_bytes = (POOLS_BASE + POOL_BYTES) as usize;
+    MockOptions { pm_bytes, host_ordered, evict_one_in: 0, lazy: true, ..MockOptions::default() }
 }
 
 /// Device address of a word of the pool.
@@ -52,7 +65,7 @@ fn front() -> Result<&'static [u8], Error> {
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
-    let card = blank();
+    let card = blank(Rules { host_ordered: true });
     let named = register(card.clone())?;
     PoolOptions::new().id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)?.close()?;
     let front = card.memory(0..POOLS_BASE);
@@ -69,8 +82,8 @@ fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, E
 ///
 /// # Errors
 /// As the library's.
-pub fn create(options: &PoolOptions, card: MockCard, watch: impl Watch + 'static) -> Result<Pool, Error> {
-    let named = register(Watched { card, watch })?;
+pub fn create(options: &PoolOptions, rules: Rules, card: MockCard, watch: impl Watch + 'static) -> Result<Pool, Error> {
+    let named = register(Watched::new(card, rules, watch))?;
     options.clone().engine(Engine::Card).id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)
 }
 
@@ -78,22 +91,73 @@ pub fn create(options: &PoolOptions, card: MockCard, watch: impl Watch + 'static
 ///
 /// # Errors
 /// As the library's.
-pub fn open(options: &PoolOptions, watch: impl Watch + 'static, words: &[u64]) -> Result<Pool, Error> {
+pub fn open(options: &PoolOptions, rules: Rules, watch: impl Watch + 'static, words: &[u64]) -> Result<Pool, Error> {
     let front = front()?;
     let mut medium = vec![0; (POOLS_BASE + POOL_BYTES) as usize];
     medium[..front.len()].copy_from_slice(front);
     for (bytes, word) in medium[POOLS_BASE as usize..].as_chunks_mut().0.iter_mut().zip(words) {
         *bytes = word.to_le_bytes();
     }
-    let card = MockCard::with_medium(self::options(), medium);
-    let named = register(Watched { card, watch })?;
+    let card = MockCard::with_medium(self::options(rules), medium);
+    let named = register(Watched::new(card, rules, watch))?;
     options.clone().engine(Engine::Card).open(&named.pool(POOL))
+}
+
+/// What the host has been told of commands.
+struct Told<W> {
+    watch: W,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Commands that were posted on each page, and how many of them a status line has shown as ended, all at once.
+    pages: [(u32, u32); COMMAND_PAGES],
+    /// Completion records that were read: page and tag.
+    records: HashSet<(usize, u32)>,
+}
+
+impl<W: Watch> Told<W> {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn posted(&self, page: usize) {
+        self.seen().pages[page].0 += 1;
+    }
+
+    /// Counts alone do not say which of the commands have ended, where some have not.
+    fn status(&self, page: usize, status: &PageStatus) {
+        let (posted, told) = &mut self.seen().pages[page];
+        let ended = status.retired + status.refused + status.failed + status.dropped;
+        if ended == *posted && *told < ended {
+            *told = ended;
+            self.watch.ended(page, None);
+        }
+    }
+
+    fn record(&self, record: &Completion) {
+        let (page, tag) = (record.page.into(), record.tag);
+        // One that was never written is of no lap.
+        if record.lap != 0 && self.seen().records.insert((page, tag)) {
+            self.watch.ended(page, Some(tag));
+        }
+    }
 }
 
 /// The card's function, watched.
 struct Watched<W> {
     card: MockCard,
     watch: W,
+    /// Where commands act at any moment until they have ended.
+    told: Option<Arc<Told<W>>>,
+}
+
+impl<W: Watch> Watched<W> {
+    fn new(card: MockCard, rules: Rules, watch: W) -> Watched<W> {
+        let told = || Arc::new(Told { watch: watch.clone(), seen: Mutex::default() });
+        Watched { told: (!rules.host_ordered).then(told), card, watch }
+    }
 }
 
 impl<W: Watch + 'static> PciFunction for Watched<W> {
@@ -113,7 +177,8 @@ impl<W: Watch + 'static> PciFunction for Watched<W> {
             PM_BAR if range.start == POOLS_BASE => Place::Pool,
             _ => Place::Elsewhere,
         };
-        Ok(Box::new(Window { inner, card: self.card.clone(), watch: self.watch.clone(), place }))
+        let (card, watch, told) = (self.card.clone(), self.watch.clone(), self.told.clone());
+        Ok(Box::new(Window { inner, card, watch, told, place }))
     }
     fn interrupt_vectors(&self) -> usize {
         self.card.interrupt_vectors()
@@ -122,7 +187,11 @@ impl<W: Watch + 'static> PciFunction for Watched<W> {
         self.card.wait_interrupt(vector, timeout_ns)
     }
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError> {
-        self.card.allocate_dma(bytes)
+        let inner = self.card.allocate_dma(bytes)?;
+        Ok(match &self.told {
+            Some(told) => Box::new(Records { inner, told: told.clone() }),
+            None => inner,
+        })
     }
     fn reset(&self) -> Result<(), PciError> {
         self.card.reset()
@@ -135,6 +204,26 @@ impl<W: Watch + 'static> PciFunction for Watched<W> {
     }
     fn relax(&self, ns: u64) {
         self.card.relax(ns);
+    }
+}
+
+/// Memory for completion records.
+struct Records<W> {
+    inner: Box<dyn DmaBuffer>,
+    told: Arc<Told<W>>,
+}
+
+impl<W: Watch> DmaBuffer for Records<W> {
+    fn bus_address(&self) -> u64 {
+        self.inner.bus_address()
+    }
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
+    }
+    fn load(&self, offset: usize, data: &mut [u8]) {
+        self.inner.load(offset, data);
+        let record = (&*data).try_into().expect("records are read whole");
+        self.told.record(&Completion::from_bytes(record));
     }
 }
 
@@ -153,6 +242,7 @@ struct Window<W> {
     inner: Box<dyn Mapping>,
     card: MockCard,
     watch: W,
+    told: Option<Arc<Told<W>>>,
     place: Place,
 }
 
@@ -183,6 +273,10 @@ impl<W: Watch> Mapping for Window<W> {
             Place::Elsewhere => {}
         }
         self.inner.load(offset, data);
+        if let (Place::Commands { page }, Some(told)) = (self.place, &self.told) {
+            let line = (&*data).try_into().expect("a status line is read whole");
+            told.status(page, &PageStatus::from_bytes(line));
+        }
     }
     fn store(&self, offset: u64, data: &[u8]) {
         match self.place {
@@ -207,6 +301,9 @@ impl<W: Watch> Mapping for Window<W> {
                 }
                 self.settle();
                 self.watch.command(page, line);
+                if let Some(told) = &self.told {
+                    told.posted(page);
+                }
             }
             Place::Elsewhere => {}
         }

@@ -257,6 +257,9 @@ impl Watch for CrashMemory {
     fn push(&self) {
         self.lock().note(|| Event::Push);
     }
+    fn ended(&self, page: usize, tag: Option<u32>) {
+        self.lock().note(|| Event::Ended(page, tag));
+    }
     fn take_decided(&self) -> Vec<(usize, u64)> {
         let mut run = self.lock();
         let decided = run.words[run.told..].to_vec();

@@ -127,7 +127,7 @@ pub struct Crash {
     /// Index of each word, and number of the store to its line, from 1.
     pub kept: Vec<Kept>,
     /// What was decided about commands, in the order in which [`crate::commands`] asks; 0 stands for each that is left out at the end. At the
-    /// crash 1 loses a command.
+    /// crash 1 loses a command; in front of a store 1 carries out one that the card has accepted and 0 leaves it for later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<usize>,
 }

@@ -10,12 +10,13 @@
 //! of them left there, or what the store after them or a store around the cache left there later. Given `p`, words are independent of each other: that
 //! is what makes it exact to decide them one at a time ([`Line::candidates`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::arena::Part;
+use crate::card::Rules;
 use crate::choices::Choices;
 use crate::commands::{Commands, Words};
 use crate::image::{hash, mix};
@@ -107,8 +108,8 @@ impl Medium {
     }
 
     /// The medium of a card that was powered up.
-    pub fn on_card(durable: Vec<u64>) -> Medium {
-        Medium { commands: Some(Commands::after_power_up()), ..Medium::new(durable, false) }
+    pub fn on_card(durable: Vec<u64>, rules: Rules) -> Medium {
+        Medium { commands: Some(Commands::after_power_up(rules)), ..Medium::new(durable, false) }
     }
 
     /// What is certain.
@@ -121,16 +122,26 @@ impl Medium {
         self.certain.hash
     }
 
-    /// Hash of all of it, what is on the way included. Of commands the tables count that they have left.
+    /// Hash of all of it, what is on the way included. Of commands that were carried out the tables count that they have left.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.hash(), &self.lines, self.commands.as_ref().map(Commands::tables)).hash(&mut hasher);
+        (self.hash(), &self.lines, self.commands.as_ref().map(Commands::identity)).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Whether commands may arrive or not.
+    /// Whether a crash may find commands that it can keep or lose, or that are not carried out.
     pub fn has_commands(&self) -> bool {
-        self.commands.as_ref().is_some_and(Commands::are_open)
+        self.commands.as_ref().is_some_and(|commands| commands.are_posted() || commands.are_accepted())
+    }
+
+    /// Whether a step may have to be decided about. Whatever else the host does has nothing to do with commands.
+    pub fn is_decided_by(&self, step: &Step) -> bool {
+        let Some(commands) = &self.commands else { return false };
+        match step.event {
+            Event::Fence => commands.are_posted() || commands.are_accepted(),
+            Event::Store(_) | Event::Stream(_) | Event::Ended(..) => commands.are_accepted(),
+            Event::WriteBack(..) | Event::Command(..) | Event::Push => false,
+        }
     }
 
     fn fenced(&self, step: &Step, processor: u32) -> bool {
@@ -140,14 +151,15 @@ impl Medium {
     /// Whether fewer states are possible after a step than before it. After all others there are as many, or more.
     pub fn is_narrowed_by(&self, step: &Step) -> bool {
         let is_pending = |line: &OpenLine| line.pending.iter().any(|p| self.fenced(step, p.0));
-        step.event == Event::Fence && (self.has_commands() || self.lines.values().any(is_pending))
+        let are_posted = self.commands.as_ref().is_some_and(Commands::are_posted);
+        step.event == Event::Fence && (are_posted || self.lines.values().any(is_pending))
     }
 
-    /// Takes a step. Where commands arrive it may have to be decided in which order they do, and what they find.
+    /// Takes a step. Where commands arrive, or meet what the host stores, it may have to be decided in which order they do, and what they find.
     pub fn take(&mut self, step: &Step, choices: &mut Choices) {
         match &step.event {
-            Event::Store(parts) => self.store(parts, None),
-            Event::Stream(parts) => self.store(parts, Some(step.processor)),
+            Event::Store(parts) => self.store(parts, None, choices),
+            Event::Stream(parts) => self.store(parts, Some(step.processor), choices),
             Event::WriteBack(first, end) => {
                 for (_, line) in self.lines.range_mut(first..end) {
                     line.pending.push((step.processor, line.patches.len()));
@@ -158,25 +170,37 @@ impl Medium {
             }
             // What it makes certain is a matter of when: see `Trace::allowed`.
             Event::Push => {}
+            Event::Ended(page, tag) => {
+                self.with_commands(|commands, medium| commands.end(*page, *tag, medium, choices));
+            }
             Event::Fence => {
-                self.arrive(false, choices);
+                self.with_commands(|commands, medium| commands.arrive(false, medium, choices));
+                let fenced = |line: &OpenLine| line.pending.iter().any(|p| self.fenced(step, p.0));
+                let lines = self.lines.iter().filter(|line| fenced(line.1)).map(|line| *line.0).collect();
+                self.meet_commands(&lines, choices);
                 self.fence(step);
             }
         }
     }
 
-    /// Power fails: of the commands that were not fenced any may have arrived.
+    /// Power fails: of the commands that were not fenced any may have arrived, and what has is carried out.
     pub fn crash(&mut self, choices: &mut Choices) {
-        self.arrive(true, choices);
+        self.with_commands(|commands, medium| commands.arrive(true, medium, choices));
     }
 
-    fn arrive(&mut self, is_crash: bool, choices: &mut Choices) {
+    fn with_commands(&mut self, run: impl FnOnce(&mut Commands, &mut Medium)) {
         let Some(mut commands) = self.commands.take() else { return };
-        commands.arrive(is_crash, self, choices);
+        run(&mut commands, self);
         self.commands = Some(commands);
     }
 
-    fn store(&mut self, parts: &[Part], streamed_by: Option<u32>) {
+    /// Lines are about to change: commands that have arrived may find them as they are.
+    fn meet_commands(&mut self, lines: &BTreeSet<u64>, choices: &mut Choices) {
+        self.with_commands(|commands, medium| commands.meet(lines, medium, choices));
+    }
+
+    fn store(&mut self, parts: &[Part], streamed_by: Option<u32>, choices: &mut Choices) {
+        self.meet_commands(&parts.iter().map(|part| (part.word / LINE_WORDS) as u64).collect(), choices);
         for parts in parts.chunk_by(|a, b| a.word / LINE_WORDS == b.word / LINE_WORDS) {
             let line = self.lines.entry((parts[0].word / LINE_WORDS) as u64).or_default();
             line.patches.push(Patch { parts: parts.to_vec(), streamed: streamed_by.is_some() });

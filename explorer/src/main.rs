@@ -57,7 +57,7 @@ struct Exploration {
     /// Every state, one by one, instead of one for all that recovery cannot tell apart.
     #[arg(long)]
     exhaustive: bool,
-    /// Leaves the write-back or fence of this number out (on a card also command, or read that pushes): a planted fault.
+    /// Leaves the write-back or fence of this number out (on a card also command, read that pushes, or wait for a command): a planted fault.
     #[arg(long)]
     leave_out: Option<usize>,
     /// Where a failure goes.

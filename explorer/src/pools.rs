@@ -9,7 +9,7 @@ use nearpm::{Mechanism, Pool, PoolOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::c::CPool;
-use crate::card;
+use crate::card::{self, Rules};
 use crate::crash::CrashMemory;
 use crate::trace::Recorder;
 
@@ -51,6 +51,14 @@ pub enum Kind {
     CardCheckpoint,
     /// Shadow paging by a card, epochs of three transactions.
     CardShadow,
+    /// Undo logging by a card that does not order host accesses. There all commits are waited for.
+    CardUndoUnordered,
+    /// Redo logging by such a card.
+    CardRedoUnordered,
+    /// Checkpointing by such a card, epochs of three transactions.
+    CardCheckpointUnordered,
+    /// Shadow paging by such a card, epochs of three transactions.
+    CardShadowUnordered,
 }
 
 /// What is done in a transaction.
@@ -89,7 +97,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 21] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -107,6 +115,10 @@ impl Kind {
         Kind::CardRedoAsynchronous,
         Kind::CardCheckpoint,
         Kind::CardShadow,
+        Kind::CardUndoUnordered,
+        Kind::CardRedoUnordered,
+        Kind::CardCheckpointUnordered,
+        Kind::CardShadowUnordered,
     ];
 
     /// Bytes of a pool: few, because each recovery begins with a copy of them.
@@ -116,8 +128,25 @@ impl Kind {
 
     /// Whether it is on a card.
     pub fn is_on_card(self) -> bool {
-        use Kind::{CardCheckpoint, CardRedo, CardRedoAsynchronous, CardShadow, CardUndo, CardUndoAsynchronous};
-        matches!(self, CardUndo | CardUndoAsynchronous | CardRedo | CardRedoAsynchronous | CardCheckpoint | CardShadow)
+        self.rules().is_some()
+    }
+
+    /// What its card promises, where it is on one.
+    pub fn rules(self) -> Option<Rules> {
+        let host_ordered = match self {
+            Kind::CardUndo
+            | Kind::CardUndoAsynchronous
+            | Kind::CardRedo
+            | Kind::CardRedoAsynchronous
+            | Kind::CardCheckpoint
+            | Kind::CardShadow => true,
+            Kind::CardUndoUnordered
+            | Kind::CardRedoUnordered
+            | Kind::CardCheckpointUnordered
+            | Kind::CardShadowUnordered => false,
+            _ => return None,
+        };
+        Some(Rules { host_ordered })
     }
 
     /// Whether programs reach it by pointer.
@@ -148,9 +177,13 @@ impl Kind {
 
     fn mechanism(self) -> PoolOptions {
         let mechanism = match self {
-            Kind::Redo | Kind::RedoAsynchronous | Kind::CardRedo | Kind::CardRedoAsynchronous => Mechanism::Redo,
-            Kind::Checkpoint | Kind::CardCheckpoint => Mechanism::Checkpoint,
-            Kind::Shadow | Kind::CardShadow => Mechanism::Shadow,
+            Kind::Redo
+            | Kind::RedoAsynchronous
+            | Kind::CardRedo
+            | Kind::CardRedoAsynchronous
+            | Kind::CardRedoUnordered => Mechanism::Redo,
+            Kind::Checkpoint | Kind::CardCheckpoint | Kind::CardCheckpointUnordered => Mechanism::Checkpoint,
+            Kind::Shadow | Kind::CardShadow | Kind::CardShadowUnordered => Mechanism::Shadow,
             _ => Mechanism::Undo,
         };
         let options = PoolOptions::new().mechanism(mechanism).durability(self.durability()).id(7).epoch_ops(3);
@@ -172,7 +205,7 @@ impl Kind {
     /// As the library's.
     pub fn create(self, memory: Recorder) -> Result<Open, Error> {
         Ok(match memory.card() {
-            Some(card) => Open::Mechanism(card::create(&self.mechanism(), card, memory)?.into()),
+            Some((card, rules)) => Open::Mechanism(card::create(&self.mechanism(), rules, card, memory)?.into()),
             None if self.is_direct() => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
             None => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
         })
@@ -183,9 +216,9 @@ impl Kind {
     /// # Errors
     /// As the library's.
     pub fn open(self, memory: CrashMemory) -> Result<Open, Error> {
-        if self.is_on_card() {
+        if let Some(rules) = self.rules() {
             let words = memory.words();
-            return Ok(Open::Mechanism(card::open(&self.mechanism(), memory, &words)?.into()));
+            return Ok(Open::Mechanism(card::open(&self.mechanism(), rules, memory, &words)?.into()));
         }
         Ok(match self.is_direct() {
             true => self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?),

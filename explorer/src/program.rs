@@ -127,8 +127,8 @@ pub struct Program {
     pub before: Vec<Transaction>,
     /// Those that crash.
     pub transactions: Vec<Transaction>,
-    /// Of the write-backs and fences since crashes began (on a card also commands, and reads that push) the one of this number, from 0, is left
-    /// out: a planted fault.
+    /// Of the write-backs and fences since crashes began (on a card also commands, reads that push, and waits for commands) the one of this
+    /// number, from 0, is left out: a planted fault.
     #[serde(default)]
     pub leave_out: Option<usize>,
     /// Where it has two threads: who goes on at each event.
@@ -214,7 +214,7 @@ impl Program {
     /// # Errors
     /// It did not do what its model did.
     pub fn record(&self) -> Result<Recorded, String> {
-        self.record_on(card::blank())
+        self.run(self.pool.rules().map(card::blank))
     }
 
     /// The same; a pool on a card lies on this one, which is blank.
@@ -222,6 +222,10 @@ impl Program {
     /// # Errors
     /// It did not do what its model did, or the card has gone.
     pub fn record_on(&self, card: MockCard) -> Result<Recorded, String> {
+        self.run(Some(card))
+    }
+
+    fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
         if self.threads() > 2 || (self.threads() == 2 && (self.pool.is_c() || !self.pool.is_direct())) {
             return Err("two threads at most, and those on a direct pool alone".into());
         }

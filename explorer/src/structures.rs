@@ -41,7 +41,7 @@ pub struct Root<C: Persistent> {
 const GUARD: u64 = 0x6775_6172_6421;
 
 /// Runs a program on its structure; a pool on a card lies on this one.
-pub fn record(program: &Program, card: MockCard) -> Result<Recorded, String> {
+pub fn record(program: &Program, card: Option<MockCard>) -> Result<Recorded, String> {
     match program.structure {
         Structure::Slots => run::<Slots>(program, card),
         Structure::Vector => run::<Numbers>(program, card),
@@ -257,7 +257,7 @@ where
     })
 }
 
-fn run<S: Explored + Send + Sync + 'static>(program: &Program, card: MockCard) -> Result<Recorded, String>
+fn run<S: Explored + Send + Sync + 'static>(program: &Program, card: Option<MockCard>) -> Result<Recorded, String>
 where
     S::Model: Send + Sync,
 {
@@ -266,7 +266,10 @@ where
     let bytes = kind.bytes() + program.structure.more_bytes();
     let memory = Recorder::new(bytes).scheduled(scheduler.clone());
     let memory = if kind.is_one_domain() { memory.one_domain() } else { memory };
-    let memory = if kind.is_on_card() { memory.on_card(card) } else { memory };
+    let memory = match kind.rules().zip(card) {
+        Some((rules, card)) => memory.on_card(card, rules),
+        None => memory,
+    };
     let pool = kind.create(memory.clone()).map_err(say)?;
     let mut setup = Setup::<S>(None);
     pool.tx(&mut setup).map_err(say)?;

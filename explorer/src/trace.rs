@@ -8,7 +8,7 @@ use nearpm::memory::Memory;
 use nearpm_driver::mock::MockCard;
 
 use crate::arena::{Arena, Part, parts};
-use crate::card::Watch;
+use crate::card::{Rules, Watch};
 use crate::lines::Medium;
 use crate::schedule::Scheduler;
 
@@ -32,6 +32,8 @@ pub enum Event {
     Command(usize, [u8; LINE as usize]),
     /// Something is read that a card answers behind everything that was fenced before.
     Push,
+    /// The host has seen that the command of this tag has ended, or all that were posted on a page before.
+    Ended(usize, Option<u32>),
 }
 
 impl Event {
@@ -63,13 +65,16 @@ pub struct Trace {
     /// A fence is that of all processors.
     pub one_domain: bool,
     /// The memory is a card's.
-    pub on_card: bool,
+    pub card: Option<Rules>,
 }
 
 impl Trace {
     /// The medium with these words, and nothing on the way to it.
     pub fn after_power_up(&self, words: Vec<u64>) -> Medium {
-        if self.on_card { Medium::on_card(words) } else { Medium::new(words, self.one_domain) }
+        match self.card {
+            Some(rules) => Medium::on_card(words, rules),
+            None => Medium::new(words, self.one_domain),
+        }
     }
 
     /// What a crash may leave that finds the medium as it is before a step. `None` before crashes begin.
@@ -78,7 +83,7 @@ impl Trace {
     /// a crash leaves at some fence, one leaves at any later moment up to the next push, too. What is acknowledged until then must be there.
     pub fn allowed(&self, step: usize) -> Option<Bounds> {
         let mut bounds = self.bounds.iter().rev().find(|change| change.0 < step)?.1.clone();
-        if self.on_card {
+        if self.card.is_some() {
             let push = self.steps.iter().skip(step).position(|step| step.event == Event::Push);
             let end = push.map_or(self.steps.len(), |after| step + after);
             for (_, later) in self.bounds.iter().filter(|change| (step..=end).contains(&change.0)) {
@@ -168,14 +173,14 @@ impl Recorder {
     }
 
     /// Its memory is that of this card.
-    pub fn on_card(self, card: MockCard) -> Recorder {
-        self.lock().trace.on_card = true;
+    pub fn on_card(self, card: MockCard, rules: Rules) -> Recorder {
+        self.lock().trace.card = Some(rules);
         Recorder { card: Some(card), ..self }
     }
 
-    /// The card.
-    pub fn card(&self) -> Option<MockCard> {
-        self.card.clone()
+    /// The card, and what it promises.
+    pub fn card(&self) -> Option<(MockCard, Rules)> {
+        self.card.clone().zip(self.lock().trace.card)
     }
 
     /// Asks who goes on at each event.
@@ -260,6 +265,9 @@ impl Watch for Recorder {
     }
     fn push(&self) {
         self.event().push(Event::Push);
+    }
+    fn ended(&self, page: usize, tag: Option<u32>) {
+        self.event().push(Event::Ended(page, tag));
     }
     /// Nothing is open.
     fn take_decided(&self) -> Vec<(usize, u64)> {

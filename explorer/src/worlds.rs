@@ -56,7 +56,7 @@ impl Worlds {
 
     /// Takes a step in all of them.
     pub fn take(&mut self, step: &Step) {
-        if !self.worlds.iter().any(|world| world.has_commands() && world.medium.is_narrowed_by(step)) {
+        if !self.worlds.iter().any(|world| world.medium.is_decided_by(step)) {
             self.worlds.iter_mut().for_each(|world| world.medium.take(step, &mut Choices::default()));
             return;
         }

@@ -76,8 +76,9 @@ fn explored(program: &Program) -> HashSet<u64> {
 }
 
 /// A card that evicts lines, and lets things arrive, as its seed says. The explorer's evicts nothing.
-fn hostile(seed: u64, cut_after: Option<u64>) -> MockCard {
-    MockCard::new(MockOptions { seed, cut_after, evict_one_in: 2 + seed % 4, lazy: false, ..card::options() })
+fn hostile(pool: Kind, seed: u64, cut_after: Option<u64>) -> MockCard {
+    let options = card::options(pool.rules().expect("it is on a card"));
+    MockCard::new(MockOptions { seed, cut_after, evict_one_in: 2 + seed % 4, lazy: false, ..options })
 }
 
 /// The mock draws what happens, and has its own cache and link. Whatever it leaves, the explorer must have known of.
@@ -87,7 +88,7 @@ fn what_the_mock_leaves_is_among_what_is_explored() {
         let program = program(pool);
         let explored = explored(&program);
         let accesses = |program: &Program, seed| {
-            let card = hostile(seed, None);
+            let card = hostile(pool, seed, None);
             program.record_on(card.clone()).unwrap();
             card.accesses()
         };
@@ -96,7 +97,7 @@ fn what_the_mock_leaves_is_among_what_is_explored() {
             // Without its transactions the program ends where crashes begin, and closes the pool.
             let begin = accesses(&Program { transactions: Vec::new(), ..program.clone() }, seed);
             for cut_after in begin..accesses(&program, seed) {
-                let card = hostile(seed, Some(cut_after));
+                let card = hostile(pool, seed, Some(cut_after));
                 // It fails where the card has gone.
                 let _ = program.record_on(card.clone());
                 let medium = card.power_cut();
@@ -122,6 +123,7 @@ fn name(event: &Event) -> String {
             format!("{:?}", Opcode::from_code(command.opcode).expect("the library knows them"))
         }
         Event::Push => "read that pushes".into(),
+        Event::Ended(..) => "wait for a command".into(),
         Event::Store(_) | Event::Stream(_) => unreachable!("nobody forgets to store"),
     }
 }

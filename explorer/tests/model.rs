@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nearpm_explorer::arena::Part;
+use nearpm_explorer::card::Rules;
 use nearpm_explorer::choices::Choices;
 use nearpm_explorer::lines::{Line, Medium};
 use nearpm_explorer::program::Random;
@@ -129,14 +130,17 @@ fn command(opcode: Opcode, command: Command) -> Step {
     step(0, Event::Command(0, line))
 }
 
+const ORDERED: Rules = Rules { host_ordered: true };
+const UNORDERED: Rules = Rules { host_ordered: false };
+
 /// Every pair of values of two words that is left when power fails after these steps, on a card with a pool of a few lines.
-fn left_on_a_card(steps: &[Step], words: [usize; 2]) -> BTreeSet<[u64; 2]> {
+fn left_on_a_card(rules: Rules, steps: &[Step], words: [usize; 2]) -> BTreeSet<[u64; 2]> {
     const LINES: u64 = 8;
     let map =
         Command { source: POOLS_BASE, destination: LINES * 64, auxiliary: 64, length: 4 * 64, ..Command::default() };
     let mapped = [command(Opcode::Map, map), step(0, Event::Fence)];
     let runs = Choices::all(|choices| {
-        let mut medium = Medium::on_card(vec![0; LINES as usize * 8]);
+        let mut medium = Medium::on_card(vec![0; LINES as usize * 8], rules);
         mapped.iter().chain(steps).for_each(|step| medium.take(step, choices));
         medium.crash(choices);
         let mut lines = medium.possible();
@@ -155,14 +159,14 @@ fn left_on_a_card(steps: &[Step], words: [usize; 2]) -> BTreeSet<[u64; 2]> {
 fn a_command_that_is_not_fenced_is_kept_or_lost_and_meets_what_is_dirty_before_or_after() {
     let commit = command(Opcode::Commit, Command { destination: 8, auxiliary: 5, txid: 1, ..Command::default() });
     let fence = || step(0, Event::Fence);
-    assert_eq!(left_on_a_card(std::slice::from_ref(&commit), [0, 1]), [[0, 0], [0, 5]].into());
-    assert_eq!(left_on_a_card(&[commit.clone(), fence()], [0, 1]), [[0, 5]].into());
+    assert_eq!(left_on_a_card(ORDERED, std::slice::from_ref(&commit), [0, 1]), [[0, 0], [0, 5]].into());
+    assert_eq!(left_on_a_card(ORDERED, &[commit.clone(), fence()], [0, 1]), [[0, 5]].into());
     // The word beside it is dirty: an eviction behind the commit, or a part of one, brings back what was there before.
     let dirty = step(0, Event::Store(vec![part(0, 3)]));
-    let left = left_on_a_card(&[dirty.clone(), commit.clone(), fence()], [0, 1]);
+    let left = left_on_a_card(ORDERED, &[dirty.clone(), commit.clone(), fence()], [0, 1]);
     assert_eq!(left, [[0, 0], [0, 5], [3, 0], [3, 5]].into());
     let written_back = [dirty, step(0, Event::WriteBack(0, 1)), fence(), commit, fence()];
-    assert_eq!(left_on_a_card(&written_back, [0, 1]), [[3, 5]].into());
+    assert_eq!(left_on_a_card(ORDERED, &written_back, [0, 1]), [[3, 5]].into());
 }
 
 #[test]
@@ -172,9 +176,43 @@ fn a_log_of_a_dirty_word_holds_the_old_or_the_new_value() {
     let log = Command { source, destination: slot, length: 8, txid: 1, ..Command::default() };
     let log = command(Opcode::UndoLog, log);
     let dirty = step(0, Event::Store(vec![part(0, 3)]));
-    let left = left_on_a_card(&[dirty.clone(), log.clone(), step(0, Event::Fence)], [0, data / 8]);
+    let left = left_on_a_card(ORDERED, &[dirty.clone(), log.clone(), step(0, Event::Fence)], [0, data / 8]);
     // Once it was evicted for the log it stays there.
     assert_eq!(left, [[0, 0], [3, 0], [3, 3]].into());
-    let behind_the_fence = left_on_a_card(&[log, step(0, Event::Fence), dirty], [0, data / 8]);
+    let behind_the_fence = left_on_a_card(ORDERED, &[log, step(0, Event::Fence), dirty], [0, data / 8]);
     assert_eq!(behind_the_fence, [[0, 0], [3, 0]].into());
+}
+
+#[test]
+fn on_a_card_that_does_not_order_host_accesses_a_store_passes_a_command_that_was_not_waited_for() {
+    let (source, slot, data) = (0, 64, 64 + 64);
+    let log = Command { source, destination: slot, length: 8, txid: 1, tag: 9, ..Command::default() };
+    let fence = || step(0, Event::Fence);
+    let ended = |tag| step(0, Event::Ended(0, tag));
+    let left = |rules, waits: &[Step]| {
+        let logged = [command(Opcode::UndoLog, log), fence()];
+        let stored = [step(0, Event::Store(vec![part(0, 3)])), step(0, Event::WriteBack(0, 1)), fence()];
+        left_on_a_card(rules, &[&logged[..], waits, &stored].concat(), [0, data / 8])
+    };
+    assert_eq!(left(ORDERED, &[]), [[3, 0]].into());
+    assert_eq!(left(UNORDERED, &[]), [[3, 0], [3, 3]].into());
+    assert_eq!(left(UNORDERED, &[ended(Some(8))]), [[3, 0], [3, 3]].into(), "another command has ended");
+    assert_eq!(left(UNORDERED, &[ended(Some(9))]), [[3, 0]].into());
+    assert_eq!(left(UNORDERED, &[ended(None)]), [[3, 0]].into());
+}
+
+#[test]
+fn commands_keep_their_order_on_a_card_that_does_not_order_host_accesses() {
+    let commit = |value, tag| {
+        let commit = Command { destination: 8, auxiliary: value, txid: value, tag, ..Command::default() };
+        command(Opcode::Commit, commit)
+    };
+    let ended = step(0, Event::Ended(0, Some(2)));
+    let fence = || step(0, Event::Fence);
+    // The second has ended, and so has the first that it waits for: what the host stores then is the last.
+    let store = [step(0, Event::Store(vec![part(1, 7)])), step(0, Event::WriteBack(0, 1)), fence()];
+    let both = [commit(5, 1), fence(), commit(6, 2), fence()];
+    assert_eq!(left_on_a_card(UNORDERED, &both, [0, 1]), [[0, 6]].into());
+    assert_eq!(left_on_a_card(UNORDERED, &[&both[..], &[ended], &store].concat(), [0, 1]), [[0, 7]].into());
+    assert_eq!(left_on_a_card(UNORDERED, &[&both[..], &store].concat(), [0, 1]), [[0, 6], [0, 7]].into());
 }

@@ -18,7 +18,8 @@ pub const CARD: &str = "0000:01:00.0";
 const MEMORY: &str = "512M";
 /// What the kernel is told besides the task. A panic, which the end of process 1 is, restarts the machine, and a restart ends it. The kernel's test of
 /// its timer counts ticks in a loop of instructions, and fails where the emulation is held up by a busy machine.
-const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on no_timer_check";
+/// Two pages of 2 MiB are kept for what the card writes.
+const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on no_timer_check hugepages=2";
 
 /// What a machine has besides processor and memory.
 pub enum Device<'a> {

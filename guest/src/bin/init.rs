@@ -2,8 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nearpm_guest::line::Line;
@@ -15,6 +15,8 @@ use nix::kmod::{ModuleInitFlags, finit_module};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 
+/// How long the broker may take to open the card.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The file is compressed (`MODULE_INIT_COMPRESSED_FILE`, init_module(2)).
 const COMPRESSED_FILE: i32 = 4;
 
@@ -72,6 +74,41 @@ fn is_refused(arguments: &[&str], part: &str) -> Result<()> {
     Ok(())
 }
 
+/// Runs `nearpm` where it must succeed, and say this.
+fn says(arguments: &[&str], part: &str) -> Result<()> {
+    let output = nearpm(arguments)?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && said.contains(part), "nearpm {} does not say {part}", arguments.join(" "));
+    Ok(())
+}
+
+/// Where the card is shared.
+const SHARED: &str = "/tmp/shared";
+
+/// Two processes at once have the card that a third one shares.
+fn share(card: &str) -> Result<()> {
+    step(format!("nearpm card share --card {card} --socket {SHARED}"));
+    let program = Path::new("/").join(image::NEARPM);
+    let mut broker = Command::new(&program).args(["card", "share", "--card", card, "--socket", SHARED]).spawn()?;
+    let end = Instant::now() + PATIENCE;
+    while !Path::new(SHARED).exists() {
+        ensure!(broker.try_wait()?.is_none(), "the broker has ended");
+        ensure!(Instant::now() < end, "nothing is shared");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let shared = format!("vfio-user:{SHARED}");
+    let selftest = ["card", "selftest", "--card", &shared];
+    let mut other = Command::new(&program).args(selftest).stdout(Stdio::null()).spawn()?;
+    let own = succeeds(&selftest);
+    let others = other.wait()?;
+    own?;
+    ensure!(others.success(), "the second process on the shared card: {others}");
+    step("both processes on the shared card have passed");
+    broker.kill()?;
+    broker.wait()?;
+    Ok(())
+}
+
 /// A life; gives its last word.
 fn live() -> Result<Line> {
     mount_all()?;
@@ -91,9 +128,12 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
     succeeds(&["card", "list"])?;
     match task.known {
         None => {
-            succeeds(&["card", "info", "--card", &card])?;
+            says(&["card", "info", "--card", &card], "a page of 2 MiB")?;
+            succeeds(&["card", "registers", "--card", &card])?;
             succeeds(&["card", "selftest", "--card", &card])?;
             succeeds(&["card", "selftest", "--card", &format!("{card},wait=interrupts")])?;
+            succeeds(&["card", "selftest", "--card", &format!("{card},window=wc")])?;
+            share(&card)?;
             succeeds(&["card", "bench", "--count", "200", "--card", &card])?;
             let programs = ["--programs", "btree", "--transactions", "70"];
             succeeds(&[&["bench", "--card", &card][..], &programs].concat())?;

@@ -30,7 +30,7 @@ fn what_the_rtl_shows_at_any_cycle_the_model_allows() {
     let cards = Arc::new(rtl_cards(MemoryPorts::One));
     keep_panics();
     let tests = tests();
-    let programs = if thorough() { 3 } else { 1 };
+    let programs = if thorough() { 2 } else { 1 };
     let one_card = |test: &Test| runs(test) && test.devices == 1;
     let chosen = tests.iter().filter(|(name, test)| one_card(test) && (thorough() || FAST.contains(&name.as_str())));
     let (start, mut all) = (Instant::now(), Comparison::default());

@@ -22,6 +22,8 @@ pub enum Line {
         /// What the library said.
         why: String,
     },
+    /// So many items were under way in the card when the power failed, and were done at power-up.
+    Replayed(u64),
     /// After recovery the effects of so many operations are there, and nothing else.
     Kept(usize),
     /// Everything was as it must be.
@@ -40,6 +42,7 @@ impl fmt::Display for Line {
             Line::Gone { acknowledged, started, why } => {
                 write!(f, "{MARK}gone {acknowledged} {started} {}", plain(why))
             }
+            Line::Replayed(count) => write!(f, "{MARK}replayed {count}"),
             Line::Kept(count) => write!(f, "{MARK}kept {count}"),
             Line::Passed => write!(f, "{MARK}passed"),
             Line::Failed(why) => write!(f, "{MARK}failed {}", plain(why)),
@@ -63,6 +66,7 @@ impl FromStr for Line {
                 let (acknowledged, started) = (number(next()?)?, number(next()?)?);
                 Ok(Line::Gone { acknowledged, started, why: next()?.into() })
             }
+            "replayed" => Ok(Line::Replayed(rest.parse().map_err(|_| ())?)),
             "kept" => Ok(Line::Kept(number(rest)?)),
             "passed" if rest.is_empty() => Ok(Line::Passed),
             "failed" => Ok(Line::Failed(rest.into())),
@@ -81,6 +85,7 @@ mod tests {
             Line::Step("nearpm card list".into()),
             Line::Acknowledged(70),
             Line::Gone { acknowledged: 5, started: 6, why: "the card has gone".into() },
+            Line::Replayed(3),
             Line::Kept(6),
             Line::Passed,
             Line::Failed("no card".into()),

@@ -18,7 +18,7 @@ use crate::task::{Known, Memory, Task};
 const LIFE: Duration = Duration::from_secs(400);
 /// How long a guest may take to see that the card has gone.
 const NOTICE: Duration = Duration::from_secs(60);
-/// Cycles of the card between the order for the cut and the cut: an operation takes some thousands.
+/// Cycles of the card between the order for the cut and the cut, of which it has as many as accesses take, so that many of them find commands under way.
 const CUT_CYCLES: std::ops::Range<u64> = 1_000..20_000;
 
 /// The programs that a trial needs.
@@ -83,6 +83,8 @@ pub struct Verdict {
     pub started: usize,
     /// Operations whose effects the second guest has found.
     pub kept: usize,
+    /// Items that the card did at power-up, because they were under way when the power failed; 0 without a card.
+    pub replayed: u64,
 }
 
 impl Trial {
@@ -115,10 +117,11 @@ impl Trial {
             known.acknowledged, known.started
         ));
         simulator.tell("power-up")?;
+        simulator.tell("resume")?;
         let told = Known { acknowledged: known.acknowledged + self.untrue, started: known.started + self.untrue };
-        let kept = second_life(&boot(Some(told))?, told, show)?;
+        let Found { kept, replayed } = second_life(&boot(Some(told))?, told, show)?;
         let Known { acknowledged, started } = known;
-        Ok(Verdict { acknowledged, started, kept })
+        Ok(Verdict { acknowledged, started, kept, replayed })
     }
 
     /// A number by the seed, so that the power fails somewhere in an operation.
@@ -143,10 +146,12 @@ impl Trial {
                     ensure!(simulator.statistic("powered")? == 0, "the power is on");
                     return Ok(Known { acknowledged, started });
                 }
-                Line::Passed | Line::Kept(_) => bail!("the first guest says {line}"),
+                Line::Passed | Line::Kept(_) | Line::Replayed(_) => bail!("the first guest says {line}"),
                 Line::Step(_) => {}
             }
             if !is_cut && acknowledged.is_some_and(|count| count >= self.cut_after) {
+                // Its time would run on while the guest's machine is emulated, and all be done before the next access.
+                simulator.tell("pause")?;
                 let cycle = simulator.statistic("cycle")? + self.cut_cycles();
                 simulator.tell(&format!("cut-at cycle={cycle} seed={}", self.seed))?;
                 show(&format!("host: the power will fail in the card's cycle {cycle}"));
@@ -188,8 +193,8 @@ impl CxlTrial {
         // A line is out before the next operation begins.
         let known = Known { acknowledged, started: (acknowledged + 1).min(self.operations) };
         show(&format!("host: {acknowledged} operations are acknowledged; second guest"));
-        let kept = second_life(&boot(Some(known))?, known, show)?;
-        Ok(Verdict { acknowledged, started: known.started, kept })
+        let Found { kept, replayed } = second_life(&boot(Some(known))?, known, show)?;
+        Ok(Verdict { acknowledged, started: known.started, kept, replayed })
     }
 
     fn first_life(&self, machine: &mut Machine, show: &mut dyn FnMut(&str)) -> Result<usize> {
@@ -213,13 +218,21 @@ impl CxlTrial {
     }
 }
 
-fn second_life(machine: &Machine, known: Known, show: &mut dyn FnMut(&str)) -> Result<usize> {
+/// What a second guest has found.
+#[derive(Debug)]
+struct Found {
+    kept: usize,
+    replayed: u64,
+}
+
+fn second_life(machine: &Machine, known: Known, show: &mut dyn FnMut(&str)) -> Result<Found> {
     let until = Instant::now() + LIFE;
-    let mut kept = None;
+    let (mut kept, mut replayed) = (None, 0);
     let mut passed = false;
     while let Some(line) = next(machine, until, show)? {
         match line {
             Line::Kept(count) => kept = Some(count),
+            Line::Replayed(count) => replayed = count,
             Line::Passed => passed = true,
             Line::Failed(why) => bail!("the second guest failed: {why}"),
             Line::Gone { why, .. } => bail!("the card has gone without a cut: {why}"),
@@ -230,7 +243,7 @@ fn second_life(machine: &Machine, known: Known, show: &mut dyn FnMut(&str)) -> R
     let kept = kept.context("the second guest does not say what it found")?;
     let possible = known.acknowledged..=known.started;
     ensure!(possible.contains(&kept), "the effects of {kept} operations are there, of {known:?}");
-    Ok(kept)
+    Ok(Found { kept, replayed })
 }
 
 /// The next line of the guest's program; shows what else comes.
@@ -251,7 +264,7 @@ mod tests {
     /// The verdict on a second guest that says this.
     fn verdict(lines: &str) -> Result<usize> {
         let machine = Machine::follow(std::process::Command::new("printf").arg(lines)).unwrap();
-        second_life(&machine, Known { acknowledged: 40, started: 41 }, &mut |_| ())
+        second_life(&machine, Known { acknowledged: 40, started: 41 }, &mut |_| ()).map(|found| found.kept)
     }
 
     #[test]

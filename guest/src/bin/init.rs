@@ -147,7 +147,8 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
         Some(known) => {
             let opened = work::open_card(address)?;
             let replayed = opened.card().registers().read(reg::REPLAYED);
-            step(format!("recovery, and the missing transactions; at power-up the card replayed {replayed} items"));
+            say(Line::Replayed(replayed.into()));
+            step("recovery, and the missing transactions");
             work::after_the_cut(&Place::card(&opened), task, known)?;
             is_refused(&["card", "unbind", address], "open already")?;
             drop(opened);

@@ -40,15 +40,15 @@ fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_mapped_window() {
     }
 }
 
-/// Cuts come somewhere in an operation; some find commands or stores under way in the card.
+/// Cuts come somewhere in an operation; one in five or so finds commands or stores under way in the card. It stops at the first.
 #[test]
 fn what_was_under_way_in_the_card_is_done_at_power_up() {
     if is_thorough() {
-        let replayed = (10..16).map(|seed| {
+        let mut replayed = (10..40).map(|seed| {
             let trial = Trial { operations: 40, cut_after: 15, ..trial("trapping", seed) };
             trial.run(&programs(), &mut |line| println!("{line}")).unwrap().replayed
         });
-        assert!(replayed.into_iter().any(|items| items > 0), "no cut found anything under way");
+        assert!(replayed.any(|items| items > 0), "no cut found anything under way");
     }
 }
 

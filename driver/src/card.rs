@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::command::{Command, Opcode};
@@ -225,7 +225,7 @@ impl Card {
         if latched == Latched::default() {
             return Ok(());
         }
-        let mut logs = self.failed_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.lock(&self.failed_logs);
         if latched.0 & !logs.explained != 0 {
             for page in 0..COMMAND_PAGES {
                 let mut page = self.page(page)?;
@@ -282,7 +282,7 @@ impl Card {
         let command = Command { opcode: Opcode::Unmap as u8, pool, thread, ..Command::default() };
         let ticket = self.post(PRIVILEGED_PAGE, command, true)?;
         self.wait(ticket)?;
-        let mut logs = self.failed_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.lock(&self.failed_logs);
         for page in 0..COMMAND_PAGES {
             self.page(page)?.forget_failures(pool, thread);
         }
@@ -337,8 +337,20 @@ impl Card {
         let limit = COMMAND_PAGES as u64 - 1;
         let page =
             self.pages.get(page).ok_or(CardError::BeyondCard { what: "command page", value: page as u64, limit })?;
-        // A page is consistent between any two of its calls, so a panic elsewhere does not spoil it.
-        Ok(page.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.lock(page))
+    }
+
+    /// Locks what threads share. Pages and lists of failures are consistent between any two of their calls, so that a panic elsewhere does not
+    /// spoil them.
+    fn lock<'c, T>(&self, mutex: &'c Mutex<T>) -> MutexGuard<'c, T> {
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if self.function.contended() => {}
+                Err(TryLockError::WouldBlock) => return mutex.lock().unwrap_or_else(PoisonError::into_inner),
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use nearpm_sim::machine::{Machine, Power};
 use nearpm_sim::model::{Busy, ModelCard};
 use nearpm_sim::profile::Profile;
 
-use crate::meter::{Meter, Metered};
+use crate::meter::{Kind, Meter, Metered};
 
 /// Media end at multiples of this.
 const GRAIN: u64 = 2 << 20;
@@ -26,7 +26,7 @@ pub struct Computer {
     pub meter: Arc<Meter>,
     pub cards: Vec<Arc<Card>>,
     /// What makes its cards, each time the power comes.
-    pub power: Box<dyn Power>,
+    pub power: Box<dyn Power + Send + Sync>,
     /// When the cards work on commands, all together.
     busy: Arc<Busy>,
     names: Vec<String>,
@@ -41,7 +41,7 @@ impl Computer {
     pub fn new(profile: &Profile, devices: usize, units: usize, host: Parameters, bytes: u64) -> Result<Computer> {
         let (config, busy) = (profile.card(units), Arc::new(Busy::default()));
         let meters = busy.clone();
-        let power: Box<dyn Power> = Box::new(move |medium: Medium| {
+        let power: Box<dyn Power + Send + Sync> = Box::new(move |medium: Medium| {
             Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>
         });
         let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
@@ -75,6 +75,11 @@ impl Computer {
             self.cards.push(card);
         }
         Ok(())
+    }
+
+    /// Charges this thread's core with instructions.
+    pub fn compute(&self, ns: f64) {
+        self.meter.note(Kind::Compute, || self.machine.compute(ns as u64));
     }
 
     /// Where a pool with a name lies: on all cards.

@@ -1,5 +1,6 @@
 //! Where the time of a simulated processor goes: a PCI function that notes what every access takes.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +54,7 @@ impl Kind {
 pub struct Noted {
     /// Picoseconds of each kind, in the order of [`Kind::ALL`].
     pub ps: [u64; Kind::ALL.len()],
-    /// Spans of waits.
+    /// Spans of waits, the earliest first; those of several cores that overlap are one.
     pub waits: Vec<(u64, u64)>,
 }
 
@@ -62,6 +63,10 @@ impl Noted {
     pub fn of(&self, kind: Kind) -> u64 {
         self.ps[kind as usize]
     }
+}
+
+thread_local! {
+    static WAITED_PS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A meter, shared by all cards of a computer.
@@ -88,19 +93,29 @@ impl Meter {
         let mut noted = self.lock();
         noted.ps[kind as usize] += end - start;
         if kind == Kind::Wait && end > start {
+            WAITED_PS.set(WAITED_PS.get() + end - start);
             noted.waits.push((start, end));
         }
         result
     }
 
-    /// Time of waits since the last [`Meter::take`], all cores together.
+    /// Time of waits of this thread since it began.
     pub fn waited_ps(&self) -> u64 {
-        self.lock().of(Kind::Wait)
+        WAITED_PS.get()
     }
 
-    /// What was noted since the last call.
+    /// What was noted since the last call, with the spans in which some core waited.
     pub fn take(&self) -> Noted {
-        std::mem::take(&mut self.lock())
+        let mut noted = std::mem::take(&mut *self.lock());
+        noted.waits.sort_unstable();
+        noted.waits.dedup_by(|next, before| {
+            let meets = next.0 <= before.1;
+            if meets {
+                before.1 = before.1.max(next.1);
+            }
+            meets
+        });
+        noted
     }
 }
 
@@ -211,5 +226,8 @@ impl PciFunction for Metered {
     }
     fn relax(&self, ns: u64) {
         self.meter.note(Kind::Wait, || self.function.relax(ns));
+    }
+    fn contended(&self) -> bool {
+        self.meter.note(Kind::Post, || self.function.contended())
     }
 }

@@ -94,9 +94,9 @@ fn bare(case: &Case, profile: &Profile, times: Times) -> Result<Outcome> {
     program.create(&store)?;
     store.memory().write_back(0, bytes);
     store.memory().drain()?;
-    let mut clock = Clock::start(&computer);
+    let clock = Clock::start(&computer);
     for n in 0..program.count() {
-        clock.compute(times.program());
+        computer.compute(times.program());
         store.transaction(&mut |tx| {
             let root = tx.root()?;
             program.apply(tx, root, n)
@@ -126,10 +126,6 @@ impl<'c> Clock<'c> {
         computer.meter.take();
         computer.take_busy();
         Clock { computer, start_ps: computer.machine.now_ps() }
-    }
-
-    fn compute(&mut self, ns: f64) {
-        self.computer.meter.note(Kind::Compute, || self.computer.machine.compute(ns as u64));
     }
 
     /// Ends the run at the time of this thread's core.
@@ -184,6 +180,13 @@ struct Served {
     before: Statistics,
     /// A thread holds the pool until then.
     free_ps: u64,
+}
+
+impl Served {
+    /// Whether transactions are left.
+    fn is_due(&self) -> bool {
+        self.done < self.program.count()
+    }
 }
 
 /// A case on pools of the library.
@@ -244,47 +247,32 @@ impl<'r> Run<'r> {
 
     fn run(mut self) -> Result<Outcome> {
         let computer = &self.computer;
-        let mut clock = Clock::start(computer);
-        let (start_ps, threads) = (clock.start_ps, self.case.threads);
+        let clock = Clock::start(computer);
         // All cores begin at the same time.
-        for core in 0..threads {
-            run_on_core(core);
-            let now_ps = computer.machine.now_ps();
-            computer.machine.compute(start_ps.saturating_sub(now_ps) / 1000);
+        for core in 0..self.case.threads {
+            computer.machine.wait_on_core(core, clock.start_ps);
         }
-        let pools = self.served.len();
-        let mut cores = vec![Core { forgives: self.forgives_read_backs(), forgiven_ps: 0 }; threads];
-        loop {
-            // The core that is behind goes next, which is what makes the run the same each time.
-            let due = |core: &usize| self.served[core % pools].done < self.served[core % pools].program.count();
-            let now_ps = |core: usize| cores[core].now_ps(time_of(computer, core));
-            let Some(core) = (0..threads).filter(due).min_by_key(|&core| (now_ps(core), core)) else {
-                break;
-            };
-            run_on_core(core);
-            let served = &mut self.served[core % pools];
-            step(self.case, &self.times, self.fence_drain_ps, &mut clock, served, &mut cores[core])?;
-        }
-        for (number, core) in cores.iter_mut().enumerate() {
-            run_on_core(number);
-            let pool = &self.served[number % pools].pool;
-            core.without_read_backs(computer, || pool.persist())?;
-        }
+        let rules = Rules {
+            case: self.case,
+            times: &self.times,
+            computer,
+            waits_per_entry_ns: self.fence_drain_ps as f64 / 1000.0,
+            forgives: self.fence_drain_ps > 0 && !self.case.configuration.uses_card(),
+        };
+        let cores = match &mut self.served[..] {
+            [served] => rules.by_turns(served)?,
+            each => rules.each_on_its_own(each)?,
+        };
         let now_ps = |core: usize| cores[core].now_ps(time_of(computer, core));
-        let last = (0..threads).max_by_key(|&core| now_ps(core)).context("there is a thread")?;
+        let last = (0..cores.len()).max_by_key(|&core| now_ps(core)).context("there is a thread")?;
         run_on_core(last);
         let mut outcome = clock.stop(self.served.iter().map(|served| served.done).sum(), self.counts());
-        if self.forgives_read_backs() {
+        if rules.forgives {
             outcome.ns -= cores[last].forgiven_ps as f64 / 1000.0;
             outcome.breakdown.insert(Kind::Wait.name().into(), 0.0);
         }
         self.check()?;
         Ok(outcome)
-    }
-
-    /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
-    fn forgives_read_backs(&self) -> bool {
-        self.fence_drain_ps > 0 && !self.case.configuration.uses_card()
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
@@ -321,9 +309,8 @@ impl<'r> Run<'r> {
 }
 
 /// A core, whose clock may be ahead of what it is charged with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Core {
-    forgives: bool,
     /// Waits for read-backs that are not needed.
     forgiven_ps: u64,
 }
@@ -333,16 +320,6 @@ impl Core {
     fn now_ps(self, clock_ps: u64) -> u64 {
         clock_ps - self.forgiven_ps
     }
-
-    /// Does something on this core whose waits it is forgiven, if any are.
-    fn without_read_backs<T>(&mut self, computer: &Computer, work: impl FnOnce() -> T) -> T {
-        let before_ps = computer.meter.waited_ps();
-        let done = work();
-        if self.forgives {
-            self.forgiven_ps += computer.meter.waited_ps() - before_ps;
-        }
-        done
-    }
 }
 
 fn time_of(computer: &Computer, core: usize) -> u64 {
@@ -350,45 +327,93 @@ fn time_of(computer: &Computer, core: usize) -> u64 {
     computer.machine.now_ps()
 }
 
-/// The next transaction of a pool, on this thread's core.
-fn step(
-    case: &Case,
-    times: &Times,
-    fence_drain_ps: u64,
-    clock: &mut Clock<'_>,
-    served: &mut Served,
-    core: &mut Core,
-) -> Result<()> {
-    clock.compute(times.program());
-    let computer = clock.computer;
-    let machine = &computer.machine;
-    let waits_ns = served.free_ps.saturating_sub(core.now_ps(machine.now_ps())) / 1000;
-    machine.compute(waits_ns);
-    clock.compute(times.library(case.mechanism));
-    let before = served.pool.statistics();
-    core.without_read_backs(computer, || served.pool.tx(|tx| served.program.apply(tx, served.root, served.done)))?;
-    served.done += 1;
-    served.since_cut += 1;
-    let after = served.pool.statistics();
-    let entries = after.log_entries - before.log_entries;
-    if case.configuration == Configuration::PaperCpu && case.mechanism == Mechanism::Undo {
-        let each_ns = fence_drain_ps as f64 / 1000.0;
-        clock.compute(each_ns * entries.saturating_sub(1) as f64);
+/// How a case's threads work on its pools.
+struct Rules<'r> {
+    case: &'r Case,
+    times: &'r Times,
+    computer: &'r Computer,
+    /// What the paper's baseline waits for each entry of its log but the last.
+    waits_per_entry_ns: f64,
+    /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
+    forgives: bool,
+}
+
+impl Rules<'_> {
+    /// Threads with a pool each: cores that meet on the link, in the cards and at the driver's locks.
+    fn each_on_its_own(&self, pools: &mut [Served]) -> Result<Vec<Core>> {
+        let work = |served| move || self.all_of(served);
+        let cores = self.computer.machine.on_cores(pools.iter_mut().map(work).collect());
+        cores.into_iter().collect()
     }
-    let mut is_due = served.since_cut == EPOCH;
-    if case.mechanism.has_epochs() && case.inputs == Inputs::Released {
-        let touches =
-            if case.mechanism == Mechanism::Checkpoint { entries } else { after.shadow_pages - before.shadow_pages };
-        clock.compute((touches * FAULT_NS) as f64);
-        served.touches += touches;
-        is_due = served.touches >= RELEASED_TOUCHES;
+
+    fn all_of(&self, served: &mut Served) -> Result<Core> {
+        let mut core = Core::default();
+        while served.is_due() {
+            self.step(served, &mut core)?;
+        }
+        self.without_read_backs(&mut core, || served.pool.persist())?;
+        Ok(core)
     }
-    if is_due {
-        core.without_read_backs(computer, || served.pool.cut())?;
-        (served.since_cut, served.touches) = (0, 0);
+
+    /// Threads that share a pool, which one of them has at a time: the core that is behind goes next. What it does besides, the others do at the
+    /// same time.
+    fn by_turns(&self, served: &mut Served) -> Result<Vec<Core>> {
+        let mut cores = vec![Core::default(); self.case.threads];
+        while served.is_due() {
+            let behind = |&core: &usize| (cores[core].now_ps(time_of(self.computer, core)), core);
+            let core = (0..cores.len()).min_by_key(behind).context("there is a thread")?;
+            run_on_core(core);
+            self.step(served, &mut cores[core])?;
+        }
+        for (number, core) in cores.iter_mut().enumerate() {
+            run_on_core(number);
+            self.without_read_backs(core, || served.pool.persist())?;
+        }
+        Ok(cores)
     }
-    served.free_ps = core.now_ps(machine.now_ps());
-    Ok(())
+
+    /// The next transaction of a pool, on this thread's core.
+    fn step(&self, served: &mut Served, core: &mut Core) -> Result<()> {
+        let (case, computer) = (self.case, self.computer);
+        let machine = &computer.machine;
+        computer.compute(self.times.program());
+        let waits_ns = served.free_ps.saturating_sub(core.now_ps(machine.now_ps())) / 1000;
+        machine.compute(waits_ns);
+        computer.compute(self.times.library(case.mechanism));
+        let before = served.pool.statistics();
+        self.without_read_backs(core, || served.pool.tx(|tx| served.program.apply(tx, served.root, served.done)))?;
+        served.done += 1;
+        served.since_cut += 1;
+        let after = served.pool.statistics();
+        let entries = after.log_entries - before.log_entries;
+        if case.configuration == Configuration::PaperCpu && case.mechanism == Mechanism::Undo {
+            computer.compute(self.waits_per_entry_ns * entries.saturating_sub(1) as f64);
+        }
+        let mut is_due = served.since_cut == EPOCH;
+        if case.mechanism.has_epochs() && case.inputs == Inputs::Released {
+            let is_log = case.mechanism == Mechanism::Checkpoint;
+            let touches = if is_log { entries } else { after.shadow_pages - before.shadow_pages };
+            computer.compute((touches * FAULT_NS) as f64);
+            served.touches += touches;
+            is_due = served.touches >= RELEASED_TOUCHES;
+        }
+        if is_due {
+            self.without_read_backs(core, || served.pool.cut())?;
+            (served.since_cut, served.touches) = (0, 0);
+        }
+        served.free_ps = core.now_ps(machine.now_ps());
+        Ok(())
+    }
+
+    /// Does something whose waits a core is forgiven, if any are.
+    fn without_read_backs<T>(&self, core: &mut Core, work: impl FnOnce() -> T) -> T {
+        let before_ps = self.computer.meter.waited_ps();
+        let done = work();
+        if self.forgives {
+            core.forgiven_ps += self.computer.meter.waited_ps() - before_ps;
+        }
+        done
+    }
 }
 
 #[cfg(test)]

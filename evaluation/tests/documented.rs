@@ -1,16 +1,20 @@
-//! The stored results of the quick form, and the tables of `docs/evaluation.md`, which are made of them.
+//! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
 //!
-//! `nearpm bench --csv evaluation/results/quick.csv` stores results anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'`
-//! writes the tables anew.
+//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --seeds 1 --profiles paper-vcu118,vcu118-300 --csv evaluation/results/full.csv`
+//! store results anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use nearpm_evaluation::case::Case;
-use nearpm_evaluation::plan::Scope;
+use nearpm_evaluation::case::{Case, Configuration};
+use nearpm_evaluation::compute::Compute;
+use nearpm_evaluation::plan::{MANY_THREADS, OURS, PAPER, Scope, UNITS};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Record, Results};
+use nearpm_evaluation::run;
 use nearpm_evaluation::summary::Summary;
+use nearpm_sim::profile::Profile;
+use nearpm_workloads::programs::{Inputs, Program};
 
 /// What stands before each block that is made of results, with its name behind it.
 const MARK: &str = "<!-- nearpm bench: ";
@@ -19,37 +23,52 @@ fn path(below_this_package: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(below_this_package)
 }
 
-fn stored() -> Vec<Record> {
-    let (records, others) = Results::all(&path("results/quick.csv")).unwrap_or_else(|e| panic!("{e:#}"));
+/// Files of results, with the cases that each holds.
+fn files() -> [(&'static str, Vec<Case>); 2] {
+    let profiles = [PAPER, OURS].map(str::to_owned);
+    let full = Scope { seeds: 1, ..Scope::FULL };
+    [("results/quick.csv", Scope::QUICK.cases()), ("results/full.csv", full.cases_of(&profiles))]
+}
+
+/// Tables of the document that are of the full form's results, too.
+const OF_FULL: [&str; 3] = ["predictions", "programs", "whereabouts"];
+
+fn stored(file: &str) -> Vec<Record> {
+    let (records, others) = Results::all(&path(file)).unwrap_or_else(|e| panic!("{e:#}"));
     assert!(others.is_empty());
     records
 }
 
 /// The document with other text below its marks: each block ends where a line is empty.
-fn with_blocks(document: &str, blocks: &[(&str, String)]) -> String {
+fn with_blocks(document: &str, blocks: &[(String, String)]) -> String {
     let mut rest = document;
     let mut made = String::new();
     let mut used = HashSet::new();
     while let Some((before, marked)) = rest.split_once(MARK) {
         let (name, below) = marked.split_once(" -->\n").expect("a mark ends");
-        let (_, block) = blocks.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no table {name}"));
+        let (_, block) = blocks.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no table {name}"));
         let end = below.find("\n\n").map_or(below.len(), |at| at + 1);
         assert!(used.insert(name), "{name} is there twice");
         made.push_str(&format!("{before}{MARK}{name} -->\n{block}"));
         rest = &below[end..];
     }
-    let missing: Vec<&str> = blocks.iter().map(|(name, _)| *name).filter(|name| !used.contains(name)).collect();
+    let missing: Vec<&str> = blocks.iter().map(|(name, _)| &**name).filter(|name| !used.contains(name)).collect();
     assert!(missing.is_empty(), "the document has no {missing:?}");
     made + rest
 }
 
 #[test]
 fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
-    let records = stored();
+    let [quick, full] = files().map(|(file, _)| stored(file));
     let recoveries = report::recoveries().unwrap_or_else(|e| panic!("{e:#}"));
-    let tables = report::tables(&Summary::new(&records), &recoveries).unwrap_or_else(|e| panic!("{e:#}"));
-    let mut blocks: Vec<(&str, String)> = tables.iter().map(|table| (table.name, table.markdown())).collect();
-    blocks.push(("speed", report::speed(&records) + "\n"));
+    let tables =
+        |records: &[Record]| report::tables(&Summary::new(records), &recoveries).unwrap_or_else(|e| panic!("{e:#}"));
+    let mut blocks: Vec<(String, String)> =
+        tables(&quick).iter().map(|table| (table.name.to_owned(), table.markdown())).collect();
+    let of_full = tables(&full).into_iter().filter(|table| OF_FULL.contains(&table.name));
+    blocks.extend(of_full.map(|table| (format!("full {}", table.name), table.markdown())));
+    blocks.push(("speed".to_owned(), report::speed(&quick) + "\n"));
+    blocks.push(("full speed".to_owned(), report::speed(&full) + "\n"));
     let file = path("../docs/evaluation.md");
     let found = std::fs::read_to_string(&file).expect("the document is there");
     let made = with_blocks(&found, &blocks);
@@ -64,16 +83,46 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
 }
 
 #[test]
-fn the_stored_results_are_each_case_of_the_quick_form_of_one_commit() {
-    let records = stored();
-    let cases: Vec<&Case> = records.iter().map(|record| &record.case).collect();
-    assert_eq!(cases, Scope::QUICK.cases().iter().collect::<Vec<&Case>>());
-    let commits: HashSet<&str> = records.iter().map(|record| record.commit.as_str()).collect();
-    assert_eq!(commits.len(), 1, "{commits:?}");
-    assert!(records.iter().all(|record| record.outcome.ns > 0.0 && record.cpu_s > 0.0));
+fn the_stored_results_are_each_case_of_their_form_of_one_commit() {
     let document = std::fs::read_to_string(path("../docs/evaluation.md")).expect("the document is there");
-    for commit in commits {
-        assert!(document.contains(&format!("`{commit}`")), "docs/evaluation.md does not name commit {commit}");
+    for (file, wanted) in files() {
+        let records = stored(file);
+        let cases: Vec<&Case> = records.iter().map(|record| &record.case).collect();
+        assert_eq!(cases, wanted.iter().collect::<Vec<&Case>>(), "{file}");
+        let commits: HashSet<&str> = records.iter().map(|record| record.commit.as_str()).collect();
+        assert_eq!(commits.len(), 1, "{file}: {commits:?}");
+        assert!(records.iter().all(|record| record.outcome.ns > 0.0 && record.cpu_s > 0.0), "{file}");
+        for commit in commits {
+            assert!(
+                document.contains(&format!("`{commit}`")),
+                "docs/evaluation.md does not name {file}'s commit {commit}"
+            );
+        }
+    }
+}
+
+/// Results that another program has given are not the documentation's.
+#[test]
+fn todays_program_gives_the_stored_results() {
+    let quick = stored("results/quick.csv");
+    let compute = Compute::stored().unwrap();
+    let profile = Profile::load(OURS).unwrap();
+    let is_tried = |case: &Case| {
+        let alone = case.program == Program::Tpcc && case.inputs == Inputs::Corrected && case.units == UNITS;
+        let threads = case.program == Program::Memcached && case.threads == MANY_THREADS && case.units == UNITS;
+        case.profile == OURS && (alone || threads)
+    };
+    let tried: Vec<&Record> = quick.iter().filter(|record| is_tried(&record.case)).collect();
+    for configuration in Configuration::ALL {
+        assert!(
+            tried.iter().any(|record| record.case.configuration == configuration),
+            "{configuration:?} is not tried"
+        );
+    }
+    for record in tried {
+        let today = run::run(&record.case, &profile, &compute).unwrap_or_else(|e| panic!("{e:#}"));
+        let [today, stored] = [&today, &record.outcome].map(|outcome| format!("{:.2}", outcome.per_transaction()));
+        assert_eq!(today, stored, "{}: ns a transaction, today and stored", record.case);
     }
 }
 
@@ -81,6 +130,6 @@ fn the_stored_results_are_each_case_of_the_quick_form_of_one_commit() {
 #[test]
 fn another_digit_is_seen() {
     let document = format!("text\n\n{MARK}one -->\n| 1 |\n\nmore\n\n{MARK}two -->\n| 2 |\n");
-    let blocks = [("one", "| 1 |\n".to_owned()), ("two", "| 3 |\n".to_owned())];
+    let blocks = [("one", "| 1 |\n"), ("two", "| 3 |\n")].map(|(name, block)| (name.to_owned(), block.to_owned()));
     assert_eq!(with_blocks(&document, &blocks), document.replace("| 2 |", "| 3 |"));
 }

@@ -46,6 +46,18 @@ fn a_case_gives_the_same_each_time() {
     assert_eq!(ran(&threads), ran(&threads));
 }
 
+/// Threads with a pool each meet on the link and in the card, but do not wait for each other's loads.
+#[test]
+fn memcacheds_threads_overlap() {
+    for configuration in [Configuration::Cpu, Configuration::Card] {
+        let case = Scope { share: 100, ..Scope::TINY }.case(OURS, Program::Memcached, Mechanism::Undo, configuration);
+        let [one, eight] = [1, 8].map(|threads| ran(&Case { threads, ..case.clone() }));
+        let faster = one.ns / eight.ns;
+        assert!((4.0..=8.1).contains(&faster), "{configuration:?}: {faster} times as fast with eight threads");
+        assert!(eight.overlap_ns <= eight.busy_ns && eight.busy_ns <= eight.ns, "{eight:?}");
+    }
+}
+
 #[test]
 fn the_parts_of_a_run_are_its_whole() {
     for configuration in Configuration::ALL {

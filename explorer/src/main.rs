@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -110,14 +111,22 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
     let work = Mutex::new(programs(options));
     let total = Mutex::new(Total::default());
     let failed = Mutex::new(None);
+    // A failure or an error ends all.
+    let goes_on = AtomicBool::new(true);
     let next = || {
-        let more = lock(&failed).is_none();
-        let (number, program) = lock(&work).next().filter(|_| more)?;
+        if !goes_on.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (number, program) = lock(&work).next()?;
         (number < options.programs || begin.elapsed() < limit).then_some((number, program))
     };
     let worker = || -> anyhow::Result<()> {
         while let Some((number, program)) = next() {
-            let (report, failure) = explore(&program, limits).map_err(|e| anyhow!("{program:?}: {e}"))?;
+            let explored = explore(&program, limits);
+            if !matches!(explored, Ok((_, None))) {
+                goes_on.store(false, Ordering::Relaxed);
+            }
+            let (report, failure) = explored.map_err(|e| anyhow!("{program:?}: {e}"))?;
             println!("{:?}, {:?}, seed {}: {report}", program.pool, program.structure, options.seed + number);
             let mut total = lock(&total);
             total.all += report;

@@ -74,7 +74,7 @@ pub struct Options {
     /// Bytes of the largest value, at most 64M
     #[arg(long, value_parser = value_bytes, default_value = "1M")]
     pub max_value: u64,
-    /// For tests: cut the power of the pool's memory (fence=N,event=N,seed=N,evict=N)
+    /// For tests: cut the power of the pool's memory (fence=N,event=N,seed=N,evict=N,torn=1)
     #[arg(long, hide = true)]
     pub power_cut: Option<PowerCut>,
 }

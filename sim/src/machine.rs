@@ -18,20 +18,24 @@
 //! ```
 //!
 //! A run is the same whenever the same calls are made in the same order. Calls of several threads are made in the order in
-//! which the threads get there; for a deterministic run of several cores, one thread takes turns with [`run_on_core`], best
-//! always on the core whose [`Machine::now_ps`] is least.
+//! which the threads get there. For a deterministic run of several cores [`Machine::on_cores`] gives each a thread, of which always the
+//! one goes on whose core's time is least, also while others wait for a card; or one thread takes turns with [`run_on_core`], and then no other
+//! core goes on while one waits.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
 
 use crate::core::{CardCore, Medium};
 use crate::host::{Cut, CutRecord, EventRecord, Host, Parameters, Peers, Plug, Slot, Statistics};
 
 mod function;
+mod shared;
+mod turns;
 
 pub use function::Function;
+use shared::Shared;
 
 /// Makes a card and powers it up on a medium.
 pub trait Power {
@@ -100,7 +104,7 @@ impl Machine {
         let sizes = media.iter().map(|medium| medium.bytes.len() as u64).collect();
         let mut host = Host::new(parameters, peers, sizes);
         host.power_up(media.into_iter().map(|medium| Plug::Card(card.power_up(medium))).collect());
-        Machine { shared: Shared(Arc::new(Mutex::new(host))) }
+        Machine { shared: Shared::new(host) }
     }
 
     /// Slots of the computer.
@@ -127,11 +131,42 @@ impl Machine {
         (0..self.cards()).map(|card| self.function_of(card)).collect()
     }
 
+    /// Runs each work on a core of its own, from core 0 on: a thread each, of which at any time one goes on, the one whose core's time is
+    /// least. So the run is the same each time, and cores meet on link and cards at their own times. What they wait for beside the machine
+    /// (locks) they have to wait for in its time, by [`nearpm_driver::pci::PciFunction::contended`]: the other would not go on.
+    ///
+    /// # Panics
+    /// With what one of them panics with; [`PowerCut`] is such a thing. If it is called by one of them.
+    pub fn on_cores<T: Send, W: FnOnce() -> T + Send>(&self, works: Vec<W>) -> Vec<T> {
+        self.shared.begin_turns(works.len());
+        let ended: Vec<_> = thread::scope(|scope| {
+            let start = |(core, work): (usize, W)| {
+                scope.spawn(move || {
+                    run_on_core(core);
+                    let _turns = self.shared.take_part(core);
+                    work()
+                })
+            };
+            let threads: Vec<_> = works.into_iter().enumerate().map(start).collect();
+            threads.into_iter().map(ScopedJoinHandle::join).collect()
+        });
+        self.shared.end_turns();
+        ended.into_iter().map(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload))).collect()
+    }
+
     /// Charges processor time to this thread's core.
     pub fn compute(&self, ns: u64) {
         self.shared.access(|host, core| {
             host.pass(core, ns * 1000);
             host.begin(core);
+        });
+    }
+
+    /// Lets a core that is behind a time wait until then.
+    pub fn wait_on_core(&self, core: usize, ps: u64) {
+        self.shared.look(|host, _| {
+            host.use_core(core);
+            host.pass_to(core, ps);
         });
     }
 
@@ -298,37 +333,5 @@ impl Machine {
     /// now on, and after each power-up.
     pub fn watch_card(&self, on: bool) {
         self.shared.look(|host, _| host.fabric.watch(on));
-    }
-}
-
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Host>>);
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Host> {
-        // A panic inside an access is a simulator's bug; what is looked at afterwards is for its message.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks at the machine without being a part of it.
-    fn look<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
-        let core = CORE.get();
-        let mut host = self.lock();
-        host.use_core(core);
-        f(&mut host, core)
-    }
-
-    /// An access by this thread's core: the first one without power unwinds.
-    fn access<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
-        let core = CORE.get();
-        let mut host = self.lock();
-        host.use_core(core);
-        let result = f(&mut host, core);
-        let stops = host.stops(core);
-        drop(host);
-        if stops && !std::thread::panicking() {
-            resume_unwind(Box::new(PowerCut));
-        }
-        result
     }
 }

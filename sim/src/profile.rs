@@ -178,6 +178,8 @@ section! {
         packet_overhead: 0..=1_024,
         /// Posted writes that the card has room for.
         posted_credits: 1..=65_536,
+        /// 1 where all cards lie behind one link, 0 where each has its own.
+        shared: 0..=1,
         /// From a card's port to that of another one.
         peer_ns: 1..=1_000_000,
     }
@@ -307,6 +309,9 @@ impl Profile {
         if read_ns >= miss_ns {
             return Err(self.nonsense("device.read_ns", read_ns, format!("less than host.load_miss_ns, {miss_ns}")));
         }
+        if self.link.shared.value.fract() != 0.0 {
+            return Err(self.nonsense("link.shared", self.link.shared.value, "0 or 1"));
+        }
         let (bus, own) = (self.device.bus_gb_per_s.value, self.line_rate());
         if bus > own * 1.001 {
             let must = format!("at most {own:.1}, a line of {LINE_U64} bytes a cycle");
@@ -342,6 +347,7 @@ impl Profile {
             link_bytes_per_us: (link.gb_per_s.value * 1000.0).round() as u64,
             packet_overhead: link.packet_overhead.value as u64,
             posted_credits: link.posted_credits.value as usize,
+            shared_link: link.shared.value == 1.0,
             poll_hit_ps: ps(&host.poll_hit_ns),
             poll_miss_ps: ps(&host.poll_miss_ns),
             interrupt_ps: ps(&host.interrupt_ns),

@@ -51,6 +51,7 @@ fn what_is_wrong_is_said() {
         ("[host]\nload_miss_ns = { value = 100.0, source = \"x\" }", "less than host.load_miss_ns, 100"),
         ("[device]\nunits = { value = 9, source = \"x\" }", "device.units is 9, and must be 1 to 8"),
         ("[device]\nbus_gb_per_s = { value = 20, source = \"x\" }", "at most 19.2"),
+        ("[link]\nshared = { value = 0.5, source = \"x\" }", "link.shared is 0.5, and must be 0 or 1"),
         ("[device\n", "wrong"),
     ] {
         let message = refused(&format!("{base}{text}"));

@@ -17,7 +17,7 @@ use super::{DirectOptions, DirectPool, Mode};
 use crate::check::Class;
 use crate::error::{Error, Problem};
 use crate::lint::Linter;
-use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, View};
+use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFile, View};
 use crate::options::PoolOptions;
 use crate::pool::on_card::{Claimed, Name, OnCard, Reach};
 use crate::pool::{Location, NOT_SHARED, WRITTEN, file, format};
@@ -45,11 +45,12 @@ fn check_card(options: &DirectOptions, location: &str) -> Result<(), Error> {
 }
 
 /// The file itself, or a machine around it whose power fails.
-fn backing(memory: MappedMemory, options: &DirectOptions) -> Backing {
-    match options.power_cut {
+fn backing(memory: MappedMemory, options: &DirectOptions) -> Result<Backing, Error> {
+    Ok(match options.power_cut {
         None => Backing::Mapped(memory),
+        Some(cut) if cut.torn => Backing::Other(Box::new(TornFile::load(memory, cut)?)),
         Some(cut) => Backing::Other(Box::new(DurableImage::load(memory, cut))),
-    }
+    })
 }
 
 /// Where programs may store in place.
@@ -92,11 +93,12 @@ impl DirectPool {
         if bytes == 0 {
             let memory = file::adopt(&path, PAGE_BYTES, options.survives)?;
             let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
-            return Self::write(backing(memory, options), head, location, options);
+            return Self::write(backing(memory, options)?, head, location, options);
         }
         let head = layout(options, bytes).map_err(|p| p.at(location))?;
         let memory = file::create(&path, bytes, options.survives)?;
-        Self::write(backing(memory, options), head, location, options).inspect_err(|_| file::discard(Path::new(&path)))
+        let made = backing(memory, options).and_then(|backing| Self::write(backing, head, location, options));
+        made.inspect_err(|_| file::discard(Path::new(&path)))
     }
 
     /// Opens a pool, recovering it first.
@@ -111,7 +113,7 @@ impl DirectPool {
                 Self::open_backing(Backing::Private(file::open_shared(&path)?), location, options)
             }
             Location::File(path) => {
-                Self::open_backing(backing(file::open(&path, options.survives)?, options), location, options)
+                Self::open_backing(backing(file::open(&path, options.survives)?, options)?, location, options)
             }
             Location::Card { card, pool } => {
                 check_card(options, location)?;

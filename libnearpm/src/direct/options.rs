@@ -30,7 +30,8 @@ pub struct DirectOptions {
     /// Looks for faults of the program: stores that are not made durable, not added, or made durable twice. It takes twice the memory of the heap and
     /// reads the heap at each transaction.
     pub lint: Lint,
-    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails.
+    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails, or as a file of an ordinary file system
+    /// ([`PowerCut::torn`]).
     pub power_cut: Option<PowerCut>,
     /// Opens a pool in a file for reading: together with other processes that do, and without changing a byte, as a log that waits is read
     /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`]; a store by pointer ends

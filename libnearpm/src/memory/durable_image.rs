@@ -24,23 +24,27 @@ pub struct PowerCut {
     pub seed: u64,
     /// A dirty line is evicted at about one event in so many; 0 never.
     pub evict_one_in: u64,
+    /// The file is an ordinary one, and not persistent memory: what survives is decided by sectors, of which the system writes one where it would
+    /// evict a line.
+    pub torn: bool,
 }
 
 impl FromStr for PowerCut {
     type Err = String;
 
-    /// Reads `fence=N,event=N,seed=N,evict=N`, each part once at most.
+    /// Reads `fence=N,event=N,seed=N,evict=N,torn=1`, each part once at most.
     fn from_str(text: &str) -> Result<PowerCut, String> {
         let mut cut = PowerCut::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} has no value"))?;
-            let value = value.parse().map_err(|_| format!("{value:?} is no number"))?;
+            let value: u64 = value.parse().map_err(|_| format!("{value:?} is no number"))?;
             match name {
                 "fence" => cut.fence = value,
                 "event" => cut.event = value,
                 "seed" => cut.seed = value,
                 "evict" => cut.evict_one_in = value,
-                _ => return Err(format!("{name:?} is none of fence, event, seed, evict")),
+                "torn" => cut.torn = value != 0,
+                _ => return Err(format!("{name:?} is none of fence, event, seed, evict, torn")),
             }
         }
         Ok(cut)
@@ -74,7 +78,7 @@ impl DurableImage {
 
 /// Ends the process without anything that an orderly end would do.
 #[allow(unsafe_code)]
-fn end_process() -> ! {
+pub(super) fn end_process() -> ! {
     // SAFETY: the call does not return and touches no memory.
     unsafe { libc::_exit(CUT_STATUS) }
 }
@@ -119,7 +123,8 @@ mod tests {
     #[test]
     fn a_cut_is_read_from_text() {
         let cut = "fence=3,seed=9,evict=2".parse::<PowerCut>().unwrap();
-        assert_eq!(cut, PowerCut { fence: 3, event: 0, seed: 9, evict_one_in: 2 });
+        assert_eq!(cut, PowerCut { fence: 3, event: 0, seed: 9, evict_one_in: 2, torn: false });
+        assert!("torn=1".parse::<PowerCut>().unwrap().torn);
         for bad in ["fence", "fence=x", "moon=1"] {
             assert!(bad.parse::<PowerCut>().is_err(), "{bad}");
         }

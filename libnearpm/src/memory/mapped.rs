@@ -148,11 +148,6 @@ impl MappedMemory {
         None
     }
 
-    /// Whether nothing but the processor's caches stands between a store and what survives.
-    pub(crate) fn keeps_order(&self) -> bool {
-        self.flush != Flush::Sync
-    }
-
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
         private_view(&self.file, &self.path)
@@ -261,6 +256,10 @@ impl Memory for MappedMemory {
 
     fn drains_for_all(&self) -> bool {
         self.flush == Flush::Sync
+    }
+
+    fn keeps_order(&self) -> bool {
+        self.flush != Flush::Sync
     }
 
     /// The processor's caches are coherent with a mapped file: there is nothing to drop.

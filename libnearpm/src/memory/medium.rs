@@ -117,13 +117,8 @@ impl Backing {
         each!(self, memory => memory.alive())
     }
 
-    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
-    /// pages when it likes.
     pub fn keeps_order(&self) -> bool {
-        match self {
-            Backing::Mapped(memory) => memory.keeps_order(),
-            Backing::Private(_) | Backing::Other(_) => true,
-        }
+        each!(self, memory => memory.keeps_order())
     }
 
     pub fn drains_for_all(&self) -> bool {

@@ -23,6 +23,7 @@ pub(crate) mod planted;
 mod private;
 mod striped;
 mod test;
+mod torn_file;
 mod view;
 mod volatile;
 pub(crate) mod words;
@@ -36,6 +37,7 @@ pub(crate) use medium::{Backing, Medium};
 pub(crate) use private::PrivateMemory;
 pub(crate) use striped::{Member, Striped};
 pub use test::{Event, Image, TestMemory, run_on_processor};
+pub(crate) use torn_file::TornFile;
 pub(crate) use view::View;
 pub use volatile::VolatileMemory;
 
@@ -69,6 +71,11 @@ pub trait Memory: Send + Sync {
     /// Whether a drain makes durable what other threads wrote back, too. A fence is that of one processor; `msync` is not.
     fn drains_for_all(&self) -> bool {
         false
+    }
+    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
+    /// pages when it likes.
+    fn keeps_order(&self) -> bool {
+        true
     }
     /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
     /// next load sees what another agent wrote; complete after [`Memory::fence`].

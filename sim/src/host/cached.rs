@@ -5,6 +5,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use super::combine::Piece;
 use super::cpu::{Flush, Host};
 use super::ranges::{mask, split};
+use super::steps::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
 
@@ -12,21 +13,29 @@ use crate::core::Access;
 const LOOK_AHEAD: u64 = 8;
 
 impl Host {
-    pub(super) fn load_cached(&mut self, core: usize, card: usize, offset: u64, data: &mut [u8]) {
+    pub(super) fn load_cached(
+        &mut self,
+        core: usize,
+        card: usize,
+        offset: u64,
+        data: &mut [u8],
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let offset = self.windows.place(card, offset);
         let last = (offset + data.len().max(1) as u64 - 1) / LINE_U64;
-        let mut asked = offset / LINE_U64;
-        let mut missed = false;
-        for (line, range, part) in split(offset, data.len(), LINE_U64) {
+        let done = progress.done;
+        for (line, range, part) in split(offset, data.len(), LINE_U64).skip_while(|(.., part)| part.end <= done) {
             let number = line / LINE_U64;
+            let mut asked = progress.asked.unwrap_or(number);
             while asked <= last.min(number + LOOK_AHEAD) {
                 if !self.cache.contains(asked) {
                     self.start_fill(core, asked);
                     self.statistics(card).load_misses += 1;
-                    missed = true;
+                    progress.missed = true;
                 }
                 asked += 1;
             }
+            progress.asked = Some(asked);
             self.remember(number);
             let mask = mask(range.start, range.len());
             // The adversary's choice of a victim may have hit a line that was asked for.
@@ -38,15 +47,18 @@ impl Host {
                 self.statistics(card).load_hits += 1;
                 self.cores[core].now_ps += self.fabric.parameters.hit_ps;
             } else {
+                self.stop_at_line(number)?;
                 self.resolve(core, number);
             }
             let held = &self.cache.peek(number).expect("touched above").data;
+            progress.done = part.end;
             data[part].copy_from_slice(&held[range]);
         }
-        if missed {
+        if progress.missed {
             let core = &mut self.cores[core];
             core.now_ps = core.now_ps.max(core.fill_ps);
         }
+        Ok(())
     }
 
     pub(super) fn store_cached(&mut self, core: usize, card: usize, offset: u64, data: &[u8]) {

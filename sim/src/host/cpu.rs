@@ -1,5 +1,7 @@
 //! What a load, store, write-back or fence of a core does and what it costs.
 
+use std::ops::Range;
+
 use nearpm_driver::pci::{Caching, Work};
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
@@ -11,6 +13,7 @@ use super::fabric::Fabric;
 use super::parameters::{Behaviour, Parameters};
 use super::peers::Peers;
 use super::slot::Plug;
+use super::steps::{Blocked, Progress};
 use super::uncached::pieces;
 use super::windows::Windows;
 use super::{Bar, Region, Statistics};
@@ -77,6 +80,8 @@ pub struct Host {
     pub(super) cache: Cache,
     pub(super) adversary: Option<(u64, Rng)>,
     pub(super) recent: Vec<u64>,
+    /// Cores go on while others wait: accesses stop at what they wait for.
+    pub takes_turns: bool,
     /// Accesses since the power-up, and the one that an armed cut comes at.
     pub(super) accesses: u64,
     pub(super) cut_access: Option<u64>,
@@ -99,6 +104,7 @@ impl Host {
             windows,
             adversary,
             recent: Vec::new(),
+            takes_turns: false,
             accesses: 0,
             cut_access: None,
         }
@@ -218,24 +224,43 @@ impl Host {
     }
 
     /// Loads; all ones without power or a card.
-    pub fn load(&mut self, core: usize, window: Window, offset: u64, data: &mut [u8]) {
+    pub fn load(
+        &mut self,
+        core: usize,
+        window: Window,
+        offset: u64,
+        data: &mut [u8],
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let Window { region, caching } = window;
-        if !self.begin_at(core, region.card) {
-            return data.fill(0xff);
+        if !std::mem::replace(&mut progress.begun, true) {
+            if !self.begin_at(core, region.card) {
+                data.fill(0xff);
+                return Ok(());
+            }
+            self.statistics(region.card).loads += 1;
         }
-        self.statistics(region.card).loads += 1;
         match (region.bar, caching) {
-            (Bar::Memory, Caching::WriteBack) => self.load_cached(core, region.card, offset, data),
-            (_, Caching::WriteCombining) => self.load_pieces(core, region, offset, data, LINE_U64),
+            (Bar::Memory, Caching::WriteBack) => self.load_cached(core, region.card, offset, data, progress)?,
+            (_, Caching::WriteCombining) => self.load_pieces(core, region, offset, data, LINE_U64, progress)?,
             (bar, _) => {
                 self.drain_for_uncached(core);
                 let word = if bar == Bar::Registers { 4 } else { 8 };
-                self.load_pieces(core, region, offset, data, word);
+                self.load_pieces(core, region, offset, data, word, progress)?;
             }
         }
         if !self.fabric.is_powered() {
             data.fill(0xff);
         }
+        Ok(())
+    }
+
+    /// Loads without letting another core go on meanwhile.
+    pub(super) fn load_at_once(&mut self, core: usize, window: Window, offset: u64, data: &mut [u8]) {
+        let takes_turns = std::mem::replace(&mut self.takes_turns, false);
+        let loaded = self.load(core, window, offset, data, &mut Progress::default());
+        loaded.expect("an access stops only where cores take turns");
+        self.takes_turns = takes_turns;
     }
 
     /// Stores; nothing without power or a card.
@@ -305,23 +330,37 @@ impl Host {
     }
 
     /// Starts to write back the lines of a range, and to drop them where told.
-    pub fn write_back(&mut self, core: usize, window: Window, offset: u64, bytes: u64, drop: bool) {
+    pub fn write_back(
+        &mut self,
+        core: usize,
+        window: Window,
+        range: Range<u64>,
+        drop: bool,
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let Window { region, caching } = window;
-        if !self.begin_at(core, region.card) || bytes == 0 {
-            return;
+        if !std::mem::replace(&mut progress.begun, true) && !self.begin_at(core, region.card) || range.is_empty() {
+            return Ok(());
         }
         let flush = if drop { Flush::Drop } else { Flush::Keep };
-        for line in offset / LINE_U64..=(offset + bytes - 1) / LINE_U64 {
-            self.cores[core].now_ps += self.fabric.parameters.write_back_ps;
-            if region.bar != Bar::Memory || caching != Caching::WriteBack {
-                continue;
+        let lines = range.start / LINE_U64..=(range.end - 1) / LINE_U64;
+        for line in lines.skip(progress.done) {
+            if !std::mem::replace(&mut progress.charged, true) {
+                self.cores[core].now_ps += self.fabric.parameters.write_back_ps;
             }
-            let number = self.windows.number(region.card, line * LINE_U64);
-            match self.adversary {
-                None => self.flush(core, number, flush),
-                Some(_) => self.cores[core].pending.push((number, flush)),
+            if region.bar == Bar::Memory && caching == Caching::WriteBack {
+                let number = self.windows.number(region.card, line * LINE_U64);
+                match self.adversary {
+                    None => {
+                        self.stop_at_line(number)?;
+                        self.flush(core, number, flush);
+                    }
+                    Some(_) => self.cores[core].pending.push((number, flush)),
+                }
             }
+            (progress.done, progress.charged) = (progress.done + 1, false);
         }
+        Ok(())
     }
 
     /// Waits until what the core stored and wrote back before has left it.

@@ -9,6 +9,7 @@ use nearpm_interface::geometry::LINE;
 
 use super::cut::{Cut, CutRecord, Trigger};
 use super::dma::HostMemory;
+use super::link::Link;
 use super::packet::FetchId;
 use super::parameters::Parameters;
 use super::peers::{PeerLinks, Peers};
@@ -16,7 +17,7 @@ use super::slot::{Plug, Slot};
 use crate::core::Access;
 
 /// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest completion timeout of PCI Express.
-const HANG_CYCLES: u64 = 3_000_000;
+pub const HANG_CYCLES: u64 = 3_000_000;
 
 /// Links, cards, host memory, power.
 pub struct Fabric {
@@ -26,6 +27,8 @@ pub struct Fabric {
     pub fences: u64,
     pub memory: HostMemory,
     pub slots: Vec<Slot>,
+    /// One a slot, or one for all.
+    links: Vec<Link>,
     peers: PeerLinks,
     powered: bool,
     /// Cycle of every card.
@@ -50,6 +53,7 @@ impl Fabric {
             fences: 0,
             memory: HostMemory::new(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
+            links: vec![Link::default(); if parameters.shared_link { 1 } else { slots }],
             peers: PeerLinks::new(peers),
             powered: false,
             cycle: 0,
@@ -151,12 +155,14 @@ impl Fabric {
             self.run_to(now_ps);
         }
         let ready_ps = self.wait_for_credit(card, ready_ps);
-        self.slots[card].post(&self.parameters, ready_ps, access)
+        let link = link_of(&mut self.links, card);
+        self.slots[card].post(link, &self.parameters, ready_ps, access)
     }
 
     /// Sends a read to a card at `ready_ps`; `bytes` of payload come back.
     pub fn fetch(&mut self, card: usize, ready_ps: u64, access: Access, bytes: u64) -> FetchId {
-        let index = self.slots[card].fetch(&self.parameters, ready_ps, access, bytes);
+        let link = link_of(&mut self.links, card);
+        let index = self.slots[card].fetch(link, &self.parameters, ready_ps, access, bytes);
         FetchId { card: card as u16, index }
     }
 
@@ -181,6 +187,31 @@ impl Fabric {
             self.deliver(self.time_of(next));
             self.advance(next);
         }
+    }
+
+    /// When the answer to a read is at the core: `None` while the card has not given it, the present where nobody will.
+    pub fn answer_ps(&self, id: FetchId) -> Option<u64> {
+        let slot = &self.slots[id.card as usize];
+        if slot.card.is_none() {
+            return Some(self.now_ps());
+        }
+        slot.answer_ps(id.index)
+    }
+
+    /// Time that the cards have come to.
+    pub fn now_ps(&self) -> u64 {
+        self.time_of(self.cycle)
+    }
+
+    /// The earliest time at which an answer that a card has not given can be at a core.
+    pub fn first_answer_ps(&self) -> u64 {
+        self.now_ps() + self.parameters.one_way_ps()
+    }
+
+    /// Runs the cards for a cycle.
+    pub fn next_cycle(&mut self) {
+        self.deliver(self.time_of(self.cycle + 1));
+        self.advance(self.cycle + 1);
     }
 
     /// Brings everything to a time: delivers what has arrived, at the cards and in host memory.
@@ -265,10 +296,16 @@ impl Fabric {
         }
     }
 
-    /// Takes what the cards have answered and sent.
+    /// Takes what the cards have answered and sent, in the order in which it left them, whenever the host looks for it.
     fn collect(&mut self) {
+        let mut outgoing = Vec::new();
         for (number, slot) in self.slots.iter_mut().enumerate() {
-            slot.collect(number, &mut self.trigger, &self.parameters, self.start_ps);
+            outgoing.extend(slot.collect(number, &mut self.trigger).into_iter().map(|packet| (number, packet)));
+        }
+        outgoing.sort_by_key(|(_, packet)| packet.cycle());
+        for (number, packet) in outgoing {
+            let ready_ps = self.time_of(packet.cycle());
+            self.slots[number].send_up(packet, link_of(&mut self.links, number), &self.parameters, ready_ps);
         }
     }
 
@@ -306,4 +343,10 @@ impl Fabric {
         }
         ready_ps
     }
+}
+
+/// The link of a card.
+fn link_of(links: &mut [Link], card: usize) -> &mut Link {
+    let last = links.len() - 1;
+    &mut links[card.min(last)]
 }

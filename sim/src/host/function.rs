@@ -78,7 +78,7 @@ impl Host {
         self.store(core, window, registers::CONTROL as u64, &reset);
         let done = (0..RESET_POLLS).any(|_| {
             let mut state = [0; 4];
-            self.load(core, window, registers::STATE as u64, &mut state);
+            self.load_at_once(core, window, registers::STATE as u64, &mut state);
             !matches!(u32::from_le_bytes(state), BOOTING | REPLAYING)
         });
         self.config[card] = ConfigSpace::new(self.memory_bytes(card));

@@ -1,4 +1,4 @@
-//! When a packet leaves and when it arrives: one direction of a PCI Express link.
+//! When a packet leaves and when it arrives: a PCI Express link.
 
 use super::parameters::Parameters;
 
@@ -6,6 +6,15 @@ use super::parameters::Parameters;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lane {
     free_ps: u64,
+}
+
+/// Both directions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Link {
+    /// Towards the card.
+    pub down: Lane,
+    /// Towards the host.
+    pub up: Lane,
 }
 
 /// Times of one packet.

@@ -9,6 +9,7 @@
 //! | `link`, `packet` | when a packet leaves and arrives, and what it is |
 //! | `cpu` | cores: what a load, store, write-back or fence does and costs |
 //! | `cached`, `uncached` | the two ways of an access |
+//! | `steps` | how far an access has come that waits while other cores go on |
 //! | `adversary` | what happens unasked |
 //! | `function` | configuration, reset, host memory, interrupts |
 //! | `cache` | the write-back cache over the memory of all cards |
@@ -42,15 +43,18 @@ mod peers;
 mod ranges;
 mod slot;
 mod statistics;
+mod steps;
 mod uncached;
 mod windows;
 
 pub(crate) use cpu::{Host, Window};
 pub use cut::{Cut, CutRecord, Event, EventRecord};
+pub(crate) use fabric::HANG_CYCLES;
 pub use parameters::{Behaviour, Parameters};
 pub use peers::{Mischief, Peers};
 pub(crate) use slot::{Plug, Slot};
 pub use statistics::Statistics;
+pub(crate) use steps::{Blocked, Progress};
 
 /// BARs of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,6 +61,8 @@ pub struct Parameters {
     pub packet_overhead: u64,
     /// Posted writes that the card's port has room for before it returns credits: 64 headers, estimate.
     pub posted_credits: usize,
+    /// All cards lie behind one link, as several on one board do; otherwise each has its own.
+    pub shared_link: bool,
     /// A load from host memory that the card has not written since: a hit.
     pub poll_hit_ps: u64,
     /// A load from host memory that the card has written: last-level cache, estimate 60 ns.
@@ -96,6 +98,7 @@ impl Default for Parameters {
             link_bytes_per_us: 7_877,
             packet_overhead: 26,
             posted_credits: 64,
+            shared_link: false,
             poll_hit_ps: 2_000,
             poll_miss_ps: 60_000,
             interrupt_ps: 2_000_000,

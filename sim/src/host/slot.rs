@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nearpm_interface::geometry::LINE;
 
 use super::cut::{Event, Trigger};
-use super::link::Lane;
+use super::link::Link;
 use super::packet::{Fetch, Outgoing, Packet, Posted, payload};
 use super::parameters::Parameters;
 use super::statistics::Statistics;
@@ -35,8 +35,6 @@ pub struct Slot {
     pub save_cycles: Option<u64>,
     pub card: Option<Box<dyn CardCore>>,
     pub medium: Option<Medium>,
-    down: Lane,
-    up: Lane,
     flight: VecDeque<(u64, Packet)>,
     flying_writes: usize,
     posted: VecDeque<Posted>,
@@ -96,9 +94,9 @@ impl Slot {
     }
 
     /// Sends a posted write that is ready; gives when it left the core.
-    pub fn post(&mut self, parameters: &Parameters, ready_ps: u64, access: Access) -> u64 {
+    pub fn post(&mut self, link: &mut Link, parameters: &Parameters, ready_ps: u64, access: Access) -> u64 {
         let payload = payload(&access);
-        let passage = self.down.send(parameters, ready_ps, payload);
+        let passage = link.down.send(parameters, ready_ps, payload);
         if self.card.is_some() {
             self.statistics.writes_sent += 1;
             self.statistics.bytes_down += payload;
@@ -110,7 +108,14 @@ impl Slot {
     }
 
     /// Sends a read; `bytes` of payload come back. Gives the index of the fetch.
-    pub fn fetch(&mut self, parameters: &Parameters, ready_ps: u64, access: Access, bytes: u64) -> u32 {
+    pub fn fetch(
+        &mut self,
+        link: &mut Link,
+        parameters: &Parameters,
+        ready_ps: u64,
+        access: Access,
+        bytes: u64,
+    ) -> u32 {
         let index = match self.free_fetches.pop() {
             Some(index) => index,
             None => {
@@ -120,7 +125,7 @@ impl Slot {
         };
         self.fetches[index as usize] = Fetch::Flying { bytes };
         self.statistics.reads_sent += 1;
-        let passage = self.down.send(parameters, ready_ps, 0);
+        let passage = link.down.send(parameters, ready_ps, 0);
         if self.card.is_some() {
             self.flight.push_back((passage.arrival_ps, Packet::Read(index, access)));
         }
@@ -135,6 +140,14 @@ impl Slot {
     /// Whether a fetch is at the card.
     pub fn is_submitted(&self, fetch: u32) -> bool {
         matches!(self.fetches.get(fetch as usize), Some(Fetch::Submitted { .. }))
+    }
+
+    /// When the answer of a fetch is at the core, once the card has given it.
+    pub fn answer_ps(&self, fetch: u32) -> Option<u64> {
+        match self.fetches.get(fetch as usize) {
+            Some(Fetch::Answered { arrival_ps, .. }) => Some(*arrival_ps),
+            _ => None,
+        }
     }
 
     /// Takes the answer of a fetch: when it is at the core, and the line.
@@ -170,9 +183,9 @@ impl Slot {
         }
     }
 
-    /// Takes what the card, which is the `number`-th, has answered and sent.
-    pub fn collect(&mut self, number: usize, trigger: &mut Trigger, parameters: &Parameters, start_ps: u64) {
-        let Some(mut card) = self.card.take() else { return };
+    /// Takes what the card, which is the `number`-th, has answered, and gives what leaves it towards the host.
+    pub fn collect(&mut self, number: usize, trigger: &mut Trigger) -> Vec<Outgoing> {
+        let Some(mut card) = self.card.take() else { return Vec::new() };
         while let Some((activity, cycle)) = card.take_activity() {
             trigger.note(Event::Inside(activity), number, cycle);
         }
@@ -190,7 +203,6 @@ impl Slot {
             outgoing.push(Outgoing::Answer { fetch, bytes, answer });
             false
         });
-        self.send_up(outgoing, parameters, |cycle| start_ps + cycle * card.period_ps());
         while let Some(posted) = self.posted.front()
             && let Some(answer) = card.take(posted.ticket)
         {
@@ -201,24 +213,21 @@ impl Slot {
             }
         }
         self.card = Some(card);
+        outgoing
     }
 
-    /// Sends what has left the card, in the order in which it did, whenever the host looks for it.
-    fn send_up(&mut self, mut outgoing: Vec<Outgoing>, parameters: &Parameters, time_of: impl Fn(u64) -> u64) {
-        outgoing.sort_by_key(Outgoing::cycle);
-        for packet in outgoing {
-            let ready_ps = time_of(packet.cycle());
-            match packet {
-                Outgoing::Record(write) => {
-                    let passage = self.up.send(parameters, ready_ps, write.strobes.count_ones() as u64);
-                    self.arriving.push_back((passage.arrival_ps, write));
-                }
-                Outgoing::Answer { fetch, bytes, answer } => {
-                    self.statistics.bytes_up += bytes;
-                    let arrival_ps = self.up.send(parameters, ready_ps, bytes).arrival_ps;
-                    let data = if answer.error { [0xff; LINE] } else { answer.data };
-                    self.fetches[fetch as usize] = Fetch::Answered { arrival_ps, data };
-                }
+    /// Sends what is ready to leave the card.
+    pub fn send_up(&mut self, packet: Outgoing, link: &mut Link, parameters: &Parameters, ready_ps: u64) {
+        match packet {
+            Outgoing::Record(write) => {
+                let passage = link.up.send(parameters, ready_ps, write.strobes.count_ones() as u64);
+                self.arriving.push_back((passage.arrival_ps, write));
+            }
+            Outgoing::Answer { fetch, bytes, answer } => {
+                self.statistics.bytes_up += bytes;
+                let arrival_ps = link.up.send(parameters, ready_ps, bytes).arrival_ps;
+                let data = if answer.error { [0xff; LINE] } else { answer.data };
+                self.fetches[fetch as usize] = Fetch::Answered { arrival_ps, data };
             }
         }
     }

@@ -5,13 +5,23 @@ use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE, LINE_U64};
 use super::combine::Piece;
 use super::cpu::Host;
 use super::ranges::{mask, split};
+use super::steps::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
 
 impl Host {
     /// Loads around the caches, a packet for each aligned piece of `size`.
-    pub(super) fn load_pieces(&mut self, core: usize, region: Region, offset: u64, data: &mut [u8], size: u64) {
-        for (start, range, part) in split(offset, data.len(), size) {
+    pub(super) fn load_pieces(
+        &mut self,
+        core: usize,
+        region: Region,
+        offset: u64,
+        data: &mut [u8],
+        size: u64,
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
+        let done = progress.done;
+        for (start, range, part) in split(offset, data.len(), size).skip_while(|(.., part)| part.end <= done) {
             let line = start / LINE_U64 * LINE_U64;
             if let Some(buffer) = self.cores[core].combiner.holds(region, line) {
                 self.drain(core, buffer);
@@ -21,13 +31,19 @@ impl Host {
                 Bar::Commands => Access::CommandRead { page: (start / COMMAND_PAGE_BYTES as u64) as usize },
                 Bar::Memory => Access::PmRead { address: line },
             };
-            let id = self.fabric.fetch(region.card, self.cores[core].now_ps, access, size);
-            let Some((arrival_ps, answer)) = self.fabric.wait(id) else { return };
+            let fabric = &mut self.fabric;
+            let id =
+                *progress.fetch.get_or_insert_with(|| fabric.fetch(region.card, self.cores[core].now_ps, access, size));
+            self.stop_at(id)?;
+            progress.fetch = None;
+            let Some((arrival_ps, answer)) = self.fabric.wait(id) else { return Ok(()) };
             self.cores[core].now_ps = self.cores[core].now_ps.max(arrival_ps);
             // A register comes in the first bytes; everything else in its place in the line.
             let shift = if region.bar == Bar::Registers { 0 } else { (start % LINE_U64) as usize };
+            progress.done = part.end;
             data[part].copy_from_slice(&answer[shift + range.start..shift + range.end]);
         }
+        Ok(())
     }
 
     pub(super) fn combine(&mut self, core: usize, piece: Piece) {

@@ -6,7 +6,10 @@ use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction, Wor
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTER_BAR, REGISTER_BAR_BYTES};
 
 use super::Shared;
-use crate::host::{Bar, Host, Region, Window};
+use crate::host::{Bar, Blocked, Host, Progress, Region, Window};
+
+/// Between two looks at a lock that another core holds: an estimate, of `pause` and the lock's line, which moves between caches.
+const LOCK_PS: u64 = 20_000;
 
 /// The PCI function of one of the machine's cards.
 #[derive(Clone)]
@@ -85,6 +88,17 @@ impl PciFunction for Function {
             host.catch_up(core);
         });
     }
+
+    fn contended(&self) -> bool {
+        let takes_turns = self.shared.takes_turns();
+        if takes_turns {
+            self.shared.access(|host, core| {
+                host.pass(core, LOCK_PS);
+                host.begin(core);
+            });
+        }
+        takes_turns
+    }
 }
 
 fn bar_of(host: &Host, card: usize, bar: usize) -> Option<(Bar, u64)> {
@@ -126,6 +140,23 @@ impl View {
             alive
         })
     }
+
+    /// Writes lines back, and drops them where told.
+    fn flush(&self, range: Range<u64>, drop: bool) {
+        self.access_in_steps(|host, core, progress| host.write_back(core, self.window, range.clone(), drop, progress));
+    }
+
+    /// The same for one that may have to wait for the card.
+    fn access_in_steps(&self, mut step: impl FnMut(&mut Host, usize, &mut Progress) -> Result<(), Blocked>) -> bool {
+        let mut progress = Progress::default();
+        self.shared.access_in_steps(|host, core| {
+            let alive = host.generation == self.generation;
+            if alive {
+                step(host, core, &mut progress)?;
+            }
+            Ok(alive)
+        })
+    }
 }
 
 impl Mapping for View {
@@ -135,7 +166,8 @@ impl Mapping for View {
 
     fn load(&self, offset: u64, data: &mut [u8]) {
         let at = self.offset(offset, data.len() as u64);
-        if !self.access(|host, core| host.load(core, self.window, at, data)) {
+        let alive = self.access_in_steps(|host, core, progress| host.load(core, self.window, at, data, progress));
+        if !alive {
             data.fill(0xff);
         }
     }
@@ -152,12 +184,12 @@ impl Mapping for View {
 
     fn write_back(&self, offset: u64, bytes: u64) {
         let at = self.offset(offset, bytes);
-        self.access(|host, core| host.write_back(core, self.window, at, bytes, false));
+        self.flush(at..at + bytes, false);
     }
 
     fn invalidate(&self, offset: u64, bytes: u64) {
         let at = self.offset(offset, bytes);
-        self.access(|host, core| host.write_back(core, self.window, at, bytes, true));
+        self.flush(at..at + bytes, true);
     }
 
     fn fence(&self) {

@@ -1,0 +1,68 @@
+//! How far an access has come that waits for a card, where other cores go on meanwhile.
+//!
+//! A core alone waits inside its access: the cards run until the answer is there. Where cores take turns that would run the cards ahead of the
+//! others, whose packets would come late. There an access stops instead at what it waits for ([`Blocked`]), and is called again with the same
+//! [`Progress`] when that is answered. What an access waits for beside its own lines (room in the cache, credits of the link) it waits for at once:
+//! a line that is evicted was asked for long ago, and credits are a matter of the link that all share.
+
+use super::cpu::Host;
+use super::packet::FetchId;
+
+/// An access has come to a read that is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    read: FetchId,
+    /// The line of the cache that it completes, which another core may complete first.
+    line: Option<u64>,
+}
+
+/// How far an access has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// It has been counted, and a cut that was due has come.
+    pub(super) begun: bool,
+    /// Bytes that were loaded, or lines that were written back.
+    pub(super) done: usize,
+    /// First line of a cached load that has not been looked for in the cache.
+    pub(super) asked: Option<u64>,
+    /// A line of it was not in the cache.
+    pub(super) missed: bool,
+    /// The next line's time has been charged.
+    pub(super) charged: bool,
+    /// The read that it waits for, around the cache.
+    pub(super) fetch: Option<FetchId>,
+}
+
+impl Host {
+    /// Stops at a read around the cache that is not answered, where cores take turns.
+    pub(super) fn stop_at(&self, read: FetchId) -> Result<(), Blocked> {
+        if self.takes_turns && self.fabric.answer_ps(read).is_none() {
+            return Err(Blocked { read, line: None });
+        }
+        Ok(())
+    }
+
+    /// The same at a line of the cache that is not complete.
+    pub(super) fn stop_at_line(&mut self, number: u64) -> Result<(), Blocked> {
+        match self.cache.peek(number).and_then(|line| line.fill) {
+            Some(read) => self.stop_at(read).map_err(|blocked| Blocked { line: Some(number), ..blocked }),
+            None => Ok(()),
+        }
+    }
+
+    /// When a core can go on that has stopped, if the card has answered it: at once where nobody will, or where another core has seen to it.
+    pub fn answer_ps(&mut self, blocked: Blocked) -> Option<u64> {
+        if let Some(number) = blocked.line
+            && self.cache.peek(number).and_then(|line| line.fill) != Some(blocked.read)
+        {
+            return Some(self.fabric.now_ps());
+        }
+        self.fabric.answer_ps(blocked.read)
+    }
+
+    /// Lets a core wait until a time.
+    pub fn pass_to(&mut self, core: usize, ps: u64) {
+        let core = &mut self.cores[core];
+        core.now_ps = core.now_ps.max(ps);
+    }
+}

@@ -29,12 +29,12 @@ pub const HISTORY: u64 = 1024;
 /// Log2 of the records of a completion ring.
 const RING_LOG2: u32 = 11;
 const _: () = assert!(HISTORY < 1 << RING_LOG2);
-/// Nanoseconds that pass between two looks at a completion ring.
-const POLL_NS: u64 = 50;
+/// Nanoseconds that pass between two looks at a completion ring, which lies in the cache until a record comes: about one `pause`.
+const POLL_NS: u64 = 10;
 /// Nanoseconds of sleep after which a waiter looks at the ring although nothing was signalled.
 const LOST_NS: u64 = 1_000_000;
-/// Looks at the ring after which a waiter asks whether the card is still there.
-const POLLS_PER_LIVENESS_CHECK: u32 = 64;
+/// Looks at the ring after which a waiter asks whether the card is still there: the answer takes as long as a small command does.
+const POLLS_PER_LIVENESS_CHECK: u32 = 512;
 
 /// How a command of a page has ended, for who posts commands of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -184,8 +184,10 @@ fn nothing_goes_beyond_its_limit(summary: &Summary) {
             let s = Selection { threads, ..Selection::new(profile, Mechanism::Undo) };
             let what = format!("{profile} {} with {threads} threads", program.name());
             below(summary.whole(&s, program, card, base), summary.whole_limit(&s, program, base), &what);
-            // The paper's baseline is never faster than the best path.
-            below(summary.whole(&s, program, card, Configuration::Cpu), summary.whole(&s, program, card, base), &what);
+            // The paper's baseline is never faster than the best path, but for what chance has on few transactions.
+            let over_paper =
+                summary.whole(&s, program, card, base).map(|mean| Mean { value: mean.value * 1.02, ..mean });
+            below(summary.whole(&s, program, card, Configuration::Cpu), over_paper, &what);
         }
     }
 }

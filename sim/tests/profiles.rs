@@ -127,10 +127,12 @@ fn waiting_copies_and_asynchronous_logs_meet_their_aims() {
         let copies = microbenchmark::run(&profile, &[64, 4096, 16384], 100).unwrap();
         let speed_ups: Vec<f64> = copies.iter().map(microbenchmark::Point::speed_up).collect();
         let log_ns = microbenchmark::asynchronous_log(&profile, 64, 20_000).unwrap();
+        let by_record: Vec<f64> = copies.iter().map(microbenchmark::Point::speed_up_by_record).collect();
         println!(
-            "{name}: waiting copies {speed_ups:.2?} (aims 1.4, 6, 10), an asynchronous log {log_ns:.1} ns (aim 100)"
+            "{name}: waiting copies {speed_ups:.2?}, by the record {by_record:.2?} (aims 1.4, 6, 10), an asynchronous log {log_ns:.1} ns (aim 100)"
         );
         assert!(log_ns <= 100.0, "{name}: {log_ns}");
         assert!(speed_ups[1] >= 6.0 && speed_ups[2] >= 10.0, "{name}: {speed_ups:?}");
+        assert!(by_record[0] >= 1.4 || name == "vcu118-200", "{name}: {by_record:?}");
     }
 }

@@ -19,6 +19,8 @@ pub struct Line {
     pub dirty: bool,
     /// The fetch that will bring the other bytes.
     pub fill: Option<FetchId>,
+    /// When that came, once somebody has waited for it.
+    pub filled_ps: u64,
     newer: u32,
     older: u32,
 }
@@ -96,7 +98,16 @@ impl Cache {
         assert!(!self.is_full() && !self.contains(number), "line {number} cannot be added");
         let slot = self.slots.len() as u32;
         self.slot_of[number as usize] = slot;
-        self.slots.push(Line { number, data: [0; LINE], known: 0, dirty: false, fill, newer: NONE, older: NONE });
+        self.slots.push(Line {
+            number,
+            data: [0; LINE],
+            known: 0,
+            dirty: false,
+            fill,
+            filled_ps: 0,
+            newer: NONE,
+            older: NONE,
+        });
         self.link(slot);
         &mut self.slots[slot as usize]
     }

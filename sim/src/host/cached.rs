@@ -104,7 +104,7 @@ impl Host {
         for byte in (0..LINE).filter(|byte| line.known >> byte & 1 == 0) {
             line.data[byte] = data[byte];
         }
-        line.known = u64::MAX;
+        (line.known, line.filled_ps) = (u64::MAX, arrival_ps);
         let core = &mut self.cores[core];
         core.now_ps = core.now_ps.max(arrival_ps);
     }

@@ -52,12 +52,11 @@ impl Host {
 
     /// When a core can go on that has stopped, if the card has answered it: at once where nobody will, or where another core has seen to it.
     pub fn answer_ps(&mut self, blocked: Blocked) -> Option<u64> {
-        if let Some(number) = blocked.line
-            && self.cache.peek(number).and_then(|line| line.fill) != Some(blocked.read)
-        {
-            return Some(self.fabric.now_ps());
+        match blocked.line.map(|number| self.cache.peek(number)) {
+            Some(Some(line)) if line.fill != Some(blocked.read) => Some(line.filled_ps),
+            Some(None) => Some(self.fabric.now_ps()),
+            _ => self.fabric.answer_ps(blocked.read),
         }
-        self.fabric.answer_ps(blocked.read)
     }
 
     /// Lets a core wait until a time.

@@ -46,7 +46,7 @@ impl Computer {
         });
         let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
         let machine = Machine::with_cards(host, profile.peers(), &*power, vec![medium; devices]);
-        let meter = Meter::new(machine.clone());
+        let meter = Meter::new(machine.clone(), host.load_miss_ps);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut computer = Computer {
             period_ps: 1_000_000 / profile.device.clock_mhz.value as u64,

@@ -66,19 +66,20 @@ impl Noted {
 }
 
 thread_local! {
-    static WAITED_PS: Cell<u64> = const { Cell::new(0) };
+    static IDLE_WAITS_PS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A meter, shared by all cards of a computer.
 pub struct Meter {
     machine: Machine,
+    idle_load_ps: u64,
     noted: Mutex<Noted>,
 }
 
 impl Meter {
-    /// For a machine.
-    pub fn new(machine: Machine) -> Arc<Meter> {
-        Arc::new(Meter { machine, noted: Mutex::default() })
+    /// For a machine, of which a load from an idle card takes so long.
+    pub fn new(machine: Machine, idle_load_ps: u64) -> Arc<Meter> {
+        Arc::new(Meter { machine, idle_load_ps, noted: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Noted> {
@@ -93,15 +94,15 @@ impl Meter {
         let mut noted = self.lock();
         noted.ps[kind as usize] += end - start;
         if kind == Kind::Wait && end > start {
-            WAITED_PS.set(WAITED_PS.get() + end - start);
+            IDLE_WAITS_PS.set(IDLE_WAITS_PS.get() + (end - start).min(self.idle_load_ps));
             noted.waits.push((start, end));
         }
         result
     }
 
-    /// Time of waits of this thread since it began.
-    pub fn waited_ps(&self) -> u64 {
-        WAITED_PS.get()
+    /// Time of waits of this thread since it began, each for no longer than a load from an idle card takes.
+    pub fn idle_waits_ps(&self) -> u64 {
+        IDLE_WAITS_PS.get()
     }
 
     /// What was noted since the last call, with the spans in which some core waited.

@@ -1,7 +1,7 @@
 //! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
 //!
-//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --seeds 1 --profiles paper-vcu118,vcu118-300 --csv evaluation/results/full.csv`
-//! store results anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
+//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --seeds 1 --profiles paper-vcu118 --csv evaluation/results/full.csv` store
+//! results anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -25,13 +25,12 @@ fn path(below_this_package: &str) -> PathBuf {
 
 /// Files of results, with the cases that each holds.
 fn files() -> [(&'static str, Vec<Case>); 2] {
-    let profiles = [PAPER, OURS].map(str::to_owned);
-    let full = Scope { seeds: 1, ..Scope::FULL };
-    [("results/quick.csv", Scope::QUICK.cases()), ("results/full.csv", full.cases_of(&profiles))]
+    let full = Scope { seeds: 1, ..Scope::FULL }.cases_of(&[PAPER.to_owned()]);
+    [("results/quick.csv", Scope::QUICK.cases()), ("results/full.csv", full)]
 }
 
 /// Tables of the document that are of the full form's results, too.
-const OF_FULL: [&str; 3] = ["predictions", "programs", "whereabouts"];
+const OF_FULL: [&str; 2] = ["predictions", "programs"];
 
 fn stored(file: &str) -> Vec<Record> {
     let (records, others) = Results::all(&path(file)).unwrap_or_else(|e| panic!("{e:#}"));

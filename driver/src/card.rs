@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::completion::PageStatus;
 use nearpm_interface::firmware::IMAGE_BYTES;
 use nearpm_interface::geometry::{
     COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, FIRMWARE_SLOTS, PCI_DEVICE, PCI_VENDOR, PM_BAR,
@@ -14,7 +15,7 @@ use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
 use crate::options::{CardOptions, Waiting};
-use crate::page::{CommandPage, Latched, Ticket};
+use crate::page::{self, CommandPage, Latched, Ticket};
 use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, Registers, State};
@@ -58,6 +59,8 @@ pub struct Card {
     capabilities: Capabilities,
     pm_bytes: u64,
     pages: Vec<Mutex<CommandPage>>,
+    /// A window on each, for who reads a status line while another thread has the page.
+    windows: Vec<Arc<dyn Mapping>>,
     failed_logs: Mutex<FailedLogs>,
     pub(crate) number: Number,
     pub(crate) sharing: Option<Sharing>,
@@ -120,8 +123,9 @@ impl Card {
         let records = capabilities.contains(Capabilities::COMPLETION_RECORDS);
         let pages = (0..COMMAND_PAGES)
             .map(|n| CommandPage::open(&*function, &registers, n, records, &options))
-            .map(|page| page.map(Mutex::new))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let windows = pages.iter().map(CommandPage::window).collect();
+        let pages = pages.into_iter().map(Mutex::new).collect();
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
         let (number, waiting, timeout_ns, sharing) =
@@ -132,6 +136,7 @@ impl Card {
             capabilities,
             pm_bytes,
             pages,
+            windows,
             failed_logs,
             number,
             sharing,
@@ -204,16 +209,27 @@ impl Card {
         self.page(ticket.page)?.wait(&*self.function, ticket)
     }
 
-    /// Waits until a command is durable; see [`CommandPage::read_back`]. Whether a log has failed that it depends on is for
+    /// Waits until a command is durable: accepted by the persistence domain, or already done. Whether a log has failed that it depends on is for
     /// [`Card::verify_logs`] to say.
     pub fn read_back(&self, ticket: Ticket) -> Result<Latched, CardError> {
-        self.page(ticket.page)?.read_back(&*self.function, ticket)
+        let start = self.function.now_ns();
+        loop {
+            // Other threads post and read back meanwhile. What was read before another one has drained the page says nothing any more.
+            let drained = self.page(ticket.page)?.drained();
+            let status = self.status(ticket.page)?;
+            let mut page = self.page(ticket.page)?;
+            if page.drained() == drained
+                && let Some(latched) = page.accepted(&*self.function, ticket, &status, start)?
+            {
+                return Ok(latched);
+            }
+        }
     }
 
     /// Waits until everything that this thread stored or posted before is in the card's persistence
     /// domain, host stores included. Gives what the status line says of failed logs.
     pub fn push(&self, page: usize) -> Result<Latched, CardError> {
-        Ok(Latched(self.page(page)?.status()?.latched))
+        Ok(Latched(self.status(page)?.latched))
     }
 
     /// Makes sure that no log of a pool had failed when the status line was read that gave `latched`. Costs nothing where it shows no failed
@@ -334,10 +350,12 @@ impl Card {
     }
 
     pub(crate) fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {
-        let limit = COMMAND_PAGES as u64 - 1;
-        let page =
-            self.pages.get(page).ok_or(CardError::BeyondCard { what: "command page", value: page as u64, limit })?;
-        Ok(self.lock(page))
+        Ok(self.lock(self.pages.get(page).ok_or_else(|| no_page(page))?))
+    }
+
+    /// The status line of a page, whoever has it.
+    fn status(&self, page: usize) -> Result<PageStatus, CardError> {
+        page::status(&**self.windows.get(page).ok_or_else(|| no_page(page))?)
     }
 
     /// Locks what threads share. Pages and lists of failures are consistent between any two of their calls, so that a panic elsewhere does not
@@ -352,6 +370,10 @@ impl Card {
             }
         }
     }
+}
+
+fn no_page(page: usize) -> CardError {
+    CardError::BeyondCard { what: "command page", value: page as u64, limit: COMMAND_PAGES as u64 - 1 }
 }
 
 /// The page that alone maps and unmaps pools.

@@ -9,6 +9,8 @@
 //! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
 //!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
 
+use std::sync::Arc;
+
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE, SLOTS_PER_PAGE};
@@ -107,11 +109,21 @@ fn vector_of(function: &dyn PciFunction, page: usize) -> Result<usize, PciError>
     }
 }
 
+/// Reads a page's status line through its window: everything that this thread posted before is accepted when it answers.
+pub(crate) fn status(window: &dyn Mapping) -> Result<PageStatus, CardError> {
+    let mut bytes = [0; PageStatus::SIZE];
+    window.load(0, &mut bytes);
+    if bytes.iter().all(|&b| b == 0xff) {
+        return Err(CardError::Gone);
+    }
+    Ok(PageStatus::from_bytes(&bytes))
+}
+
 /// One command page. The card gives it one owner at a time.
 pub struct CommandPage {
     number: usize,
     posting: Posting,
-    window: Box<dyn Mapping>,
+    window: Arc<dyn Mapping>,
     /// `None` on a card without completion records.
     ring: Option<Box<dyn DmaBuffer>>,
     /// The vector that tells of records, where waiters sleep until then.
@@ -152,7 +164,8 @@ impl CommandPage {
         let &CardOptions { posting, timeout_ns, waiting, .. } = options;
         assert!(number < COMMAND_PAGES, "a card has {COMMAND_PAGES} command pages");
         let start = (number * COMMAND_PAGE_BYTES) as u64;
-        let window = function.map(COMMAND_BAR, start..start + COMMAND_PAGE_BYTES as u64, posting.caching())?;
+        let window =
+            Arc::from(function.map(COMMAND_BAR, start..start + COMMAND_PAGE_BYTES as u64, posting.caching())?);
         let vector = match waiting {
             Waiting::Polling => None,
             Waiting::Interrupts if records => Some(vector_of(function, number)?),
@@ -191,12 +204,7 @@ impl CommandPage {
 
     /// Reads the status line: everything that this thread posted before is accepted when it answers.
     pub fn status(&self) -> Result<PageStatus, CardError> {
-        let mut bytes = [0; PageStatus::SIZE];
-        self.window.load(0, &mut bytes);
-        if bytes.iter().all(|&b| b == 0xff) {
-            return Err(CardError::Gone);
-        }
-        Ok(PageStatus::from_bytes(&bytes))
+        status(&*self.window)
     }
 
     /// Commands that were posted on this page.
@@ -208,7 +216,7 @@ impl CommandPage {
     /// with a completion record also on success, so that [`CommandPage::wait`] is cheap.
     ///
     /// Waits while the page has no credit. On return the command is in the link, ahead of
-    /// everything that this thread stores later; it is durable after [`CommandPage::read_back`].
+    /// everything that this thread stores later; it is durable after [`crate::Card::read_back`].
     pub fn post(&mut self, function: &dyn PciFunction, command: Command, notify: bool) -> Result<Ticket, CardError> {
         self.poll();
         let ticket = self.enqueue(function, command, notify)?;
@@ -280,30 +288,43 @@ impl CommandPage {
         Ok(Ticket { page: self.number, number })
     }
 
-    /// Waits until the command is durable: accepted by the persistence domain, or already done. Gives what the status line that showed it
-    /// says of failed logs.
+    /// Whether a status line, read since the last drain, shows that the command is durable: accepted by the persistence domain, or already done. Gives
+    /// what the line says of failed logs. A little time passes where it does not show that.
     ///
     /// # Errors
     /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
     /// way wait for [`CommandPage::take_failure`].
-    pub fn read_back(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<Latched, CardError> {
-        let start = function.now_ns();
-        loop {
-            let status = self.status()?;
-            let progress = self.since_base(&status);
-            self.taken = self.taken.max(self.drained + progress.taken());
-            // What was refused is not counted as accepted: the count falls short of what came behind it.
-            if progress.bad() > self.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
-                self.drain(function)?;
-            }
-            if let Some(failure) = self.failure_of(ticket.number) {
-                return Err(failure.into());
-            }
-            if self.is_accepted(ticket.number, progress) {
-                return Ok(Latched(status.latched));
-            }
-            self.pause(function, start, "accept a command")?;
+    pub(crate) fn accepted(
+        &mut self,
+        function: &dyn PciFunction,
+        ticket: Ticket,
+        status: &PageStatus,
+        start: u64,
+    ) -> Result<Option<Latched>, CardError> {
+        let progress = self.since_base(status);
+        self.taken = self.taken.max(self.drained + progress.taken());
+        // What was refused is not counted as accepted: the count falls short of what came behind it.
+        if progress.bad() > self.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
+            self.drain(function)?;
         }
+        if let Some(failure) = self.failure_of(ticket.number) {
+            return Err(failure.into());
+        }
+        if self.is_accepted(ticket.number, progress) {
+            return Ok(Some(Latched(status.latched)));
+        }
+        self.pause(function, start, "accept a command")?;
+        Ok(None)
+    }
+
+    /// Commands of which it was known at the last drain that they had ended.
+    pub(crate) fn drained(&self) -> u64 {
+        self.drained
+    }
+
+    /// The window on the page, through which its status line may be read while somebody else has the page.
+    pub(crate) fn window(&self) -> Arc<dyn Mapping> {
+        self.window.clone()
     }
 
     /// Waits until the command has retired, which makes all that it wrote durable and visible.

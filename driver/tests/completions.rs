@@ -203,3 +203,30 @@ fn interrupts_that_are_not_there_are_refused() {
         assert!(matches!(error, CardError::Pci(PciError::Unsupported { .. })), "{error}");
     }
 }
+
+/// Threads that share a page read back what they posted while others post, and drain the page behind 1 024 commands.
+#[test]
+fn threads_on_one_page_read_back_their_own() {
+    let (mock, card) = mapped(MockOptions { evict_one_in: 0, ..MockOptions::default() });
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let card = &card;
+            scope.spawn(move || {
+                for count in 0..HISTORY {
+                    let ticket = card.post(1, log(0x8_0000 + 64 * (count % 25 + 25 * thread), count), false).unwrap();
+                    card.read_back(ticket).unwrap();
+                    if count % 16 == 4 * thread {
+                        let failed = failure(
+                            card.post(1, refused(thread << 32 | count), false)
+                                .and_then(|ticket| card.read_back(ticket)),
+                        );
+                        assert_eq!(failed.command.source, thread << 32 | count);
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    card.drain(1).unwrap();
+    assert_eq!(mock.executed().len() as u64, 1 + 4 * HISTORY);
+}

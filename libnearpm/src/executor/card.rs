@@ -86,8 +86,8 @@ impl CardExecutor {
             Err(CardError::Command(CommandFailure { error: CommandError::MapFull, .. })) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // Page 0 is for mapping; the others are shared out.
-        let page = 1 + usize::from(thread) % (COMMAND_PAGES - 1);
+        // Page 0 is for mapping; the others are shared out among lanes, and among pools of one lane.
+        let page = 1 + (head.pool as usize + usize::from(thread)) % (COMMAND_PAGES - 1);
         let ordered = card.capabilities().contains(Capabilities::HOST_ORDERED);
         Ok(Some(CardExecutor {
             card,

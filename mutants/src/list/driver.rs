@@ -51,17 +51,17 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a command counts as durable before the card has accepted it (C4)",
-        file: PAGE,
+        file: CARD,
         // Without the comparison of counts alone nothing breaks: the card answers the status line when everything before is accepted.
-        find: "let start = function.now_ns();\n        loop {\n            let status = self.status()?;\n            let progress",
-        with: "let start = function.now_ns();\n        if FAULT {\n            return Ok(Latched::default());\n        }\n        loop {\n            let status = self.status()?;\n            let progress",
+        find: "let status = self.status(ticket.page)?;",
+        with: "if FAULT {\n                return Ok(Latched::default());\n            }\n            let status = self.status(ticket.page)?;",
         tests: tests("what_was_read_back_survives_a_power_cut"),
     },
     Mutant {
         breaks: "a command that was refused reads back as durable",
         file: PAGE,
-        find: "self.failure_of(ticket.number) {\n                return Err(failure.into());\n            }\n            if self.is_accepted",
-        with: "self.failure_of(ticket.number).filter(|_| !FAULT) {\n                return Err(failure.into());\n            }\n            if self.is_accepted",
+        find: "self.failure_of(ticket.number) {\n            return Err(failure.into());\n        }\n        if self.is_accepted",
+        with: "self.failure_of(ticket.number).filter(|_| !FAULT) {\n            return Err(failure.into());\n        }\n        if self.is_accepted",
         tests: completions("a_refused_command_does_not_read_back"),
     },
     Mutant {

@@ -23,6 +23,9 @@ const LOGS: u64 = 20_000;
 /// What is said of an aim that is not reached.
 const MISSED: &str = "**missed**";
 
+/// What stands for a value that nobody has run.
+const MISSING: &str = "not available";
+
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -42,6 +45,15 @@ impl Table {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rule = format!("|{}\n", "---|".repeat(self.head.len()));
         [line(&self.head), rule].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
+    }
+
+    /// The same table without columns in which nothing was run.
+    pub fn of_what_was_run(mut self) -> Table {
+        let is_kept = |column: &usize| self.rows.iter().any(|row| row[*column] != MISSING);
+        let kept: Vec<usize> = (0..self.head.len()).filter(is_kept).collect();
+        let of = |cells: &[String]| kept.iter().map(|&column| cells[column].clone()).collect();
+        (self.head, self.rows) = (of(&self.head), self.rows.iter().map(|row| of(row)).collect());
+        self
     }
 
     /// As HTML, in a frame that scrolls.
@@ -127,8 +139,8 @@ fn calibration() -> Result<Table> {
 pub fn predictions(summary: &Summary) -> Table {
     let row = |c: Comparison| {
         let unit = if c.is_share { " %" } else { "" };
-        let cell = |value: Option<Mean>| value.map_or("not available".into(), |value| mean(value, unit));
-        let deviation = c.deviation().map_or("not available".into(), |percent| format!("{percent:+.0} %"));
+        let cell = |value: Option<Mean>| value.map_or(MISSING.into(), |value| mean(value, unit));
+        let deviation = c.deviation().map_or(MISSING.into(), |percent| format!("{percent:+.0} %"));
         let [corrected, released] = c.predicted.map(cell);
         let published = mean(Mean { value: c.published, deviation: None }, unit);
         vec![c.what.clone(), published, corrected, deviation, released, cell(c.against_best), cell(c.ours)]
@@ -321,6 +333,14 @@ mod tests {
         assert_eq!([7.4, 999.6, 1234567.0].map(whole), ["7", "1 000", "1 234 567"]);
         assert_eq!([1.006, 9.994, 9.996, 84.04].map(short), ["1.01", "9.99", "10.0", "84.0"]);
         assert_eq!(aimed("1.35".into(), false), "1.35, **missed**");
+    }
+
+    #[test]
+    fn columns_that_were_not_run_are_left_out() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = vec![row(["1", MISSING, "2"]), row([MISSING, MISSING, "3"])];
+        let table = Table { name: "", title: "", head: row(["a", "b", "c"]), rows }.of_what_was_run();
+        assert_eq!(table.markdown(), format!("| a | c |\n|---|---|\n| 1 | 2 |\n| {MISSING} | 3 |\n"));
     }
 
     #[test]

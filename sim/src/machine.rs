@@ -214,6 +214,12 @@ impl Machine {
         });
     }
 
+    /// Holds what is sent to a card from now on, on its link, until so much time of this thread's core has passed or the power is cut. Fences do not
+    /// wait for it.
+    pub fn hold_link(&self, card: usize, ns: u64) {
+        self.shared.look(|host, core| host.fabric.hold_link(card, host.now_ps(core) + ns * 1000));
+    }
+
     /// Whether the power is on.
     pub fn is_powered(&self) -> bool {
         self.shared.look(|host, _| host.fabric.is_powered())

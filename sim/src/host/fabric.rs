@@ -142,10 +142,16 @@ impl Fabric {
             let seed = self.trigger.seed.wrapping_add((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             slot.cut(self.parameters.save_cycles, seed);
         }
+        self.links.iter_mut().for_each(|link| link.down.release());
         self.peers.cut();
         self.cuts += 1;
         self.memory.clear();
         self.arm(None, 0);
+    }
+
+    /// Holds what is sent to a card from now on until a time.
+    pub fn hold_link(&mut self, card: usize, until_ps: u64) {
+        link_of(&mut self.links, card).down.hold(until_ps);
     }
 
     /// Sends a posted write to a card at `ready_ps`; gives when it left the core.

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use foldhash::quality::FixedState;
 use nearpm_ppo::litmus::{Moment, Test};
 use nearpm_sim::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
-use nearpm_sim::host::Parameters;
+use nearpm_sim::host::{Parameters, Peers};
 use nearpm_sim::machine::{Machine, run_on_core};
 use nearpm_sim::rng::Rng;
 use nearpm_sim::rtl::{RtlCard, RtlCards};
 use serde::{Deserialize, Serialize};
 
 use super::recovery::recover;
-use super::{PM_BYTES, Seen, begin, look, observation, program};
+use super::{Begun, Seen, look, observation, program};
 use crate::cuts::copies::{Copies, caught};
 use crate::cuts::fingerprint::Fingerprint;
 use crate::cuts::power::{power_up, powered, save};
@@ -56,6 +56,8 @@ struct Cutter {
     armed: bool,
     copies: Copies<Result<Cutting, String>>,
     shown: Shown,
+    /// What the program had told and seen at the last cut, if the card had nothing to do then: cuts are the same until that changes.
+    rested: Option<Seen>,
     /// States by [`Cutting::key`]: what a card makes of memory depends on it alone.
     known: HashMap<u64, Vec<String>>,
 }
@@ -64,9 +66,14 @@ impl Cutter {
     /// Cuts the power now, in copies: without the energy for a save, where memory is looked at in that instant, and with it.
     fn cut(&mut self, card: &mut Option<Box<RtlCard>>) {
         let now = card.as_ref().expect("a card whose power is on");
-        if !self.armed || now.is_idle() {
+        if !self.armed {
             return;
         }
+        let rests = now.is_idle().then(|| look(&self.seen).clone());
+        if rests.is_some() && rests == self.rested {
+            return;
+        }
+        self.rested = rests;
         let instants = match (self.test.moment, now.owes_writes()) {
             (Moment::Failure, true) => DRAWS,
             (Moment::Failure, false) => 1,
@@ -187,12 +194,12 @@ impl CardCore for Watched {
     }
 }
 
-/// Runs the program of a test once, with `jobs` copies at a time, and cuts it at every cycle in which the card has something to do.
+/// Runs the program of a test once, with `jobs` copies at a time, and cuts it at every cycle in which the card has something to do, and
+/// where it rests once for all that the program has told and seen.
 ///
 /// # Panics
 /// If a card behind a cut does not open, or anything else goes wrong that no litmus test speaks of.
 pub fn observe(test: &Test, cards: &Arc<RtlCards>, seed: u64, jobs: usize) -> Shown {
-    run_on_core(0);
     let seen = Arc::new(Mutex::new(Seen::nothing(test)));
     let cutter = Cutter {
         test: test.clone(),
@@ -201,14 +208,15 @@ pub fn observe(test: &Test, cards: &Arc<RtlCards>, seed: u64, jobs: usize) -> Sh
         armed: false,
         copies: Copies::new(jobs),
         shown: Shown::default(),
+        rested: None,
         known: HashMap::new(),
     };
     let cutter = Arc::new(Mutex::new(cutter));
     let power = |medium: Medium| -> Box<dyn CardCore> {
         Box::new(Watched { card: Some(powered(cards, medium)), cutter: cutter.clone() })
     };
-    let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(PM_BYTES));
-    let views = begin(test, &machine);
+    let Begun { machine, views, .. } =
+        Begun::new(test, &power, Parameters::default().adversarial(seed), Peers::default());
     cutter.lock().expect("one thread has it").armed = true;
     program(test, &machine, &views, &mut Rng::new(seed), &seen, true);
     machine.settle();

@@ -2,6 +2,7 @@
 //!
 //! Not expressed: failing logs, resets, completion records, and procedures that are no single command of the card.
 
+pub mod at_random;
 pub mod comparison;
 pub mod every_cycle;
 mod recovery;
@@ -137,7 +138,7 @@ struct Views {
 }
 
 /// What the program has told and seen before the power failed.
-#[derive(Clone, Default, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
     marks: u32,
     registers: Vec<Option<u64>>,
@@ -220,15 +221,21 @@ fn program(test: &Test, machine: &Machine, views: &[Views], rng: &mut Rng, seen:
         }
         drop(seen);
         counters[thread] += 1;
-        if rng.one_in(4) {
+        while rng.one_in(3) {
             machine.compute(rng.below(300));
+        }
+        if rng.one_in(8) {
+            let (card, most) = (rng.below(test.devices as u64) as usize, 1 << (8 + rng.below(6)));
+            machine.hold_link(card, rng.below(most));
         }
     }
     // Further accesses, during which lines may be evicted.
     for i in 1..=rng.below(16) {
         views.iter().for_each(|card| card.cached.load(POOLS_BASE + RINGS - i * PAGE, &mut [0; 8]));
     }
-    machine.compute(rng.below(3000));
+    // Mostly short, and at times as long as messages among cards are late.
+    let most = 1 << (4 + rng.below(12));
+    machine.compute(rng.below(most));
 }
 
 /// What was seen so far; a core that the power cut stops leaves it as it was.
@@ -276,38 +283,73 @@ fn begin(test: &Test, machine: &Machine) -> Vec<Views> {
     views
 }
 
-/// A run with a power failure at a random moment; gives what the test observes.
-pub fn observe_once(test: &Test, power: &dyn Power, peers: Peers, seed: u64) -> Vec<String> {
-    let mut rng = Rng::new(seed);
-    run_on_core(0);
-    let media = vec![Medium::blank(PM_BYTES); test.devices];
-    let machine = Machine::with_cards(Parameters::default().adversarial(seed), peers, power, media);
-    let views = begin(test, &machine);
-    let seen = Mutex::new(Seen::nothing(test));
-    match rng.below(3) {
-        0 => machine.arm_cut(Cut::AtAccess(1 + rng.below(20)), seed),
-        1 => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(300)), seed),
-        _ => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(3000)), seed),
+/// The links among several cards: of every other computer they lose, double and delay messages.
+pub fn links(seed: u64) -> Peers {
+    let links = Peers::default();
+    if seed.is_multiple_of(2) { links } else { links.adversarial(seed) }
+}
+
+/// A computer whose cards are open and whose memory has a test's first values.
+pub struct Begun<'a> {
+    test: &'a Test,
+    power: &'a dyn Power,
+    machine: Machine,
+    views: Vec<Views>,
+}
+
+impl<'a> Begun<'a> {
+    /// Powers it up.
+    pub fn new(test: &'a Test, power: &'a dyn Power, host: Parameters, peers: Peers) -> Self {
+        run_on_core(0);
+        let media = vec![Medium::blank(PM_BYTES); test.devices];
+        let machine = Machine::with_cards(host, peers, power, media);
+        let views = begin(test, &machine);
+        Begun { test, power, machine, views }
     }
-    let outcome = until_power_cut(|| program(test, &machine, &views, &mut rng, &seen, false));
-    if outcome.is_ok() && machine.is_powered() {
-        machine.cut_now(seed);
+
+    /// The same as [`Begun::observe`], with a host that chooses otherwise from the beginning of the program on.
+    fn observe_apart(&self, seed: u64) -> Vec<String> {
+        // Each of these is an access at which caches and buffers may do something unasked.
+        (0..Rng::new(seed).below(64)).for_each(|_| self.machine.compute(0));
+        self.observe(seed)
     }
-    run_on_core(0);
-    match test.moment {
-        Moment::Failure => {}
-        Moment::Replay => {
-            machine.power_up(power);
-            // What software decides before it recovers anything (decision 10).
-            recovery::Cards::open(test, &machine).release();
-            machine.settle();
+
+    /// Runs the program, with a power failure at a random moment; gives what the test observes.
+    pub fn observe(&self, seed: u64) -> Vec<String> {
+        let Begun { test, power, machine, views } = self;
+        let mut rng = Rng::new(seed);
+        let seen = Mutex::new(Seen::nothing(test));
+        if test.moment == Moment::Failure && rng.one_in(2) {
+            // Without energy memory is seen as it is in that instant, with what is on its way torn.
+            machine.set_save_cycles(0);
+        }
+        match rng.below(4) {
+            0 => machine.arm_cut(Cut::AtAccess(1 + rng.below(20)), seed),
+            1 => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(300)), seed),
+            2 => machine.arm_cut(Cut::AtCycle(machine.cycle() + 1 + rng.below(3000)), seed),
+            // At the end of the program, and what follows it.
+            _ => {}
+        }
+        let outcome = until_power_cut(|| program(test, machine, views, &mut rng, &seen, false));
+        if outcome.is_ok() && machine.is_powered() {
             machine.cut_now(seed);
         }
-        Moment::Recovery => recovery::recover_through_cuts(test, &machine, power, &mut rng),
+        run_on_core(0);
+        match test.moment {
+            Moment::Failure => {}
+            Moment::Replay => {
+                machine.power_up(*power);
+                // What software decides before it recovers anything (decision 10).
+                recovery::Cards::open(test, machine).release();
+                machine.settle();
+                machine.cut_now(seed);
+            }
+            Moment::Recovery => recovery::recover_through_cuts(test, machine, *power, &mut rng),
+        }
+        let look_at = |card| machine.look_at_medium_of(card, Medium::clone).expect("the power is off");
+        let media: Vec<Medium> = (0..test.devices).map(look_at).collect();
+        observation(test, &media, &look(&seen))
     }
-    let look_at = |card| machine.look_at_medium_of(card, Medium::clone).expect("the power is off");
-    let media: Vec<Medium> = (0..test.devices).map(look_at).collect();
-    observation(test, &media, &look(&seen))
 }
 
 fn observation(test: &Test, media: &[Medium], seen: &Seen) -> Vec<String> {

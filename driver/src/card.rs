@@ -214,13 +214,10 @@ impl Card {
     pub fn read_back(&self, ticket: Ticket) -> Result<Latched, CardError> {
         let start = self.function.now_ns();
         loop {
-            // Other threads post and read back meanwhile. What was read before another one has drained the page says nothing any more.
-            let drained = self.page(ticket.page)?.drained();
-            let status = self.status(ticket.page)?;
-            let mut page = self.page(ticket.page)?;
-            if page.drained() == drained
-                && let Some(latched) = page.accepted(&*self.function, ticket, &status, start)?
-            {
+            // Other threads post and read back meanwhile.
+            let known = self.page(ticket.page)?.known();
+            let status = self.page_status(ticket.page)?;
+            if let Some(latched) = self.page(ticket.page)?.accepted(&*self.function, ticket, &status, known, start)? {
                 return Ok(latched);
             }
         }
@@ -229,7 +226,7 @@ impl Card {
     /// Waits until everything that this thread stored or posted before is in the card's persistence
     /// domain, host stores included. Gives what the status line says of failed logs.
     pub fn push(&self, page: usize) -> Result<Latched, CardError> {
-        Ok(Latched(self.status(page)?.latched))
+        Ok(Latched(self.page_status(page)?.latched))
     }
 
     /// Makes sure that no log of a pool had failed when the status line was read that gave `latched`. Costs nothing where it shows no failed
@@ -258,6 +255,14 @@ impl Card {
             return Err(CardError::LogFailed { pool, log, lost: self.registers.read(reg::HOST_LATCHED) });
         }
         Ok(())
+    }
+
+    /// The status line of a page, whoever is at work on it. It is answered when everything that this thread posted before is accepted.
+    ///
+    /// # Errors
+    /// [`CardError::Gone`], or if there is no such page.
+    pub fn page_status(&self, page: usize) -> Result<PageStatus, CardError> {
+        page::status(&**self.windows.get(page).ok_or_else(|| no_page(page))?)
     }
 
     /// Waits until every command of a page has ended; see [`CommandPage::drain`].
@@ -351,11 +356,6 @@ impl Card {
 
     pub(crate) fn page(&self, page: usize) -> Result<MutexGuard<'_, CommandPage>, CardError> {
         Ok(self.lock(self.pages.get(page).ok_or_else(|| no_page(page))?))
-    }
-
-    /// The status line of a page, whoever has it.
-    fn status(&self, page: usize) -> Result<PageStatus, CardError> {
-        page::status(&**self.windows.get(page).ok_or_else(|| no_page(page))?)
     }
 
     /// Locks what threads share. Pages and lists of failures are consistent between any two of their calls, so that a panic elsewhere does not

@@ -63,6 +63,13 @@ pub struct Ticket {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latched(pub u16);
 
+/// What a page knew before its status line was read without it: [`CommandPage::accepted`] judges the line by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    base: u64,
+    bad_seen: u64,
+}
+
 /// What is known of a command in the history.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -138,6 +145,8 @@ pub struct CommandPage {
     drained: u64,
     /// Status line at the moment when `drained` was reached.
     base: PageStatus,
+    /// How often `base` was set: a status line that was read before counts from another one.
+    bases: u64,
     /// Failures that were seen since then.
     bad_seen: u64,
     history: Vec<(Command, Outcome)>,
@@ -191,6 +200,7 @@ impl CommandPage {
             taken: 0,
             drained: 0,
             base: PageStatus::default(),
+            bases: 0,
             bad_seen: 0,
             history: vec![(Command::default(), Outcome::Unknown); HISTORY as usize],
             failures: Vec::new(),
@@ -198,7 +208,7 @@ impl CommandPage {
             ended: None,
             timeout_ns,
         };
-        page.base = page.status()?;
+        page.count_from(page.status()?);
         Ok(page)
     }
 
@@ -288,8 +298,9 @@ impl CommandPage {
         Ok(Ticket { page: self.number, number })
     }
 
-    /// Whether a status line, read since the last drain, shows that the command is durable: accepted by the persistence domain, or already done. Gives
-    /// what the line says of failed logs. A little time passes where it does not show that.
+    /// Whether a status line, read after the page knew what is `known`, shows that the command is durable: accepted by the persistence domain, or
+    /// already done. Gives what the line says of failed logs. A little time passes where it does not show that; none where the page has begun to
+    /// count anew since, so that the line says nothing any more.
     ///
     /// # Errors
     /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
@@ -299,12 +310,19 @@ impl CommandPage {
         function: &dyn PciFunction,
         ticket: Ticket,
         status: &PageStatus,
+        known: Known,
         start: u64,
     ) -> Result<Option<Latched>, CardError> {
+        const WHAT: &str = "accept a command";
+        if known.base != self.bases {
+            self.waited_ns(function, start, WHAT)?;
+            return Ok(None);
+        }
         let progress = self.since_base(status);
-        self.taken = self.taken.max(self.drained + progress.taken());
-        // What was refused is not counted as accepted: the count falls short of what came behind it.
-        if progress.bad() > self.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
+        self.has_taken(progress);
+        // Failures that were seen after the line was read are not among its own: they would stand for commands that were dropped, which have no
+        // record. What was refused is not counted as accepted: the count falls short of what came behind it.
+        if progress.bad() > known.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
             self.drain(function)?;
         }
         if let Some(failure) = self.failure_of(ticket.number) {
@@ -313,13 +331,13 @@ impl CommandPage {
         if self.is_accepted(ticket.number, progress) {
             return Ok(Some(Latched(status.latched)));
         }
-        self.pause(function, start, "accept a command")?;
+        self.pause(function, start, WHAT)?;
         Ok(None)
     }
 
-    /// Commands of which it was known at the last drain that they had ended.
-    pub(crate) fn drained(&self) -> u64 {
-        self.drained
+    /// What is known now, for a look at the status line while somebody else may have the page.
+    pub(crate) fn known(&self) -> Known {
+        Known { base: self.bases, bad_seen: self.bad_seen }
     }
 
     /// The window on the page, through which its status line may be read while somebody else has the page.
@@ -380,8 +398,7 @@ impl CommandPage {
                 if self.bad_seen >= progress.bad() {
                     self.drained = self.posted;
                     self.taken = self.posted;
-                    self.base = status;
-                    self.bad_seen = 0;
+                    self.count_from(status);
                     return Ok(());
                 }
             }
@@ -444,9 +461,14 @@ impl CommandPage {
     /// Counts from here: what has ended before is not this page's own. Nothing is under way.
     pub(crate) fn restart(&mut self) -> Result<(), CardError> {
         assert_eq!(self.drained, self.posted, "the page was drained");
-        self.base = self.status()?;
-        self.bad_seen = 0;
+        self.count_from(self.status()?);
         Ok(())
+    }
+
+    fn count_from(&mut self, base: PageStatus) {
+        self.base = base;
+        self.bases += 1;
+        self.bad_seen = 0;
     }
 
     /// Reads the completion records that have come.
@@ -548,6 +570,12 @@ impl CommandPage {
         number < self.drained || progress.accepted > number - self.drained
     }
 
+    /// Notes what counters since `base` say of the slots.
+    fn has_taken(&mut self, progress: Progress) {
+        self.taken = self.taken.max(self.drained + progress.taken());
+        debug_assert!(self.taken <= self.posted, "{} of {} commands have left their slots", self.taken, self.posted);
+    }
+
     fn progress(&self) -> Result<Progress, CardError> {
         Ok(self.since_base(&self.status()?))
     }
@@ -562,8 +590,7 @@ impl CommandPage {
         loop {
             self.poll();
             if self.posted - self.taken >= CREDITS {
-                let taken = self.drained + self.progress()?.taken();
-                self.taken = self.taken.max(taken);
+                self.has_taken(self.progress()?);
             }
             if self.posted - self.taken < CREDITS {
                 return Ok(());
@@ -596,3 +623,6 @@ impl CommandPage {
         if waited_ns > self.timeout_ns { Err(CardError::Timeout { what, waited_ns }) } else { Ok(waited_ns) }
     }
 }
+
+#[cfg(test)]
+mod tests;

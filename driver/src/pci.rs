@@ -226,7 +226,5 @@ pub trait PciFunction: Send + Sync {
     fn relax(&self, ns: u64);
     /// Another thread holds a lock that this one wants. Where threads go on by turns in simulated time a little of it passes, so that the other's turn
     /// comes, and the caller tries again: true. Elsewhere the caller sleeps until the lock is free: false.
-    fn contended(&self) -> bool {
-        false
-    }
+    fn contended(&self) -> bool;
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nearpm_interface::completion::PageStatus;
 use nearpm_interface::sharing::{self as reg, action, outcome};
 
 use crate::card::Card;
@@ -145,13 +144,5 @@ impl Card {
     /// If there is no such page.
     pub fn take_ended(&self, page: usize) -> Result<Vec<Ended>, CardError> {
         Ok(self.page(page)?.take_ended())
-    }
-
-    /// The status line of a page, which is answered when everything that this thread posted before is accepted.
-    ///
-    /// # Errors
-    /// [`CardError::Gone`], or if there is no such page.
-    pub fn page_status(&self, page: usize) -> Result<PageStatus, CardError> {
-        self.page(page)?.status()
     }
 }

@@ -205,6 +205,9 @@ impl<W: Watch + 'static> PciFunction for Watched<W> {
     fn relax(&self, ns: u64) {
         self.card.relax(ns);
     }
+    fn contended(&self) -> bool {
+        self.card.contended()
+    }
 }
 
 /// Memory for completion records.

@@ -136,7 +136,7 @@ impl Machine {
     /// (locks) they have to wait for in its time, by [`nearpm_driver::pci::PciFunction::contended`]: the other would not go on.
     ///
     /// # Panics
-    /// With what one of them panics with; [`PowerCut`] is such a thing. If it is called by one of them.
+    /// With what one of them panics with, and with a [`PowerCut`] only if there is nothing else. If it is called by one of them.
     pub fn on_cores<T: Send, W: FnOnce() -> T + Send>(&self, works: Vec<W>) -> Vec<T> {
         self.shared.begin_turns(works.len());
         let ended: Vec<_> = thread::scope(|scope| {
@@ -151,7 +151,11 @@ impl Machine {
             threads.into_iter().map(ScopedJoinHandle::join).collect()
         });
         self.shared.end_turns();
-        ended.into_iter().map(|ended| ended.unwrap_or_else(|payload| resume_unwind(payload))).collect()
+        let (ended, panics): (Vec<_>, Vec<_>) = ended.into_iter().partition(Result::is_ok);
+        match panics.into_iter().filter_map(Result::err).min_by_key(|payload| payload.is::<PowerCut>()) {
+            Some(payload) => resume_unwind(payload),
+            None => ended.into_iter().filter_map(Result::ok).collect(),
+        }
     }
 
     /// Charges processor time to this thread's core.

@@ -2,9 +2,10 @@
 
 mod flat;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use flat::{Flat, IDLE};
+use flat::{Flat, IDLE, Latency};
 use nearpm_driver::pci::{Caching, Mapping, PciFunction};
 use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR};
 use nearpm_sim::core::Medium;
@@ -16,7 +17,12 @@ const BYTES: usize = 1 << 20;
 const SHARE: u64 = BYTES as u64 / 16;
 
 fn machine() -> Machine {
-    let machine = Machine::new(Parameters::default(), &|medium| Flat::boxed(medium, IDLE), Medium::blank(BYTES));
+    machine_of(IDLE)
+}
+
+fn machine_of(latency: Latency) -> Machine {
+    let power = move |medium| Flat::boxed(medium, latency);
+    let machine = Machine::new(Parameters::default(), &power, Medium::blank(BYTES));
     machine.function().config_write(4, &[6, 0]).unwrap();
     machine.settle();
     machine
@@ -183,6 +189,42 @@ fn a_cut_stops_every_core() {
     );
     assert_eq!(ends, [Err(PowerCut); 4]);
     assert!(!m.is_powered());
+}
+
+/// Loads on two cores until the power is cut; the second one panics before.
+#[test]
+#[should_panic(expected = "a bug of the workload")]
+fn a_cut_does_not_hide_a_panic() {
+    let m = machine();
+    let view = map(&m, Caching::WriteBack);
+    m.arm_cut(Cut::AtCycle(m.cycle() + 3000), 1);
+    let ended = until_power_cut(|| {
+        on_cores(&m, 2, |core| {
+            for i in 0..1000 {
+                load(&*view, core * SHARE + 64 * i);
+                assert!(core != 1 || i < 5, "a bug of the workload");
+            }
+        })
+    });
+    panic!("the bug is taken for {ended:?}");
+}
+
+/// One waits for a card that never answers, and the other one ends, or sleeps until it is its turn.
+#[test]
+fn a_card_that_hangs_stops_every_core() {
+    for others in [0, 1, 100] {
+        let m = machine_of(Latency { read: 1 << 40, ..IDLE });
+        let view = map(&m, Caching::Uncached);
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            on_cores(&m, 3, |core| match core {
+                0 => _ = load(&*view, 0),
+                _ => (0..others).for_each(|_| m.compute(5000)),
+            })
+        }));
+        let payload = ended.expect_err("no answer came");
+        let message = payload.downcast_ref::<String>().expect("it says what is wrong");
+        assert!(message.contains("no card answered"), "{message}");
+    }
 }
 
 #[test]

@@ -158,7 +158,9 @@ fn a_card_that_does_not_come_back_reads_as_ones_and_keeps_what_it_holds() {
 #[test]
 fn a_shared_link_is_half_as_fast_for_each_of_two() {
     let flood = |shared_link| {
-        let m = machine(2, Parameters { shared_link, ..Parameters::default() });
+        // So slow that the way back is what limits two cores.
+        let link_bytes_per_us = Parameters::default().link_bytes_per_us / 64;
+        let m = machine(2, Parameters { shared_link, link_bytes_per_us, ..Parameters::default() });
         let windows = [0, 1].map(|card| view(&m, card, Caching::WriteCombining));
         m.settle();
         let start_ps = m.now_ps();
@@ -166,16 +168,15 @@ fn a_shared_link_is_half_as_fast_for_each_of_two() {
             windows.iter().for_each(|window| window.store_line(64 * line, &[7; 64]));
         }
         let down_ps = m.now_ps() - start_ps;
-        // Twenty lines are under way at once, so that the way back is what limits.
+        m.settle();
+        let views = [0, 1].map(|card| view(&m, card, Caching::WriteBack));
         let start_ps = m.now_ps();
-        for at in (0..64_000).step_by(64 * 20) {
-            let views = [0, 1].map(|card| view(&m, card, Caching::WriteBack));
-            views.iter().for_each(|view| view.prefetch(at, 64 * 20));
-            views.iter().for_each(|view| assert_eq!(load(&**view, at), u64::from_le_bytes([7; 8])));
-        }
+        let loads =
+            views.iter().map(|view| || (0..64_000).step_by(64 * 8).for_each(|at| view.load(at, &mut [0; 64 * 8])));
+        m.on_cores(loads.collect());
         (down_ps as f64, (m.now_ps() - start_ps) as f64)
     };
     let ((own_down, own_up), (shared_down, shared_up)) = (flood(false), flood(true));
     assert!((shared_down / own_down - 2.0).abs() < 0.1, "{shared_down} and {own_down} ps");
-    assert!(shared_up >= own_up, "{shared_up} and {own_up} ps");
+    assert!((1.8..2.1).contains(&(shared_up / own_up)), "{shared_up} and {own_up} ps");
 }

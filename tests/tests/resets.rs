@@ -52,6 +52,9 @@ impl PciFunction for WithReset {
     fn relax(&self, ns: u64) {
         self.0.relax(ns);
     }
+    fn contended(&self) -> bool {
+        self.0.contended()
+    }
 }
 
 /// A copy of a page to one that is no other's.

@@ -89,6 +89,10 @@ impl PciFunction for MockCard {
         state.polls += 1;
         state.pass(ns);
     }
+
+    fn contended(&self) -> bool {
+        false
+    }
 }
 
 impl State {

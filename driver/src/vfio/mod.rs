@@ -205,6 +205,10 @@ impl PciFunction for VfioFunction {
             std::hint::spin_loop();
         }
     }
+
+    fn contended(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -248,6 +248,10 @@ impl PciFunction for VfioUserFunction {
             std::thread::yield_now();
         }
     }
+
+    fn contended(&self) -> bool {
+        false
+    }
 }
 
 impl Reach for Connection {

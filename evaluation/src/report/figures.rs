@@ -6,6 +6,7 @@ use nearpm_sim::microbenchmark::{self, PUBLISHED, SIZES};
 use nearpm_workloads::programs::Program;
 
 use super::svg::{Chart, Form, Panel, Series};
+use super::tables::MISSING;
 use super::text::BASELINE;
 use super::{Figure, command, profile};
 use crate::case::Configuration;
@@ -83,7 +84,7 @@ fn limits(summary: &Summary, value: impl Fn(&Summary, &Selection, Program) -> Op
         let one = |published: &Published| {
             let s = Selection::new(profile, published.mechanism);
             let average = summary.average(|summary, program| value(summary, &s, program));
-            let average = average.map_or("not available".to_owned(), |limit| format!("{:.2}x", limit.value));
+            let average = average.map_or(MISSING.to_owned(), |limit| format!("{:.2}x", limit.value));
             format!("{} {average}", published.name)
         };
         format!("{} ({profile})", MECHANISMS.iter().map(one).collect::<Vec<_>>().join(", "))

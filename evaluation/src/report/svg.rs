@@ -2,6 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use super::tables::MISSING;
 use crate::summary::Mean;
 
 const WIDTH: f64 = 760.0;
@@ -369,7 +370,7 @@ impl Chart {
     /// The values as a table.
     pub fn table(&self) -> Markup {
         let cell = |mean: &Option<Mean>| match mean {
-            None => "not available".to_owned(),
+            None => MISSING.to_owned(),
             Some(Mean { value, deviation: None }) => number(*value),
             Some(Mean { value, deviation: Some(d) }) => format!("{} ± {}", number(*value), number(*d)),
         };

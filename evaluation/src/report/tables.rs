@@ -24,7 +24,7 @@ const LOGS: u64 = 20_000;
 const MISSED: &str = "**missed**";
 
 /// What stands for a value that nobody has run.
-const MISSING: &str = "not available";
+pub(super) const MISSING: &str = "not available";
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,9 +47,9 @@ impl Table {
         [line(&self.head), rule].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
     }
 
-    /// The same table without columns in which nothing was run.
+    /// The same table without columns in which nothing was run. One without rows stays as it is.
     pub fn of_what_was_run(mut self) -> Table {
-        let is_kept = |column: &usize| self.rows.iter().any(|row| row[*column] != MISSING);
+        let is_kept = |column: &usize| self.rows.is_empty() || self.rows.iter().any(|row| row[*column] != MISSING);
         let kept: Vec<usize> = (0..self.head.len()).filter(is_kept).collect();
         let of = |cells: &[String]| kept.iter().map(|&column| cells[column].clone()).collect();
         (self.head, self.rows) = (of(&self.head), self.rows.iter().map(|row| of(row)).collect());
@@ -341,6 +341,8 @@ mod tests {
         let rows = vec![row(["1", MISSING, "2"]), row([MISSING, MISSING, "3"])];
         let table = Table { name: "", title: "", head: row(["a", "b", "c"]), rows }.of_what_was_run();
         assert_eq!(table.markdown(), format!("| a | c |\n|---|---|\n| 1 | 2 |\n| {MISSING} | 3 |\n"));
+        let empty = Table { rows: Vec::new(), ..table };
+        assert_eq!(empty.clone().of_what_was_run(), empty);
     }
 
     #[test]

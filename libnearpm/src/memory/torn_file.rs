@@ -4,7 +4,7 @@
 //! page (`msync`, which is [`Memory::fence`] of what was written back); the system writes it at a moment of its own choosing, each as it is then; or
 //! the power fails, and then each sector holds what the medium had or what the cache had. A sector is written whole, as media promise.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::durable_image::{PowerCut, end_process};
 use super::test::Random;
@@ -19,7 +19,7 @@ const PAGE: u64 = 4096;
 /// A file, its pages in the system's cache, and what of them is on the medium.
 pub(crate) struct TornFile {
     cache: View,
-    file: Arc<MappedMemory>,
+    file: MappedMemory,
     cut: PowerCut,
     medium: Mutex<Medium>,
 }
@@ -41,7 +41,7 @@ impl TornFile {
         let cache = View::anonymous(file.bytes())?;
         cache.store(0, &bytes);
         let medium = Medium { bytes, pending: None, events: 0, fences: 0, random: Random(cut.seed) };
-        Ok(TornFile { cache, file: Arc::new(file), cut, medium: Mutex::new(medium) })
+        Ok(TornFile { cache, file, cut, medium: Mutex::new(medium) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Medium> {

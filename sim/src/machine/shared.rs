@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::turns::Turns;
 use super::{CORE, PowerCut};
-use crate::host::{Blocked, Host};
+use crate::host::{Blocked, HANG_CYCLES, Host};
 
 /// A machine that threads share.
 #[derive(Clone)]
@@ -78,8 +78,15 @@ impl Shared {
     }
 
     /// Sleeps until somebody gives a core the turn.
+    ///
+    /// # Panics
+    /// If nobody ever will.
     fn sleep<'s>(&'s self, mut inside: Guard<'s>, core: usize) -> Guard<'s> {
-        while let Some(turns) = inside.turns.as_ref().filter(|turns| turns.turn != core) {
+        while let Some(turns) = &inside.turns {
+            assert!(!turns.hangs, "no card answered any core within {HANG_CYCLES} cycles: one hangs");
+            if turns.turn == core {
+                break;
+            }
             let wake = turns.wake(core);
             inside = wake.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }

@@ -20,6 +20,8 @@ pub(super) struct Turns {
     states: Vec<State>,
     /// The one that goes on.
     pub turn: usize,
+    /// All wait, and no card answers: nobody goes on any more.
+    pub hangs: bool,
     /// What the thread of each core sleeps on.
     wakes: Vec<Arc<Condvar>>,
 }
@@ -27,7 +29,12 @@ pub(super) struct Turns {
 impl Turns {
     /// So many cores, none of which has begun.
     pub fn new(cores: usize) -> Turns {
-        Turns { states: vec![State::Ready; cores], turn: 0, wakes: (0..cores).map(|_| Arc::default()).collect() }
+        Turns {
+            states: vec![State::Ready; cores],
+            turn: 0,
+            hangs: false,
+            wakes: (0..cores).map(|_| Arc::default()).collect(),
+        }
     }
 
     /// Whether a core takes part.
@@ -51,12 +58,10 @@ impl Turns {
     }
 
     /// Gives the turn to the core that can go on first, and says to which. The cards run until it is known: while the answer to one core may come
-    /// before the others' time, and so never past a moment at which another core may send them something.
-    ///
-    /// # Panics
-    /// If all wait, and no card answers.
+    /// before the others' time, and so never past a moment at which another core may send them something. Where all wait, and no card answers, every
+    /// one is woken to learn that.
     pub fn choose(&mut self, host: &mut Host) -> Option<usize> {
-        for _ in 0..HANG_CYCLES {
+        for _ in 0..if self.hangs { 0 } else { HANG_CYCLES } {
             let (_, core, is_known) = (0..self.states.len()).filter_map(|core| self.next_of(core, host)).min()?;
             if is_known {
                 if let State::Waits(blocked) = std::mem::replace(&mut self.states[core], State::Ready) {
@@ -68,7 +73,9 @@ impl Turns {
             }
             host.fabric.next_cycle();
         }
-        panic!("no card answered any core within {HANG_CYCLES} cycles: one hangs");
+        self.hangs = true;
+        self.wakes.iter().for_each(|wake| wake.notify_one());
+        None
     }
 
     /// When a core can go on at the earliest, and whether it can then.

@@ -31,6 +31,8 @@ const MEMORY: u16 = 0x0002;
 const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
 /// Nanoseconds between two looks at a register.
 const POLL_NS: u64 = 1000;
+/// Nanoseconds within which a load of firmware shows in the status register, whatever is on its way at its ports.
+const HEARD_NS: u64 = 20_000;
 
 /// Where the pool of a (pool, thread) lies on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -446,14 +448,20 @@ fn load_firmware(
     if check != image {
         return Err(FirmwareError::MemoryError.into());
     }
+    // What is shown at first may be the outcome of the load before.
+    let before = registers.read(reg::FIRMWARE_STATUS) & 0xff;
     let start = function.now_ns();
     registers.write(reg::FIRMWARE_LOAD, slot as u32);
     loop {
         let error = match registers.read(reg::FIRMWARE_STATUS) {
             u32::MAX => return Err(CardError::Gone),
             status => match status & 0xff {
-                firmware_status::OK => break,
-                firmware_status::NONE | firmware_status::BUSY => {
+                firmware_status::OK if status >> 8 & 0xff == slot as u32 => break,
+                firmware_status::NONE | firmware_status::BUSY | firmware_status::OK => {
+                    pause(function, start, timeout_ns, "load firmware")?;
+                    continue;
+                }
+                same if same == before && function.now_ns().saturating_sub(start) < HEARD_NS => {
                     pause(function, start, timeout_ns, "load firmware")?;
                     continue;
                 }

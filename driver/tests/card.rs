@@ -307,6 +307,26 @@ fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
     }
 }
 
+/// The status register shows what became of the load before until the card has heard of the next one.
+#[test]
+fn the_outcome_of_a_load_is_not_that_of_the_load_before() {
+    let mock = MockCard::new(MockOptions { late_loads: 3, ..MockOptions::default() });
+    let card = open(&mock, Posting::Line);
+    let mut damaged = image();
+    damaged[200] ^= 1;
+    let load = |image: &[u8]| match card.load_firmware(image) {
+        Err(CardError::Firmware(error)) => Err(error),
+        other => Ok(other.unwrap()),
+    };
+    let wrong = vec![0; IMAGE_BYTES];
+    for _ in 0..2 {
+        assert_eq!(load(&image()), Ok(()));
+        assert_eq!(load(&damaged), Err(FirmwareError::BadCrc));
+        assert_eq!(load(&damaged), Err(FirmwareError::BadCrc));
+        assert_eq!(load(&wrong), Err(FirmwareError::BadMagic));
+    }
+}
+
 /// A load that the processor makes ahead of time is in flight now and then: the card is asked again, for a bounded time.
 #[test]
 fn firmware_is_loaded_when_the_card_is_idle_again() {

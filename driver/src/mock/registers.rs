@@ -8,7 +8,7 @@ use nearpm_interface::registers::{self as reg, capability, control, firmware_sta
 use super::State;
 
 impl State {
-    pub(super) fn register(&self, offset: u32) -> u32 {
+    pub(super) fn register(&mut self, offset: u32) -> u32 {
         let capabilities = [
             (self.options.host_ordered, capability::HOST_ORDERED),
             (self.options.completion_records, capability::COMPLETION_RECORDS),
@@ -21,7 +21,7 @@ impl State {
             reg::PM_BYTES_LO => self.options.pm_bytes as u32,
             reg::PM_BYTES_HI => (self.options.pm_bytes as u64 >> 32) as u32,
             reg::STATE => self.card_state,
-            reg::FIRMWARE_STATUS => self.firmware_status,
+            reg::FIRMWARE_STATUS => self.firmware_status(),
             reg::MAPPED => self.mappings.iter().fold(0, |mask, mapping| mask | 1 << mapping.entry),
             reg::LATCHED => self.latched().into(),
             _ => 0,
@@ -46,7 +46,7 @@ impl State {
                 self.card_state = state::SAVED;
             }
             reg::CONTROL if value & control::FUNCTION_RESET != 0 => self.reset(),
-            reg::FIRMWARE_LOAD => self.load_firmware(value),
+            reg::FIRMWARE_LOAD => self.load_asked = Some((value, self.options.late_loads)),
             _ => {}
         }
         for page in 0..COMMAND_PAGES {
@@ -63,7 +63,20 @@ impl State {
         }
     }
 
-    pub(super) fn load_firmware(&mut self, slot: u32) {
+    /// What is shown of firmware loads. Begins one that was asked for.
+    fn firmware_status(&mut self) -> u32 {
+        match self.load_asked {
+            Some((slot, 0)) => {
+                self.load_asked = None;
+                self.load_firmware(slot);
+            }
+            Some((slot, reads)) => self.load_asked = Some((slot, reads - 1)),
+            None => {}
+        }
+        self.firmware_status
+    }
+
+    fn load_firmware(&mut self, slot: u32) {
         if self.options.busy_loads > 0 {
             self.options.busy_loads -= 1;
             self.firmware_status = firmware_status::NOT_IDLE;

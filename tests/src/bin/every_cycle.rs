@@ -103,13 +103,13 @@ impl Campaign {
         // Which of them are left out, if any, depends on the seed.
         let first = settings.seed as usize % scenarios.len().max(1);
         scenarios.rotate_left(first);
-        // By turns, so that a time that ends on the way has met saves and replays.
+        // By turns, so that a time that ends on the way has met saves and replays; what is rare first.
         let deeper = settings.deeper();
-        for pass in 0..deeper.len() {
-            for (number, scenario) in scenarios.iter().enumerate().take_while(|_| !settings.is_late()) {
-                let deeper = deeper[(number + pass) % deeper.len()];
-                self.take(deeper.name(), &**scenario, || scenario.cut_deeper(cards, settings, deeper))?;
-            }
+        let pass = |pass| scenarios.iter().zip(deeper.iter().cycle().skip(pass));
+        let mut turns: Vec<_> = (0..deeper.len()).flat_map(pass).collect();
+        turns.sort_by_key(|(scenario, deeper)| !scenario.is_rare(**deeper));
+        for (scenario, &deeper) in turns.into_iter().take_while(|_| !settings.is_late()) {
+            self.take(deeper.name(), &**scenario, || scenario.cut_deeper(cards, settings, deeper))?;
         }
         let further = if settings.deadline.is_some() && !arguments.fast { u64::MAX } else { 0 };
         for number in (0..further).take_while(|_| !settings.is_late()) {
@@ -136,7 +136,9 @@ fn main() -> ExitCode {
         scenarios,
         saves,
         replays,
+        second_replays,
         recoveries,
+        second_recoveries,
         distinct,
         with_commands,
         with_stores,
@@ -147,7 +149,7 @@ fn main() -> ExitCode {
         ..
     } = all;
     println!(
-        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"recoveries cut":{recoveries},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"decided by recoveries":{decided},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
+        r#"{{"counts":{{"scenarios":{scenarios},"saves cut":{saves},"replays cut":{replays},"second replays cut":{second_replays},"recoveries cut":{recoveries},"cuts in second recoveries":{second_recoveries},"cuts":{},"cycles":{cycles},"distinct memories":{distinct},"with commands":{with_commands},"with stores":{with_stores},"decided by recoveries":{decided},"torn":{torn},"reported losses":{losses},"violations":0}}}}"#,
         all.all_cuts()
     );
     ExitCode::SUCCESS

@@ -334,7 +334,13 @@ impl<'a> Explorer<'a> {
             self.findings.tally.cycles += 1;
         }
         self.finish(&mut copies);
-        self.findings.tally.replays += u64::from(cycle == length);
+        let whole = u64::from(cycle == length);
+        // Behind the cut of the work, or behind one of the replay, too.
+        if self.cuts.len() > 1 {
+            self.findings.tally.second_replays += whole;
+        } else {
+            self.findings.tally.replays += whole;
+        }
     }
 
     /// Powers a card up on what a cut left and compares what stands then.

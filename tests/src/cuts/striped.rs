@@ -7,6 +7,7 @@
 //! ```text
 //! the save      of one card runs out of energy, at every cycle: that card reports its loss, or nothing is missing
 //! the recovery  is cut too, in some of its cycles: the next one finds the same
+//!   the next    is cut as well, behind some of those: the one behind it finds the same
 //! ```
 //!
 //! Host and cards are copied with the process before the transactions begin; a copy runs them up to its cut.
@@ -49,6 +50,8 @@ const BYTES: usize = 200;
 const TAIL_CYCLES: u64 = 40;
 /// Cycles of a recovery in which it is cut.
 const RECOVERY_CUTS: usize = 100;
+/// Cuts of a recovery behind which the next one is cut, too.
+const SECOND_RECOVERY_CUTS: usize = 50;
 
 /// A striped pool and how its cards agree.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +111,11 @@ impl Subject for Striped {
     fn cut_deeper(&self, cards: &RtlCards, settings: Settings, deeper: Deeper) -> Findings {
         explore(cards, self, settings, |explorer| explorer.deeper(deeper))
     }
+
+    /// The library recovers nothing of one card.
+    fn is_rare(&self, deeper: Deeper) -> bool {
+        matches!(deeper, Deeper::Replay(_))
+    }
 }
 
 fn explore(rtl: &RtlCards, striped: &Striped, settings: Settings, work: impl FnOnce(&mut Explorer)) -> Findings {
@@ -139,8 +147,8 @@ enum Behind {
     Nothing,
     /// A card has so many cycles for its save.
     Save { card: usize, cycles: u64 },
-    /// A cut in this cycle of the recovery, and then another recovery.
-    Recovery { cycle: u64 },
+    /// A cut in this cycle of the recovery, then one in this cycle of the next, if any, and then another recovery.
+    Recovery { cycle: u64, second: Option<u64> },
 }
 
 impl Trial {
@@ -154,12 +162,14 @@ impl Trial {
 
     fn cuts(&self) -> Vec<Cut> {
         let cut = |moment, cycle| Cut { moment, cycle, draw: 0 };
-        let behind = match self.behind {
-            Behind::Nothing => None,
-            Behind::Save { cycles, .. } => Some(cut(Moment::Save, cycles)),
-            Behind::Recovery { cycle } => Some(cut(Moment::BootWithEnergy, cycle)),
+        let (behind, second) = match self.behind {
+            Behind::Nothing => (None, None),
+            Behind::Save { cycles, .. } => (Some(cut(Moment::Save, cycles)), None),
+            Behind::Recovery { cycle, second } => {
+                (Some(cut(Moment::BootWithEnergy, cycle)), second.map(|cycle| cut(Moment::BootWithEnergy, cycle)))
+            }
         };
-        [cut(Moment::Work, self.cycle)].into_iter().chain(behind).collect()
+        [cut(Moment::Work, self.cycle)].into_iter().chain(behind).chain(second).collect()
     }
 }
 
@@ -208,6 +218,8 @@ impl Explorer<'_> {
             Ok(seen) => {
                 self.findings.tally.add(&seen.tally);
                 self.findings.tally.cuts[trial.moment() as usize] += 1;
+                let is_second = matches!(trial.behind, Behind::Recovery { second: Some(_), .. });
+                self.findings.tally.second_recoveries += u64::from(is_second);
                 let is_new = !seen.is_loss && self.known.insert(seen.key);
                 self.findings.tally.distinct += u64::from(is_new);
                 Some(seen)
@@ -238,8 +250,12 @@ impl Explorer<'_> {
                 rng.set_stream(1000 + number as u64);
                 let cycle = rng.random_range(0..length);
                 let Some(seen) = self.one(Trial { cycle, behind: Behind::Nothing }) else { return };
-                let cycles = (0..seen.recovery).sample(&mut rng, RECOVERY_CUTS);
-                self.all(cycles.into_iter().map(|at| Trial { cycle, behind: Behind::Recovery { cycle: at } }));
+                let once = (0..seen.recovery).sample(&mut rng, RECOVERY_CUTS).into_iter().map(|at| (at, None));
+                // The next recovery is about as long.
+                let moment = |rng: &mut ChaCha8Rng| rng.random_range(0..seen.recovery);
+                let twice = [(); SECOND_RECOVERY_CUTS].map(|()| (moment(&mut rng), Some(moment(&mut rng))));
+                let cuts = once.chain(twice);
+                self.all(cuts.map(|(at, second)| Trial { cycle, behind: Behind::Recovery { cycle: at, second } }));
                 self.findings.tally.recoveries += u64::from(self.is_done());
             }
         }
@@ -368,9 +384,11 @@ impl<'a> Computer<'a> {
             seen.tally.losses += 1;
             return seen;
         }
-        if let Behind::Recovery { cycle } = trial.behind {
-            self.cut_recovery(cycle, draw);
-            seen.tally.cycles += cycle * self.striped.cards as u64;
+        if let Behind::Recovery { cycle, second } = trial.behind {
+            for cycle in std::iter::once(cycle).chain(second) {
+                self.cut_recovery(cycle, draw);
+                seen.tally.cycles += cycle * self.striped.cards as u64;
+            }
         } else if known.contains(&key) {
             return seen;
         }

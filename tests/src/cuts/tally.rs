@@ -102,8 +102,12 @@ pub struct Tally {
     pub saves: u64,
     /// Boots and replays that were cut at every cycle.
     pub replays: u64,
+    /// Boots and replays behind a cut of such a one that were cut at every cycle, too.
+    pub second_replays: u64,
     /// Recoveries of striped pools that were cut, each in some of its cycles.
     pub recoveries: u64,
+    /// Cuts in a recovery behind one that was cut.
+    pub second_recoveries: u64,
     /// Cuts by [`Moment`].
     pub cuts: [u64; 4],
     /// Cuts that left memory with which no card had been powered up before.
@@ -140,7 +144,9 @@ impl Tally {
         self.scenarios += other.scenarios;
         self.saves += other.saves;
         self.replays += other.replays;
+        self.second_replays += other.second_replays;
         self.recoveries += other.recoveries;
+        self.second_recoveries += other.second_recoveries;
         self.cuts.iter_mut().zip(other.cuts).for_each(|(mine, theirs)| *mine += theirs);
         self.distinct += other.distinct;
         self.with_commands += other.with_commands;
@@ -156,7 +162,7 @@ impl Tally {
         let [work, save, boot, boot_with_energy] = self.cuts;
         let (seconds, cycles) = (time.as_secs_f64(), self.cycles as f64);
         format!(
-            "{} scenarios cut at every cycle, and {} saves, {} boots or replays and {} recoveries behind such cuts\n\
+            "{} scenarios cut at every cycle, and {} saves, {} boots or replays and {} recoveries behind such cuts; {} second boots or replays at every cycle, and {} cuts in second recoveries\n\
              {} cuts: {work} in the work, {save} in a save, {} in a boot or replay ({boot} without energy)\n\
              {} distinct memories powered up; commands were left to replay {} times, stores {} times; {} recoveries met commands that waited for other cards\n\
              {} cuts met writes that the memory had not answered; {} losses, each for want of energy and each reported\n\
@@ -165,6 +171,8 @@ impl Tally {
             self.saves,
             self.replays,
             self.recoveries,
+            self.second_replays,
+            self.second_recoveries,
             self.all_cuts(),
             boot + boot_with_energy,
             self.distinct,

@@ -81,7 +81,7 @@ pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &
     if rarely(rng, 3) {
         let items = SAVE_BASE + (ITEM_LINE * LINE) as u64;
         let slots = [0, 1].map(|slot| (FIRMWARE_BASE + slot * FIRMWARE_SLOT_BYTES, IMAGE_LINES));
-        let areas = [(SAVE_BASE, 4), (SAVE_BASE, SAVE_LINES), (items, 24), slots[0], slots[1]];
+        let areas = [(SAVE_BASE, 4), (SAVE_BASE, SAVE_LINES), (items, 24), (items, 4), slots[0], slots[1]];
         let (base, lines) = areas[rng.random_range(0..areas.len())];
         contents.bad.push(base + (rng.random_range(0..lines) * LINE) as u64);
     }
@@ -140,6 +140,12 @@ fn save(
         3 | 4 => rng.random_range(0..MAX_ITEMS as u16),
         _ => rng.random_range(0..12),
     };
+    // Of one kind, now and then: as many as a save holds are replayed, each from far inside its program.
+    let (items, only) = match rng.random_range(0..6) {
+        0 => (MAX_ITEMS as u16, Some(ITEM_STORE)),
+        1 => (MAX_ITEMS as u16, Some(ITEM_COMMAND)),
+        _ => (items, None),
+    };
     let mut body: Vec<u8> = (0..MAP_ENTRIES).flat_map(|number| traffic.saved_mapping(number, rng).to_bytes()).collect();
     let mut order = near_a_carry(rng);
     for _ in 0..items.min(MAX_ITEMS as u16) {
@@ -150,12 +156,12 @@ fn save(
             2..=3 => order.wrapping_sub(1),
             _ => order.wrapping_add(1 + any(rng) % 9),
         };
-        let kind = match rng.random_range(0..32) {
+        let kind = only.unwrap_or_else(|| match rng.random_range(0..32) {
             0 => rng.random(),
             1..16 if peers => ITEM_PARKED,
             1..24 => ITEM_COMMAND,
             _ => ITEM_STORE,
-        };
+        });
         let data = if kind == ITEM_STORE { rng.random() } else { traffic.command(rng, peers).encode() };
         let item = SavedItem {
             order,
@@ -163,7 +169,7 @@ fn save(
             strobes: rng.random(),
             kind,
             page: rng.random(),
-            resume: if rng.random() { 0 } else { rng.random() },
+            resume: if rng.random() { 0 } else { rng.random::<u8>() | if only.is_some() { 0x80 } else { 0 } },
             released: rng.random(),
             reserved: [0; 32],
             reserved_tail: [0; 4],
@@ -171,13 +177,14 @@ fn save(
         body.extend(data);
         body.extend(item.to_bytes());
     }
+    let firmware_crc = if only.is_none() && rarely(rng, 4) { rng.random() } else { firmware };
     let head = SaveHead {
         magic: SAVE_MAGIC,
         version: SAVE_VERSION,
         items,
         generation: if rarely(rng, 16) { any(rng) } else { generation },
         order: if rng.random() { order } else { near_a_carry(rng) },
-        firmware_crc: if rarely(rng, 4) { rng.random() } else { firmware },
+        firmware_crc,
         device: rng.random(),
         reserved: [0; 31],
         crc: 0,

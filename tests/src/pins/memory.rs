@@ -13,6 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use super::{line, port, set_line};
 
 const BUS: &str = "m_axi_mem0";
+/// Of the bus: AR, AW, W, R, B.
+pub const CHANNELS: usize = 5;
 /// Bursts and beats that it takes before it stops the card.
 const ROOM: usize = 600;
 /// RRESP and BRESP (AXI4 A3.4.4).
@@ -187,17 +189,17 @@ impl Memory {
         }
     }
 
-    /// Before the cycle: shows what it takes and what it answers. One in `patience` cycles is a pause.
-    pub fn drive(&mut self, model: &mut Instance, rng: &mut ChaCha8Rng, patience: u32) {
-        let mut takes = |ready: Port, room: bool| {
+    /// Before the cycle: shows what it takes and what it answers. One in so many cycles is a pause of each channel.
+    pub fn drive(&mut self, model: &mut Instance, rng: &mut ChaCha8Rng, [ar, aw, w, r, b]: [u32; CHANNELS]) {
+        let mut takes = |ready: Port, room: bool, patience: u32| {
             let takes = room && rng.random_range(0..patience) != 0;
             model.set_u64(ready, takes.into());
             takes
         };
-        self.ar.2 = takes(self.ar.1, self.reads.len() < ROOM);
-        self.aw.2 = takes(self.aw.1, self.writes.len() < ROOM);
-        self.wready = takes(self.ports.wready, self.beats.len() < ROOM);
-        if self.shown.is_none() && bring_forward(&mut self.reads, rng, patience) {
+        self.ar.2 = takes(self.ar.1, self.reads.len() < ROOM, ar);
+        self.aw.2 = takes(self.aw.1, self.writes.len() < ROOM, aw);
+        self.wready = takes(self.ports.wready, self.beats.len() < ROOM, w);
+        if self.shown.is_none() && bring_forward(&mut self.reads, rng, r) {
             self.shown = Some(0);
         }
         if let Some(beat) = self.shown {
@@ -211,7 +213,7 @@ impl Memory {
             model.set_u64(self.ports.rlast, u64::from(beat + 1 == burst.beats));
         }
         model.set_u64(self.ports.rvalid, self.shown.is_some().into());
-        if !self.answering && bring_forward(&mut self.answers, rng, patience) {
+        if !self.answering && bring_forward(&mut self.answers, rng, b) {
             self.answering = true;
             let burst = &self.answers[0];
             let answers = (0..burst.beats).map(|beat| self.contents.response(burst.address + beat * LINE_U64));

@@ -15,8 +15,10 @@
 //! | [`foreign`] | firmware and saves of others, whose seals hold |
 //! | [`traffic`] | what is done next |
 //! | [`session`] | a card from power-up to power cut |
+//! | [`lives`] | what chance does not bring: a long life, a full table of commands that wait |
 
 pub mod foreign;
+pub mod lives;
 pub mod memory;
 pub mod outside;
 pub mod past;

@@ -54,9 +54,17 @@ pub fn age(contents: &mut Contents, rng: &mut ChaCha8Rng) {
     if begun || !running || usize::from(saved.items) > MAX_ITEMS || !seal::is_sealed(&body(contents), &head) {
         return;
     }
-    let years = rng.random_range(0..u64::MAX - saved.order - (1 << 32)) >> rng.random_range(0..64);
-    saved.order += years;
-    saved.generation = rng.random_range(1..(1 << 48) - 1000) >> rng.random_range(0..48) | 1;
+    // In every other case the next ones carry, mostly into the highest bits.
+    let order = match (u64::MAX >> rng.random_range(1..6)).checked_sub(rng.random_range(0..60)) {
+        Some(order) if rng.random() && order >= saved.order => order,
+        _ => saved.order + (rng.random_range(0..u64::MAX - saved.order - (1 << 32)) >> rng.random_range(0..64)),
+    };
+    let years = order - saved.order;
+    saved.order = order;
+    saved.generation = match rng.random() {
+        true => rng.random_range(1..(1 << 48) - 1000) >> rng.random_range(0..48) | 1,
+        false => (1 << rng.random_range(20..48)) - rng.random_range(1..3),
+    };
     for number in items.clone().skip(1).step_by(LINES_PER_ITEM) {
         let item = SavedItem::from_bytes(&contents.line(line(number)));
         let bytes = SavedItem { order: item.order + years, ..item }.to_bytes();

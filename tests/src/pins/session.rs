@@ -6,6 +6,7 @@ use nearpm_interface::geometry::{
     ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, POOLS_BASE, SAVE_BASE,
 };
 use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
+use nearpm_interface::save::ARM_LINE;
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};
 use rand::seq::IndexedRandom;
@@ -13,7 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::foreign;
-use super::memory::{Contents, Memory};
+use super::lives::{LIVES, Life};
+use super::memory::{CHANNELS, Contents, Memory};
 use super::outside::{Others, Records};
 use super::past::{age, fails_in_replay};
 use super::slave::{Done, Slave, Transfer};
@@ -21,7 +23,9 @@ use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
 use crate::programs;
 
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
-const HANG_CYCLES: u64 = 3_000_000;
+pub(super) const HANG_CYCLES: u64 = 3_000_000;
+/// Cycles in which a load of firmware shows.
+const HEARD_CYCLES: u64 = 2000;
 /// Sessions of one memory in which everything is checked, those behind them in which the card's own lines fail, too, and the last ones, on what others left.
 const POWER_UPS: u64 = 5;
 const ROUGH_ONES: u64 = 6;
@@ -57,50 +61,78 @@ enum Manner {
     Rough,
     /// Firmware and saves are of others: every access is answered all the same, where no command waits for other cards.
     Foreign,
+    /// A life that chance does not bring; everything is checked.
+    Of(Life),
 }
 
 /// How a session goes.
 #[derive(Clone, Copy)]
-struct Plan {
+pub(super) struct Plan {
     /// One cycle in so many is a pause of a port.
-    patience: u32,
+    pub patience: u32,
+    /// Now and then a port pauses for thousands of cycles.
+    pub sulks: bool,
     /// An access is offered in one of so many cycles.
-    gap: u32,
-    latency: u32,
-    cycles: u64,
-    peers: bool,
-    bad_lines: bool,
+    pub gap: u32,
+    /// Another card says something in one of so many cycles.
+    pub silence: u32,
+    /// Registers are written, too.
+    pub configures: bool,
+    /// Cycles that a burst takes in memory, at most.
+    pub latency: u32,
+    pub cycles: u64,
+    pub peers: bool,
+    pub bad_lines: bool,
     /// Traffic goes on until the power fails.
-    abrupt: bool,
-    shut_down: bool,
+    pub abrupt: bool,
+    pub shut_down: bool,
     /// Cycles of energy for the save.
-    energy: Option<u64>,
+    pub energy: Option<u64>,
 }
 
 impl Plan {
     fn new(rng: &mut ChaCha8Rng) -> Plan {
         let mut of = |all: &[u32]| *all.choose(rng).expect("some");
         let (patience, gap, latency) = (of(&[2, 4, 20, 1000]), of(&[1, 1, 3, 12]), of(&[0, 20, 150, 400]));
+        let silence = of(&[1, 20, 20, 20]);
         let cycles = rng.random_range(4_000..24_000);
         let energy = (rng.random_range(0..4) == 0).then(|| rng.random_range(0..4_000));
         let [peers, abrupt] = [(); 2].map(|()| rng.random());
-        let [bad_lines, shut_down] = [(); 2].map(|()| rng.random_range(0..4) == 0);
-        Plan { patience, gap, latency, cycles, peers, bad_lines, abrupt, shut_down, energy }
+        let [bad_lines, shut_down, sulks] = [(); 3].map(|()| rng.random_range(0..4) == 0);
+        Plan {
+            patience,
+            sulks,
+            gap,
+            silence,
+            configures: true,
+            latency,
+            cycles,
+            peers,
+            bad_lines,
+            abrupt,
+            shut_down,
+            energy,
+        }
     }
 }
 
+/// What pauses on its own: the slave ports, host memory for records, other cards, the channels of the memory.
+const AROUND: usize = 5 + CHANNELS;
+
 /// A powered card and all around it.
-struct Card<'a> {
+pub(super) struct Card<'a> {
     model: Instance,
     clock: Port,
     slaves: [Slave; 3],
-    memory: Memory,
+    pub(super) memory: Memory,
     records: Records,
     others: Others,
-    plan: Plan,
-    rng: &'a mut ChaCha8Rng,
-    traffic: &'a mut Traffic,
-    tally: &'a mut Tally,
+    /// Cycles for which each of what is around pauses.
+    pauses: [u64; AROUND],
+    pub(super) plan: Plan,
+    pub(super) rng: &'a mut ChaCha8Rng,
+    pub(super) traffic: &'a mut Traffic,
+    pub(super) tally: &'a mut Tally,
     /// What private lines hold.
     private: &'a mut HashMap<u64, [u8; 64]>,
     /// Stores of a command that are still to come.
@@ -110,8 +142,11 @@ struct Card<'a> {
 
 /// Ports.
 const CONTROL: usize = 0;
-const COMMANDS: usize = 1;
-const HOST: usize = 2;
+pub(super) const COMMANDS: usize = 1;
+pub(super) const HOST: usize = 2;
+/// Of what pauses: the data that the memory is read for, and its answers to writes.
+pub(super) const MEMORY_ANSWERS: usize = 5 + 3;
+pub(super) const MEMORY_WRITE_ANSWERS: usize = 5 + 4;
 
 impl Card<'_> {
     fn set(&mut self, name: &str, value: u64) {
@@ -119,20 +154,32 @@ impl Card<'_> {
         self.model.set_u64(port, value);
     }
 
+    /// The patience of each of what is around: 1 is a pause.
+    fn patience(&mut self) -> [u32; AROUND] {
+        let Plan { patience, sulks, .. } = self.plan;
+        self.pauses.each_mut().map(|left| {
+            *left = left.saturating_sub(1);
+            if sulks && *left == 0 && self.rng.random_range(0..10_000) == 0 {
+                *left = 1 << self.rng.random_range(0..15);
+            }
+            if *left == 0 { patience } else { 1 }
+        })
+    }
+
     /// One cycle, in which traffic is offered where `busy` says so.
-    fn cycle(&mut self, busy: bool) -> Vec<Done> {
-        let patience = self.plan.patience;
-        for slave in &mut self.slaves {
+    pub(super) fn cycle(&mut self, busy: bool) -> Vec<Done> {
+        let [control, commands, host, records, others, memory @ ..] = self.patience();
+        for (slave, patience) in self.slaves.iter_mut().zip([control, commands, host]) {
             slave.drive(&mut self.model, self.rng, patience);
         }
         if busy && self.rng.random_range(0..self.plan.gap) == 0 {
             self.offer_some();
         }
-        self.memory.drive(&mut self.model, self.rng, patience);
-        self.records.drive(&mut self.model, self.rng, patience);
-        let (traffic, talks) = (&*self.traffic, self.talks);
-        let next = |rng: &mut ChaCha8Rng| (talks && rng.random_range(0..20) == 0).then(|| traffic.message(rng));
-        self.others.drive(&mut self.model, self.rng, patience, next);
+        self.memory.drive(&mut self.model, self.rng, memory);
+        self.records.drive(&mut self.model, self.rng, records);
+        let (traffic, talks, silence) = (&*self.traffic, self.talks, self.plan.silence);
+        let next = |rng: &mut ChaCha8Rng| (talks && rng.random_range(0..silence) == 0).then(|| traffic.message(rng));
+        self.others.drive(&mut self.model, self.rng, others, next);
         self.model.settle();
         let done: Vec<Done> = self.slaves.iter_mut().flat_map(|slave| slave.sample(&self.model)).collect();
         self.memory.sample(&self.model, self.rng);
@@ -152,7 +199,7 @@ impl Card<'_> {
             _ => HOST,
         };
         let transfer = match at {
-            CONTROL => register(self.rng),
+            CONTROL => register(self.rng, self.plan.configures),
             COMMANDS if self.rng.random_range(0..20) == 0 => {
                 Transfer::read(self.rng.random_range(0..256) * LINE_U64, 1)
             }
@@ -198,8 +245,23 @@ impl Card<'_> {
         }
     }
 
+    /// Pauses one of what is around.
+    pub(super) fn keep_waiting(&mut self, what: usize, cycles: u64) {
+        self.pauses[what] = cycles;
+    }
+
+    /// Offers a transfer where there is room for it in some hundred cycles.
+    pub(super) fn offer_soon(&mut self, at: usize, transfer: Transfer) {
+        for _ in 0..300 {
+            if self.slaves[at].has_room(transfer.is_write()) {
+                return self.slaves[at].offer(&mut self.model, self.rng, transfer);
+            }
+            self.cycle(false);
+        }
+    }
+
     /// An access whose answer is waited for.
-    fn access(&mut self, at: usize, transfer: Transfer, busy: bool) -> Done {
+    pub(super) fn access(&mut self, at: usize, transfer: Transfer, busy: bool) -> Done {
         let wanted = (transfer.address, transfer.is_write());
         let mut left = Some(transfer);
         for _ in 0..HANG_CYCLES {
@@ -218,17 +280,17 @@ impl Card<'_> {
         panic!("no answer to an access of {wanted:x?}")
     }
 
-    fn register(&mut self, offset: u32) -> u32 {
+    pub(super) fn register(&mut self, offset: u32) -> u32 {
         let done = self.access(CONTROL, Transfer::read(offset.into(), 1), false);
         u32::from_le_bytes(done.lines[0][..4].try_into().expect("four bytes"))
     }
 
-    fn set_register(&mut self, offset: u32, value: u32) {
+    pub(super) fn set_register(&mut self, offset: u32, value: u32) {
         self.access(CONTROL, write_register(offset, value, 0xf), false);
     }
 
     /// Waits for a state.
-    fn until(&mut self, wanted: &[u32]) -> u32 {
+    pub(super) fn until(&mut self, wanted: &[u32]) -> u32 {
         let end = self.tally.cycles + HANG_CYCLES;
         loop {
             let found = self.register(registers::STATE);
@@ -240,7 +302,7 @@ impl Card<'_> {
     }
 
     /// Opens the card, maps most pools, and sets up what a driver does.
-    fn open(&mut self, may_lose: bool) {
+    pub(super) fn open(&mut self, may_lose: bool) {
         if self.until(&[state::OPEN, state::LOSS]) == state::LOSS {
             assert!(may_lose, "a loss is reported behind a save with energy");
             self.tally.losses += 1;
@@ -250,7 +312,14 @@ impl Card<'_> {
         }
         if self.rng.random() {
             let slot = self.rng.random_range(0..2);
-            self.load(slot);
+            // That this slot is in force is not always noted, and then it is not.
+            let fails = self.rng.random_range(0..4) == 0;
+            self.memory.contents.bad.extend(fails.then_some(SAVE_BASE + ARM_LINE as u64 * LINE_U64));
+            let ended = self.load(slot);
+            let expected =
+                [if fails { firmware_status::MEMORY_ERROR } else { firmware_status::OK }, firmware_status::NOT_IDLE];
+            assert!(expected.contains(&ended), "a load of firmware ends with {ended}");
+            self.memory.contents.bad.clear();
         }
         if self.plan.peers {
             let number = self.rng.random_range(0..8);
@@ -265,7 +334,7 @@ impl Card<'_> {
         self.map();
     }
 
-    fn map(&mut self) {
+    pub(super) fn map(&mut self) {
         let first = self.rng.random_range(0..MAP_ENTRIES);
         for number in first..first + MAP_ENTRIES {
             let bytes = self.traffic.map(number).encode();
@@ -278,9 +347,7 @@ impl Card<'_> {
         self.open(may_lose);
         self.work();
         if !self.plan.abrupt {
-            self.drain();
-            let held = [registers::COMMANDS_HELD, registers::HOST_HELD].map(|of| u64::from(self.register(of)));
-            self.tally.held += held.iter().sum::<u64>();
+            self.finish();
         }
         if self.plan.shut_down {
             self.drain();
@@ -289,7 +356,7 @@ impl Card<'_> {
         }
     }
 
-    fn work(&mut self) {
+    pub(super) fn work(&mut self) {
         let middle = (self.rng.random_range(0..3) == 0).then_some(self.plan.cycles / 2);
         for cycle in 0..self.plan.cycles {
             if middle == Some(cycle) {
@@ -427,13 +494,30 @@ impl Card<'_> {
     }
 
     /// Asks for the firmware of a slot, and waits for what becomes of it.
-    fn load(&mut self, slot: u32) {
+    pub(super) fn load(&mut self, slot: u32) -> u32 {
         self.set_register(registers::FIRMWARE_LOAD, slot);
-        while self.register(registers::FIRMWARE_STATUS) & 0xff == firmware_status::BUSY {}
+        // The outcome of the load before is shown at first.
+        let heard = self.tally.cycles + HEARD_CYCLES;
+        let mut status = self.register(registers::FIRMWARE_STATUS) & 0xff;
+        while status == firmware_status::BUSY || self.tally.cycles < heard {
+            let was_busy = status == firmware_status::BUSY;
+            status = self.register(registers::FIRMWARE_STATUS) & 0xff;
+            if was_busy && status != firmware_status::BUSY {
+                break;
+            }
+        }
+        status
+    }
+
+    /// Waits until everything is answered, and counts what waited for something else.
+    pub(super) fn finish(&mut self) {
+        self.drain();
+        let held = [registers::COMMANDS_HELD, registers::HOST_HELD].map(|of| u64::from(self.register(of)));
+        self.tally.held += held.iter().sum::<u64>();
     }
 
     /// Waits until everything that was offered is answered.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         let end = self.tally.cycles + HANG_CYCLES;
         while self.slaves.iter().any(|slave| slave.open() > 0) {
             assert!(self.tally.cycles < end, "accesses stay without an answer");
@@ -458,9 +542,10 @@ impl Card<'_> {
         }
         let whole = self.model.get_u64(saved) == 1;
         assert!(whole || self.plan.energy.is_some(), "the save does not end");
-        // The voltage falls: reset, then everything else.
-        for (name, value) in [("rst_n", 0), ("pm_bytes", 0), ("power_fail", 0)] {
-            self.set(name, value);
+        // The voltage falls: the memory's answers, reset, then everything else.
+        let memory = ["rvalid", "bvalid"].map(|valid| format!("m_axi_mem0_{valid}"));
+        for name in [&*memory[0], &*memory[1], "rst_n", "pm_bytes", "power_fail"] {
+            self.set(name, 0);
             (0..4).for_each(|_| {
                 self.model.settle();
                 self.model.edge(self.clock);
@@ -490,7 +575,10 @@ fn session(
 ) -> (Contents, bool) {
     let mut model = library.instance().unwrap_or_else(|error| panic!("{error}"));
     let clock = model.port("clk").unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::new(rng);
+    let plan = match manner {
+        Manner::Of(life) => life.plan(),
+        _ => Plan::new(rng),
+    };
     let bytes = contents.bytes;
     if manner == Manner::Foreign {
         foreign::leave(&mut contents, traffic, plan.peers, rng);
@@ -506,6 +594,7 @@ fn session(
         memory,
         records,
         others,
+        pauses: [0; AROUND],
         plan,
         rng,
         traffic,
@@ -526,6 +615,7 @@ fn session(
         Manner::Whole => card.serve(may_lose),
         Manner::Rough => card.endure(),
         Manner::Foreign => card.meet(),
+        Manner::Of(life) => card.live(life, may_lose),
     }
     card.cut()
 }
@@ -551,8 +641,10 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         let mut kept = (Contents::new(bytes, &start), false);
         let lines = (0..PRIVATE_LINES).map(|line| POOLS_BASE / LINE_U64 + line);
         let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
+        let lives: &[Life] = if number == 0 { &LIVES } else { &[] };
         let manners = [(Manner::Whole, POWER_UPS), (Manner::Rough, ROUGH_ONES), (Manner::Foreign, FOREIGN_ONES)];
-        for manner in manners.into_iter().flat_map(|(manner, times)| (0..times).map(move |_| manner)) {
+        let manners = manners.into_iter().flat_map(|(manner, times)| (0..times).map(move |_| manner));
+        for manner in lives.iter().copied().map(Manner::Of).chain(manners) {
             kept.1 |= fails_in_replay(&kept.0);
             kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, manner);
             age(&mut kept.0, &mut rng);

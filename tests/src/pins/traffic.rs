@@ -1,10 +1,13 @@
 //! What is done next: commands that are mostly well-formed, loads and stores, registers, messages.
 
+use std::ops::Range;
+
 use nearpm_firmware::Image;
 use nearpm_interface::command::{Command, FLAG_COMPLETE, OPCODES, Opcode};
 use nearpm_interface::firmware::{Operand, Use, descriptor};
 use nearpm_interface::geometry::{
-    COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, POOLS_BASE, SLOTS_PER_PAGE,
+    ADDRESS_BITS, COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, MAX_COMMAND_BYTES, POOLS_BASE,
+    SLOTS_PER_PAGE,
 };
 use nearpm_interface::media::{RING_EPOCH, RING_HEAD_BYTES, entry_data};
 use nearpm_interface::peer::PeerMessage;
@@ -23,6 +26,8 @@ pub const PRIVATE_LINES: u64 = 256;
 const POOLS: u64 = POOLS_BASE + PRIVATE_LINES * LINE_U64;
 /// Bits of a transaction's identifier, as libraries give it.
 const TXID_BITS: u32 = 48;
+/// The length with the most bits that the card looks at.
+const LONGEST: u32 = 2 * MAX_COMMAND_BYTES - 1;
 
 #[derive(Clone, Copy)]
 struct Pool {
@@ -54,7 +59,9 @@ impl Traffic {
     pub fn new(rng: &mut ChaCha8Rng, bytes: u64) -> Self {
         let pool = |_| {
             let length = (4 << 10) + spread(rng, bytes - POOLS - (4 << 10)) / LINE_U64 * LINE_U64;
-            let base = POOLS + spread(rng, bytes - POOLS - length + 1) / LINE_U64 * LINE_U64;
+            let behind = spread(rng, bytes - POOLS - length + 1) / LINE_U64 * LINE_U64;
+            // As many near the end of the memory as near its begin.
+            let base = if rng.random() { POOLS + behind } else { bytes - length - behind };
             let ring = rng.random_range(1..length / LINE_U64 - 8) * LINE_U64;
             let ring_bytes = (length - ring).min(u32::MAX.into()) / LINE_U64 * LINE_U64;
             // The last line of some pools and rings is not whole.
@@ -62,8 +69,8 @@ impl Traffic {
             let (bytes, ring_bytes) = (length - odd, ring_bytes - odd);
             let (pool, thread) = (rng.random(), rng.random());
             // The card does not look at what no library gives.
-            let bits = if rng.random_range(0..4) == 0 { u64::BITS - 1 } else { TXID_BITS };
-            let txid = 1 + spread(rng, (1 << bits) - (1 << 20));
+            let bits = if rng.random_range(0..4) == 0 { u64::BITS } else { TXID_BITS };
+            let txid = 1 + spread(rng, (u64::MAX >> (u64::BITS - bits)) - (1 << 20));
             Pool { pool, thread, base, bytes, ring, ring_bytes, txid }
         };
         let pools = (0..MAP_ENTRIES + 2).map(pool).collect();
@@ -105,12 +112,11 @@ impl Traffic {
         }
     }
 
-    /// A command to one of the pools, mostly one that the standard firmware takes; with `peers` some wait for other cards.
-    pub fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
-        let number = rng.random_range(0..self.pools.len());
+    /// Whom a command to the pool with that number is of; it does nothing yet.
+    pub fn head(&mut self, number: usize, rng: &mut ChaCha8Rng) -> Command {
         self.sequence = self.sequence.wrapping_add(1);
-        let p = &mut self.pools[number];
-        let head = Command {
+        let p = self.pools[number % self.pools.len()];
+        Command {
             flags: if rng.random_range(0..3) == 0 { FLAG_COMPLETE } else { 0 },
             pool: p.pool,
             thread: p.thread,
@@ -118,7 +124,47 @@ impl Traffic {
             sequence: self.sequence,
             tag: rng.random(),
             ..Command::default()
-        };
+        }
+    }
+
+    /// Lets the next transactions of the pool with that number have identifiers with the bits of a mask.
+    pub fn hurry(&mut self, number: usize, bits: u64) {
+        let count = self.pools.len();
+        let txid = &mut self.pools[number % count].txid;
+        *txid = (*txid).max(bits);
+    }
+
+    /// Numbers of mapped pools that have so many bytes before their rings, and so many in them.
+    pub fn with_room(&self, before: u64, ring: u64) -> Vec<usize> {
+        let has_room = |p: &Pool| p.ring >= before && p.ring_bytes >= ring;
+        (0..MAP_ENTRIES).filter(|number| has_room(&self.pools[*number])).collect()
+    }
+
+    /// A log of bytes of the pool with that number, so far into the entries of its ring.
+    pub fn log(&mut self, number: usize, at: u64, of: Range<u64>, rng: &mut ChaCha8Rng) -> Command {
+        let head = self.head(number, rng);
+        let destination = self.pools[number % self.pools.len()].ring + RING_HEAD_BYTES + at;
+        let length = (of.end - of.start) as u32;
+        Command { opcode: Opcode::UndoLog as u8, source: of.start, destination, length, ..head }
+    }
+
+    /// Where the pool with that number begins.
+    pub fn base(&self, number: usize) -> u64 {
+        self.pools[number % self.pools.len()].base
+    }
+
+    /// The next commit to the pool with that number, which waits for these cards.
+    pub fn commit(&mut self, number: usize, participants: u32, rng: &mut ChaCha8Rng) -> Command {
+        let head = self.head(number, rng);
+        let count = self.pools.len();
+        commit(&mut self.pools[number % count], participants, head, rng)
+    }
+
+    /// A command to one of the pools, mostly one that the standard firmware takes; with `peers` some wait for other cards.
+    pub fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
+        let number = rng.random_range(0..self.pools.len());
+        let head = self.head(number, rng);
+        let p = &mut self.pools[number];
         let most = if rng.random_range(0..40) == 0 { MAX_COMMAND_BYTES.into() } else { 2000 };
         let length = if rng.random_range(0..200) == 0 { MAX_COMMAND_BYTES.into() } else { 1 + spread(rng, most) };
         let length = length.min(p.ring).min(p.ring_bytes.saturating_sub(RING_HEAD_BYTES + 192).max(1));
@@ -186,14 +232,22 @@ impl Traffic {
                 ..head
             },
             12 => Command { opcode: Opcode::Fence as u8, participants: participants(rng, peers), ..head },
-            13..=14 => {
-                p.txid += 1 + spread(rng, 500);
-                let (destination, auxiliary) = (p.ring + RING_EPOCH, seal_word(head.txid % (1 << TXID_BITS)));
-                let participants = participants(rng, peers);
-                Command { opcode: Opcode::Commit as u8, destination, auxiliary, length: 8, participants, ..head }
-            }
+            13..=14 => commit(p, participants(rng, peers), head, rng),
             _ if rng.random_range(0..4) == 0 => Command { opcode: Opcode::Unmap as u8, ..head },
-            _ => self.map(number),
+            _ if rng.random() => self.map(number),
+            _ => self.odd_map(number, rng),
+        }
+    }
+
+    /// A map command of which something is anywhere; it is mostly refused.
+    fn odd_map(&self, number: usize, rng: &mut ChaCha8Rng) -> Command {
+        let map = self.map(number);
+        let any = rng.random::<u64>() >> (u64::BITS - ADDRESS_BITS) & !(LINE_U64 - 1);
+        match rng.random_range(0..4) {
+            0 => Command { source: any, ..map },
+            1 => Command { destination: any, ..map },
+            2 => Command { auxiliary: any, ..map },
+            _ => Command { length: rng.random(), ..map },
         }
     }
 
@@ -215,7 +269,15 @@ impl Traffic {
             rng.fill(&mut wild);
             let known = self.command(rng, peers);
             let wild = Command { pool: known.pool, thread: known.thread, ..Command::from_bytes(&wild) };
-            Command { opcode: wild.opcode % 32, length: wild.length >> rng.random_range(0..32), ..wild }.encode()
+            let length = match rng.random_range(0..8) {
+                0 => LONGEST - rng.random_range(0..LINE_U64 as u32),
+                _ => wild.length >> rng.random_range(0..32),
+            };
+            let auxiliary = match rng.random_range(0..8) {
+                0 => (1 << ADDRESS_BITS) - 1 - rng.random_range(0..u64::from(LONGEST)),
+                _ => wild.auxiliary,
+            };
+            Command { opcode: wild.opcode % 32, length, auxiliary, ..wild }.encode()
         } else {
             let command = self.command(rng, peers);
             if rng.random_range(0..4) == 0 { self.fill_unused(rng, command).encode() } else { command.encode() }
@@ -273,6 +335,12 @@ impl Traffic {
     }
 }
 
+fn commit(p: &mut Pool, participants: u32, head: Command, rng: &mut ChaCha8Rng) -> Command {
+    p.txid = p.txid.saturating_add(1 + spread(rng, 500));
+    let (destination, auxiliary) = (p.ring + RING_EPOCH, seal_word(head.txid % (1 << TXID_BITS)));
+    Command { opcode: Opcode::Commit as u8, destination, auxiliary, length: 8, participants, ..head }
+}
+
 fn participants(rng: &mut ChaCha8Rng, peers: bool) -> u32 {
     match rng.random_range(0..4) {
         _ if !peers => 0,
@@ -300,14 +368,14 @@ fn private(rng: &mut ChaCha8Rng) -> Transfer {
     if rng.random() { Transfer::read(address, 1) } else { transfer(rng, address, 1) }
 }
 
-/// An access to a register that ends nothing.
-pub fn register(rng: &mut ChaCha8Rng) -> Transfer {
+/// An access to a register that ends nothing; a read without `writes`.
+pub fn register(rng: &mut ChaCha8Rng, writes: bool) -> Transfer {
     let all = registers::ALL;
     let offset = match rng.random_range(0..16) {
         0 => rng.random_range(0..4096_u32),
         _ => all[rng.random_range(0..all.len())].offset,
     };
-    if rng.random() || offset / 4 == registers::CONTROL / 4 {
+    if !writes || rng.random() || offset / 4 == registers::CONTROL / 4 {
         return Transfer::read(offset.into(), 1);
     }
     let value: u32 = match offset & !3 {

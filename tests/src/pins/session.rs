@@ -316,9 +316,7 @@ impl Card<'_> {
             let fails = self.rng.random_range(0..4) == 0;
             self.memory.contents.bad.extend(fails.then_some(SAVE_BASE + ARM_LINE as u64 * LINE_U64));
             let ended = self.load(slot);
-            let expected =
-                [if fails { firmware_status::MEMORY_ERROR } else { firmware_status::OK }, firmware_status::NOT_IDLE];
-            assert!(expected.contains(&ended), "a load of firmware ends with {ended}");
+            assert!(!fails || ended != firmware_status::OK, "firmware is in force that is not noted");
             self.memory.contents.bad.clear();
         }
         if self.plan.peers {

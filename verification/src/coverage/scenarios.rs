@@ -17,7 +17,7 @@ pub const ALL: &[(&str, &str)] = &[
     ),
     (
         "the pins: random traffic over the whole space of addresses, other cards' messages, failing lines, the numbers of a long life, firmware and saves of others",
-        "target/release/random-pins --memories 16",
+        "target/release/random-pins --memories 48",
     ),
 ];
 

@@ -436,8 +436,11 @@ fn load_firmware(
     if image.len() != IMAGE_BYTES {
         return Err(FirmwareError::BadSize { expected: IMAGE_BYTES, found: image.len() }.into());
     }
+    // What is shown at first may be the outcome of the load before.
+    let status = registers.read(reg::FIRMWARE_STATUS);
+    let (in_force, before) = ((status >> 8 & 0xff) as usize, status & 0xff);
     // The slot in force refuses writes. Where none is in force any slot will do.
-    let slot = (registers.firmware_slot() + 1) % FIRMWARE_SLOTS;
+    let slot = (in_force + 1) % FIRMWARE_SLOTS;
     let start = FIRMWARE_BASE + slot as u64 * FIRMWARE_SLOT_BYTES;
     let window = function.map(PM_BAR, start..start + FIRMWARE_SLOT_BYTES, Caching::Uncached)?;
     window.store(0, image);
@@ -448,8 +451,6 @@ fn load_firmware(
     if check != image {
         return Err(FirmwareError::MemoryError.into());
     }
-    // What is shown at first may be the outcome of the load before.
-    let before = registers.read(reg::FIRMWARE_STATUS) & 0xff;
     let start = function.now_ns();
     registers.write(reg::FIRMWARE_LOAD, slot as u32);
     loop {

@@ -53,8 +53,8 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "a command counts as durable before the card has accepted it (C4)",
         file: CARD,
         // Without the comparison of counts alone nothing breaks: the card answers the status line when everything before is accepted.
-        find: "let status = self.status(ticket.page)?;",
-        with: "if FAULT {\n                return Ok(Latched::default());\n            }\n            let status = self.status(ticket.page)?;",
+        find: "let status = self.page_status(ticket.page)?;",
+        with: "if FAULT {\n                return Ok(Latched::default());\n            }\n            let status = self.page_status(ticket.page)?;",
         tests: tests("what_was_read_back_survives_a_power_cut"),
     },
     Mutant {

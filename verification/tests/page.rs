@@ -80,7 +80,7 @@ fn a_campaign_gets_its_share_and_no_more_than_is_left() {
     let [every_cycle, model] =
         ["every-cycle", "model"].map(|name| nearpm_verification::campaigns::named(name).unwrap());
     let minutes = [(60, 60), (60, 7), (60, 0), (2, 2)].map(|(all, left)| every_cycle.minutes(all, left));
-    assert_eq!(minutes, [13, 7, 1, 1]);
+    assert_eq!(minutes, [15, 7, 1, 1]);
     assert_eq!(model.minutes(60, 60), 0);
 }
 

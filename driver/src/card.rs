@@ -31,8 +31,6 @@ const MEMORY: u16 = 0x0002;
 const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
 /// Nanoseconds between two looks at a register.
 const POLL_NS: u64 = 1000;
-/// Nanoseconds within which a load of firmware shows in the status register, whatever is on its way at its ports.
-const HEARD_NS: u64 = 20_000;
 
 /// Where the pool of a (pool, thread) lies on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -436,11 +434,8 @@ fn load_firmware(
     if image.len() != IMAGE_BYTES {
         return Err(FirmwareError::BadSize { expected: IMAGE_BYTES, found: image.len() }.into());
     }
-    // What is shown at first may be the outcome of the load before.
-    let status = registers.read(reg::FIRMWARE_STATUS);
-    let (in_force, before) = ((status >> 8 & 0xff) as usize, status & 0xff);
     // The slot in force refuses writes. Where none is in force any slot will do.
-    let slot = (in_force + 1) % FIRMWARE_SLOTS;
+    let slot = (registers.firmware_slot() + 1) % FIRMWARE_SLOTS;
     let start = FIRMWARE_BASE + slot as u64 * FIRMWARE_SLOT_BYTES;
     let window = function.map(PM_BAR, start..start + FIRMWARE_SLOT_BYTES, Caching::Uncached)?;
     window.store(0, image);
@@ -457,12 +452,8 @@ fn load_firmware(
         let error = match registers.read(reg::FIRMWARE_STATUS) {
             u32::MAX => return Err(CardError::Gone),
             status => match status & 0xff {
-                firmware_status::OK if status >> 8 & 0xff == slot as u32 => break,
-                firmware_status::NONE | firmware_status::BUSY | firmware_status::OK => {
-                    pause(function, start, timeout_ns, "load firmware")?;
-                    continue;
-                }
-                same if same == before && function.now_ns().saturating_sub(start) < HEARD_NS => {
+                firmware_status::OK => break,
+                firmware_status::NONE | firmware_status::BUSY => {
                     pause(function, start, timeout_ns, "load firmware")?;
                     continue;
                 }

@@ -307,10 +307,10 @@ fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
     }
 }
 
-/// The status register shows what became of the load before until the card has heard of the next one.
+/// A card is busy for a while with each load: what became of the load before is not taken for its outcome.
 #[test]
-fn the_outcome_of_a_load_is_not_that_of_the_load_before() {
-    let mock = MockCard::new(MockOptions { late_loads: 3, ..MockOptions::default() });
+fn the_outcome_of_a_load_is_waited_for() {
+    let mock = MockCard::new(MockOptions { load_looks: 3, ..MockOptions::default() });
     let card = open(&mock, Posting::Line);
     let mut damaged = image();
     damaged[200] ^= 1;

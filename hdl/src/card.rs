@@ -238,6 +238,7 @@ impl<const U: usize> Logic for Card<U> {
         self.registers.generation.next = self.persistence.generation.val();
         self.registers.replayed.next = self.persistence.replayed.val();
         self.registers.save_cycles.next = self.persistence.save_cycles.val();
+        self.registers.load_waits.next = self.persistence.load_waits.val();
         self.registers.load_refused.next = self.persistence.load_refused.val();
         self.registers.latched.next = self.front.latched.val();
         self.registers.mapped.next = self.front.mapped.val();

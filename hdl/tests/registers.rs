@@ -90,6 +90,8 @@ fn constants_and_status_read_as_the_interface_says() {
         assert_eq!(registers.map(|offset| read(dut, offset)), [0x8000_0001, 2, 0x0504_0003, 7, 6, 9]);
         dut.set("load_refused", true);
         assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::NOT_IDLE | 1 << 8);
+        dut.set("load_waits", true);
+        assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::BUSY | 1 << 8);
     });
 }
 

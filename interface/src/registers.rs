@@ -68,8 +68,8 @@ registers! {
     0x038 SAVE_CYCLES ReadOnly,
     /// Write a slot number to load and verify its image and put it in force.
     0x040 FIRMWARE_LOAD WriteOnly,
-    /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). A load that was just asked for shows a little later, when
-    /// the ports are at rest: until then the outcome is that of the load before.
+    /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome
+    /// of that load is known.
     0x044 FIRMWARE_STATUS ReadOnly,
     /// Checksum of the image in force.
     0x048 FIRMWARE_CRC ReadOnly,

@@ -56,8 +56,8 @@ pub struct MockOptions {
     pub lazy: bool,
     /// Firmware loads that find the card not idle, as where the processor loads ahead of time.
     pub busy_loads: u32,
-    /// Reads of the status of a firmware load that show the load before.
-    pub late_loads: u32,
+    /// Reads of the status of a firmware load that show that it is under way.
+    pub load_looks: u32,
     /// Power fails after so many host accesses.
     pub cut_after: Option<u64>,
     /// Whether there is power, where cards share a supply: it fails with the first of them that is cut.
@@ -82,7 +82,7 @@ impl Default for MockOptions {
             request_slots: REQUEST_SLOTS,
             lazy: false,
             busy_loads: 0,
-            late_loads: 0,
+            load_looks: 0,
             cut_after: None,
             supply: None,
             vectors: 0,
@@ -148,7 +148,7 @@ struct State {
     medium: Vec<u8>,
     card_state: u32,
     firmware_status: u32,
-    /// A load that was asked for: its slot, and reads of the status until it begins.
+    /// A load that was asked for: its slot, and reads of the status until its outcome shows.
     load_asked: Option<(u32, u32)>,
     pages: Vec<Page>,
     mappings: Vec<MapEntry>,

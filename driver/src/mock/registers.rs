@@ -46,7 +46,7 @@ impl State {
                 self.card_state = state::SAVED;
             }
             reg::CONTROL if value & control::FUNCTION_RESET != 0 => self.reset(),
-            reg::FIRMWARE_LOAD => self.load_asked = Some((value, self.options.late_loads)),
+            reg::FIRMWARE_LOAD => self.load_asked = Some((value, self.options.load_looks)),
             _ => {}
         }
         for page in 0..COMMAND_PAGES {
@@ -63,14 +63,17 @@ impl State {
         }
     }
 
-    /// What is shown of firmware loads. Begins one that was asked for.
+    /// What is shown of firmware loads. Carries out one that was asked for.
     fn firmware_status(&mut self) -> u32 {
         match self.load_asked {
             Some((slot, 0)) => {
                 self.load_asked = None;
                 self.load_firmware(slot);
             }
-            Some((slot, reads)) => self.load_asked = Some((slot, reads - 1)),
+            Some((slot, looks)) => {
+                self.load_asked = Some((slot, looks - 1));
+                return self.firmware_status & !0xff | firmware_status::BUSY;
+            }
             None => {}
         }
         self.firmware_status

@@ -125,6 +125,8 @@ pub struct Registers {
     pub mapped: Signal<In, Bits<16>>,
     /// `SAVE_CYCLES`.
     pub save_cycles: Signal<In, Bits<32>>,
+    /// A load of firmware was asked for and has not begun.
+    pub load_waits: Signal<In, Bit>,
     /// The last request to load firmware was refused.
     pub load_refused: Signal<In, Bit>,
     /// Outcome of the last load.
@@ -244,6 +246,7 @@ impl Registers {
             latched: Default::default(),
             mapped: Default::default(),
             save_cycles: Default::default(),
+            load_waits: Default::default(),
             load_refused: Default::default(),
             firmware_status: Default::default(),
             firmware_slot: Default::default(),
@@ -341,10 +344,10 @@ impl Registers {
                 regs::MAPPED => self.mapped.val().to_u64() as u32,
                 regs::SAVE_CYCLES => word(self.save_cycles.val()),
                 regs::FIRMWARE_STATUS => {
-                    let status = if self.load_refused.val() {
-                        firmware_status::NOT_IDLE
-                    } else {
-                        self.firmware_status.val().to_u64() as u32
+                    let status = match (self.load_waits.val(), self.load_refused.val()) {
+                        (true, _) => firmware_status::BUSY,
+                        (false, true) => firmware_status::NOT_IDLE,
+                        (false, false) => self.firmware_status.val().to_u64() as u32,
                     };
                     status | (self.firmware_slot.val().to_u64() as u32) << 8
                 }
@@ -578,7 +581,7 @@ impl Logic for Registers {
              wire act = address_full & data_full & ~axi$bvalid;\n\
              wire acts = act & write_strobes[0];\n\
              wire [31:0] mask = {{{{8{{write_strobes[3]}}}}, {{8{{write_strobes[2]}}}}, {{8{{write_strobes[1]}}}}, {{8{{write_strobes[0]}}}}}};\n\
-             wire [7:0] shown_status = load_refused ? 8'd{not_idle} : firmware_status;\n\
+             wire [7:0] shown_status = load_waits ? 8'd{busy} : load_refused ? 8'd{not_idle} : firmware_status;\n\
              always @(*) begin\n\
              \x20   case (read_address)\n\
              {reads}\
@@ -642,6 +645,7 @@ impl Logic for Registers {
              \x20       end\n\
              \x20   end\n\
              end\n",
+            busy = firmware_status::BUSY,
             not_idle = firmware_status::NOT_IDLE,
             device = holder(regs::DEVICE_NUMBER),
             select = holder(regs::PARKED_SELECT),
@@ -668,6 +672,7 @@ crate::dut_ports!(Registers {
     latched,
     mapped,
     save_cycles,
+    load_waits,
     load_refused,
     firmware_status,
     firmware_slot,

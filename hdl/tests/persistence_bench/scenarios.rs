@@ -391,14 +391,22 @@ pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 13);
     bench.running(1, 0);
     bench.firmware = Some(99);
+    // Who asks reads from the next cycle on that the card is busy with it, until the outcome is there to stay.
     let load = |bench: &mut Bench| {
         bench.dut.set("load_slot", 0u64);
         bench.dut.set("load_request", true);
         bench.step();
         bench.dut.set("load_request", false);
+        assert!(bench.dut.get_bool("load_waits"));
+        let mut shown = None;
         for _ in 0..100 {
+            let busy = bench.dut.get_bool("load_waits") || bench.loading > 0;
+            let outcome = (!busy).then(|| (bench.dut.get_bool("load_refused"), bench.in_force));
+            assert!(shown.is_none() || shown == outcome, "the outcome was shown too early");
+            shown = outcome;
             bench.step();
         }
+        assert!(shown.is_some());
     };
     load(&mut bench);
     assert!(bench.dut.get_bool("load_refused"));

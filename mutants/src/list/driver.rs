@@ -13,6 +13,10 @@ const fn completions(filter: &'static str) -> Tests {
     Tests { package: "nearpm-driver", target: "completions", filter }
 }
 
+const fn page(filter: &'static str) -> Tests {
+    Tests { package: "nearpm-driver", target: "lib", filter }
+}
+
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a command stays in the processor's buffers behind its posting (C3)",
@@ -48,6 +52,20 @@ pub const MUTANTS: &[Mutant] = &[
         find: "if record.lap != (self.consumed / records + 1) as u16 {",
         with: "let former = FAULT && record.lap != 0 && record.lap == (self.consumed / records) as u16;\n        if !former && record.lap != (self.consumed / records + 1) as u16 {",
         tests: completions("a_record_is_read_once"),
+    },
+    Mutant {
+        breaks: "a status line from before the page counted anew is judged by the new count",
+        file: PAGE,
+        find: "if known.base != self.bases {",
+        with: "if !FAULT && known.base != self.bases {",
+        tests: page("a_page_that_counts_anew_meanwhile"),
+    },
+    Mutant {
+        breaks: "a failure seen behind a status line stands for a command that the card had dropped before",
+        file: PAGE,
+        find: "if progress.bad() > known.bad_seen ||",
+        with: "if progress.bad() > if FAULT { self.bad_seen } else { known.bad_seen } ||",
+        tests: page("a_failure_seen_meanwhile"),
     },
     Mutant {
         breaks: "a command counts as durable before the card has accepted it (C4)",

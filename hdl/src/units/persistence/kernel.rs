@@ -86,6 +86,8 @@ impl Logic for Persistence {
         self.generation.next = self.armed.q.val();
         self.replayed.next = self.replayed_count.q.val();
         self.save_cycles.next = self.cycles.q.val();
+        self.load_waits.next =
+            self.load_request.val() | self.load_pending.q.val() | (self.phase.q.val() == Phase::Load);
         self.load_refused.next = self.refused.q.val();
         self.window_open.next = self.open.q.val();
         self.stop.next = self.stopped.q.val();

@@ -124,6 +124,8 @@ pub struct Persistence {
     pub load_request: Signal<In, Bit>,
     /// The slot that was written, with `load_request`.
     pub load_slot: Signal<In, Bits<8>>,
+    /// A load was asked for and the firmware store does not load yet; from the cycle of the request on.
+    pub load_waits: Signal<Out, Bit>,
     /// The last request to load was refused: NOT_IDLE.
     pub load_refused: Signal<Out, Bit>,
 
@@ -393,6 +395,7 @@ crate::dut_ports!(Persistence {
     function_reset,
     load_request,
     load_slot,
+    load_waits,
     load_refused,
     firmware_load,
     firmware_slot,

@@ -32,6 +32,7 @@ impl Persistence {
             function_reset: Default::default(),
             load_request: Default::default(),
             load_slot: Default::default(),
+            load_waits: Default::default(),
             load_refused: Default::default(),
             firmware_load: Default::default(),
             firmware_slot: Default::default(),

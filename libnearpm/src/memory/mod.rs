@@ -10,8 +10,6 @@ pub use nearpm_driver::pci::Work;
 use crate::error::Error;
 
 mod card;
-#[cfg(test)]
-mod card_tests;
 #[cfg(target_os = "linux")]
 mod dax;
 mod durable_image;
@@ -21,6 +19,8 @@ mod persistence_domain;
 #[cfg(test)]
 pub(crate) mod planted;
 mod private;
+#[cfg(test)]
+mod step_tests;
 mod striped;
 mod test;
 mod torn_file;
@@ -77,8 +77,8 @@ pub trait Memory: Send + Sync {
     fn keeps_order(&self) -> bool {
         true
     }
-    /// Drops the lines in the range from the cache (writing dirty ones back first), so that the
-    /// next load sees what another agent wrote; complete after [`Memory::fence`].
+    /// Drops the lines in the range from the cache, so that the next load sees what another agent wrote; complete after [`Memory::fence`]. Dirty ones are
+    /// written back first where the cache can hold others' lines stale; where it cannot, nothing is done.
     fn invalidate(&self, offset: u64, bytes: u64);
     /// Stores whole lines around the cache (MOVDIR64B, non-temporal stores), from a buffer that was just made: a copy of
     /// them that the cache holds is dropped. Starts their write-back; complete after [`Memory::fence`].

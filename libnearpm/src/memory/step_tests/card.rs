@@ -1,4 +1,7 @@
-//! Runs on a card that go wrong when a step is missing.
+//! The link to a card is not coherent (contract, C9): runs in front of a cache that evicts and loads ahead of time as it likes.
+//!
+//! The card and the cache are the driver's mock: a line is evicted, and one that was touched or dropped lately is fetched, at any access; what is
+//! written back travels at any moment until the fence; commands are carried out late and in any order that does not conflict.
 
 mod dense;
 mod direct;
@@ -330,53 +333,56 @@ fn rings(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-impl Scenario {
-    /// Every scenario.
-    pub const ALL: [Scenario; 40] = [
-        Scenario::Primitives,
-        Scenario::Processes,
-        Scenario::Mixed(Mechanism::Undo),
-        Scenario::Mixed(Mechanism::Redo),
-        Scenario::Cuts(Mechanism::Undo),
-        Scenario::Cuts(Mechanism::Redo),
-        Scenario::Cuts(Mechanism::Checkpoint),
-        Scenario::Cuts(Mechanism::Shadow),
-        Scenario::FirstUse(Mechanism::Undo),
-        Scenario::FirstUse(Mechanism::Redo),
-        Scenario::FirstUse(Mechanism::Checkpoint),
-        Scenario::Rings,
-        Scenario::TakenBack(Mechanism::Redo),
-        Scenario::TakenBack(Mechanism::Shadow),
-        Scenario::Directory,
-        Scenario::Replaced(Mechanism::Redo),
-        Scenario::Replaced(Mechanism::Shadow),
-        Scenario::Copies(Mechanism::Undo),
-        Scenario::Copies(Mechanism::Shadow),
-        Scenario::Striped(Mechanism::Undo),
-        Scenario::Striped(Mechanism::Redo),
-        Scenario::Striped(Mechanism::Checkpoint),
-        Scenario::Striped(Mechanism::Shadow),
-        Scenario::StripedFirstUse(Mechanism::Undo),
-        Scenario::StripedFirstUse(Mechanism::Shadow),
-        Scenario::Recoveries(Mechanism::Undo),
-        Scenario::Recoveries(Mechanism::Redo),
-        Scenario::Recoveries(Mechanism::Checkpoint),
-        Scenario::Recoveries(Mechanism::Shadow),
-        Scenario::Reopened,
-        Scenario::Uncached,
-        Scenario::StripedCreation,
-        Scenario::StripedUncached,
-        Scenario::SlotsUsedAgain,
-        Scenario::Persisted(Mechanism::Undo),
-        Scenario::Persisted(Mechanism::Redo),
-        Scenario::LongLog,
-        Scenario::PrimitivesCut,
-        Scenario::Direct(Durability::Durable),
-        Scenario::Direct(Durability::Asynchronous),
-    ];
+impl super::Scenario for Scenario {
+    const NOT_REQUIRED: &'static str = "libnearpm/src/memory/step_tests/card/not_required.txt";
+    const COHERENT: bool = false;
 
-    /// How many runs there are of it, each with a seed of its own.
-    pub fn seeds(self) -> u64 {
+    fn all() -> Vec<Scenario> {
+        vec![
+            Scenario::Primitives,
+            Scenario::Processes,
+            Scenario::Mixed(Mechanism::Undo),
+            Scenario::Mixed(Mechanism::Redo),
+            Scenario::Cuts(Mechanism::Undo),
+            Scenario::Cuts(Mechanism::Redo),
+            Scenario::Cuts(Mechanism::Checkpoint),
+            Scenario::Cuts(Mechanism::Shadow),
+            Scenario::FirstUse(Mechanism::Undo),
+            Scenario::FirstUse(Mechanism::Redo),
+            Scenario::FirstUse(Mechanism::Checkpoint),
+            Scenario::Rings,
+            Scenario::TakenBack(Mechanism::Redo),
+            Scenario::TakenBack(Mechanism::Shadow),
+            Scenario::Directory,
+            Scenario::Replaced(Mechanism::Redo),
+            Scenario::Replaced(Mechanism::Shadow),
+            Scenario::Copies(Mechanism::Undo),
+            Scenario::Copies(Mechanism::Shadow),
+            Scenario::Striped(Mechanism::Undo),
+            Scenario::Striped(Mechanism::Redo),
+            Scenario::Striped(Mechanism::Checkpoint),
+            Scenario::Striped(Mechanism::Shadow),
+            Scenario::StripedFirstUse(Mechanism::Undo),
+            Scenario::StripedFirstUse(Mechanism::Shadow),
+            Scenario::Recoveries(Mechanism::Undo),
+            Scenario::Recoveries(Mechanism::Redo),
+            Scenario::Recoveries(Mechanism::Checkpoint),
+            Scenario::Recoveries(Mechanism::Shadow),
+            Scenario::Reopened,
+            Scenario::Uncached,
+            Scenario::StripedCreation,
+            Scenario::StripedUncached,
+            Scenario::SlotsUsedAgain,
+            Scenario::Persisted(Mechanism::Undo),
+            Scenario::Persisted(Mechanism::Redo),
+            Scenario::LongLog,
+            Scenario::PrimitivesCut,
+            Scenario::Direct(Durability::Durable),
+            Scenario::Direct(Durability::Asynchronous),
+        ]
+    }
+
+    fn seeds(self) -> u64 {
         let (each_time, thorough_form) = match self {
             Scenario::TakenBack(_)
             | Scenario::Processes
@@ -400,8 +406,7 @@ impl Scenario {
         if thorough() { thorough_form } else { each_time }
     }
 
-    /// Makes a run, the same for the same seed.
-    pub fn run(self, seed: u64) -> Result<(), String> {
+    fn run(self, seed: u64) -> Result<(), String> {
         match self {
             Scenario::Cuts(mechanism) => cuts(mechanism, seed),
             Scenario::FirstUse(mechanism) => first_use(mechanism, seed),

@@ -1,31 +1,26 @@
-//! The link to a card is not coherent (contract, C9): each write-back, invalidate and fence of the library is left out in turn, in front of a
-//! cache that evicts and loads ahead of time as it likes, and some run must fail.
-//!
-//! The card and the cache are the driver's mock: a line is evicted, and one that was touched or dropped lately is fetched, at any access; what is
-//! written back travels at any moment until the fence; commands are carried out late and in any order that does not conflict.
+//! Each step that makes bytes durable, or lets others see them, is left out in turn, and some run must fail: in front of a card (`card.rs`), and in
+//! front of the processor's own memory (`memory.rs`).
 
 #[path = "../../../tests/common/mod.rs"]
 #[allow(dead_code, reason = "the tests of the whole library use more of it")]
 mod common;
-mod runs;
+
+mod card;
+mod memory;
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runs::Scenario;
-
 use super::planted::{self, Site, Step};
-
-/// Steps that no run misses, beside this file: file, what is in their line, and why they are there, with bars in between.
-const NOT_REQUIRED: &str = "libnearpm/src/memory/card_tests/not_required.txt";
 
 /// Files of the library whose steps are not tried, and why.
 const NOT_TRIED: [(&str, &str); 2] = [
     ("/memory/", "it hands on what others ask for"),
     (
         "/direct/",
-        "no command works on direct pools, so that a card is to them as any memory: `direct/tests/sites.rs` tries their steps",
+        "a card is to direct pools as any memory, as no command works on them: `direct/tests/sites.rs` tries their steps",
     ),
 ];
 
@@ -39,6 +34,23 @@ fn thorough() -> bool {
 /// So many seeds of each scenario try what is explained: a step that no run misses costs every run.
 const SEEDS_OF_EXPLAINED: u64 = 1;
 
+/// What runs may do that reach memory in one way, and go wrong when a step is missing.
+trait Scenario: Copy + Debug + Send + Sync + std::panic::RefUnwindSafe + 'static {
+    /// Steps that no run misses: a file of the workspace with the step's file, what is in its line, and why it is there, with bars in between.
+    const NOT_REQUIRED: &'static str;
+    /// Nothing has to be invalidated, as all see what is in the cache.
+    const COHERENT: bool;
+    /// Every scenario.
+    fn all() -> Vec<Self>;
+    /// How many runs there are of it, each with a seed of its own.
+    fn seeds(self) -> u64;
+    /// Makes a run, the same for the same seed.
+    ///
+    /// # Errors
+    /// What has gone wrong.
+    fn run(self, seed: u64) -> Result<(), String>;
+}
+
 /// A file of the workspace.
 fn read(file: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
@@ -51,12 +63,12 @@ fn line_of(&(_, file, line): &Site) -> String {
 }
 
 /// The reason for a step that is not required, by its file, and its line, the number of that among equal ones, or the step that its line asks for.
-fn why_not_required(site: &Site) -> Option<String> {
+fn why_not_required<S: Scenario>(site: &Site) -> Option<String> {
     let line = line_of(site);
     let above = read(site.1).lines().take(site.2 as usize).filter(|text| text.trim() == line).count();
     let step = site.0;
     let named = [line.clone(), format!("{line} #{above}"), format!("{step:?} of {line}")];
-    let table = read(NOT_REQUIRED);
+    let table = read(S::NOT_REQUIRED);
     let mut entries = table.lines().map(|entry| entry.splitn(3, " | ").collect::<Vec<_>>());
     let entry =
         entries.find(|entry| entry.len() == 3 && site.1.ends_with(entry[0]) && named.iter().any(|n| n == entry[1]));
@@ -64,15 +76,15 @@ fn why_not_required(site: &Site) -> Option<String> {
 }
 
 /// All scenarios by turns, as any may be the one that misses a step.
-fn runs() -> impl Iterator<Item = (Scenario, u64)> {
-    let most = Scenario::ALL.into_iter().map(|scenario| scenario.seeds()).max().unwrap_or(0);
-    let all = (0..most).flat_map(|seed| Scenario::ALL.map(|scenario| (scenario, seed)));
-    all.filter(|(scenario, seed)| *seed < scenario.seeds())
+fn runs<S: Scenario>() -> Vec<(S, u64)> {
+    let most = S::all().into_iter().map(Scenario::seeds).max().unwrap_or(0);
+    let all = (0..most).flat_map(|seed| S::all().into_iter().map(move |scenario| (scenario, seed)));
+    all.filter(|(scenario, seed)| *seed < scenario.seeds()).collect()
 }
 
 /// The run that fails without a step, of those that ask for it, and how.
-fn failure_without(site: Site, runs: &[Seen]) -> Option<String> {
-    let breaks = |&((scenario, seed), _): &Seen| {
+fn failure_without<S: Scenario>(site: Site, runs: &[Seen<S>]) -> Option<String> {
+    let breaks = |&((scenario, seed), _): &Seen<S>| {
         planted::leave_out(Some(site));
         // A pool that is broken enough panics instead of answering.
         let outcome = std::panic::catch_unwind(|| scenario.run(seed));
@@ -80,19 +92,19 @@ fn failure_without(site: Site, runs: &[Seen]) -> Option<String> {
         let error = outcome.unwrap_or_else(|_| Err("a panic".to_owned())).err()?;
         Some(format!("{scenario:?} {seed}: {error}"))
     };
-    let seeds = if why_not_required(&site).is_some() { SEEDS_OF_EXPLAINED } else { u64::MAX };
+    let seeds = if why_not_required::<S>(&site).is_some() { SEEDS_OF_EXPLAINED } else { u64::MAX };
     runs.iter().filter(|((_, seed), seen)| *seed < seeds && seen.contains(&site)).find_map(breaks)
 }
 
 /// A run, and the steps that it asks for.
-type Seen = ((Scenario, u64), BTreeSet<Site>);
+type Seen<S> = ((S, u64), BTreeSet<Site>);
 
 /// Every run with all its steps.
 ///
 /// # Panics
 /// If one fails.
-fn seen_by_runs() -> Vec<Seen> {
-    let runs: Vec<_> = runs().collect();
+fn seen_by_runs<S: Scenario>() -> Vec<Seen<S>> {
+    let runs = runs::<S>();
     let outcomes = on_each_processor(&runs, |&(scenario, seed)| {
         planted::leave_out(None);
         planted::seen();
@@ -123,15 +135,16 @@ fn on_each_processor<W: Sync, R: Send>(work: &[W], does: impl Fn(&W) -> R + Sync
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-#[test]
-fn each_step_on_the_way_to_a_card_is_needed() {
-    // The executor's own steps take seconds; all of the library's take minutes.
-    let tried = |file: &str| {
-        if thorough() { NOT_TRIED.iter().all(|(part, _)| !file.contains(part)) } else { file.contains(FAST) }
-    };
-    let runs = seen_by_runs();
+/// Leaves out each step that the runs ask for in a file that is tried; gives those without which some run fails.
+///
+/// # Panics
+/// If nothing fails without a step, and nobody says why; or if somebody says so of one without which a run fails.
+fn each_step_is_needed<S: Scenario>(tried: impl Fn(&str) -> bool) -> Vec<Site> {
+    let runs = seen_by_runs::<S>();
     let sites: BTreeSet<Site> = runs.iter().flat_map(|(_, seen)| seen).copied().collect();
-    let sites: Vec<Site> = sites.into_iter().filter(|(_, file, _)| tried(file)).collect();
+    let tried = |file: &str| tried(file) && NOT_TRIED.iter().all(|(part, _)| !file.contains(part));
+    let acts = |step: Step| !(S::COHERENT && step == Step::Invalidate);
+    let sites: Vec<Site> = sites.into_iter().filter(|&(step, file, _)| acts(step) && tried(file)).collect();
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let killed = on_each_processor(&sites, |&site| {
@@ -141,7 +154,7 @@ fn each_step_on_the_way_to_a_card_is_needed() {
                 println!("killed: {site:?}: {}: {}", line_of(&site), &failure[..failure.floor_char_boundary(120)]);
             }
             None => {
-                let why = why_not_required(&site);
+                let why = why_not_required::<S>(&site);
                 println!(
                     "not required: {site:?}: {}: {}",
                     line_of(&site),
@@ -156,13 +169,26 @@ fn each_step_on_the_way_to_a_card_is_needed() {
     let (seen, missed): (Vec<_>, Vec<_>) = all.partition(|&(_, killed)| killed);
     let [seen, missed] = [seen, missed].map(|part| part.into_iter().map(|(site, _)| site).collect::<Vec<Site>>());
     println!("Of {} sites {} are killed", seen.len() + missed.len(), seen.len());
-    assert!(seen.iter().any(|site| site.0 == Step::Invalidate), "no invalidate was tried");
-    assert!(seen.len() > 5, "only {} steps were tried", seen.len());
-    let stale: Vec<_> = seen.iter().filter(|site| why_not_required(site).is_some()).collect();
-    assert!(stale.is_empty(), "{NOT_REQUIRED} says that no run misses {stale:#?}");
+    let stale: Vec<_> = seen.iter().filter(|site| why_not_required::<S>(site).is_some()).collect();
+    assert!(stale.is_empty(), "{} says that no run misses {stale:#?}", S::NOT_REQUIRED);
     // Fewer seeds miss more.
     if thorough() {
-        let unexplained: Vec<_> = missed.iter().filter(|site| why_not_required(site).is_none()).collect();
+        let unexplained: Vec<_> = missed.iter().filter(|site| why_not_required::<S>(site).is_none()).collect();
         assert!(unexplained.is_empty(), "nothing fails without {unexplained:#?}");
     }
+    seen
+}
+
+#[test]
+fn each_step_on_the_way_to_a_card_is_needed() {
+    // The executor's own steps take seconds; all of the library's take minutes.
+    let seen = each_step_is_needed::<card::Scenario>(|file| thorough() || file.contains(FAST));
+    assert!(seen.iter().any(|site| site.0 == Step::Invalidate), "no invalidate was tried");
+    assert!(seen.len() > 5, "only {} steps were tried", seen.len());
+}
+
+#[test]
+fn each_step_on_the_way_to_memory_is_needed() {
+    let seen = each_step_is_needed::<memory::Scenario>(|file| thorough() || file.contains(FAST));
+    assert!(seen.len() > 5, "only {} steps were tried", seen.len());
 }

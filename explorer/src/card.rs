@@ -320,7 +320,8 @@ impl<W: Watch> Mapping for Window<W> {
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         if self.is_pool() {
-            self.watch.invalidate(offset, bytes);
+            // Dirty lines are written back first, which memory's own recording does not do.
+            self.watch.write_back(offset, bytes);
         }
         self.inner.invalidate(offset, bytes);
     }

@@ -69,7 +69,7 @@ registers! {
     /// Write a slot number to load and verify its image and put it in force.
     0x040 FIRMWARE_LOAD WriteOnly,
     /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome
-    /// of that load is known.
+    /// of that load is known, or the power fails.
     0x044 FIRMWARE_STATUS ReadOnly,
     /// Checksum of the image in force.
     0x048 FIRMWARE_CRC ReadOnly,

@@ -80,7 +80,7 @@
 #define NEARPM_REG_MAPPED 0x34u /* Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices. */
 #define NEARPM_REG_SAVE_CYCLES 0x38u /* Clock cycles that the last power-fail save took. */
 #define NEARPM_REG_FIRMWARE_LOAD 0x40u /* Write a slot number to load and verify its image and put it in force. */
-#define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome of that load is known. */
+#define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome of that load is known, or the power fails. */
 #define NEARPM_REG_FIRMWARE_CRC 0x48u /* Checksum of the image in force. */
 #define NEARPM_REG_PARKED 0x50u /* Commands that wait for other devices, or behind such a command of their thread: places of the table in use, one bit each. */
 #define NEARPM_REG_PARKED_SELECT 0x54u /* The place that the next registers show. */

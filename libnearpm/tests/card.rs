@@ -22,11 +22,7 @@ fn run(pool: &Pool, operations: &[Operation], mut model: Model) -> (Vec<Model>, 
     for operation in operations {
         let before = model.clone();
         let result = apply(pool, &mut model, operation);
-        match operation {
-            Operation::Put { key, bytes, fill } => drop(model.insert(*key, vec![*fill; *bytes])),
-            Operation::Remove { key } => drop(model.remove(key)),
-            Operation::Abort { .. } => {}
-        }
+        operation.done_to(&mut model);
         if result.is_err() {
             states.push(model);
             return (states, true);

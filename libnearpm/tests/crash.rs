@@ -101,11 +101,7 @@ fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: 
     for operation in operations(seed, 40, 300) {
         // The running transaction's outcome is allowed from its start: it may pass its commit point any time.
         let mut next = model.clone();
-        if let common::Operation::Put { key, bytes, fill } = operation {
-            next.insert(key, vec![fill; bytes]);
-        } else if let common::Operation::Remove { key } = operation {
-            next.remove(&key);
-        }
+        operation.done_to(&mut next);
         oracle.lock().unwrap().states.push(next.clone());
         apply(&pool, &mut model, &operation).unwrap();
         assert_eq!(model, next);

@@ -21,6 +21,17 @@ pub enum Operation {
     Abort { key: u64, fill: u8 },
 }
 
+impl Operation {
+    /// What it makes of a model.
+    pub fn done_to(&self, model: &mut Model) {
+        match *self {
+            Operation::Put { key, bytes, fill } => drop(model.insert(key, vec![fill; bytes])),
+            Operation::Remove { key } => drop(model.remove(&key)),
+            Operation::Abort { .. } => {}
+        }
+    }
+}
+
 /// Random operations, the same for the same seed.
 pub fn operations(seed: u64, number: usize, largest: usize) -> Vec<Operation> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
@@ -90,15 +101,8 @@ pub fn remove(tx: &mut Tx<'_>, key: u64) -> Result<(), Error> {
 /// Does one operation on store and model.
 pub fn apply(pool: &Pool, model: &mut Model, operation: &Operation) -> Result<(), Error> {
     match *operation {
-        Operation::Put { key, bytes, fill } => {
-            let value = vec![fill; bytes];
-            pool.tx(|tx| put(tx, key, &value))?;
-            model.insert(key, value);
-        }
-        Operation::Remove { key } => {
-            pool.tx(|tx| remove(tx, key))?;
-            model.remove(&key);
-        }
+        Operation::Put { key, bytes, fill } => pool.tx(|tx| put(tx, key, &vec![fill; bytes]))?,
+        Operation::Remove { key } => pool.tx(|tx| remove(tx, key))?,
         Operation::Abort { key, fill } => {
             let given_up: Result<(), Error> = pool.tx(|tx| {
                 remove(tx, key)?;
@@ -112,6 +116,7 @@ pub fn apply(pool: &Pool, model: &mut Model, operation: &Operation) -> Result<()
             }
         }
     }
+    operation.done_to(model);
     Ok(())
 }
 

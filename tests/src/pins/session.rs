@@ -24,7 +24,7 @@ use crate::programs;
 
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
 pub(super) const HANG_CYCLES: u64 = 3_000_000;
-/// Cycles in which a load of firmware shows.
+/// Cycles in which what is shown first of a load of firmware stays, unless that was that the card is busy with it.
 const HEARD_CYCLES: u64 = 2000;
 /// Sessions of one memory in which everything is checked, those behind them in which the card's own lines fail, too, and the last ones, on what others left.
 const POWER_UPS: u64 = 5;
@@ -494,15 +494,15 @@ impl Card<'_> {
     /// Asks for the firmware of a slot, and waits for what becomes of it.
     pub(super) fn load(&mut self, slot: u32) -> u32 {
         self.set_register(registers::FIRMWARE_LOAD, slot);
-        // The outcome of the load before is shown at first.
         let heard = self.tally.cycles + HEARD_CYCLES;
         let mut status = self.register(registers::FIRMWARE_STATUS) & 0xff;
         while status == firmware_status::BUSY || self.tally.cycles < heard {
-            let was_busy = status == firmware_status::BUSY;
+            let before = status;
             status = self.register(registers::FIRMWARE_STATUS) & 0xff;
-            if was_busy && status != firmware_status::BUSY {
+            if before == firmware_status::BUSY && status != before {
                 break;
             }
+            assert_eq!(status, before, "the outcome of a load was shown before it was known");
         }
         status
     }

@@ -18,7 +18,8 @@ use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 
 use super::common::{Model, Operation, apply, check_leaks, contents, create, operations};
-use super::thorough;
+use super::object::Object;
+use super::{same, say, thorough};
 use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
@@ -107,10 +108,6 @@ pub enum Scenario {
     Direct(Durability),
 }
 
-fn say(error: Error) -> String {
-    error.to_string()
-}
-
 fn options(mechanism: Mechanism) -> PoolOptions {
     PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024).epoch_ops(5).id(9)
 }
@@ -137,21 +134,13 @@ fn last<T>(mut states: Vec<T>) -> T {
     states.pop().expect("the first state is one")
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?} instead of {expected:?}")) }
-}
-
 /// Does operations, looking at everything now and then, until the card has gone; gives the states that may survive.
 fn work(pool: &Pool, operations: &[Operation], mut model: Model) -> Result<Vec<Model>, String> {
     let mut states = vec![model.clone()];
     for (number, operation) in operations.iter().enumerate() {
         let before = model.clone();
         let done = apply(pool, &mut model, operation);
-        match operation {
-            Operation::Put { key, bytes, fill } => drop(model.insert(*key, vec![*fill; *bytes])),
-            Operation::Remove { key } => drop(model.remove(key)),
-            Operation::Abort { .. } => {}
-        }
+        operation.done_to(&mut model);
         if done.is_err() {
             states.push(model);
             return Ok(states);
@@ -282,35 +271,21 @@ fn cut_work(
 /// entries, which would put old bytes back: they have the places and the lane of new ones, and identifiers above those of the new pool.
 fn rings(seed: u64) -> Result<(), String> {
     const OBJECT_BYTES: usize = 48 * 1024;
-    /// Bytes between two words that are logged, each by an entry of two lines: some entry is whole unless nearly all zeros come to it.
-    const APART: u64 = 128;
     /// Accesses between two cuts. Other seeds cut in between.
     const STRIDE: usize = 5;
     let options = options(Mechanism::Undo);
     let card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let fill = |pool: &Pool, value: u8| {
-        pool.tx(|tx| {
-            let object = tx.alloc(OBJECT_BYTES as u64)?;
-            tx.write(object, &[value; OBJECT_BYTES])?;
-            Ok(object)
-        })
-    };
     let former = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
-    let object = fill(&former, 0xee).map_err(say)?;
-    for words in [1, 1, 1, 1, OBJECT_BYTES as u64 / APART] {
-        let mut places = (0..words).map(|n| object + n * APART);
-        let logged = places.clone().try_for_each(|place| former.undolog_create(0, place, 8));
-        logged.and_then(|()| former.commit_log(0)).map_err(say)?;
-        former.tx(|tx| places.try_for_each(|place| tx.write(place, &[0xdd; 8]))).map_err(say)?;
-    }
+    let object = Object::new(&former, OBJECT_BYTES, 0xee)?;
+    object.leave_entries(&former)?;
     former.close().and_then(|()| crate::remove(&card.pool())).map_err(say)?;
     let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
-    same(fill(&pool, 0x11).map_err(say)?, object, "the place of the object")?;
+    same(Object::new(&pool, OBJECT_BYTES, 0x11)?.offset, object.offset, "the place of the object")?;
     pool.close().map_err(say)?;
     let image = card.mock.power_cut();
 
     let make_and_grow = |pool: &Pool| {
-        pool.undolog_create(0, object, 64)?;
+        pool.undolog_create(0, object.offset, 64)?;
         pool.reserve_log(POOL_BYTES)
     };
     let dry = Registered::new(MockCard::with_medium(mock(seed), image.clone()), seed)?;
@@ -327,8 +302,7 @@ fn rings(seed: u64) -> Result<(), String> {
         drop(pool);
         let after = Registered::new(MockCard::with_medium(mock(seed), cut.mock.power_cut()), seed)?;
         let pool = options.open(&after.pool()).map_err(say)?;
-        let found = pool.tx(|tx| tx.read_vec(object, OBJECT_BYTES)).map_err(say)?;
-        same(found.iter().find(|&&byte| byte != 0x11), None, "bytes that nobody has changed")?;
+        same(object.value(&pool)?, 0x11, "what nobody has changed")?;
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{Event, Image, TestMemory, planted};
-use super::thorough;
-use crate::{Durability, Error, Mechanism, Pool, PoolOptions};
+use super::{same, say, thorough};
+use crate::{Durability, Mechanism, Pool, PoolOptions};
 
 const POOL_BYTES: usize = 512 * 1024;
 
@@ -95,14 +95,6 @@ fn memory(image: Image, seed: u64) -> TestMemory {
 
 fn open(options: &PoolOptions, memory: &TestMemory) -> Result<Pool, String> {
     options.open_in(Box::new(memory.clone())).map_err(say)
-}
-
-fn say(error: Error) -> String {
-    error.to_string()
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?} instead of {expected:?}")) }
 }
 
 /// States that may survive a cut: the last one that was acknowledged, and those that were begun since.

@@ -7,6 +7,7 @@ mod common;
 
 mod card;
 mod memory;
+mod object;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::planted::{self, Site, Step};
+use crate::Error;
 
 /// Files of the library whose steps are not tried, and why.
 const NOT_TRIED: [(&str, &str); 2] = [
@@ -51,6 +53,14 @@ trait Scenario: Copy + Debug + Send + Sync + std::panic::RefUnwindSafe + 'static
     fn run(self, seed: u64) -> Result<(), String>;
 }
 
+fn say(error: Error) -> String {
+    error.to_string()
+}
+
+fn same<T: PartialEq + Debug>(found: T, expected: T, what: &str) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?} instead of {expected:?}")) }
+}
+
 /// A file of the workspace.
 fn read(file: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
@@ -62,17 +72,40 @@ fn line_of(&(_, file, line): &Site) -> String {
     read(file).lines().nth(line as usize - 1).expect("the file has that line").trim().to_owned()
 }
 
-/// The reason for a step that is not required, by its file, and its line, the number of that among equal ones, or the step that its line asks for.
+/// An entry of [`Scenario::NOT_REQUIRED`].
+struct Entry {
+    /// The end of its file's path, folder and all.
+    file: String,
+    /// Its line, the number of that among equal ones, or the step that its line asks for.
+    line: String,
+    why: String,
+}
+
+impl Entry {
+    fn is_of(&self, site: &Site) -> bool {
+        let line = line_of(site);
+        let above = read(site.1).lines().take(site.2 as usize).filter(|text| text.trim() == line).count();
+        let step = site.0;
+        let named = [line.clone(), format!("{line} #{above}"), format!("{step:?} of {line}")];
+        site.1.ends_with(&format!("/{}", self.file)) && named.contains(&self.line)
+    }
+}
+
+/// What is said of steps that are not required.
+///
+/// # Panics
+/// If a line has another form.
+fn entries<S: Scenario>() -> Vec<Entry> {
+    let entry = |text: &str| match text.splitn(3, " | ").collect::<Vec<_>>()[..] {
+        [file, line, why] => Entry { file: file.to_owned(), line: line.to_owned(), why: why.to_owned() },
+        _ => panic!("{} has a line without a reason: {text}", S::NOT_REQUIRED),
+    };
+    read(S::NOT_REQUIRED).lines().map(entry).collect()
+}
+
+/// The reason for a step that is not required.
 fn why_not_required<S: Scenario>(site: &Site) -> Option<String> {
-    let line = line_of(site);
-    let above = read(site.1).lines().take(site.2 as usize).filter(|text| text.trim() == line).count();
-    let step = site.0;
-    let named = [line.clone(), format!("{line} #{above}"), format!("{step:?} of {line}")];
-    let table = read(S::NOT_REQUIRED);
-    let mut entries = table.lines().map(|entry| entry.splitn(3, " | ").collect::<Vec<_>>());
-    let entry =
-        entries.find(|entry| entry.len() == 3 && site.1.ends_with(entry[0]) && named.iter().any(|n| n == entry[1]));
-    entry.map(|entry| entry[2].to_owned())
+    entries::<S>().into_iter().find(|entry| entry.is_of(site)).map(|entry| entry.why)
 }
 
 /// All scenarios by turns, as any may be the one that misses a step.
@@ -175,6 +208,10 @@ fn each_step_is_needed<S: Scenario>(tried: impl Fn(&str) -> bool) -> Vec<Site> {
     if thorough() {
         let unexplained: Vec<_> = missed.iter().filter(|site| why_not_required::<S>(site).is_none()).collect();
         assert!(unexplained.is_empty(), "nothing fails without {unexplained:#?}");
+        let entries = entries::<S>();
+        let idle = entries.iter().filter(|entry| !missed.iter().any(|site| entry.is_of(site)));
+        let idle: Vec<_> = idle.map(|entry| format!("{} | {}", entry.file, entry.line)).collect();
+        assert!(idle.is_empty(), "{} names no step that the runs ask for by {idle:#?}", S::NOT_REQUIRED);
     }
     seen
 }

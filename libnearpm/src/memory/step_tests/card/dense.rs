@@ -5,28 +5,23 @@ use std::ops::RangeInclusive;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_interface::media::MIN_RING_BYTES;
 
+use super::super::object::Object;
 use super::{POOL_BYTES, Registered, mock, options, same, say};
 use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
 
 /// A card whose pool has one object, all bytes of which have one value.
 struct Image {
     medium: Vec<u8>,
-    object: u64,
-    bytes: usize,
+    object: Object,
 }
 
 impl Image {
     fn new(options: &PoolOptions, seed: u64, bytes: usize) -> Result<Image, String> {
         let card = Registered::new(MockCard::new(mock(seed)), seed)?;
         let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
-        let object = pool.tx(|tx| {
-            let object = tx.alloc(bytes as u64)?;
-            tx.write(object, &vec![0; bytes])?;
-            Ok(object)
-        });
-        let object = object.map_err(say)?;
+        let object = Object::new(&pool, bytes, 0)?;
         pool.close().map_err(say)?;
-        Ok(Image { medium: card.mock.power_cut(), object, bytes })
+        Ok(Image { medium: card.mock.power_cut(), object })
     }
 
     /// The card powers up with this, and its power fails after so many accesses.
@@ -35,18 +30,11 @@ impl Image {
         Registered::new(MockCard::with_medium(settings, self.medium.clone()), seed)
     }
 
-    /// Gives the object another value.
-    fn set(&self, pool: &Pool, value: u8) -> Result<(), Error> {
-        pool.tx(|tx| tx.write(self.object, &vec![value; self.bytes]))
-    }
-
     /// The value that a card recovers which powers up with this memory.
     fn recovered(&self, options: &PoolOptions, seed: u64, medium: Vec<u8>) -> Result<u8, String> {
         let card = Image { medium, ..*self }.powered(seed, None)?;
         let pool = options.open(&card.pool()).map_err(say)?;
-        let found = pool.tx(|tx| tx.read_vec(self.object, self.bytes)).map_err(say)?;
-        same(found.iter().find(|&&byte| byte != found[0]), None, &format!("bytes that are not {}", found[0]))?;
-        Ok(found[0])
+        self.object.value(&pool)
     }
 
     /// Cuts a script at one access in `stride`, the others by other seeds. It is told the values that may survive, from the last one that was
@@ -94,7 +82,7 @@ pub fn slots_used_again(seed: u64) -> Result<(), String> {
     let image = Image::new(&options, seed, MIN_RING_BYTES as usize * 5 / 9)?;
     image.cuts(&options, seed, 4, |pool, values| {
         for _ in 0..2 {
-            let set = |value| image.set(&pool, value);
+            let set = |value| image.object.set(&pool, value);
             match durability {
                 Durability::Durable => acknowledged(values, set)?,
                 Durability::Asynchronous => {
@@ -103,7 +91,7 @@ pub fn slots_used_again(seed: u64) -> Result<(), String> {
                 }
             }
         }
-        acknowledged(values, |value| image.set(&pool, value).and_then(|()| pool.close()))
+        acknowledged(values, |value| image.object.set(&pool, value).and_then(|()| pool.close()))
     })
 }
 
@@ -115,8 +103,8 @@ pub fn persisted(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     image.cuts(&options, seed, 1, |pool, values| {
         for _ in 0..3 {
             *values = *values.start()..=values.end() + 1;
-            image.set(&pool, *values.end())?;
-            acknowledged(values, |value| image.set(&pool, value).and_then(|()| pool.persist()))?;
+            image.object.set(&pool, *values.end())?;
+            acknowledged(values, |value| image.object.set(&pool, value).and_then(|()| pool.persist()))?;
         }
         Ok(())
     })
@@ -129,7 +117,7 @@ pub fn long_log(seed: u64) -> Result<(), String> {
     let image = Image::new(&options, seed, MIN_RING_BYTES as usize * 5 / 4)?;
     let card = image.powered(seed, None)?;
     let pool = options.open(&card.pool()).map_err(say)?;
-    image.set(&pool, 1).map_err(say)?;
+    image.object.set(&pool, 1).map_err(say)?;
     let logged = Image { medium: card.mock.power_cut(), ..image };
     drop(pool);
 
@@ -151,19 +139,10 @@ pub fn primitives(seed: u64) -> Result<(), String> {
     let engine = [Engine::Card, Engine::Cpu][seed as usize % 2];
     let options = options(Mechanism::Undo).engine(engine);
     let image = Image::new(&options, seed, 300)?;
-    let (object, bytes) = (image.object, image.bytes);
     image.cuts(&options, seed, 1, |pool, values| {
         for _ in 0..2 {
-            acknowledged(values, |value| {
-                pool.undolog_create(0, object, bytes as u64)?;
-                pool.store(object, &vec![value; bytes])?;
-                pool.commit_log(0)
-            })?;
+            acknowledged(values, |value| image.object.store(&pool, value))?;
         }
-        acknowledged(values, |value| {
-            let entry = pool.redolog_create(0, object, &vec![value; bytes])?;
-            pool.applylog(0, entry, bytes as u64)?;
-            pool.commit_log(0)
-        })
+        acknowledged(values, |value| image.object.apply(&pool, value))
     })
 }

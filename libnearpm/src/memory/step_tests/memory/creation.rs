@@ -2,6 +2,7 @@
 
 use super::super::super::{Image, TestMemory};
 use super::super::common::{Model, create, operations};
+use super::super::object::Object;
 use super::transactions::{found, recovering, work};
 use super::{POOL_BYTES, Survivors, memory, open, options, same, say, with_cuts};
 use crate::{Error, Mechanism, PoolOptions, Problem};
@@ -56,38 +57,23 @@ pub fn creation(mechanism: Mechanism, seed: u64) -> Result<(), String> {
 /// bytes back.
 pub fn rings(seed: u64) -> Result<(), String> {
     const OBJECT_BYTES: usize = 24 * 1024;
-    /// Bytes between two words that are logged, each by an entry of two lines.
-    const APART: u64 = 128;
     let options = options(Mechanism::Undo, seed).ring_bytes(64 * 1024);
     let memory = memory(vec![0; POOL_BYTES], seed);
-    let fill = |pool: &crate::Pool, value: u8| {
-        pool.tx(|tx| {
-            let object = tx.alloc(OBJECT_BYTES as u64)?;
-            tx.write(object, &[value; OBJECT_BYTES])?;
-            Ok(object)
-        })
-    };
     let pool = options.create_in(Box::new(memory.clone())).map_err(say)?;
-    let object = fill(&pool, 0xee).map_err(say)?;
-    for words in [1, 1, 1, 1, OBJECT_BYTES as u64 / APART] {
-        let mut places = (0..words).map(|n| object + n * APART);
-        let logged = places.clone().try_for_each(|place| pool.undolog_create(0, place, 8));
-        logged.and_then(|()| pool.commit_log(0)).map_err(say)?;
-        pool.tx(|tx| places.try_for_each(|place| tx.write(place, &[0xdd; 8]))).map_err(say)?;
-    }
+    let object = Object::new(&pool, OBJECT_BYTES, 0xee)?;
+    object.leave_entries(&pool)?;
     pool.close().map_err(say)?;
     let pool = options.create_in(Box::new(memory.clone())).map_err(say)?;
-    same(fill(&pool, 0x11).map_err(say)?, object, "the place of the object")?;
+    same(Object::new(&pool, OBJECT_BYTES, 0x11)?.offset, object.offset, "the place of the object")?;
     pool.close().map_err(say)?;
     let of = options.clone();
     let unchanged = move |image| {
         let pool = open(&of, &TestMemory::from_image(image))?;
-        let found = pool.tx(|tx| tx.read_vec(object, OBJECT_BYTES)).map_err(say)?;
-        same(found.iter().find(|&&byte| byte != 0x11), None, "bytes that nobody has changed")
+        same(object.value(&pool)?, 0x11, "what nobody has changed")
     };
     with_cuts(&memory, 5, Box::new(unchanged), || {
         let pool = open(&options, &memory)?;
-        pool.undolog_create(0, object, 64).map_err(say)?;
+        pool.undolog_create(0, object.offset, 64).map_err(say)?;
         pool.reserve_log(POOL_BYTES as u64 / 5).map_err(say)
     })
 }

@@ -10,11 +10,7 @@ pub fn work(pool: &Pool, operations: &[Operation], survivors: &Survivors<Model>)
     let mut model = survivors.last();
     for operation in operations {
         let mut next = model.clone();
-        match operation {
-            Operation::Put { key, bytes, fill } => drop(next.insert(*key, vec![*fill; *bytes])),
-            Operation::Remove { key } => drop(next.remove(key)),
-            Operation::Abort { .. } => {}
-        }
+        operation.done_to(&mut next);
         survivors.begin(next);
         apply(pool, &mut model, operation).map_err(say)?;
         let statistics = pool.statistics();

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 
-use common::{MEMORY, POOL_BYTES, RING, Shared, TIMEOUT, mapping, range, shared, works};
+use common::{MEMORY, POOL_BYTES, RING, Shared, TIMEOUT, claim_after, mapping, range, shared, works};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::MockOptions;
 use nearpm_driver::pci::{Caching, PciFunction};
@@ -136,6 +136,7 @@ proptest! {
         drop(me);
         works(&them, &theirs, 11);
         let again = shared.connect();
+        claim_after(&again, &mine);
         again.map_pool(mine).unwrap();
         works(&again, &mine, 13);
     }

@@ -6,9 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
 
-use common::{Shared, TIMEOUT, connect, mapping, range, shared, works};
+use common::{Shared, claim_after, connect, mapping, range, shared, works};
 use nearpm_driver::mock::MockOptions;
 use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_driver::{Card, CardError, CommandError};
@@ -73,14 +72,6 @@ impl Drop for Process {
     }
 }
 
-/// Claims the pool that the killed process had; the broker may not have noticed yet that it has gone.
-fn claim_after(card: &Card) {
-    let start = Instant::now();
-    while !card.claim_pool(mapping(1, 0).pool, range(&mapping(1, 0))).unwrap() {
-        assert!(start.elapsed() < TIMEOUT, "nobody gets the pool of a process that was killed");
-    }
-}
-
 /// Maps the pool, with all the commands that a process can give.
 fn claimed_pool_works(card: &Card) {
     card.map_pool(mapping(1, 0)).unwrap();
@@ -115,7 +106,7 @@ fn a_process_that_is_killed_between_claim_and_map_leaves_its_pool_to_the_next() 
         }
     }
     process.kill();
-    claim_after(&card);
+    claim_after(&card, &mapping(1, 0));
     claimed_pool_works(&card);
 }
 
@@ -130,7 +121,7 @@ fn a_process_that_is_killed_with_a_mapping_and_the_lock_leaves_both_to_the_next(
     // It waits for who is leaving, whose mappings go first.
     let lock = card.lock_table().unwrap().expect("the card is shared");
     assert_eq!(mapped(&shared), 0);
-    claim_after(&card);
+    claim_after(&card, &mapping(1, 0));
     claimed_pool_works(&card);
     drop(lock);
     assert_eq!(try_lock(&card), outcome::DONE);

@@ -72,6 +72,14 @@ pub fn range(mapping: &PoolMapping) -> Range<u64> {
     mapping.base..mapping.base + mapping.bytes
 }
 
+/// Claims the pool of a process that has gone; the broker may not have noticed that yet.
+pub fn claim_after(card: &Card, mapping: &PoolMapping) {
+    let start = Instant::now();
+    while !card.claim_pool(mapping.pool, range(mapping)).unwrap() {
+        assert!(start.elapsed() < TIMEOUT, "nobody gets the pool of a process that has gone");
+    }
+}
+
 /// Copies a page in the pool of a process, and looks whether it is there.
 pub fn works(card: &Card, mapping: &PoolMapping, byte: u8) {
     let window = card.window(range(mapping), Caching::Uncached).unwrap();

@@ -35,6 +35,8 @@ on_both!(
     a_function_reset_that_is_asked_for_in_a_replay_is_done_behind_it,
     firmware_that_is_asked_for_with_a_reset_is_loaded_behind_it,
     firmware_is_loaded_only_when_open_and_idle,
+    a_second_load_of_firmware_waits_for_the_first,
+    a_load_of_firmware_that_the_power_overtakes_shows_no_other_outcome,
     a_command_that_fails_in_a_replay_is_a_loss,
     a_memory_that_cannot_be_written_leaves_no_head,
     a_line_of_the_image_that_cannot_be_read_is_a_loss

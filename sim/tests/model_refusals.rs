@@ -241,6 +241,38 @@ fn firmware_that_is_wrong_is_refused_and_the_old_one_stays_in_force() {
 }
 
 #[test]
+fn a_load_of_firmware_waits_for_the_load_or_the_reset_before_it() {
+    let (mut rig, _) = opened(None);
+    let mut broken = image();
+    broken[60] ^= 1;
+    assert_eq!(load_image(&mut rig, 1, &broken), firmware_status::BAD_CRC);
+    for (loads, outcome) in [([0, 1], firmware_status::BAD_CRC), ([1, 0], firmware_status::OK)] {
+        for slot in loads {
+            rig.set(registers::FIRMWARE_LOAD, slot);
+            assert_eq!(rig.get(registers::FIRMWARE_STATUS) & 0xff, firmware_status::BUSY);
+        }
+        rig.settle();
+        assert_eq!(rig.get(registers::FIRMWARE_STATUS), outcome, "the second load's, and slot 0 in force");
+    }
+    rig.post(undo(5, 0, 4096, SLOTS));
+    let accepted = rig.card.cycle() + 20;
+    rig.card.advance_to(accepted);
+    rig.set(registers::CONTROL, control::FUNCTION_RESET);
+    rig.set(registers::FIRMWARE_LOAD, 0);
+    assert_eq!(
+        (rig.get(registers::STATE), rig.get(registers::FIRMWARE_STATUS)),
+        (state::BOOTING, firmware_status::BUSY)
+    );
+    rig.settle();
+    assert_eq!(rig.get(registers::FIRMWARE_STATUS), firmware_status::OK);
+    assert_eq!(rig.get(registers::STATE), state::OPEN);
+    rig.set(registers::CONTROL, control::SHUT_DOWN);
+    rig.set(registers::FIRMWARE_LOAD, 0);
+    rig.settle();
+    assert_eq!(rig.get(registers::FIRMWARE_STATUS), firmware_status::NOT_IDLE, "the card is shut down");
+}
+
+#[test]
 fn firmware_that_the_word_does_not_name_is_not_loaded_at_boot() {
     let mut medium = filled();
     medium.bytes[FIRMWARE_BASE as usize + 100] ^= 1;

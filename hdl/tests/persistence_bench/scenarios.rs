@@ -422,6 +422,49 @@ pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
     assert!(bench.dut.get_bool("load_refused"));
 }
 
+pub fn a_second_load_of_firmware_waits_for_the_first(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 23);
+    bench.running(0, 0);
+    bench.tables = Tables::empty();
+    bench.firmware = Some(99);
+    bench.dut.set("load_slot", 0u64);
+    let (mut loads, mut loading) = (0, 0);
+    for cycle in 0..200 {
+        let begins = loading == 0 && bench.loading > 0;
+        loads += usize::from(begins);
+        loading = bench.loading;
+        // The second is asked for when the first has just begun.
+        bench.dut.set("load_request", cycle == 0 || begins && loads == 1);
+        bench.step();
+    }
+    assert_eq!((loads, bench.in_force, bench.state()), (2, 99, state::OPEN));
+    assert!(!bench.dut.get_bool("load_refused"));
+}
+
+/// Power that fails in whichever cycle: what is shown is the outcome of this load, or that there is none.
+pub fn a_load_of_firmware_that_the_power_overtakes_shows_no_other_outcome(dut: &mut dyn Dut) {
+    for cycles in 0..40 {
+        let mut bench = Bench::new(dut, 22);
+        bench.running(0, 0);
+        bench.tables = Tables::empty();
+        bench.firmware = Some(99);
+        bench.dut.set("load_slot", 0u64);
+        bench.dut.set("load_request", true);
+        bench.step();
+        bench.dut.set("load_request", false);
+        for cycle in 0.. {
+            if bench.high(|p| p.save_done) {
+                break;
+            }
+            let busy = bench.dut.get_bool("load_waits") || bench.loading > 0;
+            assert!(busy || bench.dut.get_bool("load_refused") || bench.in_force == 99, "power failed after {cycles}");
+            bench.set(|p| p.power_fail, cycle >= cycles);
+            bench.step();
+        }
+        bench.cut();
+    }
+}
+
 pub fn a_command_that_fails_in_a_replay_is_a_loss(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 14);
     bench.running(4, 0);

@@ -106,6 +106,8 @@ pub struct Persistence {
     /// Requests of the registers that wait until the card is open.
     reset_pending: bool,
     shut_pending: bool,
+    /// Slot of a load that waits until what was asked for before is done.
+    load_pending: Option<u32>,
     progress: Option<ProgressWord>,
     head: SaveHead,
     body: Vec<[u8; LINE]>,
@@ -136,6 +138,7 @@ impl Persistence {
             image: false,
             reset_pending: false,
             shut_pending: false,
+            load_pending: None,
             progress: None,
             head: SaveHead::default(),
             body: Vec::new(),
@@ -466,6 +469,7 @@ impl ModelCard {
         } else if self.persistence.reset_pending {
             self.function_reset();
         }
+        self.begin_load();
     }
 
     /// Function-level reset.
@@ -507,6 +511,7 @@ impl ModelCard {
             self.open();
         } else if self.order.is_empty() && self.parked.is_empty() {
             self.enter_phase(Phase::Clean);
+            self.begin_load();
             self.store_word(Owner::Persistence, 0, ArmWord::Clean(self.persistence.generation).encode());
         } else {
             self.start_save();
@@ -520,10 +525,22 @@ impl ModelCard {
         }
     }
 
-    /// Loads an image on the host's wish. The ports wait meanwhile, so that no command meets half of two.
+    /// Loads an image on the host's wish, behind a reset, a shutdown or a load that has begun.
     pub(super) fn load_firmware(&mut self, slot: u32) {
+        self.persistence.load_pending = Some(slot);
+        self.set_firmware_status(firmware_status::BUSY);
+        self.begin_load();
+    }
+
+    /// Begins the load that waits, if it need not wait any more. The ports wait meanwhile, so that no command meets half of two.
+    fn begin_load(&mut self) {
+        let phase = self.persistence.phase;
+        if matches!(phase, Phase::Reset | Phase::ShutDown) || self.loader.is_some() {
+            return;
+        }
+        let Some(slot) = self.persistence.load_pending.take() else { return };
         let idle = self.order.is_empty() && self.parked.is_empty();
-        if self.persistence.phase != Phase::Open || !idle || self.loader.is_some() {
+        if phase != Phase::Open || !idle {
             return self.set_firmware_status(firmware_status::NOT_IDLE);
         }
         if slot as usize >= FIRMWARE_SLOTS {
@@ -594,6 +611,7 @@ impl ModelCard {
             self.boot_by_arm();
         } else if self.persistence.phase == Phase::Open && !self.failing {
             self.set_stop(false);
+            self.begin_load();
         } else {
             self.check_drained();
         }

@@ -610,7 +610,11 @@ impl Logic for Persistence {
                     self.public_state.d.next = self.is_booting.val();
                 }
                 // What is asked for at the same time comes first; a load waits for it.
-                if self.load_pending.q.val() & !self.reset_pending.q.val() & !self.shut_pending.q.val() {
+                if self.load_pending.q.val()
+                    & !self.reset_pending.q.val()
+                    & !self.shut_pending.q.val()
+                    & !self.power_fail.val()
+                {
                     self.load_pending.d.next = false;
                     self.refused.d.next = !self.idle.val() | self.parked_any.val();
                     if self.idle.val() & !self.parked_any.val() {

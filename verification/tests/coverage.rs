@@ -96,6 +96,21 @@ fn a_waiver_of_what_is_covered_is_a_violation() {
 }
 
 #[test]
+fn a_waiver_of_a_number_of_points_speaks_of_no_other_number() {
+    let judged = |waivers: &str| Report::new(&counts(), &Constants::default(), &Waivers::parse(waivers).unwrap());
+    // One direction of the bit is covered, the other is not, and the line beside it is not.
+    let of = |count: u64| {
+        let both = WAIVERS.replace("direction = \"1->0\"", &format!("lines = [\"unit$fifo else:*\"]\ncount = {count}"));
+        judged(&both)
+    };
+    assert_eq!(of(2).violations(), 0, "{}", of(2).complaints());
+    for count in [1, 3] {
+        assert_eq!(of(count).violations(), 1);
+        assert!(of(count).complaints().contains(&format!("2 points are not covered, where {count} are waived")));
+    }
+}
+
+#[test]
 fn a_waiver_without_a_reason_or_of_nothing_is_refused() {
     assert!(Waivers::parse(&WAIVERS.replace("it is never read in this design", "because")).is_err());
     assert!(Waivers::parse(&WAIVERS.replace("1->0", "down")).is_err());

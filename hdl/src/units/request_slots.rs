@@ -1,8 +1,9 @@
 //! What the card keeps of a command from numbering to retirement.
 
 use crate::bundles::Work;
-use crate::cells::AsyncRam;
+use crate::cells::{AsyncRam, Widen};
 use crate::sizes::Sizes;
+use nearpm_interface::firmware::PROGRAM_WORDS;
 use rust_hdl::prelude::*;
 
 /// What retirement and the save need to know of a command.
@@ -103,8 +104,12 @@ pub struct RequestSlots {
     work: AsyncRam<Work, 5, 1>,
     ticket: AsyncRam<Ticket, 5, 3>,
     accepted: AsyncRam<Bits<64>, 5, 1>,
-    resume: AsyncRam<Bits<8>, 5, 1>,
+    /// Programs are of 128 words.
+    resume: AsyncRam<Bits<7>, 5, 1>,
+    wide_resume: Widen<7, 8>,
 }
+
+const _: () = assert!(PROGRAM_WORDS <= 128);
 
 impl RequestSlots {
     /// With as many slots.
@@ -140,10 +145,10 @@ impl Logic for RequestSlots {
         self.save_accepted.next = self.accepted.read_data[0].val();
         self.resume.write_enable.next = self.write_valid.val() | self.progress_valid.val();
         self.resume.write_address.next = self.progress_slot.val();
-        self.resume.write_data.next = self.progress_pc.val();
+        self.resume.write_data.next = self.progress_pc.val().get_bits::<7>(0);
         if self.write_valid.val() {
             self.resume.write_address.next = self.write_slot.val();
-            self.resume.write_data.next = self.write_resume.val();
+            self.resume.write_data.next = self.write_resume.val().get_bits::<7>(0);
         }
         self.work.read_address[0].next = self.issue_slot.val();
         self.issue_work.next = self.work.read_data[0].val();
@@ -156,7 +161,8 @@ impl Logic for RequestSlots {
         self.raw.read_address[0].next = self.save_slot.val();
         self.save_raw.next = self.raw.read_data[0].val();
         self.resume.read_address[0].next = self.save_slot.val();
-        self.save_resume.next = self.resume.read_data[0].val();
+        self.wide_resume.i.next = self.resume.read_data[0].val();
+        self.save_resume.next = self.wide_resume.o.val();
     }
 }
 

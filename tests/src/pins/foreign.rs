@@ -15,6 +15,7 @@ use nearpm_interface::save::{
     MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_LINES, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, firmware_word,
 };
 use nearpm_interface::seal;
+use nearpm_interface::status::Status;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -93,8 +94,30 @@ pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &
 
 /// Writes a sealed image of any programs to a slot; gives its checksum.
 fn image(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) -> u32 {
-    let declared: Vec<Descriptor> = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
-    let mut words: Vec<u32> = (0..PROGRAM_WORDS).map(|_| word(rng)).collect();
+    let declared = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
+    let words = (0..PROGRAM_WORDS).map(|_| word(rng)).collect();
+    put_image(contents, slot, declared, words, rng)
+}
+
+/// Writes a sealed image to a slot, of whose programs none waits for anything: they copy as often as they can. It has no fence.
+pub fn leave_copies(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) {
+    let mut declared: Vec<Descriptor> = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
+    declared[Opcode::Fence as usize] = Descriptor::default();
+    let (from, to) = (Operand::Source, Operand::Destination);
+    let copy = Instruction::Copy { from, from_lines: 0, to, to_lines: 0, lines: false };
+    let mut words = vec![copy.encode(); PROGRAM_WORDS];
+    words[PROGRAM_WORDS - 1] = Instruction::End { status: Status::Ok.code() }.encode();
+    put_image(contents, slot, declared, words, rng);
+}
+
+/// Writes a sealed image to a slot; gives its checksum.
+fn put_image(
+    contents: &mut Contents,
+    slot: u64,
+    declared: Vec<Descriptor>,
+    mut words: Vec<u32>,
+    rng: &mut ChaCha8Rng,
+) -> u32 {
     for opcode in [Opcode::Map, Opcode::Unmap] {
         // The length of what no operand uses is not looked at, and units copy it as it is.
         let entry = usize::from(declared[opcode as usize].entry()) % PROGRAM_WORDS;

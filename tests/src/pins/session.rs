@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::foreign;
-use super::lives::{LIVES, Life};
+use super::lives::{LIVES, LIVES_APART, Life};
 use super::memory::{CHANNELS, Contents, Memory};
 use super::outside::{Others, Records};
 use super::past::{age, fails_in_replay};
@@ -141,7 +141,7 @@ pub(super) struct Card<'a> {
 }
 
 /// Ports.
-const CONTROL: usize = 0;
+pub(super) const CONTROL: usize = 0;
 pub(super) const COMMANDS: usize = 1;
 pub(super) const HOST: usize = 2;
 /// Of what pauses: the data that the memory is read for, and its answers to writes.
@@ -428,7 +428,7 @@ impl Card<'_> {
     }
 
     /// Whether a card opens that finds anything.
-    fn opens(&mut self) -> bool {
+    pub(super) fn opens(&mut self) -> bool {
         if !self.memory.contents.bad.is_empty() {
             // The save may fail.
             self.plan.energy.get_or_insert(4000);
@@ -475,7 +475,7 @@ impl Card<'_> {
 
     /// Shuts the card down and resets it, on a memory that others have had in between; whether it boots. It does not where it had to save, for which
     /// pools with failed logs go first.
-    fn begins_anew(&mut self) -> bool {
+    pub(super) fn begins_anew(&mut self) -> bool {
         self.set_register(registers::CONTROL, control::FUNCTION_RESET);
         self.until(&[state::OPEN]);
         self.set_register(registers::CONTROL, control::SHUT_DOWN);
@@ -618,16 +618,18 @@ fn session(
     card.cut()
 }
 
-/// Runs memories of a seed, each in cards of several power-ups; `progress` hears of each.
+/// Runs memories of a seed, each in cards of several power-ups, and one more for lives of its own; `progress` hears of each.
 ///
 /// # Panics
 /// At the first thing that does not hold.
 pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut(Tally)) -> Tally {
     let mut tally = Tally::default();
-    for number in 0..memories {
+    for number in 0..=memories {
+        let apart = number == memories;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(number);
+        rng.set_stream(if apart { u64::MAX } else { number });
         let bytes = match number % 3 {
+            _ if apart => LARGEST,
             0 => LARGEST,
             _ => ((1 << 22) + (rng.random_range(0..LARGEST) >> rng.random_range(0..18))).min(LARGEST) / 4096 * 4096,
         };
@@ -639,9 +641,14 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
         let mut kept = (Contents::new(bytes, &start), false);
         let lines = (0..PRIVATE_LINES).map(|line| POOLS_BASE / LINE_U64 + line);
         let mut private = lines.map(|line| (line, kept.0.line(line * LINE_U64))).collect();
-        let lives: &[Life] = if number == 0 { &LIVES } else { &[] };
+        let lives: &[Life] = match number {
+            _ if apart => &LIVES_APART,
+            0 => &LIVES,
+            _ => &[],
+        };
         let manners = [(Manner::Whole, POWER_UPS), (Manner::Rough, ROUGH_ONES), (Manner::Foreign, FOREIGN_ONES)];
-        let manners = manners.into_iter().flat_map(|(manner, times)| (0..times).map(move |_| manner));
+        let manners =
+            manners.into_iter().filter(|_| !apart).flat_map(|(manner, times)| (0..times).map(move |_| manner));
         for manner in lives.iter().copied().map(Manner::Of).chain(manners) {
             kept.1 |= fails_in_replay(&kept.0);
             kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, manner);

@@ -153,6 +153,13 @@ impl Traffic {
         self.pools[number % self.pools.len()].base
     }
 
+    /// Lets the rings of some pools end behind all addresses: as a save may say, and no map command that is carried out.
+    pub fn stretch_rings(&mut self) {
+        for p in self.pools.iter_mut().step_by(2) {
+            (p.ring, p.ring_bytes) = ((1 << ADDRESS_BITS) - LINE_U64, 1 << 12);
+        }
+    }
+
     /// The next commit to the pool with that number, which waits for these cards.
     pub fn commit(&mut self, number: usize, participants: u32, rng: &mut ChaCha8Rng) -> Command {
         let head = self.head(number, rng);

@@ -44,6 +44,8 @@ pub struct Entry {
     /// Lines of which it speaks, by module, kind of block and what stands there (`nearpm_core$front else: if (full) begin`).
     #[serde(default)]
     pub lines: Vec<Pattern>,
+    /// Of a waiver: as many of these points are not covered, neither more nor fewer. For points that no pattern tells from others, which are.
+    pub count: Option<u64>,
     /// Why it need not be covered; what would cover it, of one that is open.
     pub reason: String,
 }

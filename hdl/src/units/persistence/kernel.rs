@@ -33,7 +33,6 @@ impl Logic for Persistence {
             target,
             word_only,
             address_done,
-            data_done,
             unanswered,
             posted,
             answered,
@@ -259,6 +258,7 @@ impl Logic for Persistence {
             Phase::ReadDone => {
                 self.phase.d.next = self.after.q.val();
             }
+            // Data is asked for behind the request that it belongs to.
             Phase::Write => {
                 self.write_error.d.next = false;
                 self.mem.wr_valid.next = !self.address_done.q.val();
@@ -266,13 +266,7 @@ impl Logic for Persistence {
                     self.address_done.d.next = true;
                 }
                 if self.mem.wdata_ready.val() {
-                    self.data_done.d.next = true;
-                }
-                if (self.address_done.q.val() | self.mem.wr_ready.val())
-                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
-                {
                     self.address_done.d.next = false;
-                    self.data_done.d.next = false;
                     self.phase.d.next = Phase::WriteWait;
                 }
             }
@@ -294,13 +288,7 @@ impl Logic for Persistence {
                     self.address_done.d.next = true;
                 }
                 if self.mem.wdata_ready.val() {
-                    self.data_done.d.next = true;
-                }
-                if (self.address_done.q.val() | self.mem.wr_ready.val())
-                    & (self.data_done.q.val() | self.mem.wdata_ready.val())
-                {
                     self.address_done.d.next = false;
-                    self.data_done.d.next = false;
                     self.target.d.next = self.target.q.val() + self.one9.val();
                     self.posted.d.next = true;
                     self.phase.d.next = self.after.q.val();
@@ -928,7 +916,6 @@ impl Logic for Persistence {
             self.reset_pending.d.next = false;
             self.load_pending.d.next = false;
             self.address_done.d.next = false;
-            self.data_done.d.next = false;
             self.unanswered.d.next = 0.into();
             self.cycles.d.next = 0.into();
             self.replayed_count.d.next = 0.into();

@@ -284,7 +284,6 @@ pub struct Persistence {
     word_only: DFF<Bit>,
     /// The request, or the data, of the write under way is taken.
     address_done: DFF<Bit>,
-    data_done: DFF<Bit>,
     unanswered: DFF<Bits<9>>,
     posted: DFF<Bit>,
     answered: DFF<Bit>,

@@ -117,7 +117,6 @@ impl Persistence {
             target: Default::default(),
             word_only: Default::default(),
             address_done: Default::default(),
-            data_done: Default::default(),
             unanswered: Default::default(),
             posted: Default::default(),
             answered: Default::default(),

@@ -37,6 +37,8 @@ pub enum Scenario {
     Persisted(Mechanism),
     /// Cuts in the recovery of a long redo log.
     LongLog,
+    /// Room in the log of one processor that another one uses.
+    Reserved(Mechanism),
     /// The primitives of the paper.
     Primitives,
 }
@@ -48,6 +50,7 @@ impl super::Scenario for Scenario {
     fn all() -> Vec<Scenario> {
         let each = |of: fn(Mechanism) -> Scenario| Mechanism::ALL.map(of);
         let mut all = vec![Scenario::Primitives, Scenario::Rings, Scenario::SlotsUsedAgain, Scenario::LongLog];
+        all.extend([Mechanism::Undo, Mechanism::Redo].map(Scenario::Reserved));
         all.extend(each(Scenario::Persisted));
         all.extend(each(Scenario::Succeeded));
         all.extend(each(Scenario::Cuts));
@@ -75,6 +78,7 @@ impl super::Scenario for Scenario {
             Scenario::Rings => creation::rings(seed),
             Scenario::SlotsUsedAgain => scripts::slots_used_again(seed),
             Scenario::Persisted(mechanism) => scripts::persisted(mechanism, seed),
+            Scenario::Reserved(mechanism) => scripts::reserved(mechanism, seed),
             Scenario::LongLog => scripts::long_log(seed),
             Scenario::Primitives => scripts::primitives(seed),
         }

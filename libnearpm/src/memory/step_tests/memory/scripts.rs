@@ -2,7 +2,7 @@
 
 use nearpm_interface::media::MIN_RING_BYTES;
 
-use super::super::super::{Image, TestMemory};
+use super::super::super::{Image, TestMemory, run_on_processor};
 use super::super::object::Object;
 use super::{POOL_BYTES, Survivors, memory, open, options, say, with_cuts};
 use crate::{Durability, Error, Mechanism, Pool, PoolOptions};
@@ -97,6 +97,18 @@ pub fn long_log(seed: u64) -> Result<(), String> {
     subject.cuts(&logged, 9, |pool| {
         drop(pool);
         Ok(())
+    })
+}
+
+/// Room in the log that one processor reserves and another one uses: its fences cover no word of the first one's.
+pub fn reserved(mechanism: Mechanism, seed: u64) -> Result<(), String> {
+    let options = options(mechanism, seed).durability(Durability::Durable).ring_bytes(64 * 1024);
+    let (subject, memory) = Subject::new(options, seed, MIN_RING_BYTES as usize * 5 / 4)?;
+    subject.cuts(&memory, 9, |pool| {
+        run_on_processor(1);
+        pool.reserve_log(MIN_RING_BYTES * 2)?;
+        run_on_processor(2);
+        subject.acknowledged(|value| subject.object.set(&pool, value))
     })
 }
 

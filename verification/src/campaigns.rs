@@ -80,6 +80,14 @@ pub const ALL: &[Campaign] = &[
         aims: &[("tests", 60)],
     },
     Campaign {
+        name: "steps",
+        claim: "without a write-back, an invalidate, a drain or a fence of the library on the way to memory or to a card, some power cut loses or tears something, or the step has its reason",
+        command: "cargo test --release --locked --workspace --lib -- --nocapture each_step_on_the_way",
+        share: 0,
+        long: true,
+        aims: &[("noticed", 100)],
+    },
+    Campaign {
         name: "planted-rtl",
         claim: "each fault planted into the RTL or its firmware is seen by its scenario",
         command: "cargo test --release --locked --workspace --test planted_faults -- --nocapture --test-threads 1",

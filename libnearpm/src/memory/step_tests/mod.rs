@@ -212,6 +212,8 @@ fn each_step_is_needed<S: Scenario>(tried: impl Fn(&str) -> bool) -> Vec<Site> {
         let idle = entries.iter().filter(|entry| !missed.iter().any(|site| entry.is_of(site)));
         let idle: Vec<_> = idle.map(|entry| format!("{} | {}", entry.file, entry.line)).collect();
         assert!(idle.is_empty(), "{} names no step that the runs ask for by {idle:#?}", S::NOT_REQUIRED);
+        let (all, noticed) = (seen.len() + missed.len(), seen.len());
+        println!(r#"{{"counts":{{"steps":{all},"noticed":{noticed},"explained":{},"violations":0}}}}"#, missed.len());
     }
     seen
 }

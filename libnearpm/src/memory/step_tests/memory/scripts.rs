@@ -106,7 +106,7 @@ pub fn reserved(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let (subject, memory) = Subject::new(options, seed, MIN_RING_BYTES as usize * 5 / 4)?;
     subject.cuts(&memory, 9, |pool| {
         run_on_processor(1);
-        pool.reserve_log(MIN_RING_BYTES * 2)?;
+        pool.reserve_log(2 * u64::from(MIN_RING_BYTES))?;
         run_on_processor(2);
         subject.acknowledged(|value| subject.object.set(&pool, value))
     })

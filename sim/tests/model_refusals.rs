@@ -273,6 +273,20 @@ fn a_load_of_firmware_waits_for_the_load_or_the_reset_before_it() {
 }
 
 #[test]
+fn a_load_of_firmware_that_a_boot_meets_is_not_done_behind_it() {
+    let mut rig = Rig::power_up(filled());
+    // The card is reading the image that the word names.
+    while rig.get(registers::FIRMWARE_STATUS) & 0xff != firmware_status::BUSY {
+        let next = rig.card.cycle() + 1;
+        rig.card.advance_to(next);
+    }
+    rig.set(registers::FIRMWARE_LOAD, 1);
+    rig.until(state::OPEN);
+    rig.settle();
+    assert_ne!(rig.get(registers::FIRMWARE_STATUS), firmware_status::BAD_MAGIC, "the empty slot was looked at");
+}
+
+#[test]
 fn firmware_that_the_word_does_not_name_is_not_loaded_at_boot() {
     let mut medium = filled();
     medium.bytes[FIRMWARE_BASE as usize + 100] ^= 1;

@@ -535,7 +535,7 @@ impl ModelCard {
     /// Begins the load that waits, if it need not wait any more. The ports wait meanwhile, so that no command meets half of two.
     fn begin_load(&mut self) {
         let phase = self.persistence.phase;
-        if matches!(phase, Phase::Reset | Phase::ShutDown) || self.loader.is_some() {
+        if matches!(phase, Phase::Reset | Phase::ShutDown) || phase == Phase::Open && self.loader.is_some() {
             return;
         }
         let Some(slot) = self.persistence.load_pending.take() else { return };

@@ -92,6 +92,17 @@ pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &
     }
 }
 
+/// Lets the progress word of a memory count 256 items more, if it has one.
+pub fn count_beyond(contents: &mut Contents) {
+    let at = SAVE_BASE + (PROGRESS_LINE * LINE) as u64;
+    let mut line = contents.line(at);
+    let word = u64::from_le_bytes(line[..8].try_into().expect("eight bytes"));
+    let Some(progress) = ProgressWord::decode(word) else { return };
+    let counted = ProgressWord { items: progress.items | 0x100, ..progress };
+    line[..8].copy_from_slice(&counted.encode().to_le_bytes());
+    contents.write(at, &line, u64::MAX);
+}
+
 /// Writes a sealed image of any programs to a slot; gives its checksum.
 fn image(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) -> u32 {
     let declared = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();

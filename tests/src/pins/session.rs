@@ -419,7 +419,7 @@ impl Card<'_> {
                 return self.decide();
             }
             self.drain();
-            if self.rng.random() || !self.memory.contents.bad.is_empty() || !self.begins_anew() {
+            if self.rng.random() || !self.memory.contents.bad.is_empty() || !self.begins_anew(false) {
                 return;
             }
         }
@@ -474,13 +474,16 @@ impl Card<'_> {
     }
 
     /// Shuts the card down and resets it, on a memory that others have had in between; whether it boots. It does not where it had to save, for which
-    /// pools with failed logs go first.
-    pub(super) fn begins_anew(&mut self) -> bool {
+    /// pools with failed logs go first. With `beyond`, more of the save counts as replayed than any save holds.
+    pub(super) fn begins_anew(&mut self, beyond: bool) -> bool {
         self.set_register(registers::CONTROL, control::FUNCTION_RESET);
         self.until(&[state::OPEN]);
         self.set_register(registers::CONTROL, control::SHUT_DOWN);
         self.until(&[state::SAVED]);
         foreign::leave(&mut self.memory.contents, self.traffic, self.plan.peers, self.rng);
+        if beyond {
+            foreign::count_beyond(&mut self.memory.contents);
+        }
         self.set_register(registers::CONTROL, control::FUNCTION_RESET);
         self.leaves(state::SAVED)
     }

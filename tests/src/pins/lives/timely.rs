@@ -84,7 +84,7 @@ impl Card<'_> {
         // What is closed saves nothing.
         self.plan.energy = Some(1000);
         self.traffic.stretch_rings();
-        for _ in 0..BOOTS {
+        for boot in 0..BOOTS {
             if !self.opens() {
                 return;
             }
@@ -95,7 +95,7 @@ impl Card<'_> {
             self.post(Command { opcode: Opcode::ShadowCopy as u8, destination, length: PAGE_BYTES as u32, ..head });
             self.drain();
             self.memory.contents.bad.clear();
-            if !self.begins_anew() {
+            if !self.begins_anew(boot % 2 == 0) {
                 return;
             }
         }

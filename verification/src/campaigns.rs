@@ -48,6 +48,14 @@ pub const ALL: &[Campaign] = &[
         aims: &[],
     },
     Campaign {
+        name: "heap-orders",
+        claim: "threads that take, free, claim and log objects of a direct pool get no byte twice, lose no room and overlook no record that is not home, in every order of events up to three preemptions (loom)",
+        command: "cargo test --release --locked --workspace --lib -- --nocapture in_every_order",
+        share: 0,
+        long: false,
+        aims: &[("programs", 6)],
+    },
+    Campaign {
         name: "explorer",
         claim: "no explored crash state of random programs, nor of a crash in their recovery, loses or tears anything",
         command: "target/release/nearpm-explorer explore --minutes MINUTES",

@@ -35,11 +35,18 @@ mod home;
 mod lifetime;
 mod log;
 mod options;
+#[cfg(test)]
+mod orders;
 mod outside;
 mod pool;
 mod records;
 pub(crate) mod recover;
 mod shard;
+/// What the heap index is made of; the tests that try every order of events give it another one.
+mod sync {
+    pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+    pub use std::sync::{Mutex, MutexGuard};
+}
 #[cfg(test)]
 pub(crate) mod tests;
 mod transaction;

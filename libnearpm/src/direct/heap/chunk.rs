@@ -1,10 +1,10 @@
 //! What the index knows of a chunk.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use nearpm_interface::media::ChunkWord;
 
+use super::super::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::heap::{BITMAP_WORDS, capacity};
 
 /// Where a run is, as far as allocation goes.

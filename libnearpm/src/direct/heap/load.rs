@@ -1,10 +1,8 @@
 //! Building the index from a pool.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use nearpm_interface::media::{ChunkWord, PoolHead};
 
+use super::super::sync::{AtomicU32, Mutex, Ordering};
 use super::chunk::{Chunk, holds, place};
 use super::{Heap, lock};
 use crate::error::Error;

@@ -1,10 +1,10 @@
 //! Which chunks the log names: bytes that go home without it must not be overwritten by what it still holds.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use nearpm_interface::media::CHUNK_BYTES;
 
+use super::super::sync::{AtomicU32, Ordering};
 use super::Heap;
 use super::chunk::{Chunk, holds};
 

@@ -15,14 +15,14 @@
 //! | `marks.rs` | which chunks the log names |
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 use chunk::{Chunk, holds, place};
 
 use super::Reservation;
+use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
 use crate::error::Error;
 use crate::heap::{CLASSES, HeapLayout, capacity, class_of};
 use crate::spans::Spans;
@@ -171,10 +171,14 @@ impl Heap {
         }
     }
 
+    /// Puts a run that no arena has into the list of its class, unless it is there.
     fn list(&self, chunk: u32, class: usize) {
         let mut list = lock(&self.partial[class]);
         let entry = &self.chunks[chunk as usize];
-        if entry.place.load(Ordering::SeqCst) == place::FULL {
+        // Since the caller's object was freed the run may have been emptied, broken up, and filled as one of another class. As long as
+        // it is of this one it cannot become another: for that it would have to leave the list that is locked.
+        let is_run = || entry.word() == ChunkWord::Run { object_bytes: CLASSES[class] };
+        if entry.place.load(Ordering::SeqCst) == place::FULL && is_run() {
             entry.place.store(place::LISTED, Ordering::SeqCst);
             list.push(chunk);
         }

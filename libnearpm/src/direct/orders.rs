@@ -1,0 +1,261 @@
+//! The heap index of direct pools in every order of events that the memory model allows (loom), up to a number of preemptions.
+//!
+//! It is what threads of a direct pool share without one mutex: objects are taken from a run by the thread whose arena has it, and freed
+//! by any other. The file is the library's, with loom's atomics and locks in the place of the system's.
+
+#[path = "heap/mod.rs"]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "the library's own, with another `sync`; the programs here use a part of it"
+)]
+mod heap;
+
+/// What the index takes from the standard library.
+mod sync {
+    pub use loom::sync::atomic::{AtomicBool, Ordering};
+    pub use loom::sync::{Mutex, MutexGuard};
+
+    use loom::sync::atomic::fence;
+
+    /// loom takes sequentially consistent accesses for acquire and release. A fence in front of each gives them their one order
+    /// back; that it orders other accesses as well, the index must not rely on.
+    fn order(of: Ordering) {
+        if of == Ordering::SeqCst {
+            fence(of);
+        }
+    }
+
+    /// Atomics whose sequentially consistent accesses have one order.
+    macro_rules! atomic {
+        ($name:ident, $int:ty, $($access:ident($($value:ident)?) $(-> $out:ty)?),*) => {
+            #[derive(Debug, Default)]
+            pub struct $name(loom::sync::atomic::$name);
+
+            impl $name {
+                $(pub fn $access(&self, $($value: $int,)? of: Ordering) $(-> $out)? {
+                    order(of);
+                    self.0.$access($($value,)? of)
+                })*
+            }
+        };
+    }
+
+    atomic!(AtomicU8, u8, load() -> u8, store(value), fetch_min(value) -> u8);
+    atomic!(AtomicU32, u32, load() -> u32, store(value), fetch_add(value) -> u32, fetch_sub(value) -> u32);
+    atomic!(AtomicU64, u64, load() -> u64, store(value), fetch_or(value) -> u64, fetch_and(value) -> u64);
+
+    impl AtomicU32 {
+        pub fn new(value: u32) -> AtomicU32 {
+            AtomicU32(loom::sync::atomic::AtomicU32::new(value))
+        }
+    }
+}
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use nearpm_interface::media::{MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+
+use super::Reservation;
+use crate::error::Error;
+use crate::heap::HeapLayout;
+use crate::memory::{Backing, Medium, VolatileMemory};
+use crate::options::PoolOptions;
+use crate::pool::format;
+use heap::{Arena, Heap};
+
+/// Bytes of objects of which a chunk has eight.
+const EIGHT: u64 = 8192;
+/// Bytes of objects of which a chunk has twelve.
+const TWELVE: u64 = 5440;
+
+/// The head of a pool whose heap is one chunk, so that threads meet there, and its memory.
+fn ground() -> (PoolHead, Medium) {
+    let shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
+    let sizes = (1..).map(|pages| pages * PAGE_BYTES);
+    let head = sizes
+        .filter_map(|bytes| format::layout(&shape, bytes).ok())
+        .find(|head| HeapLayout::of(head).chunks == 1)
+        .expect("some size has one chunk");
+    let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(head.end() as usize))));
+    let head = format::write(&medium, head).expect("the pool fits");
+    (head, medium)
+}
+
+/// Runs a program with a heap of one chunk in every order of events with so many preemptions, and prints how many there are.
+fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
+    // Of the standard library: loom has no business with it.
+    let orders = std::sync::Arc::new(AtomicU64::new(0));
+    let counted = orders.clone();
+    let (head, medium) = ground();
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 100_000;
+    model.check(move || {
+        counted.fetch_add(1, Relaxed);
+        body(Arc::new(Heap::load(medium.backing(), &head, 0).expect("the heap is sound")));
+    });
+    let orders = orders.load(Relaxed);
+    println!(r#"{{"counts":{{"programs":1,"orders of events":{orders},"violations":0}}}}"#);
+}
+
+/// Takes an object where there is room.
+fn take(heap: &Heap, arena: &mut Arena, bytes: u64) -> Option<Reservation> {
+    match heap.reserve(arena, bytes, |_, _| ()) {
+        Ok(taken) => Some(taken),
+        Err(Error::Full { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Takes all that an arena of its own finds.
+fn take_all(heap: &Heap, bytes: u64) -> Vec<Reservation> {
+    let mut arena = Arena::default();
+    let taken = std::iter::from_fn(|| take(heap, &mut arena, bytes)).collect();
+    heap.retire(&mut arena);
+    taken
+}
+
+/// No byte was given twice.
+fn assert_apart(mut taken: Vec<Reservation>) {
+    taken.sort_by_key(|one| one.offset);
+    for two in taken.windows(2) {
+        assert!(two[0].offset + two[0].bytes <= two[1].offset, "bytes were given twice: {two:?}");
+    }
+}
+
+#[test]
+fn in_every_order_threads_take_what_nobody_else_has() {
+    explore(3, |heap| {
+        let mut arena = Arena::default();
+        let mut taken: Vec<_> = (0..6).map(|_| take(&heap, &mut arena, EIGHT).expect("there is room")).collect();
+        heap.retire(&mut arena);
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let heap = heap.clone();
+                thread::spawn(move || {
+                    let mut arena = Arena::default();
+                    let one = take(&heap, &mut arena, EIGHT);
+                    heap.retire(&mut arena);
+                    one
+                })
+            })
+            .collect();
+        taken.extend(others.into_iter().filter_map(|other| other.join().expect("no thread panics")));
+        // A thread may find the chunk in the other one's arena; then the room is still there.
+        taken.extend(take_all(&heap, EIGHT));
+        assert_eq!(taken.len(), 8, "room was lost");
+        assert_apart(taken);
+    });
+}
+
+/// Two threads free objects of a full run while the thread in whose arena it is takes so many and leaves it.
+fn free_while_the_arena_leaves(preemptions: usize, more: usize) {
+    explore(preemptions, move |heap| {
+        let mut arena = Arena::default();
+        let mut taken: Vec<_> = std::iter::from_fn(|| take(&heap, &mut arena, EIGHT)).take(8).collect();
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let (heap, freed) = (heap.clone(), taken.pop().expect("there are eight"));
+                thread::spawn(move || heap.release(freed.offset))
+            })
+            .collect();
+        taken.extend((0..more).filter_map(|_| take(&heap, &mut arena, EIGHT)));
+        heap.retire(&mut arena);
+        others.into_iter().for_each(|other| other.join().expect("no thread panics"));
+        let (mut one, mut other) = (Arena::default(), Arena::default());
+        taken.extend(take(&heap, &mut one, EIGHT));
+        assert!(take(&heap, &mut other, EIGHT).is_none(), "two arenas have one run");
+        heap.retire(&mut one);
+        taken.extend(take_all(&heap, EIGHT));
+        assert_eq!(taken.len(), 8, "room was lost");
+        assert_apart(taken);
+    });
+}
+
+#[test]
+fn in_every_order_what_is_freed_while_the_arena_leaves_is_found_again() {
+    free_while_the_arena_leaves(3, 0);
+    free_while_the_arena_leaves(2, 1);
+}
+
+#[test]
+fn in_every_order_a_run_that_became_another_is_not_taken_for_what_it_was() {
+    explore(2, |heap| {
+        let mut arena = Arena::default();
+        let (kept, freed) = (take(&heap, &mut arena, TWELVE), take(&heap, &mut arena, TWELVE).expect("there is room"));
+        heap.retire(&mut arena);
+        heap.release(kept.expect("there is room").offset);
+        let other = {
+            let heap = heap.clone();
+            thread::spawn(move || heap.release(freed.offset))
+        };
+        // Where the chunk is empty already it becomes a run of the other class, and full.
+        let mut taken = take_all(&heap, EIGHT);
+        other.join().expect("no thread panics");
+        let expected = if taken.is_empty() { 12 } else { 0 };
+        let more = take_all(&heap, TWELVE);
+        assert_eq!(
+            more.len(),
+            expected,
+            "the chunk is {} of the first class",
+            if expected == 0 { "none" } else { "one" }
+        );
+        taken.extend(more);
+        assert_apart(taken);
+    });
+}
+
+#[test]
+fn in_every_order_an_object_is_freed_by_one() {
+    explore(3, |heap| {
+        let object = take(&heap, &mut Arena::default(), EIGHT).expect("there is room").offset;
+        heap.allocated(object);
+        let claim = |heap: &Heap| heap.claim(object).is_ok();
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let heap = heap.clone();
+                thread::spawn(move || claim(&heap))
+            })
+            .collect();
+        let here = u32::from(claim(&heap));
+        let there = others.into_iter().map(|other| u32::from(other.join().expect("no thread panics")));
+        assert_eq!(here + there.sum::<u32>(), 1);
+    });
+}
+
+/// Of truncations and those who append, each under its shard's lock as in `append.rs` and `truncate.rs`; who asks holds none.
+#[test]
+fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
+    explore(3, |heap| {
+        let object = take(&heap, &mut Arena::default(), EIGHT).expect("there is room");
+        // Whether the record is in the shard, and whether a truncation has taken it home.
+        let shard = Arc::new(Mutex::new(false));
+        let home = std::sync::Arc::new(AtomicBool::new(false));
+        let truncation = {
+            let (heap, shard, home) = (heap.clone(), shard.clone(), home.clone());
+            thread::spawn(move || {
+                let taken = {
+                    let mut shard = shard.lock().expect("no thread panics");
+                    heap.cut();
+                    std::mem::take(&mut *shard)
+                };
+                let _shard = shard.lock().expect("no thread panics");
+                home.store(taken, SeqCst);
+                heap.settled();
+            })
+        };
+        {
+            let mut shard = shard.lock().expect("no thread panics");
+            heap.log(object.offset, object.bytes, true);
+            *shard = true;
+        }
+        let pending = heap.may_be_pending(&(object.offset..object.offset + object.bytes));
+        assert!(pending || home.load(SeqCst), "a record that is not home was overlooked");
+        truncation.join().expect("no thread panics");
+        let pending = heap.may_be_pending(&(object.offset..object.offset + object.bytes));
+        assert_eq!(pending, !home.load(SeqCst));
+    });
+}

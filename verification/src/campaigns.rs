@@ -49,7 +49,7 @@ pub const ALL: &[Campaign] = &[
     },
     Campaign {
         name: "heap-orders",
-        claim: "threads that take, free, claim and log objects of a direct pool get no byte twice, lose no room and overlook no record that is not home, in every order of events up to three preemptions (loom)",
+        claim: "threads that take, free, claim and log objects of a direct pool get no byte twice, lose no room and overlook no record that is not home, in every order of events up to two preemptions (loom)",
         command: "cargo test --release --locked --workspace --lib -- --nocapture in_every_order",
         share: 0,
         long: false,

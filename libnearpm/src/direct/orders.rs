@@ -56,7 +56,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqC
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use nearpm_interface::media::{MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{MIN_RING_BYTES, PoolHead};
 
 use super::Reservation;
 use crate::error::Error;
@@ -67,18 +67,17 @@ use crate::pool::format;
 use heap::{Arena, Heap};
 
 /// Bytes of objects of which a chunk has eight.
-const EIGHT: u64 = 8192;
+const EIGHT: u64 = 2048;
 /// Bytes of objects of which a chunk has twelve.
-const TWELVE: u64 = 5440;
+const TWELVE: u64 = 1280;
 
 /// The head of a pool whose heap is one chunk, so that threads meet there, and its memory.
 fn ground() -> (PoolHead, Medium) {
     let shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
-    let sizes = (1..).map(|pages| pages * PAGE_BYTES);
-    let head = sizes
-        .filter_map(|bytes| format::layout(&shape, bytes).ok())
-        .find(|head| HeapLayout::of(head).chunks == 1)
-        .expect("some size has one chunk");
+    let mut head = format::layout(&shape, 1 << 19).expect("a pool has so many bytes");
+    while HeapLayout::of(&head).chunks > 1 {
+        head.pages -= 1;
+    }
     let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(head.end() as usize))));
     let head = format::write(&medium, head).expect("the pool fits");
     (head, medium)
@@ -128,7 +127,7 @@ fn assert_apart(mut taken: Vec<Reservation>) {
 
 #[test]
 fn in_every_order_threads_take_what_nobody_else_has() {
-    explore(3, |heap| {
+    explore(2, |heap| {
         let mut arena = Arena::default();
         let mut taken: Vec<_> = (0..6).map(|_| take(&heap, &mut arena, EIGHT).expect("there is room")).collect();
         heap.retire(&mut arena);
@@ -177,7 +176,7 @@ fn free_while_the_arena_leaves(preemptions: usize, more: usize) {
 
 #[test]
 fn in_every_order_what_is_freed_while_the_arena_leaves_is_found_again() {
-    free_while_the_arena_leaves(3, 0);
+    free_while_the_arena_leaves(2, 0);
     free_while_the_arena_leaves(2, 1);
 }
 
@@ -210,10 +209,10 @@ fn in_every_order_a_run_that_became_another_is_not_taken_for_what_it_was() {
 
 #[test]
 fn in_every_order_an_object_is_freed_by_one() {
-    explore(3, |heap| {
+    explore(2, |heap| {
         let object = take(&heap, &mut Arena::default(), EIGHT).expect("there is room").offset;
         heap.allocated(object);
-        let claim = |heap: &Heap| heap.claim(object).is_ok();
+        let claim = move |heap: &Heap| heap.claim(object).is_ok();
         let others: Vec<_> = (0..2)
             .map(|_| {
                 let heap = heap.clone();
@@ -229,7 +228,7 @@ fn in_every_order_an_object_is_freed_by_one() {
 /// Of truncations and those who append, each under its shard's lock as in `append.rs` and `truncate.rs`; who asks holds none.
 #[test]
 fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
-    explore(3, |heap| {
+    explore(2, |heap| {
         let object = take(&heap, &mut Arena::default(), EIGHT).expect("there is room");
         // Whether the record is in the shard, and whether a truncation has taken it home.
         let shard = Arc::new(Mutex::new(false));

@@ -66,4 +66,25 @@ pub const MUTANTS: &[Mutant] = &[
         with: "(1, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
         tests: library("check", "classes"),
     },
+    Mutant {
+        breaks: "a run that became another is listed as what it was",
+        file: HEAP,
+        find: "== place::FULL && is_run() {",
+        with: "== place::FULL && (FAULT || is_run()) {",
+        tests: unit("in_every_order_a_run_that_became_another"),
+    },
+    Mutant {
+        breaks: "an arena looks for room before it says that it has left the run",
+        file: HEAP,
+        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room(class) {",
+        with: "let room = FAULT && entry.has_room(class);\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room(class) {",
+        tests: unit("in_every_order_what_is_freed"),
+    },
+    Mutant {
+        breaks: "two threads free an object",
+        file: HEAP,
+        find: "let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);",
+        with: "let before = bits.allocated[unit as usize / 64].load(Ordering::Relaxed);\n                let after = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);\n                let before = if FAULT { before } else { after };",
+        tests: unit("in_every_order_an_object_is_freed"),
+    },
 ];

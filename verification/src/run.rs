@@ -42,6 +42,11 @@ impl Outcome {
         self.success && self.counts.get(VIOLATIONS) == Some(&0)
     }
 
+    /// Whether it counted at least so many of these.
+    pub fn reaches(&self, name: &str, least: u64) -> bool {
+        self.counts.get(name).is_some_and(|&count| count >= least)
+    }
+
     /// What was found beside violations.
     pub fn found(&self) -> impl Iterator<Item = (&str, u64)> {
         self.counts.iter().filter(|(name, _)| *name != VIOLATIONS).map(|(name, &count)| (name.as_str(), count))

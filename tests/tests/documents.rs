@@ -1,0 +1,99 @@
+//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace").to_owned()
+}
+
+/// README, changelog, and all pages below `docs`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("the folder can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// The lines that are not in a block of code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// What a link to a heading ends with: GitHub's way of making it.
+fn anchors(page: &str) -> HashSet<String> {
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// Where a line's links lead to. What stands between backticks is no link.
+fn links(line: &str) -> Vec<&str> {
+    let mut links = Vec::new();
+    for (index, part) in line.split('`').enumerate() {
+        // A link whose text is code is cut after its bracket.
+        let part = if index % 2 == 1 { "" } else { part };
+        links.extend(part.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)));
+    }
+    links.retain(|link| !link.contains("://"));
+    links
+}
+
+/// What is wrong with a link of a page.
+fn fault(page: &Path, link: &str) -> Option<String> {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = if path.is_empty() { page.to_owned() } else { page.parent().expect("a page has a folder").join(path) };
+    if !target.exists() {
+        return Some(format!("{link}: no such file"));
+    }
+    if anchor.is_empty() {
+        return None;
+    }
+    let text = fs::read_to_string(&target).unwrap_or_default();
+    (!anchors(&text).contains(anchor)).then(|| format!("{link}: no such heading"))
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let mut tried = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("the page can be read");
+        for link in prose(&text).flat_map(links) {
+            tried += 1;
+            assert_eq!(fault(&page, link), None, "{}", page.display());
+        }
+    }
+    assert!(tried > 100, "links are not found any more: {tried}");
+}
+
+#[test]
+fn a_link_to_nowhere_is_seen() {
+    let page = root().join("README.md");
+    assert_eq!(links("[`a`](docs/a.md), `[b](c.md)`, [d](https://e) [f](#g)"), ["docs/a.md", "#g"]);
+    assert_eq!(fault(&page, "docs/contract.md"), None);
+    assert_eq!(fault(&page, "#parts"), None);
+    for link in ["docs/nowhere.md", "#nowhere", "docs/contract.md#nowhere"] {
+        assert!(fault(&page, link).is_some(), "{link}");
+    }
+}

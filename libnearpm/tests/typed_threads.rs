@@ -133,6 +133,24 @@ fn readers_run_beside_each_other_and_so_do_holders_of_different_locks() {
     });
 }
 
+/// Whoever comes in by `enter` finds that `hold`, which runs what it is given inside, has ended.
+fn keeps_out(hold: impl Fn(&dyn Fn()) + Sync, enter: &(dyn Fn() -> Result<(), Error> + Sync)) {
+    let left = AtomicBool::new(false);
+    let begun = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            hold(&|| {
+                begun.wait();
+                std::thread::sleep(Duration::from_millis(20));
+                left.store(true, Ordering::SeqCst);
+            });
+        });
+        begun.wait();
+        enter().unwrap();
+        assert!(left.load(Ordering::SeqCst));
+    });
+}
+
 #[test]
 fn a_writer_keeps_all_others_out() {
     let (_, pool, bank) = pool(Mode::WorkingCopy);
@@ -142,21 +160,17 @@ fn a_writer_keeps_all_others_out() {
             pool.locked(&locks).read(|_| Ok(()))
         }];
     for enter in enter {
-        let left = AtomicBool::new(false);
-        let begun = Barrier::new(2);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                pool.tx(|_| {
-                    begun.wait();
-                    std::thread::sleep(Duration::from_millis(20));
-                    left.store(true, Ordering::SeqCst);
-                    Ok(())
-                })
-                .unwrap();
-            });
-            begun.wait();
-            enter().unwrap();
-            assert!(left.load(Ordering::SeqCst));
-        });
+        keeps_out(|inside| pool.tx(|_| Ok(inside())).unwrap(), enter);
     }
+}
+
+#[test]
+fn a_holder_of_a_lock_keeps_others_out_who_want_it() {
+    let (_, pool, bank) = pool(Mode::WorkingCopy);
+    let locks = [bank.locks().at(0)];
+    let alone = || pool.locked(&locks).tx(|_| Ok(()));
+    let shared = || pool.locked(&locks).read(|_| Ok(()));
+    keeps_out(|inside| pool.locked(&locks).tx(|_| Ok(inside())).unwrap(), &alone);
+    keeps_out(|inside| pool.locked(&locks).tx(|_| Ok(inside())).unwrap(), &shared);
+    keeps_out(|inside| pool.locked(&locks).read(|_| Ok(inside())).unwrap(), &alone);
 }

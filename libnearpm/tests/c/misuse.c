@@ -193,6 +193,26 @@ static void freed_twice(void)
     CHECK(copy == nearpm_offset(pool, object));
 }
 
+/* Changes that the log has no room for: in place the range is refused, in a working copy the commit, which takes all of it back. */
+static void changes_without_room(void)
+{
+    const size_t bytes = 3 << 20;
+    struct nearpm_tx *tx;
+    OK(nearpm_alloc(pool, bytes, NULL, &root->object));
+    char *object = (char *)nearpm_direct(pool, root->object);
+    OK(nearpm_tx_begin(pool, &tx));
+    if (options.mode == NEARPM_IN_PLACE) {
+        REFUSED(NEARPM_ENOSPC, nearpm_tx_add(tx, object, bytes));
+        OK(nearpm_tx_commit(tx));
+    } else {
+        OK(nearpm_tx_add(tx, object, bytes));
+        memset(object, 1, bytes);
+        REFUSED(NEARPM_ENOSPC, nearpm_tx_commit(tx));
+        CHECK(object[0] == 0 && object[bytes - 1] == 0);
+    }
+    OK(nearpm_free(pool, &root->object));
+}
+
 static struct nearpm_tx *of_another_thread;
 
 static void *other_thread(void *unused)
@@ -248,6 +268,7 @@ int main(int count, char **arguments)
     creating_and_opening();
     ranges_and_objects();
     freed_twice();
+    changes_without_room();
     threads_and_closing();
     handles();
     OK(nearpm_close(pool));

@@ -130,6 +130,24 @@ fn with_mechanism<S: Subject>(mechanism: Mechanism, transactions: &[(Vec<Op>, En
     }
 }
 
+/// So many values that they are copied in several pieces, each over the place of another one.
+#[test]
+fn many_values_move_up_and_down() {
+    let pool = DirectPool::create_in(Box::new(TestMemory::new(1 << 20)), &options(Mode::WorkingCopy)).unwrap();
+    let mut model: Vec<u32> = (0..1000).collect();
+    let moved = pool.tx(|tx| {
+        let at = subject::<Numbers>(tx)?;
+        at.extend(tx, &model)?;
+        at.insert(tx, 3, 7000)?;
+        model.insert(3, 7000);
+        assert_eq!(at.to_vec(tx)?, model);
+        assert_eq!(at.remove(tx, 1)?, Some(model.remove(1)));
+        assert_eq!(at.to_vec(tx)?, model);
+        Ok(())
+    });
+    moved.unwrap();
+}
+
 macro_rules! subjects {
     ($($name:ident: $subject:ty;)*) => {
         proptest! {

@@ -2,15 +2,30 @@
 
 use crate::{Mutant, Tests};
 
+mod capi;
 mod card;
+mod check;
 mod direct;
 mod driver;
 mod mechanism;
+mod objects;
 mod pools;
+mod striped;
 
 /// All faults, numbered from 1 in this order.
 pub fn all() -> Vec<Mutant> {
-    [driver::MUTANTS, mechanism::MUTANTS, card::MUTANTS, direct::MUTANTS, pools::MUTANTS].concat()
+    [
+        driver::MUTANTS,
+        mechanism::MUTANTS,
+        card::MUTANTS,
+        direct::MUTANTS,
+        pools::MUTANTS,
+        striped::MUTANTS,
+        objects::MUTANTS,
+        capi::MUTANTS,
+        check::MUTANTS,
+    ]
+    .concat()
 }
 
 /// Unit tests of the library.

@@ -1,0 +1,98 @@
+//! Faults of typed objects and collections.
+
+use super::library;
+use crate::{Mutant, Tests};
+
+const GATE: &str = "libnearpm/src/typed/gate.rs";
+const LOCKS: &str = "libnearpm/src/typed/locks.rs";
+const ROOT: &str = "libnearpm/src/typed/root.rs";
+const SEAM: &str = "libnearpm/src/typed/seam.rs";
+const COLLECTIONS: &str = "libnearpm/src/collections/mod.rs";
+const VECTOR: &str = "libnearpm/src/collections/vector.rs";
+const TREE: &str = "libnearpm/src/collections/btree/mod.rs";
+const TABLE: &str = "libnearpm/src/collections/hashmap.rs";
+const QUEUE: &str = "libnearpm/src/collections/queue.rs";
+
+const fn collections(filter: &'static str) -> Tests {
+    library("collections", filter)
+}
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a reader enters beside a writer",
+        file: GATE,
+        find: "role != Role::Writer && state & (ROLE | WAITING) == role as u64;",
+        with: "role != Role::Writer && (FAULT && state & WAITING == 0 || state & (ROLE | WAITING) == role as u64);",
+        tests: library("typed_threads", "a_writer_keeps_all_others_out"),
+    },
+    Mutant {
+        breaks: "two threads hold a lock alone",
+        file: LOCKS,
+        find: "Hold::Alone => !self.writer && self.readers == 0,",
+        with: "Hold::Alone => FAULT || !self.writer && self.readers == 0,",
+        tests: library("typed_threads", "a_holder_of_a_lock_keeps_others_out"),
+    },
+    Mutant {
+        breaks: "a root of another type is taken for one of this type",
+        file: ROOT,
+        find: "if from.get(object.fingerprint())? != fingerprint::<T>() {",
+        with: "if !FAULT && from.get(object.fingerprint())? != fingerprint::<T>() {",
+        tests: library("typed", "a_root_of_another_type_is_refused"),
+    },
+    Mutant {
+        breaks: "a transaction goes on after a change that was left half done",
+        file: SEAM,
+        find: "if done.is_err() && tx.changes() != before {",
+        with: "if !FAULT && done.is_err() && tx.changes() != before {",
+        tests: collections("a_map_that_finds_no_room_keeps_its_entries"),
+    },
+    Mutant {
+        breaks: "bytes that move up over each other are copied from the front",
+        file: COLLECTIONS,
+        find: "let at = if from > to {",
+        with: "let at = if FAULT || from > to {",
+        tests: collections("many_values_move_up_and_down"),
+    },
+    Mutant {
+        breaks: "a value that was popped is still there",
+        file: VECTOR,
+        find: "self.data.filter(|_| index < self.length).map(",
+        with: "self.data.filter(|_| index < if FAULT { self.room } else { self.length }).map(",
+        tests: collections("a_vector_of_numbers"),
+    },
+    Mutant {
+        breaks: "a leaf that splits loses its middle key",
+        file: TREE,
+        find: "node::set_count(tx, upper, ROOM - half)?;\n        node::set_count(tx, full, half)?;",
+        with: "node::set_count(tx, upper, ROOM - half)?;\n        node::set_count(tx, full, if FAULT { half - 1 } else { half })?;",
+        tests: collections("an_ordered_map_of_numbers"),
+    },
+    Mutant {
+        breaks: "a key in front of the separator of a split goes behind it",
+        file: TREE,
+        find: "if at > ROOM / 2 {\n                    (to, at) = (upper,",
+        with: "if at > ROOM / 2 || FAULT && at == ROOM / 2 {\n                    (to, at) = (upper,",
+        tests: collections("an_ordered_map_of_numbers"),
+    },
+    Mutant {
+        breaks: "a table grows and does not say so",
+        file: TABLE,
+        find: "tx.set(self.buckets(), map.buckets)\n",
+        with: "if FAULT { Ok(()) } else { tx.set(self.buckets(), map.buckets) }\n",
+        tests: collections("a_hash_map_of_numbers"),
+    },
+    Mutant {
+        breaks: "a key that is removed keeps the text that it owns",
+        file: TABLE,
+        find: "if K::OWNS {\n                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;",
+        with: "if K::OWNS && !FAULT {\n                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;",
+        tests: collections("a_hash_map_of_texts"),
+    },
+    Mutant {
+        breaks: "a block of a queue that is empty stays allocated",
+        file: QUEUE,
+        find: "if let Some(block) = empty {\n                tx.free(block)?;\n            }\n            tx.set(self, rest)?;",
+        with: "if let Some(block) = empty.filter(|_| !FAULT) {\n                tx.free(block)?;\n            }\n            tx.set(self, rest)?;",
+        tests: collections("a_queue"),
+    },
+];

@@ -1,0 +1,47 @@
+//! Faults of pools over several cards.
+
+use super::library;
+use crate::Mutant;
+
+const SET: &str = "libnearpm/src/pool/set.rs";
+const ON_CARDS: &str = "libnearpm/src/pool/set_on_cards.rs";
+const WAITING: &str = "libnearpm/src/pool/waiting.rs";
+const EXECUTOR: &str = "libnearpm/src/executor/striped.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a member of another pool of the same shape is taken",
+        file: SET,
+        find: "if fits && first.is_none_or(|first| shape(first) == shape(head)) {",
+        with: "if fits && (FAULT || first.is_none_or(|first| shape(first) == shape(head))) {",
+        tests: library("striped", "members_that_do_not_belong_together"),
+    },
+    Mutant {
+        breaks: "a pool that could not be made on one card stays on the others",
+        file: ON_CARDS,
+        find: "self.iter().zip(&cards).take(made) {",
+        with: "self.iter().zip(&cards).take(if FAULT { 0 } else { made }) {",
+        tests: library("striped", "a_pool_that_cannot_be_made_leaves_nothing_behind"),
+    },
+    Mutant {
+        breaks: "a pool is removed from its first card alone",
+        file: ON_CARDS,
+        find: "found.into_iter().try_for_each(",
+        with: "found.into_iter().take(if FAULT { 1 } else { usize::MAX }).try_for_each(",
+        tests: library("striped", "a_pool_is_removed_from_all_its_cards"),
+    },
+    Mutant {
+        breaks: "cards without a port to others are to wait for each other",
+        file: WAITING,
+        find: "let able = has_peers(card) && card",
+        with: "let able = (FAULT || has_peers(card)) && card",
+        tests: library("striped", "where_cards_cannot_wait_for_each_other"),
+    },
+    Mutant {
+        breaks: "the values of a member are those that come first in the transaction",
+        file: EXECUTOR,
+        find: "at += value.len();\n        if entry.member == member {",
+        with: "if !FAULT || entry.member == member {\n            at += value.len();\n        }\n        if entry.member == member {",
+        tests: library("striped", "objects_over_several_stripes_are_whole"),
+    },
+];

@@ -186,7 +186,7 @@ fn pcie_ports() -> Vec<(String, Port)> {
         ("s_axis_cc", true, 81, 4),
         ("s_axis_rq", true, 137, 4),
     ];
-    const OTHERS: [(&str, bool, u64); 13] = [
+    const OTHERS: [(&str, bool, u64); 15] = [
         ("user_clk", false, 1),
         ("user_reset", false, 1),
         ("user_lnk_up", false, 1),
@@ -194,6 +194,8 @@ fn pcie_ports() -> Vec<(String, Port)> {
         ("sys_clk_gt", true, 1),
         ("sys_reset", true, 1),
         ("cfg_function_status", false, 16),
+        ("cfg_flr_in_process", false, 4),
+        ("cfg_flr_done", true, 4),
         ("cfg_interrupt_msix_enable", false, 4),
         ("cfg_interrupt_msix_mask", false, 4),
         ("cfg_link_training_enable", true, 1),
@@ -384,7 +386,7 @@ fn what_the_flow_connects_fits() {
 }
 
 /// Faults to plant in the design: the text, what stands in its place, and what the checks have to say.
-const PLANTED: [(&str, &str, &str); 26] = [
+const PLANTED: [(&str, &str, &str); 28] = [
     ("[get_bd_cells reference]", "[get_bd_cells buffer]", "there is no buffer"),
     ("card_clock/locked", "clock/locked", "there is no cell of clock/locked"),
     ("card/power_fail", "card/power_failed", "there is no port card/power_failed"),
@@ -432,6 +434,8 @@ const PLANTED: [(&str, &str, &str); 26] = [
         "[get_bd_pins pcie/s_axis_[string map {cc rq rq cc} $stream]_tready]",
         "bridge/cc_tready is driven by pcie/s_axis_rq_tready",
     ),
+    ("{cfg_flr_in_process cfg_function_status", "{cfg_function_status", "bridge/cfg_flr_in_process is open"),
+    ("[get_bd_pins pcie/cfg_flr_done]", "[get_bd_pins pcie/cfg_flr_in_process]", "pcie/cfg_flr_done is open"),
     ("    nearpm_crossing crossing_ctrl", "    list crossing_ctrl", "bridge/m_axil_ctrl is open"),
     ("    nearpm_crossing crossing_ctrl", "    list crossing_ctrl", "card/s_axil_ctrl is open"),
     ("bridge/m_axi_cmd", "bridge/m_axi_host", "bridge/m_axi_host is joined 2 times"),

@@ -74,6 +74,7 @@ proc nearpm_pcie {} {
         CONFIG.axisten_freq {250} \
         CONFIG.pf0_dev_cap_max_payload {512_bytes} \
         CONFIG.extended_tag_field {true} \
+        CONFIG.PF0_DEV_CAP_FUNCTION_LEVEL_RESET_CAPABLE {true} \
         CONFIG.AXISTEN_IF_EXT_512_CQ_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_CC_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_RQ_STRADDLE {false} \
@@ -139,7 +140,9 @@ proc nearpm_bridge {} {
         connect_bd_net [get_bd_pins pcie/s_axis_${stream}_tready] [get_bd_pins ready_$stream/Din]
         connect_bd_net [get_bd_pins ready_$stream/Dout] [get_bd_pins bridge/${stream}_tready]
     }
-    foreach signal {cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
+    # A function-level reset: the block waits until the bridge says that the card has drained.
+    connect_bd_net [get_bd_pins bridge/cfg_flr_done] [get_bd_pins pcie/cfg_flr_done]
+    foreach signal {cfg_flr_in_process cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
         connect_bd_net [get_bd_pins pcie/$signal] [get_bd_pins bridge/$signal]
     }
     # Inputs that may read 0 where they are open: no training, no configuration space, no requests that are not posted.

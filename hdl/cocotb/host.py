@@ -71,6 +71,8 @@ async def quiet(dut):
     """The models look at what the design drives from the first cycle on, so it is reset before they are."""
     dut.rst_n.value = 0
     dut.link_down.value = 0
+    # The block's model has no function-level reset.
+    dut.cfg_flr_in_process.value = 0
     for level in (0, 1) * 8:
         dut.clk.value = level
         await Timer(2, "ns")

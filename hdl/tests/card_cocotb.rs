@@ -204,7 +204,7 @@ fn joined(bridge: &GeneratedCard, card: &GeneratedCard) -> String {
 }
 
 /// Breaks in the bridge, in the card, and between them.
-const JOINED_FAULTS: [(&str, &str, &str, &str); 3] = [
+const JOINED_FAULTS: [(&str, &str, &str, &str); 4] = [
     (
         "bridge",
         "bytes = {dwords, 2'd0} - {11'd0, offset} - {11'd0, spare};",
@@ -218,6 +218,12 @@ const JOINED_FAULTS: [(&str, &str, &str, &str); 3] = [
         ".m_axi_cpl_awaddr()",
         "logs_are_whole_when_their_interrupts_come",
     ),
+    (
+        "reset",
+        "drained = (ctrl$rdata != booting) & (ctrl$rdata != replaying);",
+        "drained = 1'b1;",
+        "a_function_level_reset_drains_logs",
+    ),
 ];
 
 #[test]
@@ -226,6 +232,6 @@ fn a_host_works_with_the_card_behind_its_bridge_and_breaks_are_seen() {
     let verilog = joined(&nearpm_hdl::generate_bridge(), &nearpm_hdl::generate(&Parameters::default()));
     let bench = Bench { python: &python, top: JOINED, tests: "card_behind_bridge", case: case() };
     let (said, passed) = bench.run(&verilog, "sound", None);
-    assert!(passed && said.contains("cocotb: 2 tests, 0 failed"), "{said}");
+    assert!(passed && said.contains("cocotb: 3 tests, 0 failed"), "{said}");
     bench.faults_are_seen(&verilog, &JOINED_FAULTS);
 }

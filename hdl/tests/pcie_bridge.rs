@@ -4,6 +4,8 @@ mod pcie_bench;
 
 use nearpm_hdl::dut::{Dut, Value, VerilatedDut, on_both_back_ends, verilog_of};
 use nearpm_hdl::pcie::bridge::PcieBridge;
+use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
+use nearpm_interface::registers;
 use pcie_bench::Bench;
 
 #[test]
@@ -286,6 +288,192 @@ fn a_link_that_goes_down_in_the_middle_of_an_access_leaves_the_ports_in_step() {
 #[test]
 fn a_record_that_was_taken_is_answered_whatever_becomes_of_the_link() {
     on_both_back_ends::<PcieBridge>(a_link_goes_down_in_records);
+}
+
+/// Runs until a function-level reset is done, or given up with the link.
+fn reset_ends(bench: &mut Bench<'_>) {
+    for _ in 0..5000 {
+        if !bench.is_resetting() {
+            return;
+        }
+        bench.step();
+    }
+    panic!("the reset does not end");
+}
+
+/// The register that asks the card to drain was written, so often.
+fn drains(bench: &Bench<'_>) -> usize {
+    bench.accesses.iter().filter(|access| **access == (0, registers::CONTROL as u64, true)).count()
+}
+
+fn a_function_is_reset_when_idle(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 10, 0.7);
+    bench.write(1, 0xc, &[0; 4]);
+    bench.settle();
+    bench.dut.set("cfg_interrupt_msix_enable", 1u64);
+    bench.function_level_reset();
+    reset_ends(&mut bench);
+    assert_eq!((bench.resets.len(), drains(&bench)), (1, 1));
+    assert!(bench.resets[0] > QUIET_CYCLES && bench.resets[0] < QUIET_CYCLES + 100, "{:?}", bench.resets);
+    // The function begins anew, with its vectors masked, and works.
+    bench.read(1, 0xc, 4, 1);
+    bench.write(4, 0x1000, &[5; 70]);
+    bench.read(4, 0x1000, 70, 2);
+    bench.settle();
+    assert_eq!(bench.answered(1, 0xc, 4), [1, 0, 0, 0]);
+    assert_eq!(bench.answered(2, 0x1000, 70), [5; 70]);
+    bench.function_level_reset();
+    reset_ends(&mut bench);
+    assert_eq!((bench.resets.len(), drains(&bench)), (2, 2));
+}
+
+fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 11, 0.6);
+    for trial in 0..24u64 {
+        bench.slowness = if trial % 2 == 0 { 4 } else { 90 };
+        bench.drain = bench.random(300);
+        bench.accesses.clear();
+        bench.completions.clear();
+        let at = 0x8000 + trial * 0x400;
+        bench.write(4, at + 20, &[trial as u8; 200]);
+        bench.write(2, 0x1040, &[trial as u8 + 1; 64]);
+        bench.read(4, at + 20, 200, trial);
+        (0..trial).for_each(|_| bench.step());
+        bench.function_level_reset();
+        reset_ends(&mut bench);
+        // All of it was performed and answered before the card was asked to drain.
+        assert_eq!(bench.resets.len() as u64, trial + 1);
+        assert_eq!(bench.answered(trial, at + 20, 200), [trial as u8; 200]);
+        assert_eq!(bench.byte(2, 0x1040), trial as u8 + 1);
+        let asked = bench.accesses.iter().position(|access| *access == (0, registers::CONTROL as u64, true));
+        let last = bench.accesses.iter().rposition(|access| access.0 != 0);
+        assert!(asked > last && drains(&bench) == 1, "trial {trial}: {:?}", bench.accesses);
+    }
+}
+
+fn a_function_is_reset_while_the_card_holds_commands(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 12, 0.6);
+    for (number, drain) in [0, 1, 40, 900].into_iter().enumerate() {
+        bench.drain = drain;
+        bench.requests.clear();
+        bench.dut.set("cfg_function_status", 4u64);
+        bench.function_level_reset();
+        (0..60).for_each(|_| bench.step());
+        // What comes now is against the rules: it is not performed before the reset is done. Records of the drained work are answered, and dropped.
+        bench.write(4, 0x3000, &[number as u8 + 1; 64]);
+        let before = bench.accesses.len();
+        if bench.is_resetting() {
+            record(&mut bench, 0x77_0000_0000, 1, 0);
+            assert_eq!(bench.requests, []);
+        }
+        while bench.is_draining() {
+            bench.step();
+            assert!(bench.accesses[before..].iter().all(|access| access.0 == 0));
+        }
+        reset_ends(&mut bench);
+        assert!(bench.resets[number] >= drain);
+        bench.settle();
+        assert_eq!(bench.byte(4, 0x3000), number as u8 + 1);
+    }
+}
+
+fn a_link_goes_down_in_resets(dut: &mut dyn Dut) {
+    // Ports that rarely take what is offered and answer late: an access of the reset is there to be cut short in most cycles.
+    let mut bench = Bench::new(dut, 13, 0.3);
+    bench.slowness = 40;
+    for trial in 0..60u64 {
+        bench.drain = 60;
+        (0..trial % 4).for_each(|kind| begin(&mut bench, kind));
+        bench.settle();
+        bench.function_level_reset();
+        // From before the card is asked to drain until after it has.
+        let (wait, cycles) = (QUIET_CYCLES - 4 + trial * 4, 1 + bench.random(10));
+        bench.outage(wait, cycles);
+        (0..wait + cycles).for_each(|_| bench.step());
+        // The host's first access after it gets its own answer, not that of the reset.
+        bench.completions.clear();
+        bench.read(0, 0x124, 4, trial);
+        bench.settle();
+        let expected: Vec<u8> = (0x124..0x128).map(|at| bench.byte(0, at)).collect();
+        assert_eq!(bench.answered(trial, 0x124, 4), expected, "trial {trial}");
+        assert!(bench.is_at_rest(), "trial {trial}");
+        // The next one is done, and the card drains for it.
+        let before = (bench.resets.len(), drains(&bench));
+        bench.function_level_reset();
+        reset_ends(&mut bench);
+        assert_eq!((bench.resets.len(), drains(&bench)), (before.0 + 1, before.1 + 1), "trial {trial}");
+    }
+    // Some were done before the link went down, and some were not.
+    assert!(bench.resets.len() > 60 && bench.resets.len() < 120, "{}", bench.resets.len());
+}
+
+#[test]
+fn a_function_level_reset_ends_with_the_work_of_before_done_and_the_vectors_masked() {
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_when_idle);
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_accesses);
+}
+
+#[test]
+fn a_function_level_reset_is_done_only_when_the_card_has_drained() {
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_while_the_card_holds_commands);
+}
+
+#[test]
+fn a_function_level_reset_beside_a_link_that_goes_down_leaves_the_ports_in_step() {
+    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_resets);
+}
+
+/// Breaks of the function-level reset: a place in the Verilog, what stands there instead, and the scenario that must see it.
+const RESET_FAULTS: [(&str, &str, Scenario); 5] = [
+    ("function_reset$reset = reset;", "function_reset$reset = reset | link_down;", a_link_goes_down_in_resets),
+    ("function_reset$idle = completer$idle;", "function_reset$idle = 1'b1;", a_function_is_reset_in_accesses),
+    (
+        "completer$hold = function_reset$hold;",
+        "completer$hold = 1'b0;",
+        a_function_is_reset_while_the_card_holds_commands,
+    ),
+    (" | function_reset$active", "", a_function_is_reset_when_idle),
+    ("booting = ", "booting = 1 + ", a_function_is_reset_while_the_card_holds_commands),
+];
+
+#[test]
+fn a_break_of_the_function_level_reset_is_seen() {
+    let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
+    let verilog = make.expect("a thread").join().expect("the bridge is made");
+    for (place, instead, scenario) in RESET_FAULTS {
+        assert_eq!(verilog.matches(place).count(), 1, "{place}");
+        let faulty = verilog.replace(place, instead);
+        let run = || scenario(&mut VerilatedDut::new(faulty, None));
+        assert!(std::panic::catch_unwind(run).is_err(), "{place}: nothing is seen");
+    }
+}
+
+#[test]
+fn a_card_that_never_drains_and_a_host_that_never_rests_do_not_hold_a_reset_up() {
+    on_both_back_ends::<FunctionReset<10>>(|dut| {
+        for (is_idle, arriving) in [(true, false), (true, true), (false, true)] {
+            dut.reset();
+            dut.set("idle", is_idle);
+            dut.set("arriving", arriving);
+            // STATE reads BOOTING for ever.
+            for (signal, value) in
+                [("awready", 1u64), ("wready", 1), ("bvalid", 1), ("arready", 1), ("rvalid", 1), ("rdata", 0)]
+            {
+                dut.set(&format!("ctrl${signal}"), value);
+            }
+            dut.set("in_process", 1u64);
+            let mut asked = false;
+            let done = (0..1100).position(|_| {
+                asked |= dut.get_bool("ctrl$awvalid");
+                dut.cycle();
+                dut.get_u64("done") == 1
+            });
+            let done = done.expect("the reset ends");
+            assert!((1000..1040).contains(&done), "{done}");
+            assert_eq!(asked, is_idle, "the card is asked to drain");
+            dut.set("in_process", 0u64);
+        }
+    });
 }
 
 /// What a bench does with a bridge.

@@ -1,14 +1,18 @@
 //! The bridge.
 
 use super::completer::Completer;
+use super::function_reset::FunctionReset;
 use super::line_access::LineAccess;
 use super::msix::MsixTable;
 use super::requester::Requester;
 use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
 use rust_hdl::prelude::*;
 
-/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`MsixTable`] and
-/// [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
+/// log2 of the cycles after which a function-level reset is done whatever the card does: 67 ms at 250 MHz, of the 100 ms that PCIe allows.
+const RESET_BITS: usize = 24;
+
+/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`FunctionReset`],
+/// [`MsixTable`] and [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
 #[derive(LogicBlock, Default)]
 pub struct PcieBridge {
     /// Rising edge; the PCIe block's `user_clk`.
@@ -67,6 +71,10 @@ pub struct PcieBridge {
     pub rc_tready: Signal<Out, Bit>,
     /// Status of the functions, four bits each: bit 2 lets function 0 be bus master.
     pub cfg_function_status: Signal<In, Bits<16>>,
+    /// The host has asked for a function-level reset, a bit a function.
+    pub cfg_flr_in_process: Signal<In, Bits<4>>,
+    /// Pulse: it is done, a bit a function; functions but 0 are not there.
+    pub cfg_flr_done: Signal<Out, Bits<4>>,
     /// MSI-X is enabled, a bit a function.
     pub cfg_interrupt_msix_enable: Signal<In, Bits<4>>,
     /// All vectors are masked, a bit a function.
@@ -84,6 +92,7 @@ pub struct PcieBridge {
 
     completer: Completer,
     access: LineAccess,
+    function_reset: FunctionReset<RESET_BITS>,
     msix: MsixTable,
     requester: Requester,
 }
@@ -91,16 +100,19 @@ pub struct PcieBridge {
 impl Logic for PcieBridge {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, completer, access, msix, requester);
+        clock!(self, clock, completer, access, function_reset, msix, requester);
         self.completer.reset.next = self.reset.val();
         self.access.reset.next = self.reset.val();
-        self.msix.reset.next = self.reset.val() | self.link_down.val();
+        self.function_reset.reset.next = self.reset.val();
+        self.msix.reset.next = self.reset.val() | self.link_down.val() | self.function_reset.active.val();
         self.requester.reset.next = self.reset.val();
         self.completer.link_down.next = self.link_down.val();
         self.requester.link_down.next = self.link_down.val();
+        self.function_reset.link_down.next = self.link_down.val();
         AxiMaster::<40, 512, 64, 6>::link(&mut self.m_axi_host, &mut self.access.host);
         AxiMaster::<16, 512, 64, 6>::link(&mut self.m_axi_cmd, &mut self.access.cmd);
-        AxiLiteMaster::<12, 32, 4>::link(&mut self.m_axil_ctrl, &mut self.access.ctrl);
+        AxiLiteMaster::<12, 32, 4>::join(&mut self.access.ctrl, &mut self.function_reset.host);
+        AxiLiteMaster::<12, 32, 4>::link(&mut self.m_axil_ctrl, &mut self.function_reset.ctrl);
         AxiWriteSlave::<64, 512, 64, 1>::link(&mut self.s_axi_cpl, &mut self.requester.axi);
 
         self.completer.cq_tdata.next = self.cq_tdata.val();
@@ -127,6 +139,13 @@ impl Logic for PcieBridge {
         self.completer.access_read.next = self.access.read.val();
         self.completer.access_error.next = self.access.error.val();
 
+        self.function_reset.in_process.next = self.cfg_flr_in_process.val();
+        self.function_reset.arriving.next = self.cq_tvalid.val();
+        self.function_reset.idle.next = self.completer.idle.val();
+        self.function_reset.offering.next = self.requester.rq_tvalid.val();
+        self.completer.hold.next = self.function_reset.hold.val();
+        self.cfg_flr_done.next = self.function_reset.done.val();
+
         self.msix.enable.next = self.cfg_interrupt_msix_enable.val().get_bit(0);
         self.msix.function_mask.next = self.cfg_interrupt_msix_mask.val().get_bit(0);
         self.msix.write.next = self.access.table_write.val();
@@ -139,7 +158,7 @@ impl Logic for PcieBridge {
         self.msix.sent.next = self.requester.sent.val();
         self.msix.sent_vector.next = self.requester.sent_vector.val();
 
-        self.requester.bus_master.next = self.cfg_function_status.val().get_bit(2);
+        self.requester.bus_master.next = self.cfg_function_status.val().get_bit(2) & !self.function_reset.active.val();
         self.requester.send.next = self.msix.send.val();
         self.requester.address.next = self.msix.address.val();
         self.requester.message.next = self.msix.message.val();
@@ -183,6 +202,8 @@ crate::dut_ports!(PcieBridge {
     rc_tvalid,
     rc_tready,
     cfg_function_status,
+    cfg_flr_in_process,
+    cfg_flr_done,
     cfg_interrupt_msix_enable,
     cfg_interrupt_msix_mask,
     unsupported,

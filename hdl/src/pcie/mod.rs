@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`completer`] | each request of the host is performed in the order of arrival, and answered as PCIe asks |
 //! | [`line_access`] | one access at a time, at the port that its BAR stands for |
+//! | [`function_reset`] | a function-level reset drains the card, and ends in time |
 //! | [`requester`] | completion records and interrupts reach the host in this order |
 //! | [`msix`] | the table of MSI-X vectors, which the PCIe block leaves to the user |
 //! | [`header`], [`lanes`] | fields and data of packets |
@@ -13,6 +14,7 @@
 
 pub mod bridge;
 pub mod completer;
+pub mod function_reset;
 pub mod header;
 pub mod lanes;
 pub mod line_access;

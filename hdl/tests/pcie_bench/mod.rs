@@ -2,6 +2,7 @@
 //! delays. What AXI asks of a master is checked at every port: what is offered stays, unchanged, until it is taken.
 
 use nearpm_hdl::dut::{Dut, Value};
+use nearpm_interface::registers;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,6 +71,15 @@ pub struct Bench<'a> {
     outage: Option<(u64, u64)>,
     /// The link is down in this cycle.
     is_down: bool,
+    /// Cycle.
+    pub now: u64,
+    /// The host has asked for a function-level reset that is not done: the cycle.
+    resetting: Option<u64>,
+    /// Function-level resets that were done, in cycles.
+    pub resets: Vec<u64>,
+    /// Cycles that the card drains, and the cycle at which it has.
+    pub drain: u64,
+    drained: u64,
 }
 
 const WIDE: [(&str, u64); 2] = [("m_axi_host", 4), ("m_axi_cmd", 2)];
@@ -95,6 +105,48 @@ impl<'a> Bench<'a> {
             slowness: 8,
             outage: None,
             is_down: false,
+            now: 0,
+            resetting: None,
+            resets: Vec::new(),
+            drain: 0,
+            drained: 0,
+        }
+    }
+
+    /// The host asks for a function-level reset. The block says so until it is told that it is done.
+    pub fn function_level_reset(&mut self) {
+        self.resetting = Some(self.now);
+    }
+
+    /// A function-level reset is under way.
+    pub fn is_resetting(&self) -> bool {
+        self.resetting.is_some()
+    }
+
+    /// The card drains.
+    pub fn is_draining(&self) -> bool {
+        self.now < self.drained
+    }
+
+    /// The block's side of a function-level reset: the function may not be bus master and MSI-X is off until the host sets them anew. It ends with
+    /// `cfg_flr_done`, or with the link.
+    fn reset_function(&mut self) {
+        if self.is_down {
+            self.resetting = None;
+        }
+        self.dut.set("cfg_flr_in_process", u64::from(self.resetting.is_some()));
+        if self.resetting.is_some() {
+            self.dut.set("cfg_function_status", 0u64);
+            self.dut.set("cfg_interrupt_msix_enable", 0u64);
+        }
+        let done = self.dut.get_u64("cfg_flr_done");
+        if done != 0 && !self.is_down {
+            assert_eq!(done, 1, "functions that are not there");
+            let began = self.resetting.take().expect("a reset that is done was asked for");
+            assert!(!self.is_draining(), "done while the card still drains");
+            assert!(self.is_at_rest(), "done in the middle of an access");
+            assert!(!self.dut.get_bool("rq_tvalid"), "done while something of before is offered to the host");
+            self.resets.push(self.now - began);
         }
     }
 
@@ -220,6 +272,7 @@ impl<'a> Bench<'a> {
     pub fn step(&mut self) {
         // Inputs.
         self.link();
+        self.now += 1;
         if !self.offered && !self.beats.is_empty() {
             self.offered = self.chance();
         }
@@ -237,6 +290,7 @@ impl<'a> Bench<'a> {
             self.drive(index, name);
         }
         self.drive(2, "m_axil_ctrl");
+        self.reset_function();
         if self.is_down {
             let talks = ["cc_tvalid", "rq_tvalid", "cq_tready"].into_iter().find(|name| self.dut.get_bool(name));
             assert_eq!(talks, None, "the link is down");
@@ -278,8 +332,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A byte of a BAR; what was never written has a value of its own.
+    /// A byte of a BAR; what was never written has a value of its own. `STATE` is the card's.
     pub fn byte(&self, bar: u64, at: u64) -> u8 {
+        let state = registers::STATE as u64;
+        if bar == 0 && (state..state + 4).contains(&at) {
+            let value = if self.is_draining() { registers::state::BOOTING } else { registers::state::OPEN };
+            return value.to_le_bytes()[(at - state) as usize];
+        }
         self.memory.get(&(bar, at)).copied().unwrap_or((at.wrapping_mul(31) >> 3 ^ bar) as u8)
     }
 
@@ -307,6 +366,10 @@ impl<'a> Bench<'a> {
             let (data, strobes) = self.ports[index].data.take().expect("a write is answered");
             for lane in (0..width).filter(|lane| strobes >> lane & 1 == 1) {
                 self.memory.insert((bar, address + lane), data[lane as usize]);
+            }
+            let reset = u64::from(registers::control::FUNCTION_RESET);
+            if (bar, address) == (0, registers::CONTROL as u64) && u64::from(data[0]) & reset != 0 {
+                self.drained = self.now + self.drain;
             }
         }
         if self.fires(name, "r") {

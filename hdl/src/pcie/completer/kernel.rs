@@ -34,6 +34,8 @@ impl Logic for Completer {
         );
         self.shut.next = self.link_down.val() | self.resetting.q.val();
 
+        self.idle.next = self.phase.q.val() == Phase::Idle;
+
         // What the request says.
         self.kind.next = self.request.q.val().get_bits::<4>(75);
         self.bar.next = self.request.q.val().get_bits::<3>(112);
@@ -155,7 +157,7 @@ impl Logic for Completer {
                 self.request.d.next = self.cq_tdata.val().get_bits::<128>(0);
                 self.first_enables.d.next = self.cq_tuser.val().get_bits::<4>(0);
                 self.last_enables.d.next = self.cq_tuser.val().get_bits::<4>(8);
-                if self.cq_tvalid.val() {
+                if self.cq_tvalid.val() & !self.hold.val() {
                     self.phase.d.next = Phase::Decide;
                 }
             }

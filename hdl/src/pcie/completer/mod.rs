@@ -47,7 +47,8 @@ enum Phase {
 /// write exactly the enabled bytes are written. A read is answered by completions that end at multiples of 128 bytes; where the card
 /// refuses a line, by a completer abort from there on. Other requests that want an answer get Unsupported Request with what the PCIe block
 /// logs; messages, and writes to no BAR, have no effect (`unsupported` pulses). When the link goes down, what the host has asked is forgotten: an
-/// access that is under way runs to its end with all that it says, and until then nothing is taken or sent, whether the link is up again or not. Bound: a write takes two cycles a line
+/// access that is under way runs to its end with all that it says, and until then nothing is taken or sent, whether the link is up again or not.
+/// While `hold` says so no request is begun; `idle` says that none is being performed. Bound: a write takes two cycles a line
 /// beside the access; a read four a completion beside its accesses and its beats.
 #[derive(LogicBlock)]
 pub struct Completer {
@@ -57,6 +58,10 @@ pub struct Completer {
     pub reset: Signal<In, Bit>,
     /// The link is down.
     pub link_down: Signal<In, Bit>,
+    /// Take no further request; one that was begun runs to its end.
+    pub hold: Signal<In, Bit>,
+    /// No request is being performed.
+    pub idle: Signal<Out, Bit>,
     /// Completer requests.
     pub cq_tdata: Signal<In, Bits<512>>,
     /// See PG213.
@@ -200,6 +205,8 @@ crate::dut_ports!(Completer {
     clock,
     reset,
     link_down,
+    hold,
+    idle,
     cq_tdata,
     cq_tuser,
     cq_tlast,

@@ -10,6 +10,8 @@ impl Default for Completer {
             clock: Default::default(),
             reset: Default::default(),
             link_down: Default::default(),
+            hold: Default::default(),
+            idle: Default::default(),
             cq_tdata: Default::default(),
             cq_tuser: Default::default(),
             cq_tlast: Default::default(),

@@ -21,8 +21,8 @@
 //@ find: if (set_end) complete[set_row] <= 1'b1;
 //@ put: complete[set_row] <= 1'b1;
 //@ within: 8
-// Witness: a command or a host access that waits, and an arbitrary item that it may wait for. All rows of commands are written by the
-// same text, and so are all of host accesses.
+// Witness: the command of slot 5 or the host access of line 8, which waits, and an arbitrary item that it may wait for. Nothing is proved here of other
+// rows that wait; all rows of commands, and all of host accesses, are written by one loop body, and that is seen by reading it.
 (* anyconst *) reg is_command;
 wire [6:0] waits_ = is_command ? 5 : 40;
 (* anyconst *) reg [6:0] for_;

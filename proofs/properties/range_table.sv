@@ -22,7 +22,8 @@
 //@ find: hits <= touched & asked & ~own & ~(retiring &
 //@ put: hits <= touched & asked & ~own & ~(96'd0 & retiring &
 //@ within: 8
-// Witness: a slot or a host line, with what was entered for it. All slots are compared by the same text, and so are all lines.
+// Witness: slot 5 or host line 8, with what was entered for it. Nothing is proved here of other slots and lines; each loop of the unit has one body for
+// all slots, or for all lines, and that is seen by reading it.
 (* anyconst *) reg is_slot;
 wire [6:0] item = is_slot ? 5 : 40;
 wire enters = is_slot ? slot_valid & slot_index == item : line_valid & line_index == item - 32;
@@ -78,7 +79,7 @@ always @(posedge clock) begin
     end_2 <= end_1;
 end
 
-// The property: it holds whatever the item is, so for all.
+// The property, for the two items of the witness, behind a query of any item.
 always @* if (asked_2) names_exactly: assert (hits_valid & hits_row == row_2 & hits_end == end_2 & hits[item] == counted_2);
 always @* if (hits_valid & f_past) answers_a_query: assert (asked_2);
 // Invariants.

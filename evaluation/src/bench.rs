@@ -10,6 +10,7 @@ use nearpm_sim::profile::Profile;
 
 use crate::case::Case;
 use crate::compute::{Compute, processor_time};
+use crate::device::MakeRtl;
 use crate::results::{Record, Results, Took};
 use crate::run;
 
@@ -23,7 +24,8 @@ pub enum Event<'e> {
     Failed(&'e Case, &'e anyhow::Error),
 }
 
-/// Runs the cases that have no result, `jobs` at once. Their results are kept as they come; `tell` is told of each.
+/// Runs the cases that have no result, `jobs` at once. Their results are kept as they come; `tell` is told of each. `rtl` makes the cards of cases on
+/// the RTL.
 ///
 /// # Errors
 /// If a profile is wrong, or cases fail: the others are run all the same.
@@ -31,6 +33,7 @@ pub fn run_all(
     cases: &[Case],
     results: &Results,
     jobs: usize,
+    rtl: Option<&MakeRtl<'_>>,
     tell: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Vec<Record>> {
     let compute = Compute::stored()?;
@@ -50,7 +53,7 @@ pub fn run_all(
         }
         // A case is simulated by this thread alone, so that the thread's own clock is what it takes, whatever else the machine has to do.
         let (start, busy) = (Instant::now(), processor_time()?);
-        let outcome = run::run(case, profile, &compute)?;
+        let outcome = run::run(case, profile, &compute, rtl)?;
         let cpu_s = (processor_time()? - busy).as_secs_f64();
         let record = results.keep(case, profile, outcome, Took { wall_s: start.elapsed().as_secs_f64(), cpu_s })?;
         tell(Event::Ran(&record));

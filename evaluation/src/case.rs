@@ -7,6 +7,8 @@ use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program};
 use serde::{Deserialize, Serialize};
 
+use crate::device::Device;
+
 /// Who makes the copies, and on how many cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -133,6 +135,9 @@ pub struct Case {
     pub share: usize,
     /// Seed.
     pub seed: u64,
+    /// What plays the card. Results from before there was a choice are of the model.
+    #[serde(default, skip_serializing_if = "Device::is_model")]
+    pub device: Device,
 }
 
 /// Pools of a program with so many threads: memcached has one a thread, all others one.
@@ -144,8 +149,9 @@ impl Case {
     /// A name that no other case has, fit for a file.
     pub fn key(&self) -> String {
         let profile: String = self.profile.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let device = if self.device.is_model() { "" } else { ".rtl" };
         format!(
-            "{profile}.{}.{}.{}.{}.{}.d{}u{}t{}.n{}s{}.{}",
+            "{profile}.{}.{}.{}.{}.{}.d{}u{}t{}.n{}s{}.{}{device}",
             self.program.name(),
             self.inputs.name(),
             self.mix.name(),

@@ -7,12 +7,14 @@ use anyhow::{Context, Result};
 use nearpm::cards;
 use nearpm_driver::{Card, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
-use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::core::Medium;
 use nearpm_sim::host::Parameters;
-use nearpm_sim::machine::{Machine, Power};
-use nearpm_sim::model::{Busy, ModelCard};
+use nearpm_sim::machine::Machine;
+use nearpm_sim::model::Busy;
 use nearpm_sim::profile::Profile;
 
+use crate::case::Case;
+use crate::device::{self, Cards, Device, MakeRtl};
 use crate::meter::{Kind, Meter, Metered};
 
 /// Media end at multiples of this.
@@ -26,9 +28,9 @@ pub struct Computer {
     pub meter: Arc<Meter>,
     pub cards: Vec<Arc<Card>>,
     /// What makes its cards, each time the power comes.
-    pub power: Box<dyn Power + Send + Sync>,
-    /// When the cards work on commands, all together.
-    busy: Arc<Busy>,
+    pub power: Cards,
+    /// When the cards work on commands, all together, where they say so.
+    busy: Option<Arc<Busy>>,
     names: Vec<String>,
     /// No other computer of the process has it.
     number: u64,
@@ -36,14 +38,39 @@ pub struct Computer {
 }
 
 impl Computer {
-    /// A computer with so many cards of the profile, each with room for `bytes` of pools.
+    /// A computer with so many transaction-level cards of the profile, each with room for `bytes` of pools.
     /// The host is the profile's, or like it.
     pub fn new(profile: &Profile, devices: usize, units: usize, host: Parameters, bytes: u64) -> Result<Computer> {
-        let (config, busy) = (profile.card(units), Arc::new(Busy::default()));
-        let meters = busy.clone();
-        let power: Box<dyn Power + Send + Sync> = Box::new(move |medium: Medium| {
-            Box::new(ModelCard::new(config, medium).metered(meters.clone())) as Box<dyn CardCore>
-        });
+        let busy = Arc::new(Busy::default());
+        let power = device::model(profile, units, &busy);
+        Computer::with(profile, devices, power, Some(busy), host, bytes)
+    }
+
+    /// A computer with the cards of a case.
+    pub fn of(
+        case: &Case,
+        profile: &Profile,
+        rtl: Option<&MakeRtl<'_>>,
+        host: Parameters,
+        bytes: u64,
+    ) -> Result<Computer> {
+        match case.device {
+            Device::Model => Computer::new(profile, case.devices, case.units, host, bytes),
+            Device::Rtl => {
+                let power = device::rtl(profile, case.units, rtl)?;
+                Computer::with(profile, case.devices, power, None, host, bytes)
+            }
+        }
+    }
+
+    fn with(
+        profile: &Profile,
+        devices: usize,
+        power: Cards,
+        busy: Option<Arc<Busy>>,
+        host: Parameters,
+        bytes: u64,
+    ) -> Result<Computer> {
         let medium = Medium::blank(((POOLS_BASE + bytes).next_multiple_of(GRAIN) + GRAIN) as usize);
         let machine = Machine::with_cards(host, profile.peers(), &*power, vec![medium; devices]);
         let meter = Meter::new(machine.clone(), host.load_miss_ps);
@@ -94,9 +121,10 @@ impl Computer {
     }
 
     /// Spans in which cards worked on commands since the last call, in picoseconds, the earliest first. (Cards that work at once make one span
-    /// together, from the first that begins to the last that ends.)
-    pub fn take_busy(&self) -> Vec<(u64, u64)> {
-        self.busy.take().into_iter().map(|(from, to)| (from * self.period_ps, to * self.period_ps)).collect()
+    /// together, from the first that begins to the last that ends.) `None` of cards that do not say when they work.
+    pub fn take_busy(&self) -> Option<Vec<(u64, u64)>> {
+        let spans = self.busy.as_ref()?.take();
+        Some(spans.into_iter().map(|(from, to)| (from * self.period_ps, to * self.period_ps)).collect())
     }
 }
 

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`bench`] | runs cases that have no result yet |
 //! | [`case`] | what is run: program, inputs, mechanism, configuration, profile |
+//! | [`device`] | what plays the card: the transaction-level model or the RTL |
+//! | [`copies`] | the paper's micro-benchmark (Fig. 17) on the model and on the RTL |
 //! | [`compute`] | what a program computes for, measured natively and stored |
 //! | `computer`, [`meter`] | a computer of a profile, and where its time goes |
 //! | [`run`] | runs a case and checks what it left |
@@ -16,13 +18,15 @@
 //! | [`summary`] | ratios, averages, deviations |
 //! | [`report`] | the page |
 //!
-//! Every time that a case gives is **simulated**: the transaction-level card and the host model, with a profile's parameters. What a program
+//! Every time that a case gives is **simulated**: the transaction-level card or the Verilated RTL, and the host model, with a profile's parameters. What a program
 //! computes for is measured natively once, and stored with the machine that measured it ([`compute`]).
 
 pub mod bench;
 pub mod case;
 pub mod compute;
 mod computer;
+pub mod copies;
+pub mod device;
 pub mod meter;
 pub mod on_card;
 pub mod plan;

@@ -12,6 +12,7 @@ use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 
 use crate::case::{Case, Configuration};
+use crate::device::Device;
 use crate::run::{EPOCH, fill};
 
 /// Mechanisms that are run.
@@ -74,6 +75,7 @@ pub fn cases(
                     count,
                     share,
                     seed,
+                    device: Device::Model,
                 }));
             }
         }

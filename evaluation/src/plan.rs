@@ -6,6 +6,7 @@ use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program};
 
 use crate::case::{Case, Configuration};
+use crate::device::Device;
 
 /// The profile that the paper's figures are predicted with.
 pub const PAPER: &str = "paper-vcu118";
@@ -89,6 +90,7 @@ impl Scope {
             count: self.count(program),
             share: self.table_share(program),
             seed: 1,
+            device: Device::Model,
         }
     }
 
@@ -190,6 +192,20 @@ impl Scope {
     }
 }
 
+/// What the paper's tables are divided by where cases are run on the RTL, which has to carry the medium and simulates each cycle.
+const RTL_SHARE: usize = 500;
+/// Transactions of a case there, where nobody says how many: enough that an epoch ends.
+pub const RTL_COUNT: usize = 70;
+
+/// Cases that are run on the RTL, and on the model beside it: every program and mechanism by the processor's best path and by one card, and the floor.
+pub fn on_both_devices(profiles: &[String], count: usize, seeds: u64) -> Vec<Case> {
+    let scope = Scope { seeds, ..Scope::TINY };
+    let is_run = |c: Configuration| matches!(c, Configuration::Bare | Configuration::Cpu | Configuration::Card);
+    let cases = scope.cases_of(profiles).into_iter().filter(|case| is_run(case.configuration));
+    let small = cases.map(|case| Case { count, share: RTL_SHARE, ..case });
+    small.flat_map(|case| Device::ALL.map(|device| Case { device, ..case.clone() })).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -198,8 +214,8 @@ mod tests {
 
     #[test]
     fn every_case_has_a_file_of_its_own() {
-        for scope in [Scope::QUICK, Scope::FULL] {
-            let cases = scope.cases();
+        let both = on_both_devices(&[OURS.to_owned()], RTL_COUNT, 1);
+        for cases in [Scope::QUICK.cases(), Scope::FULL.cases(), both] {
             let keys: HashSet<String> = cases.iter().map(Case::key).collect();
             assert_eq!(keys.len(), cases.len());
         }

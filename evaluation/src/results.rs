@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::case::Case;
+use crate::device::Device;
 use crate::meter::Kind;
 use crate::run::Outcome;
 
@@ -159,9 +160,6 @@ impl Results {
 /// Why a table in memory is written.
 const ROOM: &str = "memory takes all cells, and each line has as many";
 
-/// The origin of what the model gave.
-const MODEL: &str = "model";
-
 /// A line of the table of comma-separated values.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'l> {
@@ -169,7 +167,7 @@ pub struct Line<'l> {
     pub case: &'l Case,
     /// Commit that the program was built from.
     pub commit: &'l str,
-    /// What the time is: of the model, or of which transport.
+    /// What the time is: of which device ([`Device::origin`]), or of which transport.
     pub origin: &'l str,
     /// Nanoseconds a transaction.
     pub ns_per_transaction: f64,
@@ -180,7 +178,13 @@ pub struct Line<'l> {
 impl<'l> From<&'l Record> for Line<'l> {
     fn from(record: &'l Record) -> Line<'l> {
         let Record { case, commit, outcome, .. } = record;
-        Line { case, commit, origin: MODEL, ns_per_transaction: outcome.per_transaction(), inside: Some(record) }
+        Line {
+            case,
+            commit,
+            origin: case.device.origin(),
+            ns_per_transaction: outcome.per_transaction(),
+            inside: Some(record),
+        }
     }
 }
 
@@ -189,7 +193,7 @@ pub fn csv(records: &[Record]) -> String {
     table(records.iter().map(Line::from))
 }
 
-/// Columns that say what was run: the fields of a [`Case`].
+/// Columns that say what was run: the fields of a [`Case`] but its device, which the origin says.
 const CASE: [&str; 12] = [
     "profile",
     "program",
@@ -240,7 +244,7 @@ pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
         ];
         let outcome = inside.map(|record| &record.outcome);
         let each = |ns: f64| outcome.map(|outcome| ns / outcome.transactions.max(1) as f64);
-        let of = |part: fn(&Outcome) -> f64| outcome.map(part).and_then(each);
+        let of = |part: fn(&Outcome) -> Option<f64>| outcome.and_then(part).and_then(each);
         let parts = Kind::ALL.map(|kind| each(*outcome?.breakdown.get(kind.name())?));
         let numbers = [inside.map(|record| record.wall_s), inside.map(|record| record.cpu_s)]
             .into_iter()
@@ -276,21 +280,27 @@ fn record(columns: &StringRecord, cells: &StringRecord) -> Result<Record> {
         let found = cell(name)?;
         found.parse::<f64>().with_context(|| format!("{name} is {found:?}, and must be a number"))
     };
-    if cell("origin")? != MODEL {
-        bail!("the time of {} is none of the model", cell("origin")?);
-    }
+    let origin = cell("origin")?;
+    let Some(device) = Device::ALL.into_iter().find(|device| device.origin() == origin) else {
+        bail!("the time of {origin} is none of the model or of the RTL");
+    };
     let value = |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
     let case = CASE.into_iter().map(|name| Ok((name.to_owned(), value(cell(name)?))));
     let case: Case = serde_json::from_value(Value::Object(case.collect::<Result<_>>()?))?;
+    let case = Case { device, ..case };
     let transactions: usize = cell("transactions")?.parse().context("the transactions are no number")?;
     let all = |name: &str| Ok::<f64, anyhow::Error>(number(name)? * transactions as f64);
+    let of_card = |name: &str| match device {
+        Device::Model => all(name).map(Some),
+        Device::Rtl => Ok(None),
+    };
     let part = |kind: Kind| Ok((kind.name().to_owned(), all(&column(kind))?));
     let outcome = Outcome {
         ns: all("ns_per_transaction")?,
         transactions,
         breakdown: Kind::ALL.into_iter().map(part).collect::<Result<_>>()?,
-        busy_ns: all("busy_ns")?,
-        overlap_ns: all("overlap_ns")?,
+        busy_ns: of_card("busy_ns")?,
+        overlap_ns: of_card("overlap_ns")?,
         counts: Default::default(),
     };
     let (wall_s, cpu_s, commit) = (number("wall_s")?, number("cpu_s")?, cell("commit")?.to_owned());
@@ -311,14 +321,22 @@ mod tests {
         let breakdown = Kind::ALL.into_iter().zip([1.0, 2.0, 3.0]).map(|(kind, ns)| (kind.name().to_owned(), ns));
         let parts = breakdown.chain(Kind::ALL[3..].iter().map(|kind| (kind.name().to_owned(), 0.0))).collect();
         let (breakdown, counts) = (parts, Default::default());
-        let outcome = Outcome { ns: 6.0, transactions: 2, breakdown, busy_ns: 4.0, overlap_ns: 0.5, counts };
+        let outcome =
+            Outcome { ns: 6.0, transactions: 2, breakdown, busy_ns: Some(4.0), overlap_ns: Some(0.5), counts };
         let (commit, profile, place) = ("fedcba987654".into(), String::new(), PathBuf::new());
         Record { form: FORM, commit, profile, case, outcome, wall_s: 0.25, cpu_s: 0.125, place }
     }
 
     #[test]
     fn a_table_is_read_as_it_was_written() {
-        let records = [some(), Record { case: Case { seed: 2, ..some().case }, ..some() }];
+        let rtl = Case { device: Device::Rtl, ..some().case };
+        assert_ne!(rtl.key(), some().case.key());
+        let outcome = Outcome { busy_ns: None, overlap_ns: None, ..some().outcome };
+        let records = [
+            some(),
+            Record { case: Case { seed: 2, ..some().case }, ..some() },
+            Record { case: rtl, outcome, ..some() },
+        ];
         assert_eq!(parse(&csv(&records)).unwrap(), records);
     }
 

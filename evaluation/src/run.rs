@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Case, Configuration, pools};
 use crate::compute::{Compute, Times};
 use crate::computer::Computer;
+use crate::device::{Device, MakeRtl};
 use crate::meter::Kind;
 
 /// Transactions of an epoch, and between two calls that make asynchronous commits durable.
@@ -38,10 +39,10 @@ pub struct Outcome {
     pub transactions: usize,
     /// Where the processors' time went, all threads together.
     pub breakdown: BTreeMap<String, f64>,
-    /// Time in which cards worked on commands.
-    pub busy_ns: f64,
-    /// Time in which cards worked on commands and no processor waited for a card's answer.
-    pub overlap_ns: f64,
+    /// Time in which cards worked on commands; `None` where they do not say it, as the RTL does not.
+    pub busy_ns: Option<f64>,
+    /// Time in which cards worked on commands and no processor waited for a card's answer; `None` with it.
+    pub overlap_ns: Option<f64>,
     /// The library's counters.
     pub counts: BTreeMap<String, u64>,
 }
@@ -53,16 +54,16 @@ impl Outcome {
     }
 }
 
-/// Runs a case.
+/// Runs a case. `rtl` makes the cards of those on the RTL.
 ///
 /// # Errors
 /// If the case makes no sense, something fails, or what is left is not what the model says.
-pub fn run(case: &Case, profile: &Profile, compute: &Compute) -> Result<Outcome> {
+pub fn run(case: &Case, profile: &Profile, compute: &Compute, rtl: Option<&MakeRtl<'_>>) -> Result<Outcome> {
     check_case(case)?;
     let times = compute.of(case.program)?;
     let outcome = match case.configuration {
-        Configuration::Bare => bare(case, profile, times),
-        _ => Run::new(case, profile, times)?.run(),
+        Configuration::Bare => bare(case, profile, times, rtl),
+        _ => Run::new(case, profile, times, rtl)?.run(),
     };
     run_on_core(0);
     outcome.with_context(|| case.key())
@@ -73,6 +74,8 @@ fn check_case(case: &Case) -> Result<()> {
     ensure!(case.count > 0 && case.threads > 0, "{case}: nothing to run");
     ensure!((1..=8).contains(&case.devices), "{case}: one to eight devices");
     ensure!(several == (case.devices > 1), "{case}: the configuration has another number of devices");
+    // The RTL for simulations is built without the port for other cards.
+    ensure!(case.device == Device::Model || !several, "{case}: on the RTL one device is run");
     let serves = matches!(case.program, Program::Memcached | Program::Redis);
     ensure!(serves || case.threads == 1, "{case}: only memcached and redis have several threads");
     Ok(())
@@ -84,11 +87,11 @@ fn setup(case: &Case, count: usize, thread: usize) -> Setup {
 }
 
 /// The floor: bare memory of a card.
-fn bare(case: &Case, profile: &Profile, times: Times) -> Result<Outcome> {
+fn bare(case: &Case, profile: &Profile, times: Times, rtl: Option<&MakeRtl<'_>>) -> Result<Outcome> {
     ensure!(case.threads == 1, "{case}: the floor has one thread");
     let program = case.program.make(&setup(case, case.count, 0));
     let bytes = (2 * program.bytes()).next_multiple_of(GRAIN);
-    let computer = Computer::new(profile, 1, case.units, profile.parameters(), bytes)?;
+    let computer = Computer::of(case, profile, rtl, profile.parameters(), bytes)?;
     let memory = CardMemory::map(computer.cards[0].clone(), None, POOLS_BASE, bytes, Caching::WriteBack)?;
     let store = Bare::new(memory);
     program.create(&store)?;
@@ -134,16 +137,18 @@ impl<'c> Clock<'c> {
         let noted = self.computer.meter.take();
         self.computer.machine.settle();
         let inside = |(from, to): (u64, u64)| (from.clamp(self.start_ps, end_ps), to.clamp(self.start_ps, end_ps));
-        let busy: Vec<(u64, u64)> = self.computer.take_busy().into_iter().map(inside).filter(|(a, b)| a < b).collect();
-        let busy_ps: u64 = busy.iter().map(|(from, to)| to - from).sum();
-        let waited_ps = common(&busy, &noted.waits);
+        let of_card = self.computer.take_busy().map(|spans| {
+            let busy: Vec<(u64, u64)> = spans.into_iter().map(inside).filter(|(a, b)| a < b).collect();
+            let busy_ps: u64 = busy.iter().map(|(from, to)| to - from).sum();
+            (busy_ps, busy_ps.saturating_sub(common(&busy, &noted.waits)))
+        });
         let ns = |ps: u64| ps as f64 / 1000.0;
         Outcome {
             ns: ns(end_ps - self.start_ps),
             transactions,
             breakdown: Kind::ALL.into_iter().map(|kind| (kind.name().to_owned(), ns(noted.of(kind)))).collect(),
-            busy_ns: ns(busy_ps),
-            overlap_ns: ns(busy_ps.saturating_sub(waited_ps)),
+            busy_ns: of_card.map(|(busy_ps, _)| ns(busy_ps)),
+            overlap_ns: of_card.map(|(_, overlap_ps)| ns(overlap_ps)),
             counts,
         }
     }
@@ -199,7 +204,7 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(case: &'r Case, profile: &'r Profile, times: Times) -> Result<Run<'r>> {
+    fn new(case: &'r Case, profile: &'r Profile, times: Times, rtl: Option<&MakeRtl<'_>>) -> Result<Run<'r>> {
         let mut host = profile.parameters();
         if case.configuration == Configuration::PaperCpu {
             // A fence waits for the card, and what is logged is loaded when it is logged.
@@ -215,7 +220,7 @@ impl<'r> Run<'r> {
             |program: &dyn Workload| (2 * program.bytes() + rings).next_multiple_of(case.devices as u64 * GRAIN);
         let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
         let room = (largest + GRAIN) * pools as u64;
-        let computer = Computer::new(profile, case.devices, case.units, host, room)?;
+        let computer = Computer::of(case, profile, rtl, host, room)?;
         let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps };
         for (i, program) in programs.into_iter().enumerate() {
             let id = run.computer.pool_id(i as u32);

@@ -79,8 +79,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of records; where several set-ups were run, the one of which most was, however many seeds it had; of two, the one nearer to the paper's.
+    /// Of records of the model, since those of the RTL are not to be mixed with them; where several set-ups were run, the one of which most was, however many seeds it had; of two, the one nearer to the paper's.
     pub fn new(records: &[Record]) -> Summary {
+        let records: Vec<&Record> = records.iter().filter(|record| record.case.device.is_model()).collect();
         let run = |scope: &Scope| {
             let cases = records.iter().filter(|record| scope.holds(&record.case)).map(|record| &record.case);
             cases.map(|case| Case { seed: 0, ..case.clone() }).collect::<HashSet<_>>().len()
@@ -230,7 +231,7 @@ impl Summary {
     pub fn parallel(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let outcome = self.outcome(s, program, of, seed)?;
-            Some(100.0 * outcome.overlap_ns / outcome.ns)
+            Some(100.0 * outcome.overlap_ns? / outcome.ns)
         })
     }
 
@@ -238,7 +239,7 @@ impl Summary {
     pub fn busy(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let outcome = self.outcome(s, program, of, seed)?;
-            Some(100.0 * outcome.busy_ns / outcome.ns)
+            Some(100.0 * outcome.busy_ns? / outcome.ns)
         })
     }
 
@@ -269,7 +270,8 @@ mod tests {
     fn record(scope: Scope, configuration: Configuration, seed: u64) -> Record {
         let case = Case { seed, ..scope.case(PAPER, Program::Btree, Mechanism::Undo, configuration) };
         let (breakdown, counts) = Default::default();
-        let outcome = Outcome { ns: 1.0, transactions: 1, breakdown, busy_ns: 0.0, overlap_ns: 0.0, counts };
+        let outcome =
+            Outcome { ns: 1.0, transactions: 1, breakdown, busy_ns: Some(0.0), overlap_ns: Some(0.0), counts };
         let (commit, profile, place) = Default::default();
         Record { form: 1, commit, profile, case, outcome, wall_s: 0.0, cpu_s: 0.0, place }
     }

@@ -121,7 +121,7 @@ fn todays_program_gives_the_stored_results() {
         );
     }
     for record in tried {
-        let today = run::run(&record.case, &profile, &compute).unwrap_or_else(|e| panic!("{e:#}"));
+        let today = run::run(&record.case, &profile, &compute, None).unwrap_or_else(|e| panic!("{e:#}"));
         // To the digits that a file of results keeps: with fewer, what was rounded once is rounded again.
         let [today, stored] = [&today, &record.outcome].map(|outcome| format!("{:.3}", outcome.per_transaction()));
         assert_eq!(today, stored, "{}: ns a transaction, today and stored", record.case);

@@ -17,7 +17,7 @@ use nearpm_interface::media::{RING_HEAD_BYTES, entry_bytes};
 use crate::bench::{CardBench, provisioned, undo_rate};
 use crate::core::{CardCore, Medium};
 use crate::figures::POOL;
-use crate::machine::Machine;
+use crate::machine::{Machine, Power};
 use crate::model::ModelCard;
 use crate::profile::Profile;
 
@@ -64,15 +64,21 @@ impl Point {
     }
 }
 
-/// Runs it for some sizes, `copies` of each.
+/// Transaction-level cards of a profile.
+pub fn model(profile: &Profile) -> impl Power + use<> {
+    let config = profile.card(profile.units());
+    move |medium: Medium| Box::new(ModelCard::new(config, medium)) as Box<dyn CardCore>
+}
+
+/// Runs it for some sizes, `copies` of each, with the host and the link of a profile and any cards.
 ///
 /// # Errors
 /// If the card refuses something.
 ///
 /// # Panics
 /// If there are no copies.
-pub fn run(profile: &Profile, sizes: &[u32], copies: u64) -> Result<Vec<Point>, CardError> {
-    sizes.iter().map(|&bytes| point(profile, bytes, copies)).collect()
+pub fn run(profile: &Profile, cards: &dyn Power, sizes: &[u32], copies: u64) -> Result<Vec<Point>, CardError> {
+    sizes.iter().map(|&bytes| point(profile, cards, bytes, copies)).collect()
 }
 
 /// A computer with a card, and a pool of its memory.
@@ -82,11 +88,9 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(profile: &Profile) -> Result<Rig, CardError> {
-        let config = profile.card(profile.units());
-        let power = move |medium: Medium| Box::new(ModelCard::new(config, medium)) as Box<dyn CardCore>;
+    fn new(profile: &Profile, cards: &dyn Power) -> Result<Rig, CardError> {
         let medium = Medium::blank((POOLS_BASE + POOL_BYTES) as usize);
-        let machine = Machine::new(profile.parameters(), &power, medium);
+        let machine = Machine::new(profile.parameters(), cards, medium);
         let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
         let card = Card::open(Arc::new(machine.function()), CardOptions { firmware, ..CardOptions::default() })?;
         card.map_pool(PoolMapping {
@@ -106,8 +110,8 @@ impl Rig {
 ///
 /// # Errors
 /// If the card refuses something.
-pub fn asynchronous_log(profile: &Profile, bytes: u32, count: u64) -> Result<f64, CardError> {
-    let Rig { machine, card } = Rig::new(profile)?;
+pub fn asynchronous_log(profile: &Profile, cards: &dyn Power, bytes: u32, count: u64) -> Result<f64, CardError> {
+    let Rig { machine, card } = Rig::new(profile, cards)?;
     let slot_bytes = entry_bytes(0, bytes);
     let slots = (RING_BYTES - RING_HEAD_BYTES) / slot_bytes;
     let places = (POOL_BYTES - RING_BYTES) / u64::from(bytes).next_multiple_of(LINE_U64);
@@ -140,8 +144,8 @@ pub fn log_rate(profile: &Profile, units: usize, bytes: u32, count: u64) -> f64 
     undo_rate(&mut bench, POOL, bytes, count).million_per_s(period_ps)
 }
 
-fn point(profile: &Profile, bytes: u32, copies: u64) -> Result<Point, CardError> {
-    let Rig { machine, card } = Rig::new(profile)?;
+fn point(profile: &Profile, cards: &dyn Power, bytes: u32, copies: u64) -> Result<Point, CardError> {
+    let Rig { machine, card } = Rig::new(profile, cards)?;
     let window = card.window(POOLS_BASE..POOLS_BASE + POOL_BYTES, Caching::WriteBack)?;
     let stride = u64::from(bytes).next_multiple_of(4096) * 2;
     let places = (POOL_BYTES - RING_BYTES) / stride;

@@ -97,7 +97,9 @@ fn an_idle_load_takes_what_the_profile_says() {
 #[test]
 fn the_papers_profile_meets_the_two_published_points() {
     let profile = Profile::load("paper-vcu118").unwrap();
-    let points = microbenchmark::run(&profile, &PUBLISHED.map(|(bytes, _)| bytes), 200).unwrap();
+    let points =
+        microbenchmark::run(&profile, &microbenchmark::model(&profile), &PUBLISHED.map(|(bytes, _)| bytes), 200)
+            .unwrap();
     for point in &points {
         println!("{point:?}: {:.3}", point.speed_up());
     }
@@ -124,9 +126,9 @@ fn fewer_units_copy_less() {
 fn waiting_copies_and_asynchronous_logs_meet_their_aims() {
     for name in ["vcu118-300", "vcu118-250", "vcu118-200"] {
         let profile = Profile::load(name).unwrap();
-        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], 100).unwrap();
+        let copies = microbenchmark::run(&profile, &microbenchmark::model(&profile), &[64, 4096, 16384], 100).unwrap();
         let speed_ups: Vec<f64> = copies.iter().map(microbenchmark::Point::speed_up).collect();
-        let log_ns = microbenchmark::asynchronous_log(&profile, 64, 20_000).unwrap();
+        let log_ns = microbenchmark::asynchronous_log(&profile, &microbenchmark::model(&profile), 64, 20_000).unwrap();
         let by_record: Vec<f64> = copies.iter().map(microbenchmark::Point::speed_up_by_record).collect();
         println!(
             "{name}: waiting copies {speed_ups:.2?}, by the record {by_record:.2?} (aims 1.4, 6, 10), an asynchronous log {log_ns:.1} ns (aim 100)"

@@ -11,14 +11,24 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use nearpm::Mechanism;
 use nearpm_evaluation::bench::{Event, run_all};
+use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
-use nearpm_evaluation::plan::Scope;
+use nearpm_evaluation::copies::Copies;
+use nearpm_evaluation::device::{Cards, Device};
+use nearpm_evaluation::plan::{self, Scope};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{FOLDER, Results, csv};
+use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Program;
 
 use super::{COMMIT, on_card};
 use crate::card::Transport;
+use crate::hardware::rtl_cards;
+use crate::rig::CardKind;
+
+/// Transactions of each program on a card that is there, where nobody says how many.
+const ON_CARD_COUNT: usize = 1_000;
 
 /// Arguments of `nearpm bench` itself.
 #[derive(Args, Clone, Debug)]
@@ -53,19 +63,49 @@ pub struct EvaluationArguments {
     /// Write all results as one JSON file
     #[arg(long, value_name = "FILE", conflicts_with = "card")]
     json: Option<PathBuf>,
+    /// What plays the card of the simulated computers: the transaction-level model, or the Verilated RTL (slow; so a small form, with the model
+    /// beside it, of this project's card unless --profiles says otherwise)
+    #[arg(long, value_enum, value_name = "DEVICE", default_value = "model", conflicts_with_all = ["card", "full"])]
+    device: CardKind,
     /// Run undo logging, checkpointing and shadow paging on this card instead, in its transport's time: vfio:ADDRESS (in this machine),
     /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
     #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
     card: Option<Transport>,
-    /// Transactions of each program on that card; --full is ten seeds of them, and nothing else there
-    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "card", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    transactions: u64,
+    /// Transactions of each program on that card (1000 unless said; --full is ten seeds of them, and nothing else there) or with --device rtl (70)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    transactions: Option<u64>,
 }
 
 impl EvaluationArguments {
     fn scope(&self) -> Scope {
         let form = if self.full { Scope::FULL } else { Scope::QUICK };
         Scope { seeds: self.seeds.unwrap_or(form.seeds), ..form }
+    }
+
+    /// Cases on simulated computers.
+    fn cases(&self) -> Result<Vec<Case>> {
+        let scope = self.scope();
+        let mut cases = match (self.device, &self.profiles[..]) {
+            (CardKind::Model, []) => scope.cases(),
+            (CardKind::Model, profiles) => scope.cases_of(profiles),
+            (CardKind::Rtl, profiles) => {
+                let ours = [plan::OURS.to_owned()];
+                let profiles = if profiles.is_empty() { &ours } else { profiles };
+                let count = self.transactions.map_or(plan::RTL_COUNT, |count| count as usize);
+                plan::on_both_devices(profiles, count, scope.seeds)
+            }
+        };
+        ensure!(
+            self.transactions.is_none() || self.device == CardKind::Rtl,
+            "--transactions is for --card and for --device rtl: the forms of the model have their own numbers"
+        );
+        cases.retain(|case| {
+            let wanted = self.programs.is_empty() || self.programs.contains(&case.program);
+            let is_floor = case.configuration == Configuration::Bare;
+            wanted && (is_floor || self.mechanisms.is_empty() || self.mechanisms.contains(&case.mechanism))
+        });
+        ensure!(!cases.is_empty(), "nothing is left to run");
+        Ok(cases)
     }
 }
 
@@ -81,6 +121,17 @@ pub struct ReportArguments {
     /// Folder for the figures as files of their own
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+}
+
+/// Arguments of `nearpm bench copies`.
+#[derive(Args, Clone, Debug)]
+pub struct CopiesArguments {
+    /// Name of the profile, or path of a TOML file
+    #[arg(long, default_value = plan::OURS)]
+    profile: String,
+    /// What plays the card: the transaction-level model or the Verilated RTL
+    #[arg(long, value_enum, default_value = "model")]
+    device: CardKind,
 }
 
 /// Arguments of `nearpm bench compute`.
@@ -103,21 +154,14 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
     if let Some(card) = &arguments.card {
         return on_that_card(arguments, card);
     }
-    let scope = arguments.scope();
-    let mut cases = if arguments.profiles.is_empty() { scope.cases() } else { scope.cases_of(&arguments.profiles) };
-    cases.retain(|case| {
-        let wanted = arguments.programs.is_empty() || arguments.programs.contains(&case.program);
-        let is_floor = case.configuration == nearpm_evaluation::case::Configuration::Bare;
-        wanted && (is_floor || arguments.mechanisms.is_empty() || arguments.mechanisms.contains(&case.mechanism))
-    });
-    ensure!(!cases.is_empty(), "nothing is left to run");
+    let cases = arguments.cases()?;
     let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
     let style =
         ProgressStyle::with_template("{msg:60!} [{bar:30}] {human_pos}/{human_len} {eta}").expect("it is right");
     let bar = ProgressBar::new(cases.len() as u64).with_style(style.progress_chars("=> "));
     let start = Instant::now();
     let told = AtomicUsize::new(0);
-    let records = run_all(&cases, &results, arguments.jobs as usize, &|event| {
+    let records = run_all(&cases, &results, arguments.jobs as usize, Some(&verilated), &|event| {
         let line = match event {
             Event::Found(case) => format!("{case}: there"),
             Event::Ran(record) => {
@@ -153,7 +197,7 @@ fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()>
         card: card.clone(),
         programs: arguments.programs.clone(),
         mechanisms: arguments.mechanisms.clone(),
-        transactions: arguments.transactions as usize,
+        transactions: arguments.transactions.map_or(ON_CARD_COUNT, |count| count as usize),
         seeds: scope.seeds,
     })?;
     arguments.csv.as_ref().map_or(Ok(()), |path| write(path, &measured.csv))?;
@@ -180,6 +224,26 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
     print!("{}", report::text(&records, &recoveries)?);
     eprintln!("{} written, {} figures", arguments.output.display(), figures.len());
     Ok(())
+}
+
+/// Cards of the Verilated RTL with one memory port.
+fn verilated(mhz: u64) -> Result<Cards> {
+    Ok(Box::new(rtl_cards(mhz, MemoryPorts::One)?))
+}
+
+/// Runs the micro-benchmark, and prints it as comma-separated values.
+pub fn copies(arguments: &CopiesArguments) -> Result<()> {
+    let profile = Profile::load(&arguments.profile)?;
+    print!("{}", Copies::run(&profile, device(arguments.device), Some(&verilated), COMMIT)?.csv()?);
+    Ok(())
+}
+
+/// A simulated card as the device of a case.
+fn device(kind: CardKind) -> Device {
+    match kind {
+        CardKind::Model => Device::Model,
+        CardKind::Rtl => Device::Rtl,
+    }
 }
 
 /// Measures compute times.

@@ -17,6 +17,8 @@ pub const COMMIT: &str = env!("NEARPM_COMMIT");
 pub enum BenchCommand {
     /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none (times are measured)
     Pmdk(pmdk::PmdkArguments),
+    /// Run the paper's micro-benchmark (waiting copies, Fig. 17) and asynchronous logs with a profile's host and link, and print it as CSV
+    Copies(evaluation::CopiesArguments),
     /// Measure what programs and library compute for, on this machine, and print it as the file that profiles are completed with
     Compute(evaluation::ComputeArguments),
 }
@@ -39,6 +41,7 @@ pub fn command(arguments: &BenchArguments) -> Result<()> {
     match &arguments.command {
         None => evaluation::command(&arguments.evaluation),
         Some(BenchCommand::Pmdk(arguments)) => pmdk::command(arguments),
+        Some(BenchCommand::Copies(arguments)) => evaluation::copies(arguments),
         Some(BenchCommand::Compute(arguments)) => evaluation::compute(arguments),
     }
 }

@@ -8,14 +8,12 @@ use nearpm_workloads::programs::Program;
 use super::svg::{Chart, Form, Panel, Series};
 use super::tables::MISSING;
 use super::text::BASELINE;
-use super::{Figure, command, profile};
+use super::{Figure, command, on_rtl, profile};
 use crate::case::Configuration;
+use crate::copies::COPIES;
 use crate::plan::{OURS, PAPER, THREAD_STEPS, THREADED, UNIT_STEPS};
 use crate::published::{MECHANISMS, Published, TATP_REGION, WHOLE};
 use crate::summary::{Mean, Selection, Summary};
-
-/// Copies of each size in the micro-benchmark.
-const COPIES: u64 = 50;
 
 /// All of them, in the paper's order.
 pub fn all(summary: &Summary) -> Result<Vec<Figure>> {
@@ -243,13 +241,16 @@ fn whole(summary: &Summary, published: &Published) -> Figure {
 fn copies(summary: &Summary) -> Result<Figure> {
     let (mut all, mut limits) = (Vec::new(), Vec::new());
     for name in [PAPER, OURS, "vcu118-250", "vcu118-200", "pcie5"] {
-        let points = microbenchmark::run(&profile(name)?, &SIZES, COPIES)?;
+        let profile = profile(name)?;
+        let points = microbenchmark::run(&profile, &microbenchmark::model(&profile), &SIZES, COPIES)?;
         all.push(Series::new(name, points.iter().map(|point| exact(point.speed_up())).collect()));
         if [PAPER, OURS].contains(&name) {
             let values = points.iter().map(|point| exact(point.limit())).collect();
             limits.push(Series::new(format!("limit, {name}"), values).into_limit());
         }
     }
+    let (rtl, commit) = on_rtl::stored()?;
+    all.push(Series::new(format!("{OURS}, RTL cycles"), rtl.iter().map(|point| exact(point.speed_up())).collect()));
     let published = |bytes| PUBLISHED.iter().find(|(size, _)| *size == bytes).and_then(|(_, value)| exact(*value));
     all.push(Series::new("paper", SIZES.iter().map(|&bytes| published(bytes)).collect()));
     all.extend(limits);
@@ -258,8 +259,11 @@ fn copies(summary: &Summary) -> Result<Figure> {
         title: "Fig. 17: copies, waiting for each".into(),
         published: PUBLISHED.map(|(bytes, value)| format!("{value}x at {bytes} B")).join(", ") + "; between them not available",
         limit: Some("a card that copies in no time: what remains is the load across the link that both wait for at the end".into()),
-        origin: "simulated: host model and transaction-level card with the named profiles".into(),
-        command: command(summary),
+        origin: format!(
+            "simulated: host model and transaction-level card with the named profiles; \"RTL cycles\": the same host and link, and the Verilated RTL as the card, \
+             stored with commit {commit}"
+        ),
+        command: format!("{}; {}", command(summary), on_rtl::COPIES_COMMAND),
         remark: "The profile paper-vcu118 is calibrated on these two points, and on nothing else. Aims of this project's card: 1.4x at 64 B, 6x at 4 KiB, 10x at 16 KiB. \
                  Limits that are higher than the chart end at its edge; the table has their values."
             .into(),

@@ -15,11 +15,13 @@ use crate::summary::Summary;
 mod beyond;
 mod figures;
 mod findings;
+mod on_rtl;
 mod profiles;
 mod svg;
 mod tables;
 mod text;
 
+pub use on_rtl::{beside_the_model, copies};
 use svg::Chart;
 pub use tables::{Table, tables};
 pub use text::{Comparison, comparisons, speed, text};
@@ -137,8 +139,8 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
             body {
                 h1 { "NearPM: the paper's evaluation" }
                 p {
-                    "Every time here is " strong { "simulated" } ": the transaction-level card and the host model, with the parameters of a profile. \
-                     Nothing was measured on a card. What programs compute for was measured natively, once: " (compute.origin) "."
+                    "Every time in the figures is " strong { "simulated" } ": the host model and the transaction-level card with the parameters of a profile, or, \
+                     where it says RTL cycles, the card's own Verilog. Nothing was measured on a card. What programs compute for was measured natively, once: " (compute.origin) "."
                 }
                 p {
                     "Nine programs, " (summary.seeds()) " seed(s), the paper's transactions divided by " (summary.share()) ". \
@@ -150,6 +152,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                     @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " }
                 }
                 (text::section(&summary))
+                (on_rtl::section(records)?)
                 (findings::sections()?)
                 @for figure in figures { (figure.section()) }
                 (profiles::section(&compute)?)

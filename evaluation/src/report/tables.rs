@@ -10,6 +10,7 @@ use super::beyond::{LOG_BYTES, log_rate, size};
 use super::profile;
 use super::text::{Comparison, comparisons};
 use crate::case::Configuration;
+use crate::copies::LOGS;
 use crate::meter::Kind;
 use crate::plan::{OURS, PAPER, UNIT_STEPS};
 use crate::recovery::{POOLS, Point, Recoveries, WORK};
@@ -17,9 +18,8 @@ use crate::summary::{Mean, Selection, Summary};
 
 /// This project's card at its clocks, the fastest first.
 const CLOCKS: [&str; 3] = [OURS, "vcu118-250", "vcu118-200"];
-/// Copies of a size, and logs, in the micro-benchmarks of the aims.
+/// Copies of a size in the micro-benchmark of the aims.
 const COPIES: u64 = 100;
-const LOGS: u64 = 20_000;
 /// What is said of an aim that is not reached.
 const MISSED: &str = "**missed**";
 
@@ -76,6 +76,7 @@ impl Table {
 pub fn tables(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Table>> {
     Ok(vec![
         calibration()?,
+        super::copies()?,
         predictions(summary),
         programs(summary),
         whereabouts(summary),
@@ -87,12 +88,12 @@ pub fn tables(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Table>
 }
 
 /// Headings.
-fn head<T: Into<String>>(cells: impl IntoIterator<Item = T>) -> Vec<String> {
+pub(super) fn head<T: Into<String>>(cells: impl IntoIterator<Item = T>) -> Vec<String> {
     cells.into_iter().map(Into::into).collect()
 }
 
 /// A number without decimals, with its thousands apart.
-fn whole(value: f64) -> String {
+pub(super) fn whole(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -105,7 +106,7 @@ fn whole(value: f64) -> String {
 }
 
 /// A number with two decimals, or fewer where it is large.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     match value {
         v if v >= 9.995 => format!("{v:.1}"),
         v => format!("{v:.2}"),
@@ -123,7 +124,9 @@ fn mean(Mean { value, deviation }: Mean, unit: &str) -> String {
 
 /// The points that the paper's profile is calibrated on.
 fn calibration() -> Result<Table> {
-    let points = microbenchmark::run(&profile(PAPER)?, &PUBLISHED.map(|(bytes, _)| bytes), COPIES)?;
+    let paper = profile(PAPER)?;
+    let points =
+        microbenchmark::run(&paper, &microbenchmark::model(&paper), &PUBLISHED.map(|(bytes, _)| bytes), COPIES)?;
     let row = |((bytes, published), point): (_, &microbenchmark::Point)| {
         vec![size(u64::from(bytes)), format!("{published}"), short(point.speed_up())]
     };
@@ -240,12 +243,12 @@ fn aims(summary: &Summary) -> Result<Table> {
     );
     for name in CLOCKS {
         let profile = profile(name)?;
-        let copies = microbenchmark::run(&profile, &[64, 4096, 16384], COPIES)?;
+        let copies = microbenchmark::run(&profile, &microbenchmark::model(&profile), &[64, 4096, 16384], COPIES)?;
         let copies = copies.iter().zip([1.4, 6.0, 10.0]).map(|(point, aim)| {
             let [load, record] = [point.speed_up(), point.speed_up_by_record()];
             (format!("{} by a load, {} by the record", short(load), short(record)), load.max(record) >= aim)
         });
-        let log_ns = microbenchmark::asynchronous_log(&profile, 64, LOGS)?;
+        let log_ns = microbenchmark::asynchronous_log(&profile, &microbenchmark::model(&profile), 64, LOGS)?;
         let programs = Mechanism::ALL.map(|mechanism| match of_the_ceiling(summary, name, mechanism) {
             Some((reached, ceiling)) => (format!("{reached:.0} % of {}", short(ceiling)), reached >= 80.0),
             None if summary.share() > 1 => ("not run in the quick form".into(), true),

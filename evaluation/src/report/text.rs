@@ -86,11 +86,15 @@ pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
 pub fn text(records: &[Record], recoveries: &[Recoveries]) -> Result<String> {
     let summary = Summary::new(records);
     let mut text = String::from(
-        "All times are simulated: the transaction-level card and the host model with the profiles' values; nothing was measured on a card.\n",
+        "All times are simulated: the host model and the transaction-level card with the profiles' values, or the card's RTL where it says RTL cycles; nothing was measured on a card.\n",
     );
     writeln!(text, "{BASELINE}")?;
     for table in tables(&summary, recoveries)? {
         write!(text, "\n{}:\n\n{}", table.title, table.markdown())?;
+    }
+    let on_rtl = super::beside_the_model(records);
+    if !on_rtl.rows.is_empty() {
+        write!(text, "\n{}:\n\n{}", on_rtl.title, on_rtl.markdown())?;
     }
     writeln!(text, "\nAmdahl's law on the paper's own figures:")?;
     for published in MECHANISMS {
@@ -109,9 +113,10 @@ pub fn text(records: &[Record], recoveries: &[Recoveries]) -> Result<String> {
     Ok(text)
 }
 
-/// How fast the simulator was, over all results: by processor time, which does not depend on what else the machine had to do.
+/// How fast the simulator was, over all results of the model: by processor time, which does not depend on what else the machine had to do.
 pub fn speed(records: &[Record]) -> String {
-    let sum = |value: fn(&Record) -> f64| records.iter().map(value).sum::<f64>();
+    let records: Vec<&Record> = records.iter().filter(|record| record.case.device.is_model()).collect();
+    let sum = |value: fn(&Record) -> f64| records.iter().copied().map(value).sum::<f64>();
     let (simulated_ns, cpu_s) = (sum(|record| record.outcome.ns), sum(|record| record.cpu_s));
     let transactions = sum(|record| record.outcome.transactions as f64);
     format!(

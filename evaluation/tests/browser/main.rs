@@ -63,7 +63,7 @@ fn the_page_is_readable_light_and_dark_on_a_screen_and_on_a_phone() {
     };
     let folder = tempfile::tempdir().unwrap();
     let results = Results::open(&folder.path().join("results"), "unknown", false).unwrap();
-    let records = run_all(&Scope::TINY.cases(), &results, 2, &|_| {}).unwrap_or_else(|e| panic!("{e:#}"));
+    let records = run_all(&Scope::TINY.cases(), &results, 2, None, &|_| {}).unwrap_or_else(|e| panic!("{e:#}"));
     let figures = report::figures(&records, &report::recoveries().unwrap()).unwrap();
     let path = folder.path().join("page.html");
     std::fs::write(&path, report::page(&records, &figures).unwrap()).unwrap();

@@ -25,10 +25,7 @@ fn path(below_this_package: &str) -> PathBuf {
 
 /// Files of results, with the cases that each holds.
 fn files() -> [(&'static str, Vec<Case>); 2] {
-    [
-        ("results/quick.csv", Scope::QUICK.cases()),
-        ("results/full.csv", Scope::FULL.cases_of(&[PAPER.to_owned()])),
-    ]
+    [("results/quick.csv", Scope::QUICK.cases()), ("results/full.csv", Scope::FULL.cases_of(&[PAPER.to_owned()]))]
 }
 
 /// Tables of the document that are of the full form's results, too.

@@ -261,9 +261,10 @@ fn copies(summary: &Summary) -> Result<Figure> {
         limit: Some("a card that copies in no time: what remains is the load across the link that both wait for at the end".into()),
         origin: format!(
             "simulated: host model and transaction-level card with the named profiles; \"RTL cycles\": the same host and link, and the Verilated RTL as the card, \
-             stored with commit {commit}"
+             stored with commit {commit} by {}",
+            on_rtl::COPIES_COMMAND
         ),
-        command: format!("{}; {}", command(summary), on_rtl::COPIES_COMMAND),
+        command: command(summary),
         remark: "The profile paper-vcu118 is calibrated on these two points, and on nothing else. Aims of this project's card: 1.4x at 64 B, 6x at 4 KiB, 10x at 16 KiB. \
                  Limits that are higher than the chart end at its edge; the table has their values."
             .into(),

@@ -81,7 +81,7 @@ pub const ALL: &[Campaign] = &[
     },
     Campaign {
         name: "two-ports",
-        claim: "nor does one with two memory ports, wherever in its work the power is cut",
+        claim: "a power cut in any clock cycle of the work of a card with two memory ports loses nothing accepted",
         command: "target/release/every-cycle --memory-ports 2 --minutes MINUTES",
         share: 4,
         long: false,

@@ -137,6 +137,29 @@ fn the_link_is_shared() {
     assert!((four / one - 4.0).abs() < 0.2, "{one} and {four} ns a line");
 }
 
+/// Packets leave in the order in which they are sent: what a core fetches, loads or writes back later than it has begun to holds up nobody.
+#[test]
+fn what_a_core_sends_later_holds_no_other_up() {
+    const LINES: u64 = 64;
+    let beside: [(&str, fn(&dyn Mapping)); 3] = [
+        ("nothing", |_| ()),
+        ("lines that are fetched ahead", |view| view.prefetch(0, 64 * LINES)),
+        ("a long load", |view| view.load(0, &mut [0; 64 * LINES as usize])),
+    ];
+    let took = beside.map(|(what, work)| {
+        let m = machine();
+        let (cached, uncached) = (map(&m, Caching::WriteBack), map(&m, Caching::Uncached));
+        let took = on_cores(&m, 2, |core| if core == 0 { work(&*cached) } else { _ = load(&*uncached, SHARE) });
+        let statistics = m.statistics();
+        let lines = if what == "nothing" { 0 } else { LINES };
+        assert_eq!(statistics.prefetches + statistics.load_misses, lines, "{what}");
+        (what, took[1])
+    });
+    for (what, ns) in took {
+        assert!(ns < took[0].1 + 50.0, "beside {what} a load takes {ns} ns, alone {}", took[0].1);
+    }
+}
+
 /// What a core has stored another one sees, though it waited for the same line at the same time.
 #[test]
 fn a_line_that_two_cores_wait_for_comes_to_both() {

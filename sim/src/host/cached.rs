@@ -28,8 +28,9 @@ impl Host {
             let number = line / LINE_U64;
             let mut asked = progress.asked.unwrap_or(number);
             while asked <= last.min(number + LOOK_AHEAD) {
+                progress.asked = Some(asked);
                 if !self.cache.contains(asked) {
-                    self.start_fill(core, asked);
+                    self.start_fill(core, asked)?;
                     self.statistics(card).load_misses += 1;
                     progress.missed = true;
                 }
@@ -40,7 +41,7 @@ impl Host {
             let mask = mask(range.start, range.len());
             // The adversary's choice of a victim may have hit a line that was asked for.
             if !self.cache.contains(number) {
-                self.start_fill(core, number);
+                self.start_fill(core, number)?;
             }
             let known = self.cache.touch(number).expect("asked for above").known;
             if known & mask == mask {
@@ -61,11 +62,18 @@ impl Host {
         Ok(())
     }
 
-    pub(super) fn store_cached(&mut self, core: usize, card: usize, offset: u64, data: &[u8]) {
+    pub(super) fn store_cached(
+        &mut self,
+        core: usize,
+        card: usize,
+        offset: u64,
+        data: &[u8],
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let offset = self.windows.place(card, offset);
-        for (line, range, part) in split(offset, data.len(), LINE_U64) {
+        let done = progress.done;
+        for (line, range, part) in split(offset, data.len(), LINE_U64).skip_while(|(.., part)| part.end <= done) {
             let number = line / LINE_U64;
-            self.remember(number);
             let mask = mask(range.start, range.len());
             if !self.cache.contains(number) {
                 if mask == u64::MAX {
@@ -73,27 +81,37 @@ impl Host {
                     self.make_room(core);
                     self.cache.insert(number, None);
                 } else {
-                    self.start_fill(core, number);
+                    self.start_fill(core, number)?;
                     self.statistics(card).store_misses += 1;
                 }
             }
+            self.remember(number);
+            progress.done = part.end;
             let held = self.cache.touch(number).expect("inserted above");
             held.data[range].copy_from_slice(&data[part]);
             held.known |= mask;
             held.dirty = true;
         }
+        Ok(())
     }
 
-    /// Puts a line into the cache and starts to fetch it, no faster than misses overlap.
-    pub(super) fn start_fill(&mut self, core: usize, number: u64) {
+    /// Puts a line into the cache and starts to fetch it, no faster than misses overlap. Where the core has to wait for that, others go on first.
+    pub(super) fn start_fill(&mut self, core: usize, number: u64) -> Result<(), Blocked> {
         self.make_room(core);
         let (card, address) = self.windows.locate(number);
         let parameters = &self.fabric.parameters;
         let core = &mut self.cores[core];
-        core.fill_ps = core.fill_ps.max(core.now_ps) + parameters.load_spacing_ps();
-        core.now_ps = core.now_ps.max(core.fill_ps.saturating_sub(parameters.load_miss_ps));
+        let fill_ps = core.fill_ps.max(core.now_ps) + parameters.load_spacing_ps();
+        let begin_ps = fill_ps.saturating_sub(parameters.load_miss_ps);
+        let waits = begin_ps > core.now_ps;
+        core.now_ps = core.now_ps.max(begin_ps);
+        if waits && self.takes_turns {
+            return Err(Blocked::Turn);
+        }
+        core.fill_ps = fill_ps;
         let id = self.fabric.fetch(card, core.now_ps, Access::PmRead { address }, LINE_U64);
         self.cache.insert(number, Some(id));
+        Ok(())
     }
 
     /// Waits until a cached line is complete.

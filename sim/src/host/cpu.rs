@@ -218,6 +218,11 @@ impl Host {
         self.begin(core) && self.fabric.answers(card) && self.config[card].memory_enabled()
     }
 
+    /// The same for an access in steps; whether there is power still, where it has begun.
+    fn begin_once(&mut self, core: usize, card: usize, progress: &mut Progress) -> bool {
+        if std::mem::replace(&mut progress.begun, true) { self.fabric.is_powered() } else { self.begin_at(core, card) }
+    }
+
     /// Brings the card to the core's time, as a poll does.
     pub fn catch_up(&mut self, core: usize) {
         self.fabric.run_to(self.cores[core].now_ps);
@@ -255,25 +260,36 @@ impl Host {
         Ok(())
     }
 
-    /// Loads without letting another core go on meanwhile.
-    pub(super) fn load_at_once(&mut self, core: usize, window: Window, offset: u64, data: &mut [u8]) {
+    /// An access that lets no other core go on meanwhile.
+    pub(super) fn at_once(&mut self, access: impl FnOnce(&mut Host, &mut Progress) -> Result<(), Blocked>) {
         let takes_turns = std::mem::replace(&mut self.takes_turns, false);
-        let loaded = self.load(core, window, offset, data, &mut Progress::default());
-        loaded.expect("an access stops only where cores take turns");
+        access(self, &mut Progress::default()).expect("an access stops only where cores take turns");
         self.takes_turns = takes_turns;
     }
 
     /// Stores; nothing without power or a card.
-    pub fn store(&mut self, core: usize, window: Window, offset: u64, data: &[u8]) {
+    pub fn store(
+        &mut self,
+        core: usize,
+        window: Window,
+        offset: u64,
+        data: &[u8],
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let Window { region, caching } = window;
-        if !self.begin_at(core, region.card) {
-            return;
+        if !std::mem::replace(&mut progress.begun, true) {
+            if !self.begin_at(core, region.card) {
+                return Ok(());
+            }
+            self.statistics(region.card).stores += 1;
+            let words = data.len().div_ceil(8) as u64;
+            self.cores[core].now_ps += words * self.fabric.parameters.store_ps;
         }
-        self.statistics(region.card).stores += 1;
-        let words = data.len().div_ceil(8) as u64;
-        self.cores[core].now_ps += words * self.fabric.parameters.store_ps;
+        if !self.fabric.is_powered() {
+            return Ok(());
+        }
         match (region.bar, caching) {
-            (Bar::Memory, Caching::WriteBack) => self.store_cached(core, region.card, offset, data),
+            (Bar::Memory, Caching::WriteBack) => self.store_cached(core, region.card, offset, data, progress)?,
             (_, Caching::WriteCombining) => {
                 for piece in pieces(region, offset, data, LINE_U64) {
                     self.combine(core, piece);
@@ -287,6 +303,7 @@ impl Host {
                 }
             }
         }
+        Ok(())
     }
 
     /// Stores a line in one piece, around the caches, weakly ordered (MOVDIR64B).
@@ -314,19 +331,31 @@ impl Host {
     }
 
     /// Starts to fetch the lines of a range that are not in the cache.
-    pub fn fetch_ahead(&mut self, core: usize, window: Window, offset: u64, bytes: u64) {
+    pub fn fetch_ahead(
+        &mut self,
+        core: usize,
+        window: Window,
+        range: Range<u64>,
+        progress: &mut Progress,
+    ) -> Result<(), Blocked> {
         let Window { region, caching } = window;
         let cached = region.bar == Bar::Memory && caching == Caching::WriteBack;
-        if !self.begin_at(core, region.card) || bytes == 0 || !cached || !self.fabric.parameters.fetches_ahead {
-            return;
+        if !self.begin_once(core, region.card, progress)
+            || range.is_empty()
+            || !cached
+            || !self.fabric.parameters.fetches_ahead
+        {
+            return Ok(());
         }
-        for line in offset / LINE_U64..=(offset + bytes - 1) / LINE_U64 {
+        for line in (range.start / LINE_U64..=(range.end - 1) / LINE_U64).skip(progress.done) {
             let number = self.windows.number(region.card, line * LINE_U64);
             if !self.cache.contains(number) {
-                self.start_fill(core, number);
+                self.start_fill(core, number)?;
                 self.statistics(region.card).prefetches += 1;
             }
+            progress.done += 1;
         }
+        Ok(())
     }
 
     /// Starts to write back the lines of a range, and to drop them where told.
@@ -339,7 +368,7 @@ impl Host {
         progress: &mut Progress,
     ) -> Result<(), Blocked> {
         let Window { region, caching } = window;
-        if !std::mem::replace(&mut progress.begun, true) && !self.begin_at(core, region.card) || range.is_empty() {
+        if !self.begin_once(core, region.card, progress) || range.is_empty() {
             return Ok(());
         }
         let flush = if drop { Flush::Drop } else { Flush::Keep };
@@ -352,13 +381,15 @@ impl Host {
                 let number = self.windows.number(region.card, line * LINE_U64);
                 match self.adversary {
                     None => {
+                        self.stop_for_others(progress)?;
                         self.stop_at_line(number)?;
                         self.flush(core, number, flush);
                     }
                     Some(_) => self.cores[core].pending.push((number, flush)),
                 }
             }
-            (progress.done, progress.charged) = (progress.done + 1, false);
+            (progress.charged, progress.has_turn) = (false, false);
+            progress.done += 1;
         }
         Ok(())
     }

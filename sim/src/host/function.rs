@@ -75,10 +75,10 @@ impl Host {
         let window = Window { region, caching: Caching::Uncached };
         self.config[card] = ConfigSpace::enabled(self.memory_bytes(card));
         let reset = registers::control::FUNCTION_RESET.to_le_bytes();
-        self.store(core, window, registers::CONTROL as u64, &reset);
+        self.at_once(|host, progress| host.store(core, window, registers::CONTROL as u64, &reset, progress));
         let done = (0..RESET_POLLS).any(|_| {
             let mut state = [0; 4];
-            self.load_at_once(core, window, registers::STATE as u64, &mut state);
+            self.at_once(|host, progress| host.load(core, window, registers::STATE as u64, &mut state, progress));
             !matches!(u32::from_le_bytes(state), BOOTING | REPLAYING)
         });
         self.config[card] = ConfigSpace::new(self.memory_bytes(card));

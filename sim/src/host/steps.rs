@@ -1,19 +1,25 @@
-//! How far an access has come that waits for a card, where other cores go on meanwhile.
+//! How far an access has come that takes time, where other cores go on meanwhile.
 //!
 //! A core alone waits inside its access: the cards run until the answer is there. Where cores take turns that would run the cards ahead of the
 //! others, whose packets would come late. There an access stops instead at what it waits for ([`Blocked`]), and is called again with the same
-//! [`Progress`] when that is answered. What an access waits for beside its own lines (room in the cache, credits of the link) it waits for at once:
-//! a line that is evicted was asked for long ago, and credits are a matter of the link that all share.
+//! [`Progress`] when that is answered. It stops as well before it sends a packet later than it has begun: packets leave in the order in which they
+//! are sent, so one of a later time would hold up what other cores have to send before. What an access waits for beside its own lines (room in the
+//! cache, credits of the link) it waits for at once: a line that is evicted was asked for long ago, and credits are a matter of the link that all share.
 
 use super::cpu::Host;
 use super::packet::FetchId;
 
-/// An access has come to a read that is not answered.
+/// What an access has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    read: FetchId,
-    /// The line of the cache that it completes, which another core may complete first.
-    line: Option<u64>,
+pub enum Blocked {
+    /// A read that is not answered.
+    Read {
+        read: FetchId,
+        /// The line of the cache that it completes, which another core may complete first.
+        line: Option<u64>,
+    },
+    /// A later time, before which other cores may have something to do.
+    Turn,
 }
 
 /// How far an access has come.
@@ -29,6 +35,8 @@ pub struct Progress {
     pub(super) missed: bool,
     /// The next line's time has been charged.
     pub(super) charged: bool,
+    /// The other cores have had their turn before the next line.
+    pub(super) has_turn: bool,
     /// The read that it waits for, around the cache.
     pub(super) fetch: Option<FetchId>,
 }
@@ -37,7 +45,7 @@ impl Host {
     /// Stops at a read around the cache that is not answered, where cores take turns.
     pub(super) fn stop_at(&self, read: FetchId) -> Result<(), Blocked> {
         if self.takes_turns && self.fabric.answer_ps(read).is_none() {
-            return Err(Blocked { read, line: None });
+            return Err(Blocked::Read { read, line: None });
         }
         Ok(())
     }
@@ -45,17 +53,27 @@ impl Host {
     /// The same at a line of the cache that is not complete.
     pub(super) fn stop_at_line(&mut self, number: u64) -> Result<(), Blocked> {
         match self.cache.peek(number).and_then(|line| line.fill) {
-            Some(read) => self.stop_at(read).map_err(|blocked| Blocked { line: Some(number), ..blocked }),
+            Some(read) => self.stop_at(read).map_err(|_| Blocked::Read { read, line: Some(number) }),
             None => Ok(()),
         }
     }
 
+    /// Stops once before each line, after its time has been charged.
+    pub(super) fn stop_for_others(&self, progress: &mut Progress) -> Result<(), Blocked> {
+        if self.takes_turns && !std::mem::replace(&mut progress.has_turn, true) {
+            return Err(Blocked::Turn);
+        }
+        Ok(())
+    }
+
     /// When a core can go on that has stopped, if the card has answered it: at once where nobody will, or where another core has seen to it.
     pub fn answer_ps(&mut self, blocked: Blocked) -> Option<u64> {
-        match blocked.line.map(|number| self.cache.peek(number)) {
-            Some(Some(line)) if line.fill != Some(blocked.read) => Some(line.filled_ps),
+        // A turn comes at the core's own time.
+        let Blocked::Read { read, line } = blocked else { return Some(0) };
+        match line.map(|number| self.cache.peek(number)) {
+            Some(Some(line)) if line.fill != Some(read) => Some(line.filled_ps),
             Some(None) => Some(self.fabric.now_ps()),
-            _ => self.fabric.answer_ps(blocked.read),
+            _ => self.fabric.answer_ps(read),
         }
     }
 

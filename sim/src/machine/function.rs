@@ -174,7 +174,7 @@ impl Mapping for View {
 
     fn store(&self, offset: u64, data: &[u8]) {
         let at = self.offset(offset, data.len() as u64);
-        self.access(|host, core| host.store(core, self.window, at, data));
+        self.access_in_steps(|host, core, progress| host.store(core, self.window, at, data, progress));
     }
 
     fn store_line(&self, offset: u64, line: &[u8; 64]) {
@@ -198,7 +198,7 @@ impl Mapping for View {
 
     fn prefetch(&self, offset: u64, bytes: u64) {
         let at = self.offset(offset, bytes);
-        self.access(|host, core| host.fetch_ahead(core, self.window, at, bytes));
+        self.access_in_steps(|host, core, progress| host.fetch_ahead(core, self.window, at..at + bytes, progress));
     }
 
     fn charge(&self, work: Work) {

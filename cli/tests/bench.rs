@@ -1,4 +1,4 @@
-//! `nearpm bench` as a process: it is killed in the middle, and goes on where it was.
+//! `nearpm bench` as a process: it is killed in the middle, and goes on where it was; and it measures natively.
 
 use std::fs;
 use std::path::Path;
@@ -67,4 +67,85 @@ fn a_bench_that_is_killed_goes_on_where_it_was() {
     // And all of it is there the third time.
     let output = bench(&results).output().unwrap();
     assert_eq!((lines(&output, ": there"), lines(&output, ", ran ")), (all.len(), 0));
+}
+
+/// Runs `nearpm bench --native` with small numbers.
+fn natively(folder: &Path, further: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm"));
+    command.args(["bench", "--native", "--transactions", "130", "--repeats", "2", "--pool"]).arg(folder).args(further);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn programs_are_measured_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pools, table) = (folder.path().join("pools"), folder.path().join("native.csv"));
+    fs::create_dir(&pools).unwrap();
+    let table_name = table.to_str().unwrap();
+    let chosen = ["--programs", "btree,tatp", "--mechanisms", "undo,shadow", "--csv", table_name];
+    let output = natively(&pools, &[&chosen[..], &["--survives", "as-persistent-memory"]].concat());
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    for wanted in ["Measured natively: ", "corrected inputs", "released inputs", "2 rounds", "no card", "| average "] {
+        assert!(text.contains(wanted), "{wanted:?} is missing: {text}");
+    }
+    assert!(text.contains("cache-line write-backs and fences") || text.contains("msync"), "{text}");
+    // Two programs with two kinds of inputs, each bare and with two mechanisms; each is said when it is done.
+    assert_eq!(lines(&output, " ns"), 12, "{said}");
+    assert_eq!(lines(&output, "12 of 12: native."), 1, "{said}");
+    assert_eq!(files(&pools, ""), Vec::<String>::new(), "pools are left");
+
+    let mut reader = csv::Reader::from_path(&table).unwrap();
+    let headings = reader.headers().unwrap().clone();
+    // A row of another length than the headings is an error.
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.len(), 12);
+    let at = |name: &str| headings.iter().position(|heading| heading == name).unwrap();
+    for row in &rows {
+        let number = |name: &str| row[at(name)].parse::<f64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
+        assert_eq!((&row[at("origin")], &row[at("profile")]), ("measured natively", "native"));
+        assert_eq!((&row[at("seed")], &row[at("count")], &row[at("rounds")]), ("1", "130", "2"));
+        assert_eq!((&row[at("devices")], &row[at("units")]), ("0", "0"));
+        for named in ["commit", "machine", "file_system", "durable_by"] {
+            assert!(!row[at(named)].is_empty(), "{named}: {row:?}");
+        }
+        let [least, median, most] = ["least_ns", "ns_per_transaction", "most_ns"].map(number);
+        assert!(0.0 < least && least <= median && median <= most, "{row:?}");
+        let is_bare = &row[at("configuration")] == "bare";
+        assert_eq!(is_bare, &row[at("configuration")] != "cpu", "{row:?}");
+        assert_eq!(is_bare, number("fences") == 0.0, "{row:?}");
+        assert!(!is_bare || number("over_bare") == 1.0, "{row:?}");
+    }
+    // It is no table of simulated results.
+    let mut report = Command::new(env!("CARGO_BIN_EXE_nearpm"));
+    report.args(["report", "--results", table_name, "--output"]).arg(folder.path().join("page.html"));
+    let output = report.output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(lines(&output, "none of the model or of the RTL"), 1, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for further in [
+        &["--card", "model"][..],
+        &["--device", "rtl"],
+        &["--profiles", "vcu118-300"],
+        &["--results", "x"],
+        &["--jobs", "2"],
+        &["--keep"],
+        &["--json", "x.json"],
+    ] {
+        let output = natively(folder.path(), further);
+        assert_eq!(output.status.code(), Some(2), "{further:?}");
+        assert_eq!(lines(&output, "cannot be used with"), 1, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for alone in [["--repeats", "2"], ["--pool", "."], ["--survives", "power-cut"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_nearpm")).arg("bench").args(alone).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{alone:?}");
+        assert_eq!(lines(&output, "--native"), 2, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let output = natively(&folder.path().join("missing/a.pool"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(lines(&output, "there is no folder"), 1, "{}", String::from_utf8_lossy(&output.stderr));
 }

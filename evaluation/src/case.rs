@@ -4,7 +4,7 @@ use std::fmt;
 
 use nearpm::{Mechanism, Synchronisation};
 use nearpm_workloads::programs::ycsb::Mix;
-use nearpm_workloads::programs::{Inputs, Program};
+use nearpm_workloads::programs::{Inputs, Program, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
@@ -146,6 +146,12 @@ pub fn pools(program: Program, threads: usize) -> usize {
 }
 
 impl Case {
+    /// What one of its programs is made of, which has so many transactions and is the thread's.
+    pub fn setup(&self, count: usize, thread: usize) -> Setup {
+        let seed = self.seed.wrapping_mul(1_000) + thread as u64;
+        Setup { inputs: self.inputs, seed, count, share: self.share, mix: self.mix }
+    }
+
     /// A name that no other case has, fit for a file.
     pub fn key(&self) -> String {
         let profile: String = self.profile.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

@@ -6,7 +6,8 @@ use nearpm_sim::profile::EMBEDDED;
 
 use super::profile;
 use crate::compute::Compute;
-use crate::run::{EPOCH, FAULT_NS, RELEASED_TOUCHES};
+use crate::run::FAULT_NS;
+use crate::served::{EPOCH, RELEASED_TOUCHES};
 
 /// The section of the page.
 pub fn section(compute: &Compute) -> Result<Markup> {
@@ -24,7 +25,7 @@ pub fn section(compute: &Compute) -> Result<Markup> {
                 li { "the DDR4 behind it: " code { "sim/src/ddr4/config.rs" } ", from JEDEC, Micron and AMD, and, for the controller's stages, estimates" }
                 li {
                     (EPOCH) " transactions an epoch; with released inputs " (RELEASED_TOUCHES) " first touches, each found by a fault of " (FAULT_NS)
-                    " ns (estimate): " code { "evaluation/src/run.rs" }
+                    " ns (estimate): " code { "evaluation/src/served.rs" } ", " code { "evaluation/src/run.rs" }
                 }
                 li { "instructions of programs and library: the table below, measured (" (compute.origin) ")" }
             }

@@ -8,6 +8,7 @@ use super::epoch::Epoch;
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::Word;
+use crate::lane::Entry;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -16,12 +17,14 @@ pub(crate) struct Checkpoint {
     epoch: Epoch,
     /// Identifier of the epoch, once it has saved a page.
     txid: Option<u64>,
+    /// Entries of the pages that the open transaction was the first to touch.
+    saved: Vec<Entry>,
     epoch_ops: u64,
 }
 
 impl Checkpoint {
     pub fn new(epoch_ops: u64) -> Checkpoint {
-        Checkpoint { epoch: Epoch::default(), txid: None, epoch_ops }
+        Checkpoint { epoch: Epoch::default(), txid: None, saved: Vec::new(), epoch_ops }
     }
 
     /// Ends the epoch: everything in it survives a power cut from now on.
@@ -56,9 +59,8 @@ impl Protocol for Checkpoint {
             };
             // Every line was written back when the last epoch was cut, and the page not stored to since.
             cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;
-            for page in pages {
-                self.epoch.touch(page, 0);
-            }
+            self.saved.append(&mut entries);
+            pages.into_iter().for_each(|page| self.epoch.touch(page));
         }
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
             let mut at = part.start;
@@ -86,6 +88,7 @@ impl Protocol for Checkpoint {
     /// transaction finds that half free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
+        self.saved.clear();
         let full = cx.lane.used() + entry_bytes(0, PAGE_BYTES as u32) > cx.lane.capacity() / 2;
         if self.txid.is_some() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
             self.cut(cx)?;
@@ -93,8 +96,16 @@ impl Protocol for Checkpoint {
         Ok(if self.txid.is_none() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
+    /// Pages that the transaction was the first to touch are put back from the log, by whoever made it; they stay touched.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.epoch.abort(&mut &cx.medium)
+        let pages = self.epoch.abort(&mut &cx.medium)?;
+        let saved = std::mem::take(&mut self.saved);
+        let Some(txid) = self.txid.filter(|_| !saved.is_empty()) else { return Ok(()) };
+        for (page, _) in pages {
+            cx.medium.invalidate(page, PAGE_BYTES);
+        }
+        cx.medium.fence()?;
+        cx.lane.executor.restore(&cx.medium, &saved, txid)
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! What checkpointing and shadow paging share: pages that an epoch has touched, and the old
 //! bytes of the open transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
@@ -47,7 +47,10 @@ pub(crate) struct Epoch {
     pages: BTreeMap<u64, u64>,
     /// Transactions that committed in it and wrote something.
     transactions: u64,
-    /// Places and lengths of the open transaction's writes, with their old bytes one after the other. Volatile: a
+    /// Pages that the open transaction was the first to touch. Their old contents are where the mechanism has saved them, so that nobody need load
+    /// them from a card only because the transaction could be aborted.
+    saved: BTreeSet<u64>,
+    /// Places and lengths of the open transaction's writes to other pages, with their old bytes one after the other. Volatile: a
     /// crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
     before_bytes: Vec<u8>,
@@ -71,9 +74,15 @@ impl Epoch {
         self.pages.contains_key(&page)
     }
 
-    /// Touches a page; `dirty` are its lines that must be written back.
-    pub fn touch(&mut self, page: u64, dirty: u64) {
-        *self.pages.entry(page).or_default() |= dirty;
+    /// Touches a page whose old contents the mechanism has saved; an abort asks for them.
+    pub fn touch(&mut self, page: u64) {
+        self.pages.insert(page, 0);
+        self.saved.insert(page);
+    }
+
+    /// No line of a page must be written back.
+    pub fn clean(&mut self, page: u64) {
+        self.pages.insert(page, 0);
     }
 
     /// The open transaction has allocated a range.
@@ -86,12 +95,12 @@ impl Epoch {
         self.pages.is_empty()
     }
 
-    /// Stores inside one touched page, keeping the old bytes until the transaction ends.
+    /// Stores inside one touched page, keeping the old bytes until the transaction ends where nobody else has them.
     pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
         let page = Self::page_of(place);
         assert!(self.has(page), "a page is saved before it is stored to");
         self.wrote = true;
-        if !self.fresh.covers(&(place..place + data.len() as u64)) {
+        if !self.saved.contains(&page) && !self.fresh.covers(&(place..place + data.len() as u64)) {
             let start = self.before_bytes.len();
             self.before_bytes.resize(start + data.len(), 0);
             memory.load(place, &mut self.before_bytes[start..]).inspect_err(|_| self.before_bytes.truncate(start))?;
@@ -100,7 +109,7 @@ impl Epoch {
         memory.store(place, data)?;
         let first = (place - page) / LINE_U64;
         let last = (place - page + data.len() as u64 - 1) / LINE_U64;
-        self.touch(page, u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first);
+        *self.pages.entry(page).or_default() |= u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first;
         Ok(())
     }
 
@@ -111,19 +120,22 @@ impl Epoch {
         self.transactions
     }
 
-    /// The open transaction's writes are taken back, newest first.
-    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<(), Error> {
+    /// The open transaction's writes are taken back, newest first, but for those to pages whose old contents the mechanism has: which these are, and
+    /// the lines of them that were stored to.
+    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<Vec<(u64, u64)>, Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;
             memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
+        let saved = self.saved.iter().map(|page| (*page, self.pages[page])).collect();
         self.end();
-        Ok(())
+        Ok(saved)
     }
 
     fn end(&mut self) {
         self.wrote = false;
+        self.saved.clear();
         self.before.clear();
         self.before_bytes.clear();
         self.fresh.clear();

@@ -2,7 +2,9 @@
 //!
 //! Invariant: no page that the durable page table names is stored to.
 
-use nearpm_interface::geometry::LINE_U64;
+use std::collections::BTreeMap;
+
+use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::PAGE_BYTES;
 
 use super::epoch::Epoch;
@@ -20,17 +22,19 @@ const SWITCH_BYTES: u64 = 2 * LINE_U64;
 pub(crate) struct Shadow {
     epoch: Epoch,
     /// Logical pages that moved in this epoch, with the pages that the durable table names.
-    moved: std::collections::BTreeMap<u64, u64>,
+    moved: BTreeMap<u64, u64>,
     log: RedoLog,
     epoch_ops: u64,
     /// Pages as the program sees them, where the card copies them.
     cache: PageCache,
+    /// Pages to which the open transaction has moved others, with the pages that these were in.
+    saved: BTreeMap<u64, u64>,
 }
 
 impl Shadow {
     pub fn new(epoch_ops: u64) -> Shadow {
-        let (epoch, moved, log, cache) = Default::default();
-        Shadow { epoch, moved, log, epoch_ops, cache }
+        let (epoch, moved, log, cache, saved) = Default::default();
+        Shadow { epoch, moved, log, epoch_ops, cache, saved }
     }
 
     /// Moves the logical page at an offset of the heap to a page of this epoch.
@@ -47,7 +51,8 @@ impl Shadow {
         let old = cx.pages.set(logical, page);
         self.moved.insert(logical, old);
         self.epoch.moves(from, to);
-        self.epoch.touch(to, 0);
+        self.epoch.touch(to);
+        self.saved.insert(to, from);
         if cx.lane.executor.writes_around_the_cache() {
             self.cache.moves(from, to);
         }
@@ -161,6 +166,7 @@ impl Protocol for Shadow {
     /// left: every transaction finds those halves free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
+        self.saved.clear();
         let full = cx.pages.half_taken() || self.log_bytes(0) * 2 > cx.lane.capacity();
         if !self.moved.is_empty() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
             self.cut(cx)?;
@@ -168,12 +174,23 @@ impl Protocol for Shadow {
         Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
+    /// Pages that the transaction has moved have their old contents in the pages that they were in, which nobody stores to; they stay moved.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
+        let saved = std::mem::take(&mut self.saved);
         if cx.lane.executor.writes_around_the_cache() {
-            self.epoch.abort(&mut Self::cached(&mut self.cache, cx))
+            for (page, lines) in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
+                // What was not sent is not in the way of the card's copy.
+                self.cache.forget(page, lines);
+                self.epoch.clean(page);
+            }
         } else {
-            self.epoch.abort(&mut &cx.medium)
+            for (page, lines) in self.epoch.abort(&mut &cx.medium)? {
+                for at in (0..PAGE_BYTES).step_by(LINE).filter(|at| lines >> (at / LINE_U64) & 1 == 1) {
+                    cx.medium.store(page + at, &cx.medium.load_vec(saved[&page] + at, LINE_U64));
+                }
+            }
         }
+        Ok(())
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -108,9 +108,8 @@ fn todays_program_gives_the_stored_results() {
     let alone = |case: &Case| {
         case.program == Program::Tpcc && case.inputs == Inputs::Corrected && case.units == UNITS && case.threads == 1
     };
-    let threads = |case: &Case| {
-        case.program == Program::Memcached && case.threads == MANY_THREADS && case.units == UNITS
-    };
+    let threads =
+        |case: &Case| case.program == Program::Memcached && case.threads == MANY_THREADS && case.units == UNITS;
     let tried_quick = |case: &Case| match &*case.profile {
         OURS => alone(case) || threads(case),
         // The making of its pools takes long.
@@ -126,9 +125,8 @@ fn todays_program_gives_the_stored_results() {
         .collect();
     for profile in [OURS, PAPER] {
         for configuration in Configuration::ALL {
-            let is_tried = |record: &&Record| {
-                record.case.configuration == configuration && record.case.profile == profile
-            };
+            let is_tried =
+                |record: &&Record| record.case.configuration == configuration && record.case.profile == profile;
             assert!(tried.iter().any(|record| is_tried(record)), "{configuration:?} is not tried with {profile}");
         }
     }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use nearpm_interface::geometry::{LINE, LINE_U64};
+use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, runs};
 use super::redo_log::{RedoLog, Values};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
@@ -27,7 +27,7 @@ pub(crate) struct Shadow {
     epoch_ops: u64,
     /// Pages as the program sees them, where the card copies them.
     cache: PageCache,
-    /// Pages to which the open transaction has moved others, with the pages that these were in.
+    /// Places of the pages of the epoch, with those that they were copied from.
     saved: BTreeMap<u64, u64>,
 }
 
@@ -99,6 +99,7 @@ impl Shadow {
             cx.pages.give(old);
         }
         self.epoch.clear();
+        self.saved.clear();
         Ok(())
     }
 
@@ -166,7 +167,6 @@ impl Protocol for Shadow {
     /// left: every transaction finds those halves free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
-        self.saved.clear();
         let full = cx.pages.half_taken() || self.log_bytes(0) * 2 > cx.lane.capacity();
         if !self.moved.is_empty() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
             self.cut(cx)?;
@@ -174,19 +174,19 @@ impl Protocol for Shadow {
         Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
-    /// Pages that the transaction has moved have their old contents in the pages that they were in, which nobody stores to; they stay moved.
+    /// Lines that the transaction was the first to store to are what they are in the page that theirs was copied from, to which nobody stores.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        let saved = std::mem::take(&mut self.saved);
         if cx.lane.executor.writes_around_the_cache() {
             for (page, lines) in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
-                // What was not sent is not in the way of the card's copy.
+                // Nothing of them was sent: the card's copy has them as they were.
                 self.cache.forget(page, lines);
-                self.epoch.clean(page);
+                self.epoch.clean(page, lines);
             }
         } else {
             for (page, lines) in self.epoch.abort(&mut &cx.medium)? {
-                for at in (0..PAGE_BYTES).step_by(LINE).filter(|at| lines >> (at / LINE_U64) & 1 == 1) {
-                    cx.medium.store(page + at, &cx.medium.load_vec(saved[&page] + at, LINE_U64));
+                for run in runs(lines) {
+                    let old = cx.medium.load_vec(self.saved[&page] + run.start, run.end - run.start);
+                    cx.medium.store(page + run.start, &old);
                 }
             }
         }

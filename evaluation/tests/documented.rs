@@ -127,7 +127,7 @@ fn todays_program_gives_the_stored_results() {
         for configuration in Configuration::ALL {
             let is_tried =
                 |record: &&Record| record.case.configuration == configuration && record.case.profile == profile;
-            assert!(tried.iter().any(|record| is_tried(record)), "{configuration:?} is not tried with {profile}");
+            assert!(tried.iter().any(is_tried), "{configuration:?} is not tried with {profile}");
         }
     }
     for record in tried {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nearpm_evaluation::natively::parse;
+
 /// How long a case may take on a busy machine.
 const CASE: Duration = Duration::from_secs(300);
 
@@ -70,9 +72,9 @@ fn a_bench_that_is_killed_goes_on_where_it_was() {
 }
 
 /// Runs `nearpm bench --native` with small numbers.
-fn natively(folder: &Path, further: &[&str]) -> Output {
+fn natively(pools: &Path, further: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm"));
-    command.args(["bench", "--native", "--transactions", "130", "--repeats", "2", "--pool"]).arg(folder).args(further);
+    command.args(["bench", "--native", "--transactions", "130", "--repeats", "2", "--pool"]).arg(pools).args(further);
     command.stdin(Stdio::null()).output().unwrap()
 }
 
@@ -86,42 +88,38 @@ fn programs_are_measured_natively() {
     let output = natively(&pools, &[&chosen[..], &["--survives", "as-persistent-memory"]].concat());
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
-    for wanted in ["Measured natively: ", "corrected inputs", "released inputs", "2 rounds", "no card", "| average "] {
+    for wanted in ["measured natively on ", "no card", "2 rounds", "| tatp, released | ", "| shadow, corrected | "] {
         assert!(text.contains(wanted), "{wanted:?} is missing: {text}");
     }
-    assert!(text.contains("cache-line write-backs and fences") || text.contains("msync"), "{text}");
-    // Two programs with two kinds of inputs, each bare and with two mechanisms; each is said when it is done.
-    assert_eq!(lines(&output, " ns"), 12, "{said}");
-    assert_eq!(lines(&output, "12 of 12: native."), 1, "{said}");
+    // Two programs with two kinds of inputs; each is said when it is done.
+    assert_eq!((lines(&output, "4 of 4: tatp, released"), lines(&output, " of 4: ")), (1, 4), "{said}");
     assert_eq!(files(&pools, ""), Vec::<String>::new(), "pools are left");
 
-    let mut reader = csv::Reader::from_path(&table).unwrap();
-    let headings = reader.headers().unwrap().clone();
-    // A row of another length than the headings is an error.
-    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    let rows = parse(&fs::read_to_string(&table).unwrap()).unwrap_or_else(|e| panic!("{e:#}"));
+    // Each bare and with two mechanisms.
     assert_eq!(rows.len(), 12);
-    let at = |name: &str| headings.iter().position(|heading| heading == name).unwrap();
     for row in &rows {
-        let number = |name: &str| row[at(name)].parse::<f64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
-        assert_eq!((&row[at("origin")], &row[at("profile")]), ("measured natively", "native"));
-        assert_eq!((&row[at("seed")], &row[at("count")], &row[at("rounds")]), ("1", "130", "2"));
-        assert_eq!((&row[at("devices")], &row[at("units")]), ("0", "0"));
-        for named in ["commit", "machine", "file_system", "durable_by"] {
-            assert!(!row[at(named)].is_empty(), "{named}: {row:?}");
-        }
-        let [least, median, most] = ["least_ns", "ns_per_transaction", "most_ns"].map(number);
-        assert!(0.0 < least && least <= median && median <= most, "{row:?}");
-        let is_bare = &row[at("configuration")] == "bare";
-        assert_eq!(is_bare, &row[at("configuration")] != "cpu", "{row:?}");
-        assert_eq!(is_bare, number("fences") == 0.0, "{row:?}");
-        assert!(!is_bare || number("over_bare") == 1.0, "{row:?}");
+        assert_eq!((row.count, row.seed, row.rounds), (130, 1, 2));
+        assert!(["cache-line write-backs and fences", "msync"].contains(&row.durable_by.as_str()), "{row:?}");
+        assert_eq!((row.is_bare(), row.over_bare == 1.0), (row.fences == 0.0, row.is_bare()), "{row:?}");
     }
-    // It is no table of simulated results.
-    let mut report = Command::new(env!("CARGO_BIN_EXE_nearpm"));
-    report.args(["report", "--results", table_name, "--output"]).arg(folder.path().join("page.html"));
-    let output = report.output().unwrap();
+    // It is a table of the report's, and none of simulated results.
+    let page = folder.path().join("page.html");
+    let report = |of: &[&str]| {
+        let mut report = Command::new(env!("CARGO_BIN_EXE_nearpm"));
+        report.arg("report").args(of).arg("--output").arg(&page).output().unwrap()
+    };
+    let output = report(&["--results", table_name]);
     assert!(!output.status.success());
-    assert_eq!(lines(&output, "none of the model or of the RTL"), 1, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines(&output, "is no table of results"), 1, "{}", String::from_utf8_lossy(&output.stderr));
+    let simulated = concat!(env!("CARGO_MANIFEST_DIR"), "/../evaluation/results/quick.csv");
+    let output = report(&["--results", simulated, "--native", simulated]);
+    assert!(!output.status.success());
+    assert_eq!(lines(&output, "is no table of `nearpm bench --native`"), 1);
+    let output = report(&["--results", simulated, "--native", table_name]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("<section id=\"natively\">") && page.contains("2 rounds in turn"));
 }
 
 #[test]
@@ -145,6 +143,9 @@ fn options_that_do_not_go_together_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{alone:?}");
         assert_eq!(lines(&output, "--native"), 2, "{}", String::from_utf8_lossy(&output.stderr));
     }
+    let output = natively(folder.path(), &["--programs", "btree,nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(lines(&output, "invalid value 'nothing'"), 1, "{}", String::from_utf8_lossy(&output.stderr));
     let output = natively(&folder.path().join("missing/a.pool"), &[]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(lines(&output, "there is no folder"), 1, "{}", String::from_utf8_lossy(&output.stderr));

@@ -7,7 +7,7 @@ use std::fs::File;
 
 use anyhow::{Context, Result, bail, ensure};
 use nearpm::memory::MappedMemory;
-use nearpm::{Error, Location, PoolOptions, Problem, Survives};
+use nearpm::{Error, Location, PoolOptions, Problem, Statistics, Survives};
 use nearpm_interface::media::PAGE_BYTES;
 use nearpm_workloads::programs::Workload;
 
@@ -49,19 +49,8 @@ pub struct Timing {
     pub ns_per_transaction: f64,
     /// Nanoseconds a transaction in which this thread had a processor.
     pub processor_ns: f64,
-    /// Commands that a card was given.
-    pub commands: u64,
-    /// Fences that the library asked for.
-    pub fences: u64,
-    /// Lines whose write-back it asked for.
-    pub lines: u64,
-}
-
-impl Timing {
-    /// What of a total each transaction has.
-    pub fn each(&self, total: u64) -> f64 {
-        total as f64 / self.case.count.max(1) as f64
-    }
+    /// What the library counted meanwhile.
+    pub counts: Statistics,
 }
 
 impl Place<'_> {
@@ -113,14 +102,11 @@ fn timed(place: &Place<'_>, case: &Case, work: impl FnOnce() -> Result<()>) -> R
     work()?;
     let ns = (place.now_ns)() - start_ns;
     let busy = processor_time()? - busy;
-    let each = |ns: f64| ns / case.count.max(1) as f64;
     Ok(Timing {
         case: case.clone(),
-        ns_per_transaction: each(ns as f64),
-        processor_ns: each(busy.as_nanos() as f64),
-        commands: 0,
-        fences: 0,
-        lines: 0,
+        ns_per_transaction: case.each(ns),
+        processor_ns: case.each(busy.as_nanos() as u64),
+        counts: Statistics::default(),
     })
 }
 
@@ -134,13 +120,14 @@ fn served(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: 
         }
         Ok(served.pool.persist()?)
     })?;
-    let (after, before) = (served.pool.statistics(), served.before);
-    let commands = after.commands - before.commands;
+    let counts = served.counts();
+    let commands = counts.commands;
     ensure!(case.configuration.uses_card() == (commands > 0), "the card was given {commands} commands");
-    let (fences, lines) = (after.fences - before.fences, after.lines_written_back - before.lines_written_back);
+    // What another process would find.
+    let served = served.reopen()?;
     served.check()?;
     served.pool.close()?;
-    Ok(Timing { commands, fences, lines, ..timing })
+    Ok(Timing { counts, ..timing })
 }
 
 /// The same loads and stores in a mapped file, without crash consistency.

@@ -167,7 +167,7 @@ pub struct Line<'l> {
     pub case: &'l Case,
     /// Commit that the program was built from.
     pub commit: &'l str,
-    /// What the time is: of which device ([`Device::origin`]), of which transport, or measured natively.
+    /// What the time is: of which device ([`Device::origin`]), or of which transport.
     pub origin: &'l str,
     /// Nanoseconds a transaction.
     pub ns_per_transaction: f64,
@@ -220,19 +220,11 @@ fn column(kind: Kind) -> String {
 
 /// Lines as a table of comma-separated values. What is not known is empty.
 pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
-    table_with([], lines.map(|line| (line, [])))
-}
-
-/// The same with columns behind the others, and what each line has in these.
-pub fn table_with<'l, const N: usize>(
-    further: [&str; N],
-    lines: impl Iterator<Item = (Line<'l>, [String; N])>,
-) -> String {
     let kinds = Kind::ALL.map(column);
-    let columns = CASE.into_iter().chain(GIVEN).chain(kinds.iter().map(String::as_str)).chain(further);
+    let columns = CASE.into_iter().chain(GIVEN).chain(kinds.iter().map(String::as_str));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns).expect(ROOM);
-    for (Line { case, commit, origin, ns_per_transaction, inside }, further) in lines {
+    for Line { case, commit, origin, ns_per_transaction, inside } in lines {
         let named = [
             case.profile.clone(),
             case.program.name().into(),
@@ -260,8 +252,7 @@ pub fn table_with<'l, const N: usize>(
             .chain(parts)
             .map(|value| value.map_or(String::new(), |value| format!("{value:.3}")));
         let transactions = outcome.map_or(String::new(), |outcome| outcome.transactions.to_string());
-        let cells = named.into_iter().chain([transactions]).chain(numbers).chain(further);
-        writer.write_record(cells).expect(ROOM);
+        writer.write_record(named.into_iter().chain([transactions]).chain(numbers)).expect(ROOM);
     }
     String::from_utf8(writer.into_inner().expect(ROOM)).expect("all cells are text")
 }

@@ -225,19 +225,19 @@ impl<'r> Run<'r> {
     fn counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for Pooled { served, .. } in &self.pools {
-            let (after, before) = (served.pool.statistics(), served.before);
+            let counted = served.counts();
             for (name, count) in [
-                ("log entries", after.log_entries - before.log_entries),
-                ("bytes logged", after.bytes_logged - before.bytes_logged),
-                ("shadow pages", after.shadow_pages - before.shadow_pages),
-                ("epochs", after.epochs - before.epochs),
-                ("bytes by CPU", after.bytes_by_cpu - before.bytes_by_cpu),
-                ("bytes by card", after.bytes_by_card - before.bytes_by_card),
-                ("commands", after.commands - before.commands),
-                ("fences", after.fences - before.fences),
-                ("lines written back", after.lines_written_back - before.lines_written_back),
+                ("log entries", counted.log_entries),
+                ("bytes logged", counted.bytes_logged),
+                ("shadow pages", counted.shadow_pages),
+                ("epochs", counted.epochs),
+                ("bytes by CPU", counted.bytes_by_cpu),
+                ("bytes by card", counted.bytes_by_card),
+                ("commands", counted.commands),
+                ("fences", counted.fences),
+                ("lines written back", counted.lines_written_back),
                 // They are counted when the pool is opened.
-                ("fallbacks", after.fallbacks),
+                ("fallbacks", served.pool.statistics().fallbacks),
             ] {
                 *counts.entry(name.to_owned()).or_default() += count;
             }

@@ -54,8 +54,11 @@ pub struct Served {
     pub program: Box<dyn Workload>,
     /// The pool.
     pub pool: Pool,
-    /// Counters when it was opened.
-    pub before: Statistics,
+    /// How and where it was opened.
+    options: PoolOptions,
+    location: String,
+    /// Counters behind that.
+    before: Statistics,
     root: u64,
     /// Transactions that it has done.
     done: usize,
@@ -92,14 +95,25 @@ impl Served {
         // Transactions are one thread's, and epochs end by the inputs' rules.
         let options = options.clone().lanes(1).epoch_ops(0);
         fill(&options, location, bytes, &*program)?;
-        let pool = options.mechanism(case.mechanism).engine(engine).durability(durability(case)).open(location)?;
-        if log_bytes > 0 {
-            pool.reserve_log(log_bytes)?;
-        }
-        let (root, before) = (pool.root()?, pool.statistics());
+        let options = options.mechanism(case.mechanism).engine(engine).durability(durability(case));
         let by_touches = (case.mechanism.has_epochs() && case.inputs == Inputs::Released).then_some(case.mechanism);
+        let served = Served::open(program, options, location, by_touches)?;
+        if log_bytes > 0 {
+            served.pool.reserve_log(log_bytes)?;
+        }
+        Ok(Served { before: served.pool.statistics(), ..served })
+    }
+
+    fn open(
+        program: Box<dyn Workload>,
+        options: PoolOptions,
+        location: &str,
+        by_touches: Option<Mechanism>,
+    ) -> Result<Served> {
+        let pool = options.open(location)?;
+        let (root, before, location) = (pool.root()?, pool.statistics(), location.to_owned());
         let touched = by_touches.map_or(0, |mechanism| touched(mechanism, &before));
-        Ok(Served { program, pool, before, root, done: 0, by_touches, touched, since: 0 })
+        Ok(Served { program, pool, options, location, before, root, done: 0, by_touches, touched, since: 0 })
     }
 
     /// Whether transactions are left.
@@ -149,6 +163,22 @@ impl Served {
         self.apply()?;
         let touches = self.touches();
         if self.ends_an_epoch(touches) { self.pool.cut() } else { Ok(()) }
+    }
+
+    /// What the library has counted since the pool was opened.
+    pub fn counts(&self) -> Statistics {
+        self.pool.statistics().since(&self.before)
+    }
+
+    /// Closes the pool and opens it anew, as the next process would. Its counters begin anew.
+    ///
+    /// # Errors
+    /// If it cannot be closed or opened.
+    pub fn reopen(self) -> Result<Served> {
+        let Served { program, pool, options, location, done, by_touches, .. } = self;
+        pool.close()?;
+        let served = Served::open(program, options, &location, by_touches).context("it cannot be opened again")?;
+        Ok(Served { done, ..served })
     }
 
     /// Compares what is there with the program's model.

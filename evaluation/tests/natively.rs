@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nearpm::memory::{Flush, Memory, VolatileMemory};
-use nearpm::{Mechanism, PoolOptions, Survives};
+use nearpm::{Mechanism, PoolOptions, Statistics, Survives};
 use nearpm_evaluation::case::{Case, Configuration};
-use nearpm_evaluation::natively::{Files, NAME, groups, in_turn};
+use nearpm_evaluation::natively::{Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
 use nearpm_evaluation::place::{self, Place, Timing};
 use nearpm_evaluation::plan::Scope;
+use nearpm_evaluation::report;
 use nearpm_evaluation::served::{EPOCH, Floor, RELEASED_TOUCHES, Served};
 use nearpm_workloads::programs::{Inputs, Program};
 
@@ -54,12 +55,20 @@ fn all_nine_programs_run_with_every_mechanism_and_none_and_leave_nothing_behind(
             let timing = in_place(folder.path(), Survives::AsPersistentMemory, |place| place::run(place, case));
             let timing = timing.unwrap_or_else(|e| panic!("{e:#}"));
             assert!(timing.ns_per_transaction > 0.0 && timing.processor_ns > 0.0, "{timing:?}");
-            assert_eq!(timing.commands, 0, "{case}: there is no card");
-            let is_bare = case.configuration == Configuration::Bare;
-            assert_eq!(timing.fences == 0 && timing.lines == 0, is_bare, "{timing:?}");
+            let counts = timing.counts;
+            assert_eq!(counts.commands, 0, "{case}: there is no card");
+            if case.configuration == Configuration::Bare {
+                assert_eq!(counts, Statistics::default());
+                continue;
+            }
+            // Each mechanism did what it is there for.
+            assert_eq!(counts.transactions, COUNT as u64, "{timing:?}");
+            assert!(counts.fences > 0 && counts.lines_written_back > 0, "{timing:?}");
+            assert_eq!(counts.log_entries > 0, case.mechanism != Mechanism::Shadow, "{timing:?}");
+            assert_eq!(counts.shadow_pages > 0, case.mechanism == Mechanism::Shadow, "{timing:?}");
+            assert_eq!(counts.epochs > 0, case.mechanism.has_epochs(), "{timing:?}");
             // Without epochs each commit has a fence of its own.
-            let has_commits = !is_bare && !case.mechanism.has_epochs();
-            assert!(!has_commits || timing.fences >= COUNT as u64, "{timing:?}");
+            assert!(case.mechanism.has_epochs() || counts.fences >= COUNT as u64, "{timing:?}");
         }
     }
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
@@ -80,11 +89,11 @@ fn epochs_end_by_the_rules_of_the_inputs() {
                 served.step().unwrap();
             }
             assert_eq!(served.done(), COUNT);
-            let (after, before) = (served.pool.statistics(), served.before);
-            let epochs = after.epochs - before.epochs;
+            let counts = served.counts();
+            let epochs = counts.epochs;
             let touches = match mechanism {
-                Mechanism::Checkpoint => after.log_entries - before.log_entries,
-                _ => after.shadow_pages - before.shadow_pages,
+                Mechanism::Checkpoint => counts.log_entries,
+                _ => counts.shadow_pages,
             };
             match inputs {
                 Inputs::Corrected => assert_eq!(epochs, (COUNT / EPOCH) as u64, "{case}"),
@@ -117,6 +126,10 @@ fn contents_that_differ_from_the_model_are_seen() {
     let (table, bytes) = served.pool.objects().unwrap()[0];
     assert!(bytes > 128, "it is the table of subscribers");
     served.pool.tx(|tx| tx.write(table + 64, &[0xff])).unwrap();
+    served.pool.persist().unwrap();
+    // The one that is opened anew holds what was there, not what the run remembers.
+    let served = served.reopen().unwrap();
+    assert_eq!((served.done(), served.counts().transactions), (COUNT, 0));
     let error = format!("{:#}", served.check().expect_err("a byte is another"));
     assert!(error.contains("does not hold what the model says"), "{error}");
 
@@ -204,5 +217,79 @@ fn leftovers_are_removed_and_files_of_others_are_not() {
         let error = format!("{:#}", error.expect_err("a pool is there"));
         assert!(error.contains("exists already") && error.contains(&case.key()), "{error}");
         assert!(Path::new(&there).exists(), "it was somebody else's");
+    }
+}
+
+/// A row of a case whose rounds took these times, and what its group's first one took.
+fn rows(timings: &[[f64; 3]]) -> Vec<Row> {
+    let group = groups(&Scope::TINY, &[Program::Tatp], &[Mechanism::Undo, Mechanism::Shadow], Some(10)).remove(0);
+    let timing = |case: &Case, ns: f64| Timing {
+        case: case.clone(),
+        ns_per_transaction: ns,
+        processor_ns: ns / 2.0,
+        counts: Statistics { fences: 25, shadow_pages: 1, ..Statistics::default() },
+    };
+    let timings: Vec<Vec<Timing>> =
+        group.iter().zip(timings).map(|(case, ns)| ns.iter().map(|&ns| timing(case, ns)).collect()).collect();
+    let setting = Setting {
+        commit: "fedcba987654".into(),
+        machine: "a processor, of this kind".into(),
+        file_system: "tmpfs".into(),
+        flush: Flush::Lines,
+    };
+    Row::all(&timings, &setting).unwrap()
+}
+
+#[test]
+fn rows_are_ratios_within_a_round_and_read_back_as_they_were_written() {
+    // The machine was half as fast in the last round: so were all.
+    let rows = rows(&[[10.0, 12.0, 20.0], [20.0, 36.0, 50.0], [40.0, 36.0, 60.0]]);
+    let of = |row: &Row| ([row.ns_per_transaction, row.least_ns, row.most_ns], row.over_bare);
+    assert_eq!(
+        rows.iter().map(of).collect::<Vec<_>>(),
+        [([12.0, 10.0, 20.0], 1.0), ([36.0, 20.0, 50.0], 2.5), ([40.0, 36.0, 60.0], 3.0)]
+    );
+    assert_eq!((rows[1].least_over_bare, rows[1].most_over_bare), (2.0, 3.0));
+    assert_eq!((rows[1].fences, rows[1].shadow_pages, rows[1].processor_share), (2.5, 0.1, 0.5));
+    let text = csv(&rows).unwrap();
+    assert_eq!(parse(&text).unwrap(), rows);
+    assert!(text.contains(ORIGIN) && text.contains("cache-line write-backs and fences"), "{text}");
+
+    let [by_program, by_mechanism] = report::natively(&rows);
+    assert_eq!(by_program.rows, [["tatp, corrected", "12.0 (10.0..20.0)", "2.50 (2.00..3.00)", "3.00 (3.00..4.00)"]]);
+    assert_eq!(by_mechanism.rows[0], ["undo, corrected", "2.50", "60.0 %", "0.00", "0.10", "2.50", "0.00"]);
+    let said = report::described(&rows);
+    assert!(said.contains("fedcba987654") && said.contains("a processor, of this kind"), "{said}");
+}
+
+#[test]
+fn what_is_no_table_of_rows_is_refused() {
+    let table = csv(&rows(&[[1.0; 3]; 3])).unwrap();
+    for (from, to) in
+        [("fences", "fence"), ("tatp", "tatq"), (",bare,", ",bear,"), (ORIGIN, "simulated"), (",10,", ",")]
+    {
+        assert!(table.contains(from), "{from}");
+        assert!(parse(&table.replace(from, to)).is_err(), "{from} as {to}");
+    }
+    assert!(parse("").is_err());
+    assert!(parse(table.lines().next().unwrap()).is_err(), "no rows");
+}
+
+/// The stored table is whole: the tables of the documentation are made of it.
+#[test]
+fn the_stored_rows_are_each_case_of_one_run() {
+    let rows = stored().unwrap_or_else(|e| panic!("{e:#}"));
+    let cases: Vec<Case> = groups(&Scope { seeds: 1, ..Scope::FULL }, &Program::ALL, &Mechanism::ALL, None).concat();
+    let of_case = |case: &Case| (case.program, case.inputs, case.mechanism, case.configuration, case.count, case.seed);
+    let of_row = |row: &Row| (row.program, row.inputs, row.mechanism, row.configuration, row.count, row.seed);
+    assert_eq!(rows.iter().map(of_row).collect::<Vec<_>>(), cases.iter().map(of_case).collect::<Vec<_>>());
+    for row in &rows {
+        let is_of_the_run =
+            |other: &Row| (&row.commit, &row.machine, row.rounds) == (&other.commit, &other.machine, other.rounds);
+        assert!(is_of_the_run(&rows[0]), "{row:?}");
+        assert!(0.0 < row.least_ns && row.least_ns <= row.ns_per_transaction && row.ns_per_transaction <= row.most_ns);
+        assert!(row.least_over_bare <= row.over_bare && row.over_bare <= row.most_over_bare, "{row:?}");
+        assert_eq!(row.is_bare(), row.fences == 0.0 && row.lines_written_back == 0.0, "{row:?}");
+        assert!(!row.commit.contains("changed") && row.commit != "unknown", "{}", row.commit);
     }
 }

@@ -15,6 +15,7 @@ use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::{Cards, Device};
+use nearpm_evaluation::natively as measured;
 use nearpm_evaluation::plan::{self, Scope};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{FOLDER, Results, csv};
@@ -138,6 +139,9 @@ pub struct ReportArguments {
     /// Folder for the figures as files of their own
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// A table that `nearpm bench --native --csv` has written, to show instead of the stored one
+    #[arg(long, value_name = "FILE")]
+    native: Option<PathBuf>,
 }
 
 /// Arguments of `nearpm bench copies`.
@@ -251,7 +255,11 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
     }
     let recoveries = report::recoveries()?;
     let figures = report::figures(&records, &recoveries)?;
-    write(&arguments.output, &report::page(&records, &figures)?)?;
+    let measured = arguments.native.as_ref().map_or_else(measured::stored, |path| {
+        let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        measured::parse(&text).with_context(|| format!("{} is no table of `nearpm bench --native`", path.display()))
+    })?;
+    write(&arguments.output, &report::page(&records, &figures, &measured)?)?;
     if let Some(folder) = &arguments.svg {
         for figure in &figures {
             write(&folder.join(format!("{}.svg", figure.id)), &figure.file())?;

@@ -98,7 +98,7 @@ fn rows(timings: &[Timing]) -> Result<Table> {
             time(cpu.ns_per_transaction as u64),
             time(card.ns_per_transaction as u64),
             format!("{:.2}", cpu.ns_per_transaction / card.ns_per_transaction),
-            format!("{:.1}", card.each(card.commands)),
+            format!("{:.1}", case.each(card.counts.commands)),
         ]);
     }
     Ok(table)

@@ -69,7 +69,7 @@ impl Place<'_> {
     }
 
     fn options(&self) -> PoolOptions {
-        PoolOptions::new().ring_bytes(self.ring_bytes()).survives(self.survives).prefault(self.is_prepared)
+        PoolOptions::new().lanes(1).ring_bytes(self.ring_bytes()).survives(self.survives).prefault(self.is_prepared)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use nearpm::Mechanism;
-use nearpm_workloads::programs::{Inputs, Program};
+use nearpm_workloads::programs::Inputs;
 
 use super::tables::{MISSING, Table, head, short, whole};
 use crate::natively::{ORIGIN, Row};
@@ -104,15 +104,13 @@ fn by_mechanism(rows: &[Row]) -> Table {
 pub fn described(rows: &[Row]) -> String {
     let all =
         |of: fn(&Row) -> &str| rows.iter().map(of).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("; ");
-    let programs: BTreeSet<Program> = rows.iter().map(|row| row.program).collect();
     let rounds: BTreeSet<String> = rows.iter().map(|row| row.rounds.to_string()).collect();
     let shares = rows.iter().map(|row| row.processor_share);
     let least = shares.fold(1.0, f64::min);
     format!(
-        "{ORIGIN} on {}: {} programs, pools in files on {}, durable by {}; no card, and no persistent memory unless the file lies in it. {} rounds in turn behind one that warms up; \
+        "{ORIGIN} on {}: pools in files on {}, durable by {}; no card, and no persistent memory unless the file lies in it. {} rounds in turn behind one that warms up; \
          the program had a processor at least {:.0} % of the time. Program of commit {}.",
         all(|row| &row.machine),
-        programs.len(),
         all(|row| &row.file_system),
         all(|row| &row.durable_by),
         rounds.into_iter().collect::<Vec<_>>().join("; "),

@@ -10,7 +10,7 @@ use super::tables::{MISSING, Table, head, short, whole};
 use crate::natively::{ORIGIN, Row};
 
 /// What makes them again.
-const COMMAND: &str = "nearpm bench --native";
+const COMMAND: &str = "nearpm bench --native --pool FOLDER --survives WHAT";
 
 /// Mechanisms that were run.
 fn mechanisms(rows: &[Row]) -> Vec<Mechanism> {
@@ -29,6 +29,11 @@ fn ns(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { whole(value) }
 }
 
+/// A ratio, without digits behind the point where it is large.
+fn ratio(value: f64) -> String {
+    if value < 100.0 { short(value) } else { whole(value) }
+}
+
 /// Each program without crash consistency, and how many times as long it takes with each mechanism; and what the mechanisms cost on average over the
 /// programs.
 pub fn natively(rows: &[Row]) -> [Table; 2] {
@@ -45,7 +50,7 @@ fn by_program(rows: &[Row]) -> Table {
                 !row.is_bare() && row.mechanism == mechanism && what(row) == what(bare)
             };
             let row = rows.iter().find(is_it);
-            row.map_or(MISSING.into(), |row| spread([row.over_bare, row.least_over_bare, row.most_over_bare], short))
+            row.map_or(MISSING.into(), |row| spread([row.over_bare, row.least_over_bare, row.most_over_bare], ratio))
         };
         let seed = if has_seeds { format!(", seed {}", bare.seed) } else { String::new() };
         let cells = [
@@ -75,7 +80,7 @@ fn by_mechanism(rows: &[Row]) -> Table {
             let mean = |of: fn(&Row) -> f64| with.iter().map(|row| of(row)).sum::<f64>() / with.len() as f64;
             cells.push(vec![
                 format!("{}, {}", mechanism.name(), inputs.name()),
-                short(mean(|row| row.over_bare)),
+                ratio(mean(|row| row.over_bare)),
                 format!("{:.1} %", 100.0 * mean(|row| 1.0 - 1.0 / row.over_bare)),
                 short(mean(|row| row.log_entries)),
                 short(mean(|row| row.shadow_pages)),

@@ -114,7 +114,7 @@ pub fn described(rows: &[Row]) -> String {
     let least = shares.fold(1.0, f64::min);
     format!(
         "{ORIGIN} on {}: pools in files on {}, durable by {}; no card, and no persistent memory unless the file lies in it. {} rounds in turn behind one that warms up; \
-         the program had a processor at least {:.0} % of the time. Program of commit {}.",
+         each case had a processor for at least {:.0} % of its median round. Program of commit {}.",
         all(|row| &row.machine),
         all(|row| &row.file_system),
         all(|row| &row.durable_by),

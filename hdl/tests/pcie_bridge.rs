@@ -3,10 +3,12 @@
 mod pcie_bench;
 
 use nearpm_hdl::dut::{Dut, Value, VerilatedDut, on_both_back_ends, verilog_of};
-use nearpm_hdl::pcie::bridge::PcieBridge;
+use nearpm_hdl::pcie::bridge::{OVERLAP, PcieBridge};
 use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
+use nearpm_hdl::pcie::line_access::LineAccess;
 use nearpm_interface::registers;
-use pcie_bench::Bench;
+use pcie_bench::{Bench, untouched};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn every_byte_of_a_write_and_no_other_reaches_its_place() {
@@ -131,6 +133,205 @@ fn a_line_that_the_card_refuses_ends_the_read_with_an_abort() {
     });
 }
 
+fn accesses_reach_their_bound(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 14, 1.0);
+    bench.latency = Some(70);
+    for bar in [4, 2] {
+        // Requests of a line each, then one of many lines.
+        (0..20).for_each(|n| bench.write(bar, n * 64, &[n as u8; 64]));
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [OVERLAP, 0], "stores of BAR {bar}");
+        (0..20).for_each(|n| bench.read(bar, n * 64, 64, n));
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [0, OVERLAP], "loads of BAR {bar}");
+        bench.write(bar, 0, &[9; 1024]);
+        bench.settle();
+        bench.read(bar, 0, 1024, 20);
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [OVERLAP, OVERLAP], "many lines of BAR {bar}");
+        assert_eq!(bench.completions.iter().filter(|c| c.tag < 20).count(), 20);
+        bench.completions.clear();
+    }
+}
+
+#[test]
+fn accesses_of_a_kind_overlap_up_to_their_bound_and_no_further() {
+    on_both_back_ends::<PcieBridge>(accesses_reach_their_bound);
+}
+
+#[test]
+fn as_many_accesses_are_under_way_as_the_parameter_says() {
+    on_both_back_ends::<LineAccess<2, 3>>(|dut| {
+        dut.reset();
+        for (signal, value) in [("valid", 1u64), ("write", 1), ("bar", 4), ("host$awready", 1), ("host$wready", 1)] {
+            dut.set(signal, value);
+        }
+        let taken = |dut: &mut dyn Dut, cycles: u64| -> u64 {
+            let count = |_| {
+                let taken = dut.get_bool("ready");
+                dut.cycle();
+                u64::from(taken)
+            };
+            (0..cycles).map(count).sum()
+        };
+        assert_eq!(taken(dut, 20), 4);
+        dut.set("host$bvalid", true);
+        dut.cycle();
+        dut.set("host$bvalid", false);
+        assert_eq!(taken(dut, 20), 1, "one was answered");
+    });
+}
+
+/// The bytes that stand somewhere after some writes.
+fn standing(wanted: &BTreeMap<(u64, u64), u8>, bar: u64, at: u64, count: u64) -> Vec<u8> {
+    (at..at + count).map(|at| wanted.get(&(bar, at)).copied().unwrap_or(untouched(bar, at))).collect()
+}
+
+fn accesses_keep_their_order(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(15, 1.0, 1), (16, 0.5, 12), (17, 1.0, 60), (18, 0.2, 40)] {
+        let mut bench = Bench::new(dut, seed, ready);
+        bench.slowness = slowness;
+        let (mut wanted, mut lines, mut asked) = (bench.memory.clone(), Vec::new(), Vec::new());
+        let (mut bar, mut writes) = (4, true);
+        for tag in 0..120u64 {
+            // Runs of accesses of one kind, to few lines, so that many meet.
+            if bench.random(3) == 0 {
+                (bar, writes) = ([4, 4, 2][bench.random(3) as usize], bench.random(2) == 0);
+            }
+            let (at, length) = (bench.random(8) * 64 + bench.random(64), 1 + bench.random(200));
+            lines.extend((at / 64..(at + length).div_ceil(64)).map(|line| (bar, line * 64, writes)));
+            if writes {
+                let data: Vec<u8> = (0..length).map(|_| bench.random(256) as u8).collect();
+                bench.write(bar, at, &data);
+                wanted.extend((at..).zip(data).map(|(at, byte)| ((bar, at), byte)));
+            } else {
+                bench.read(bar, at, length, tag);
+                asked.push((tag, at, length, standing(&wanted, bar, at, length)));
+            }
+        }
+        bench.settle();
+        assert_eq!(bench.accesses, lines, "the order at the ports");
+        assert_eq!(bench.memory, wanted);
+        // A tag comes again only when its completions are complete: the order is that of the requests.
+        let mut tags: Vec<_> = bench.completions.iter().map(|c| c.tag).collect();
+        tags.dedup();
+        assert!(tags.is_sorted() && tags.len() == asked.len(), "{tags:?}");
+        for (tag, at, length, wanted) in asked {
+            assert_eq!(bench.answered(tag, at, length), wanted, "tag {tag}");
+        }
+    }
+}
+
+#[test]
+fn overlapping_accesses_are_seen_in_the_order_in_which_they_came() {
+    on_both_back_ends::<PcieBridge>(accesses_keep_their_order);
+}
+
+#[test]
+fn a_command_comes_to_its_port_when_the_data_before_it_is_answered() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 19, 1.0);
+        bench.latency = Some(50);
+        (0..OVERLAP).for_each(|n| bench.write(4, n * 64, &[n as u8 + 1; 64]));
+        bench.write(2, 0x40, &[0xcc; 64]);
+        bench.read(2, 0x1000, 64, 1);
+        bench.write(4, 0x1000, &[0xdd; 64]);
+        while !bench.accesses.iter().any(|access| access.0 == 2) {
+            bench.step();
+        }
+        let data: Vec<_> = (0..OVERLAP).map(|n| u64::from(bench.byte(4, n * 64))).collect();
+        assert_eq!(data, (1..=OVERLAP).collect::<Vec<_>>(), "data behind the command");
+        bench.settle();
+        let behind = [(2, 0x40, true), (2, 0x1000, false), (4, 0x1000, true)];
+        assert_eq!(bench.accesses[OVERLAP as usize..], behind);
+    });
+}
+
+/// Checks a read of lines of which the card refuses some: what is in front of them comes, and then an abort.
+fn check_refused(bench: &Bench<'_>, tag: u64, at: u64, length: u64) {
+    let (mut from, end) = (at, at + length);
+    let mut completions = bench.completions.iter().filter(|c| c.tag == tag);
+    while from < end {
+        let block_end = end.min((from / 128 + 1) * 128);
+        let bad = (from / 64..block_end.div_ceil(64)).any(|line| bench.refused.contains(&(4, line)));
+        let completion = completions.next().expect("a completion");
+        let said = (completion.status, completion.bytes, completion.lower);
+        assert_eq!(said, (if bad { 4 } else { 0 }, end - from, from % 128), "tag {tag} at {from:#x}");
+        if bad {
+            assert_eq!(completion.length, 0);
+            break;
+        }
+        let data: Vec<u8> = completion.dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+        let wanted: Vec<u8> = (from..block_end).map(|at| bench.byte(4, at)).collect();
+        assert_eq!(data[(from % 4) as usize..][..wanted.len()], wanted, "tag {tag}");
+        from = block_end;
+    }
+    assert_eq!(completions.next(), None, "tag {tag}: behind its end");
+}
+
+fn some_lines_are_refused(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(20, 1.0, 30), (21, 0.4, 8)] {
+        let mut bench = Bench::new(dut, seed, ready);
+        bench.slowness = slowness;
+        bench.refused = [1, 6, 7, 13, 20].map(|line| (4, line)).into_iter().collect::<BTreeSet<_>>();
+        // Stores: those that are refused have no effect, those beside them do.
+        (0..24).for_each(|n| bench.write(4, n * 64, &[n as u8 + 1; 64]));
+        bench.settle();
+        for line in 0..24 {
+            let wanted = if bench.refused.contains(&(4, line)) { untouched(4, line * 64) } else { line as u8 + 1 };
+            assert_eq!(bench.byte(4, line * 64), wanted);
+        }
+        let asked: Vec<_> = (0..60).map(|tag| (tag, bench.random(24 * 64 - 512), 1 + bench.random(512))).collect();
+        for (tag, at, length) in &asked {
+            bench.read(4, *at, *length, *tag);
+        }
+        bench.settle();
+        asked.iter().for_each(|(tag, at, length)| check_refused(&bench, *tag, *at, *length));
+        assert!(bench.is_at_rest());
+    }
+}
+
+#[test]
+fn a_refused_line_among_overlapping_ones_concerns_its_request_alone() {
+    on_both_back_ends::<PcieBridge>(some_lines_are_refused);
+}
+
+/// Cycles until a host has posted 64 stores of 64 bytes and the card has answered them, and until 16 loads of 64 bytes are answered, where the port
+/// answers after so many cycles.
+fn cycles_of_stores_and_loads(dut: &mut dyn Dut, latency: u64) -> [u64; 2] {
+    let mut bench = Bench::new(dut, 22, 1.0);
+    bench.latency = Some(latency);
+    let mut measure = |ask: fn(&mut Bench<'_>), accesses: usize, completions: usize| {
+        ask(&mut bench);
+        let began = bench.now;
+        while !bench.is_at_rest() || (bench.accesses.len(), bench.completions.len()) != (accesses, completions) {
+            bench.step();
+        }
+        bench.now - began
+    };
+    let stores = measure(|bench| (0..64).for_each(|n| bench.write(4, n * 64, &[n as u8; 64])), 64, 0);
+    let loads = measure(|bench| (0..16).for_each(|n| bench.read(4, n * 64, 64, n)), 80, 16);
+    [stores, loads]
+}
+
+#[test]
+fn stores_and_loads_do_not_wait_for_each_others_answers() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        for latency in [4, 20, 40] {
+            let [stores, loads] = cycles_of_stores_and_loads(dut, latency);
+            if dut.back_end() == "verilator" {
+                println!(
+                    "a port that answers after {latency} cycles: 64 stores of 64 bytes {stores} cycles, 16 loads {loads}"
+                );
+            }
+            // Five cycles a store and four a load, or a latency for as many as overlap.
+            let share = (latency + 6) / OVERLAP + 1;
+            assert!(stores < 64 * share.max(5) + latency + 20, "{stores} cycles at a latency of {latency}");
+            assert!(loads < 16 * share.max(4) + latency + 20, "{loads} cycles at a latency of {latency}");
+        }
+    });
+}
+
 /// Puts a record with this tag into the host's memory at `address`.
 fn record(bench: &mut Bench<'_>, address: u64, tag: u32, page: u8) {
     let mut bytes = [0xee; 64];
@@ -207,28 +408,31 @@ fn records_are_written_before_their_interrupts_which_masks_hold_back() {
     });
 }
 
-/// A request of each kind that takes long: a read of several lines, of registers, a write of several lines, of registers.
+/// Requests of each kind that take long: a read of several lines, of registers, a write of several lines, of registers; many reads, many writes.
 fn begin(bench: &mut Bench<'_>, kind: u64) {
     match kind {
         0 => bench.read(4, 0x1010, 300, 200),
         1 => bench.read(0, 0x200, 24, 201),
         2 => bench.write(4, 0x2020, &[0xaa; 200]),
-        _ => bench.write(0, 0x300, &[0xbb; 24]),
+        3 => bench.write(0, 0x300, &[0xbb; 24]),
+        4 => (0..12).for_each(|n| bench.read(4, 0x1000 + n * 64, 64, 210 + n)),
+        _ => (0..12).for_each(|n| bench.write(4, 0x3000 + n * 64, &[n as u8 + 1; 64])),
     }
 }
 
 fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 7, 0.6);
-    for trial in 0..96u64 {
+    for trial in 0..144u64 {
         // Slow ports: the link is back before the card has answered.
-        bench.slowness = if trial / 4 % 2 == 0 { 4 } else { 90 };
-        begin(&mut bench, trial % 4);
-        let (wait, cycles) = (trial / 4 * 2, 1 + bench.random(30));
+        bench.slowness = if trial / 6 % 2 == 0 { 4 } else { 90 };
+        bench.memory.retain(|(bar, at), _| (*bar, at / 0x1000) != (4, 3));
+        begin(&mut bench, trial % 6);
+        let (wait, cycles) = (trial / 6 * 2, 1 + bench.random(30));
         bench.outage(wait, cycles);
         (0..wait + cycles).for_each(|_| bench.step());
         bench.completions.clear();
         // What comes now is answered, and nothing of before.
-        let (tag, at) = (trial % 100, 0x4000 + trial * 64);
+        let (tag, at) = (trial % 50, 0x4000 + trial * 64);
         let bytes = [trial as u8; 40];
         bench.write(4, at + 20, &bytes);
         bench.read(4, at + 20, 40, tag);
@@ -241,6 +445,9 @@ fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
         assert!(tags.is_empty(), "trial {trial}: completions of before, {tags:?}");
         assert_eq!(bench.byte(2, 0x1040), trial as u8 + 1);
         assert!(bench.is_at_rest(), "trial {trial}");
+        // Of many writes the first ones were done, and none behind one that was not.
+        let done: Vec<_> = (0..12).map(|n| bench.memory.get(&(4, 0x3000 + n * 64)) == Some(&(n as u8 + 1))).collect();
+        assert!(done.is_sorted_by(|a, b| a >= b), "trial {trial}: {done:?}");
     }
     // Bytes of the writes that were cut short are the old ones or the new ones.
     for at in 0x2020..0x2020 + 200 {
@@ -351,6 +558,34 @@ fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
     }
 }
 
+fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 23, 1.0);
+    for trial in 0..24u64 {
+        bench.slowness = if trial % 2 == 0 { 4 } else { 70 };
+        bench.drain = bench.random(100);
+        bench.accesses.clear();
+        bench.completions.clear();
+        let at = 0x8000 + trial * 0x400;
+        (0..12).for_each(|n| bench.write(4, at + n * 64, &[(trial + n) as u8; 64]));
+        if trial % 3 == 0 {
+            (0..12).for_each(|n| bench.read(4, at + n * 64, 64, n));
+        }
+        (0..trial * 3).for_each(|_| bench.step());
+        bench.function_level_reset();
+        reset_ends(&mut bench);
+        assert_eq!(bench.resets.len() as u64, trial + 1);
+        for n in 0..12 {
+            assert_eq!(bench.byte(4, at + n * 64 + 63), (trial + n) as u8, "trial {trial}");
+            if trial % 3 == 0 {
+                assert_eq!(bench.answered(n, at + n * 64, 64), [(trial + n) as u8; 64], "trial {trial}");
+            }
+        }
+        let asked = bench.accesses.iter().position(|access| *access == (0, registers::CONTROL as u64, true));
+        let last = bench.accesses.iter().rposition(|access| access.0 != 0);
+        assert!(asked > last && drains(&bench) == 1, "trial {trial}: {:?}", bench.accesses);
+    }
+}
+
 fn a_function_is_reset_while_the_card_holds_commands(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 12, 0.6);
     for (number, drain) in [0, 1, 40, 900].into_iter().enumerate() {
@@ -411,6 +646,7 @@ fn a_link_goes_down_in_resets(dut: &mut dyn Dut) {
 fn a_function_level_reset_ends_with_the_work_of_before_done_and_the_vectors_masked() {
     on_both_back_ends::<PcieBridge>(a_function_is_reset_when_idle);
     on_both_back_ends::<PcieBridge>(a_function_is_reset_in_accesses);
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_overlapping_accesses);
 }
 
 #[test]
@@ -424,9 +660,14 @@ fn a_function_level_reset_beside_a_link_that_goes_down_leaves_the_ports_in_step(
 }
 
 /// Breaks of the function-level reset: a place in the Verilog, what stands there instead, and the scenario that must see it.
-const RESET_FAULTS: [(&str, &str, Scenario); 5] = [
+const RESET_FAULTS: [(&str, &str, Scenario); 6] = [
     ("function_reset$reset = reset;", "function_reset$reset = reset | link_down;", a_link_goes_down_in_resets),
-    ("function_reset$idle = completer$idle;", "function_reset$idle = 1'b1;", a_function_is_reset_in_accesses),
+    (
+        "function_reset$idle = completer$idle & access$idle & responder$idle;",
+        "function_reset$idle = 1'b1;",
+        a_function_is_reset_in_accesses,
+    ),
+    (" & access$idle & responder$idle;", ";", a_function_is_reset_in_overlapping_accesses),
     (
         "completer$hold = function_reset$hold;",
         "completer$hold = 1'b0;",
@@ -438,9 +679,39 @@ const RESET_FAULTS: [(&str, &str, Scenario); 5] = [
 
 #[test]
 fn a_break_of_the_function_level_reset_is_seen() {
+    faults_are_seen(&RESET_FAULTS);
+}
+
+/// Breaks of the overlap of accesses, as those of the reset.
+const OVERLAP_FAULTS: [(&str, &str, Scenario); 8] = [
+    // Accesses of both directions, of two ports, and more than may be are under way.
+    ("(write == write_now$q)", "1'b1", accesses_keep_their_order),
+    ("(bar == bar_now$q)", "1'b1", accesses_keep_their_order),
+    (" & (open$q != most_open)", "", accesses_reach_their_bound),
+    // What was read is given to the next request, whichever it was read for; a read has no place for it.
+    ("valid = here[oldest];", "valid = |here;", accesses_keep_their_order),
+    ("(write | ~answers$full)", "1'b1", accesses_keep_their_order),
+    // What the host forgets with its link is answered to the host that comes back.
+    (
+        "resetting$d = link_down | (resetting$q & ~access_idle);",
+        "resetting$d = link_down;",
+        a_link_goes_down_in_accesses,
+    ),
+    // A line that was refused is sent; those behind it are taken for the next request's.
+    ("bad$d = error;", "bad$d = 1'b0;", some_lines_are_refused),
+    ("if (skips$q)", "if (1'b0)", some_lines_are_refused),
+];
+
+#[test]
+fn a_break_of_the_overlap_is_seen() {
+    faults_are_seen(&OVERLAP_FAULTS);
+}
+
+/// Plants breaks into the bridge's Verilog, one at a time.
+fn faults_are_seen(faults: &[(&str, &str, Scenario)]) {
     let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
     let verilog = make.expect("a thread").join().expect("the bridge is made");
-    for (place, instead, scenario) in RESET_FAULTS {
+    for (place, instead, scenario) in faults {
         assert_eq!(verilog.matches(place).count(), 1, "{place}");
         let faulty = verilog.replace(place, instead);
         let run = || scenario(&mut VerilatedDut::new(faulty, None));

@@ -4,9 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+mod vendor;
+
 use nearpm_bitstreams::manifest::Manifest;
 use nearpm_bitstreams::tools::Tool;
 use nearpm_bitstreams::vcu118::{self, Mapped};
+use nearpm_interface::geometry::{
+    COMMAND_BAR, COMMAND_BAR_BYTES, MSIX_BAR, MSIX_BAR_BYTES, PCI_DEVICE, PCI_VENDOR, PM_BAR, REGISTER_BAR,
+    REGISTER_BAR_BYTES,
+};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -23,11 +29,16 @@ fn wanted() -> bool {
     there
 }
 
+/// Runs a script of the flow.
+fn run(script: &Path, arguments: &[&Path]) -> Output {
+    let mut command = Command::new("tclsh");
+    command.arg(folder().join("recorder.tcl")).arg(script).args(arguments);
+    command.output().expect("tclsh starts")
+}
+
 /// Runs the flow on a folder of Verilog.
 fn flow(flow: &Path, verilog: &Path, out: &Path) -> Output {
-    let mut command = Command::new("tclsh");
-    command.arg(folder().join("recorder.tcl")).arg(flow).arg(verilog).arg(out);
-    command.output().expect("tclsh starts")
+    run(flow, &[verilog, out])
 }
 
 /// Makes the files that the flow looks for; under the recorder nobody reads what they hold.
@@ -45,7 +56,11 @@ impl Notes {
     fn of(flow_folder: &Path) -> Self {
         let work = tempfile::tempdir().expect("a folder");
         make_verilog(work.path());
-        let output = flow(&flow_folder.join("build.tcl"), work.path(), &work.path().join("out"));
+        Self::from(&flow(&flow_folder.join("build.tcl"), work.path(), &work.path().join("out")))
+    }
+
+    /// What a run wrote down.
+    fn from(output: &Output) -> Self {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut notes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -56,7 +71,7 @@ impl Notes {
     }
 
     fn all<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a str> {
-        self.0[kind].iter().map(String::as_str)
+        self.0.get(kind).into_iter().flatten().map(String::as_str)
     }
 
     fn set(&self, kind: &str) -> BTreeSet<&str> {
@@ -79,10 +94,25 @@ impl Notes {
         driver.strip_suffix("/Dout").map_or(driver, |slice| self.driver(&format!("{slice}/Din")))
     }
 
+    /// A parameter of a cell.
+    fn parameter<'a>(&'a self, cell: &str, parameter: &str) -> Option<&'a str> {
+        let prefix = format!("{cell} CONFIG.{parameter} ");
+        self.all("config").find_map(|config| config.strip_prefix(&prefix))
+    }
+
     /// A number among the parameters of a cell.
     fn number(&self, cell: &str, parameter: &str) -> Option<u64> {
-        let prefix = format!("{cell} CONFIG.{parameter} ");
-        self.all("config").find_map(|config| config.strip_prefix(&prefix)?.parse().ok())
+        self.parameter(cell, parameter)?.parse().ok()
+    }
+
+    /// The vendor's core that a cell is.
+    fn core(&self, cell: &str) -> Option<&str> {
+        self.all("core").find_map(|core| core.strip_prefix(cell)?.strip_prefix(' '))
+    }
+
+    /// Whether a cell is a gate.
+    fn is_gate(&self, cell: &str) -> bool {
+        self.core(cell) == Some("util_vector_logic")
     }
 
     /// The clock of a cell's AXI port.
@@ -92,6 +122,26 @@ impl Notes {
         } else {
             self.driver(&format!("{cell}/clk")).into()
         }
+    }
+
+    /// The clocks that what drives a pin is of; of a gate, those of its operands.
+    fn clocks(&self, driver: &str) -> BTreeSet<String> {
+        let (cell, _) = split(driver);
+        match self.core(cell) {
+            Some("util_vector_logic") => {
+                let operands = self.nets("net").filter(|(_, to)| split(to).0 == cell);
+                operands.flat_map(|(from, _)| self.clocks(from)).collect()
+            }
+            Some("proc_sys_reset") => BTreeSet::from([self.driver(&format!("{cell}/slowest_sync_clk")).into()]),
+            Some("pcie4_uscale_plus") => BTreeSet::from(["pcie/user_clk".into()]),
+            Some("ddr4") => BTreeSet::from([self.clock(cell)]),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// What a pin drives.
+    fn driven<'a>(&'a self, pin: &str) -> impl Iterator<Item = &'a str> {
+        self.nets("net").filter(move |(from, _)| *from == pin).map(|(_, to)| to)
     }
 
     fn crossings(&self) -> impl Iterator<Item = &str> {
@@ -124,14 +174,14 @@ struct Port {
     bits: u64,
 }
 
-/// Ports of the card, the bridge and the PCIe block, as `cell/port`.
+/// Ports of the card, the bridge, the PCIe block and the memory controllers, as `cell/port`.
 struct Modules(BTreeMap<String, Port>);
 
 impl Modules {
     fn new() -> Self {
         let ours = ["card", "bridge"].into_iter().zip(vcu118::modules());
         let ours = ours.flat_map(|(cell, (_, generated))| generated_ports(cell, &generated.ports_json));
-        Self(ours.chain(pcie_ports()).collect())
+        Self(ours.chain(vendor::pcie_ports()).chain(vendor::memory_ports()).collect())
     }
 
     fn has(&self, cell: &str) -> bool {
@@ -142,6 +192,11 @@ impl Modules {
     fn bundles(&self) -> BTreeSet<String> {
         let pins = self.0.keys().map(|pin| split(pin));
         pins.filter_map(|(cell, port)| Some(format!("{cell}/{}", bundle_of(port)?))).collect()
+    }
+
+    /// Width of the addresses of a bundle.
+    fn address_bits(&self, bundle: &str) -> Option<u64> {
+        self.0.get(&format!("{bundle}_awaddr")).map(|port| port.bits)
     }
 
     /// Signals of a bundle.
@@ -171,46 +226,6 @@ fn generated_ports(cell: &str, json: &str) -> Vec<(String, Port)> {
         (format!("{cell}/{name}"), Port { input: port["direction"] == "input", bits })
     };
     description["ports"].as_array().expect("ports").iter().map(port).collect()
-}
-
-/// Ports of the PCIe block with an interface of 512 bits that the flow has to connect.
-///
-/// Sources: PG213 (v1.3), pages "Completer Request Interface", "Completer Completion Interface", "Requester Request Interface", "Requester
-/// Completion Interface" and "MSI-X Interrupt External Interface"; for the other widths, and the four bits of `tready`, the component that
-/// Vivado writes for `pcie4_uscale_plus` 1.1. cocotbext-pcie 0.2.16 (`xilinx/us/interface.py`, `usp_model.py`) has the same widths of `tuser`
-/// and `cfg_*`.
-fn pcie_ports() -> Vec<(String, Port)> {
-    const STREAMS: [(&str, bool, u64, u64); 4] = [
-        ("m_axis_cq", false, 183, 1),
-        ("m_axis_rc", false, 161, 1),
-        ("s_axis_cc", true, 81, 4),
-        ("s_axis_rq", true, 137, 4),
-    ];
-    const OTHERS: [(&str, bool, u64); 15] = [
-        ("user_clk", false, 1),
-        ("user_reset", false, 1),
-        ("user_lnk_up", false, 1),
-        ("sys_clk", true, 1),
-        ("sys_clk_gt", true, 1),
-        ("sys_reset", true, 1),
-        ("cfg_function_status", false, 16),
-        ("cfg_flr_in_process", false, 4),
-        ("cfg_flr_done", true, 4),
-        ("cfg_interrupt_msix_enable", false, 4),
-        ("cfg_interrupt_msix_mask", false, 4),
-        ("cfg_link_training_enable", true, 1),
-        ("cfg_config_space_enable", true, 1),
-        ("cfg_power_state_change_ack", true, 1),
-        ("pcie_cq_np_req", true, 2),
-    ];
-    let streams = STREAMS.iter().flat_map(|&(stream, input, tuser, tready)| {
-        let with = [("tdata", 512), ("tkeep", 16), ("tuser", tuser), ("tlast", 1), ("tvalid", 1)];
-        let with = with.map(|(signal, bits)| (signal, Port { input, bits }));
-        let signals = with.into_iter().chain([("tready", Port { input: !input, bits: tready })]);
-        signals.map(move |(signal, port)| (format!("pcie/{stream}_{signal}"), port))
-    });
-    let others = OTHERS.iter().map(|&(name, input, bits)| (format!("pcie/{name}"), Port { input, bits }));
-    streams.chain(others).collect()
 }
 
 /// Names of cells, ports and pins that are not there.
@@ -371,9 +386,159 @@ fn check_resets(notes: &Notes, _: &Modules) -> Vec<String> {
     faults
 }
 
+/// Levels that enter another clock other than through one synchroniser with nothing in front of it: what `report_cdc` calls critical
+/// (UG906, "CDC Rules Precedence": CDC-10 to CDC-12). What is inside of a core is not seen.
+fn check_synchronisers(notes: &Notes, _: &Modules) -> Vec<String> {
+    let mut faults = Vec::new();
+    for gate in notes.all("cell").filter(|cell| notes.is_gate(cell)) {
+        let clocks = notes.clocks(&format!("{gate}/Res"));
+        if clocks.len() > 1 {
+            faults.push(format!("{gate} joins {}", clocks.into_iter().collect::<Vec<_>>().join(" and ")));
+        }
+    }
+    for reset in notes.all("cell").filter(|cell| notes.core(cell) == Some("proc_sys_reset")) {
+        let into = notes.driver(&format!("{reset}/slowest_sync_clk"));
+        let from = notes.driver(&format!("{reset}/ext_reset_in"));
+        if notes.clocks(from).iter().all(|clock| clock == into) {
+            continue;
+        }
+        if notes.is_gate(split(from).0) {
+            faults.push(format!("{from} is logic in front of {reset}"));
+        }
+        // A crossing brings its reset into both of its clocks.
+        let pins = ["slowest_sync_clk", "aclk", "aclk1"];
+        let enters = |to: &&str| pins.iter().any(|pin| notes.driver(&format!("{}/{pin}", split(to).0)) == into);
+        let times = notes.driven(from).filter(enters).count();
+        if times > 1 {
+            faults.push(format!("{from} enters {into} {times} times"));
+        }
+    }
+    faults
+}
+
+/// Bytes of a range such as `64K`.
+fn bytes(range: &str) -> u128 {
+    let digits = range.trim_end_matches(|unit: char| unit.is_ascii_uppercase());
+    let unit = range[digits.len()..].chars().next().map_or(0, |unit| 1 + "KMGTPE".find(unit).expect("a unit"));
+    digits.parse::<u128>().expect("a number") << (10 * unit)
+}
+
+/// Masters that cannot address their slaves as they do: from 0, the window and each memory as large as the memory is, and of the others
+/// all that both ends can say.
+fn check_addresses(notes: &Notes, modules: &Modules) -> Vec<String> {
+    let mut faults = Vec::new();
+    let memory = u128::from(notes.number("constant_pm_bytes", "CONST_VAL").expect("a size of the memory"));
+    for (from, to) in notes.crossings().map(|crossing| notes.sides(crossing)) {
+        let segment = match split(to) {
+            (cell, _) if cell.starts_with("ddr4_") => format!("{cell}/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK"),
+            _ => format!("{to}/reg0"),
+        };
+        let mine = notes.all("address").filter_map(|address| address.strip_prefix(from)?.strip_prefix(' '));
+        let mine: Vec<_> = mine.collect();
+        let [address] = mine[..] else {
+            faults.push(format!("{from} has {} addresses", mine.len()));
+            continue;
+        };
+        let [given, offset, range] = address.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("a segment, an offset and a range: {address}");
+        };
+        let widths = [from, to].into_iter().filter_map(|bundle| modules.address_bits(bundle));
+        let most = 1u128 << widths.min().expect("a width");
+        let wanted = match split(from).1 {
+            "m_axi_host" => memory,
+            "m_axi_mem0" | "m_axi_mem1" => memory / 2,
+            _ => most,
+        };
+        if (given, offset) != (segment.as_str(), "0x0") {
+            faults.push(format!("{from} has {given} at {offset} instead of {segment} at 0"));
+        }
+        if bytes(range) != wanted || wanted > most {
+            faults.push(format!("{from} has {range} of {given}, {wanted} bytes are wanted and {most} can be said"));
+        }
+    }
+    faults
+}
+
+/// BARs and numbers of the PCIe block that are not those of the interface.
+fn check_function(notes: &Notes, _: &Modules) -> Vec<String> {
+    let memory = notes.number("constant_pm_bytes", "CONST_VAL").expect("a size of the memory");
+    let bars = [
+        (REGISTER_BAR, REGISTER_BAR_BYTES as u64),
+        (MSIX_BAR, MSIX_BAR_BYTES as u64),
+        (COMMAND_BAR, COMMAND_BAR_BYTES as u64),
+        (PM_BAR, memory),
+    ];
+    let size = |bar: usize| {
+        let scale = match notes.parameter("pcie", &format!("pf0_bar{bar}_scale"))? {
+            "Kilobytes" => 1 << 10,
+            "Megabytes" => 1 << 20,
+            "Gigabytes" => 1 << 30,
+            _ => return None,
+        };
+        Some(scale * notes.number("pcie", &format!("pf0_bar{bar}_size"))?)
+    };
+    let wrong = bars.into_iter().filter(|(bar, wanted)| size(*bar) != Some(*wanted));
+    let mut faults: Vec<_> = wrong.map(|(bar, wanted)| format!("BAR {bar} has not {wanted} bytes")).collect();
+    for (parameter, wanted) in [("vendor_id", PCI_VENDOR), ("PF0_DEVICE_ID", PCI_DEVICE)] {
+        let wanted = format!("{wanted:04x}");
+        if notes.parameter("pcie", parameter) != Some(wanted.as_str()) {
+            faults.push(format!("{parameter} is not {wanted}"));
+        }
+    }
+    faults
+}
+
+/// Cores and parameters that are seen nowhere in public.
+fn check_parameters(notes: &Notes, _: &Modules) -> Vec<String> {
+    let mut faults = Vec::new();
+    for config in notes.all("config") {
+        let (cell, rest) = config.split_once(" CONFIG.").expect("a cell and a parameter");
+        let (name, _) = rest.split_once(' ').expect("a parameter and its value");
+        let core = notes.core(cell).unwrap_or("a port");
+        let known: &[&str] = match vendor::CORES.iter().find(|known| known.name == core) {
+            Some(known) => known.parameters,
+            None if core == "a port" => &vendor::OF_PORTS,
+            None => &[],
+        };
+        if !known.contains(&name) {
+            faults.push(format!("{core} has no parameter {name}"));
+        }
+    }
+    faults
+}
+
+/// Cores that `synth_design` would not see, and resets of the memories.
+fn check_cores(notes: &Notes, _: &Modules) -> Vec<String> {
+    let mut faults = Vec::new();
+    let generated: Vec<_> = notes.all("generated").collect();
+    if generated != ["nearpm_vcu118.bd None"] {
+        faults.push(format!("synth_design sees black boxes: {generated:?}"));
+    }
+    for memory in ["ddr4_0", "ddr4_1"] {
+        let (constant, _) = split(notes.driver(&format!("{memory}/sys_rst")));
+        if notes.core(constant) != Some("xlconstant") || notes.number(constant, "CONST_VAL") != Some(0) {
+            faults.push(format!("{memory} can be reset by {constant}"));
+        }
+    }
+    faults
+}
+
 /// All that is wrong with a flow.
 fn faults(notes: &Notes, modules: &Modules) -> Vec<String> {
-    let checks = [check_names, check_nets, check_drivers, check_streams, check_bundles, check_clocks, check_resets];
+    let checks = [
+        check_names,
+        check_nets,
+        check_drivers,
+        check_streams,
+        check_bundles,
+        check_clocks,
+        check_resets,
+        check_synchronisers,
+        check_addresses,
+        check_function,
+        check_parameters,
+        check_cores,
+    ];
     checks.iter().flat_map(|check| check(notes, modules)).collect()
 }
 
@@ -386,11 +551,11 @@ fn what_the_flow_connects_fits() {
 }
 
 /// Faults to plant in the design: the text, what stands in its place, and what the checks have to say.
-const PLANTED: [(&str, &str, &str); 28] = [
+const PLANTED: [(&str, &str, &str); 44] = [
     ("[get_bd_cells reference]", "[get_bd_cells buffer]", "there is no buffer"),
     ("card_clock/locked", "clock/locked", "there is no cell of clock/locked"),
     ("card/power_fail", "card/power_failed", "there is no port card/power_failed"),
-    ("bridge/m_axi_cmd", "bridge/m_axi_command", "there is no bundle bridge/m_axi_command"),
+    ("crossing_cmd bridge/m_axi_cmd", "crossing_cmd bridge/m_axi_command", "there is no bundle bridge/m_axi_command"),
     (
         "[get_bd_ports power_fail] [get_bd_pins card/power_fail]",
         "[get_bd_pins card/power_fail] [get_bd_ports power_fail]",
@@ -438,7 +603,7 @@ const PLANTED: [(&str, &str, &str); 28] = [
     ("[get_bd_pins pcie/cfg_flr_done]", "[get_bd_pins pcie/cfg_flr_in_process]", "pcie/cfg_flr_done is open"),
     ("    nearpm_crossing crossing_ctrl", "    list crossing_ctrl", "bridge/m_axil_ctrl is open"),
     ("    nearpm_crossing crossing_ctrl", "    list crossing_ctrl", "card/s_axil_ctrl is open"),
-    ("bridge/m_axi_cmd", "bridge/m_axi_host", "bridge/m_axi_host is joined 2 times"),
+    ("crossing_cmd bridge/m_axi_cmd", "crossing_cmd bridge/m_axi_host", "bridge/m_axi_host is joined 2 times"),
     (
         "    nearpm_crossing crossing_cpl",
         "    connect_bd_intf_net [get_bd_intf_pins card/m_axi_cpl] [get_bd_intf_pins bridge/s_axi_cpl]; list crossing_cpl",
@@ -455,8 +620,8 @@ const PLANTED: [(&str, &str, &str); 28] = [
         "card/m_axi_mem0 is joined to ddr4_1/C0_DDR4_S_AXI instead of ddr4_0/C0_DDR4_S_AXI",
     ),
     (
-        "card/m_axi_cpl bridge/s_axi_cpl",
-        "bridge/s_axi_cpl card/m_axi_cpl",
+        "crossing_cpl card/m_axi_cpl bridge/s_axi_cpl",
+        "crossing_cpl bridge/s_axi_cpl card/m_axi_cpl",
         "bridge/s_axi_cpl is no master and is joined to card/m_axi_cpl",
     ),
     (
@@ -478,6 +643,63 @@ const PLANTED: [(&str, &str, &str); 28] = [
         "bridge_reset pcie/user_clk",
         "bridge_reset card_clock/clk_out1",
         "bridge/rst_n is bridge_reset/peripheral_aresetn, made in card_clock/clk_out1 and used in pcie/user_clk",
+    ),
+    (
+        "[get_bd_pins calibrated_$number/peripheral_aresetn] [get_bd_pins calibrated/$operand]",
+        "[get_bd_pins ddr4_$number/c0_init_calib_complete] [get_bd_pins calibrated/$operand]",
+        "calibrated joins ddr4_0/c0_ddr4_ui_clk and ddr4_1/c0_ddr4_ui_clk",
+    ),
+    (
+        "[get_bd_pins calibrated_$number/peripheral_aresetn] [get_bd_pins calibrated/$operand]",
+        "[get_bd_pins ddr4_0/c0_init_calib_complete] [get_bd_pins calibrated/$operand]",
+        "calibrated/Res is logic in front of card_reset",
+    ),
+    (
+        "card_reset/peripheral_reset 1",
+        "card_reset/peripheral_aresetn 0",
+        "card_reset/peripheral_aresetn enters pcie/user_clk 2 times",
+    ),
+    ("[get_bd_pins $name/sys_rst]", "[get_bd_pins $name/c0_ddr4_aresetn]", "ddr4_0/sys_rst is open"),
+    ("[get_bd_pins $name/sys_rst]", "[get_bd_pins $name/system_rst]", "there is no port ddr4_1/system_rst"),
+    (
+        "CONFIG.CONST_WIDTH 1 CONFIG.CONST_VAL 0]",
+        "CONFIG.CONST_WIDTH 1 CONFIG.CONST_VAL 1]",
+        "ddr4_0 can be reset by constant_sys_rst_0",
+    ),
+    ("    nearpm_address bridge/m_axi_cmd ", "    list bridge/m_axi_cmd ", "bridge/m_axi_cmd has 0 addresses"),
+    (
+        "-offset 0x0",
+        "-offset 0x10000",
+        "card/m_axi_cpl has bridge/s_axi_cpl/reg0 at 0x10000 instead of bridge/s_axi_cpl/reg0 at 0",
+    ),
+    (
+        "ddr4_$number/C0_DDR4_MEMORY_MAP",
+        "ddr4_0/C0_DDR4_MEMORY_MAP",
+        "card/m_axi_mem1 has ddr4_0/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK at 0x0 instead of \
+         ddr4_1/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK at 0",
+    ),
+    (
+        "card/s_axi_host/reg0 4G",
+        "card/s_axi_host/reg0 2G",
+        "bridge/m_axi_host has 2G of card/s_axi_host/reg0, 4294967296 bytes are wanted and 1099511627776 can be said",
+    ),
+    (
+        "card/s_axi_cmd/reg0 64K",
+        "card/s_axi_cmd/reg0 128K",
+        "bridge/m_axi_cmd has 128K of card/s_axi_cmd/reg0, 65536 bytes are wanted and 65536 can be said",
+    ),
+    ("pf0_bar4_scale {Gigabytes}", "pf0_bar4_scale {Megabytes}", "BAR 4 has not 4294967296 bytes"),
+    ("PF0_DEVICE_ID {9e38}", "PF0_DEVICE_ID {9e39}", "PF0_DEVICE_ID is not 9e38"),
+    ("CONFIG.NUM_CLKS 2", "CONFIG.NUM_CLOCKS 2", "smartconnect has no parameter NUM_CLOCKS"),
+    (
+        "CONFIG.PF0_DEV_CAP_FUNCTION_LEVEL_RESET_CAPABLE",
+        "CONFIG.pf0_dev_cap_function_level_reset_capable",
+        "pcie4_uscale_plus has no parameter pf0_dev_cap_function_level_reset_capable",
+    ),
+    (
+        "    set_property synth_checkpoint_mode None $file\n    generate_target all $file\n",
+        "    generate_target all $file\n    set_property synth_checkpoint_mode None $file\n",
+        "synth_design sees black boxes: [\"nearpm_vcu118.bd Hierarchical\"]",
     ),
 ];
 
@@ -522,7 +744,7 @@ fn faults_that_are_planted_are_found() {
 }
 
 #[test]
-fn constraints_are_of_ports_that_exist_and_the_page_lists_their_pads() {
+fn constraints_are_of_ports_that_exist_and_place_them_where_the_board_has_them() {
     if !wanted() {
         return;
     }
@@ -533,8 +755,83 @@ fn constraints_are_of_ports_that_exist_and_the_page_lists_their_pads() {
         assert!(ports.iter().any(|port| name == *port || name.starts_with(&format!("{port}_"))), "{name}");
     }
     let page = std::fs::read_to_string(folder().join("../../docs/bitstreams.md")).expect("the page");
-    let pads = page.lines().filter_map(|line| line.strip_prefix("| pin ")?.split('|').next());
-    assert_eq!(pads.map(str::trim).collect::<BTreeSet<_>>(), notes.set("pad"));
+    let placed: BTreeSet<_> =
+        vendor::PLACED.iter().map(|(port, pad, level, _)| format!("{port} {pad} {level}")).collect();
+    assert_eq!(notes.all("placed").map(String::from).collect::<BTreeSet<_>>(), placed);
+    for (port, pad, _, name) in vendor::PLACED {
+        let row = format!("| pin {pad} | `{port}` | `{name}` |");
+        assert!(page.contains(&row), "{row} is not on the page");
+    }
+    assert_eq!(page.matches("\n| pin ").count(), vendor::PLACED.len());
+    // The board's flash: two chips of eight bits and 256 MiB together.
+    let flash: Vec<_> = notes.all("flash").collect();
+    let [flash] = flash[..] else { panic!("one set of files for the flash: {flash:?}") };
+    assert!(flash.starts_with("SPIx8 256 up 0x00000000 ") && flash.ends_with("/nearpm_vcu118.bit"), "{flash}");
+}
+
+#[test]
+fn every_core_has_a_source() {
+    for core in vendor::CORES {
+        assert!(!core.source.is_empty() && !core.parameters.is_empty(), "{}", core.name);
+        assert!(core.parameters.is_sorted(), "{}", core.name);
+    }
+}
+
+#[test]
+fn the_cards_clock_is_what_was_asked_for_or_an_error() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    make_verilog(work.path());
+    let (build, out) = (folder().join("build.tcl"), work.path().join("out"));
+    let at = |mhz: &str| run(&build, &[work.path(), &out, Path::new(mhz)]);
+    let modules = Modules::new();
+    for mhz in ["300", "250", "200"] {
+        let notes = Notes::from(&at(mhz));
+        let asked = notes.parameter("card_clock", "CLKOUT1_REQUESTED_OUT_FREQ");
+        assert_eq!(asked, Some(format!("{mhz}.000").as_str()));
+        // The link's and the memories' stay as they are.
+        assert_eq!(notes.number("pcie", "axisten_freq"), Some(250));
+        assert_eq!(notes.number("ddr4_1", "C0.DDR4_TimePeriod"), Some(833));
+        assert_eq!(faults(&notes, &modules), Vec::<String>::new());
+    }
+    let without = Notes::of(&folder());
+    assert_eq!(without.parameter("card_clock", "CLKOUT1_REQUESTED_OUT_FREQ"), Some("300.000"));
+    for mhz in ["0", "299", "350", "fast"] {
+        let output = at(mhz);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let error = format!("the card's clock is 300, 250 or 200 MHz, and not {mhz}");
+        assert!(!output.status.success() && said.contains(&error), "{said}");
+        assert!(output.stdout.is_empty(), "{mhz} is refused before anything is made");
+    }
+}
+
+#[test]
+fn a_board_is_loaded_with_what_the_flow_writes() {
+    if !wanted() {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a folder");
+    make_verilog(work.path());
+    let (program, out) = (folder().join("program.tcl"), work.path().join("out"));
+    let load = |what: &str| run(&program, &[&out, Path::new(what)]);
+    for (what, missing) in [("part", "nearpm_vcu118.bit is missing"), ("flash", "nearpm_vcu118_primary.mcs is missing")]
+    {
+        let output = load(what);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(missing), "{said}");
+        assert!(output.stdout.is_empty(), "nothing is touched");
+    }
+    assert!(!load("everything").status.success());
+    Notes::from(&flow(&folder().join("build.tcl"), work.path(), &out));
+    let part = Notes::from(&load("part"));
+    assert_eq!(part.all("step").collect::<Vec<_>>(), ["program_hw_devices"]);
+    assert_eq!(part.all("loaded").collect::<Vec<_>>(), [out.join("nearpm_vcu118.bit").display().to_string()]);
+    let flash = Notes::from(&load("flash"));
+    assert_eq!(flash.all("step").collect::<Vec<_>>(), ["program_hw_devices", "program_hw_cfgmem", "boot_hw_device"]);
+    let both = ["primary", "secondary"].map(|chip| out.join(format!("nearpm_vcu118_{chip}.mcs")).display().to_string());
+    assert_eq!(flash.all("loaded").collect::<Vec<_>>(), [both.join(" ")]);
 }
 
 #[test]
@@ -543,8 +840,7 @@ fn the_bridge_is_told_of_a_reset_of_the_link_and_of_a_link_that_is_down_and_noth
         return;
     }
     let notes = Notes::of(&folder());
-    let told =
-        |pin: &str| -> Vec<&str> { notes.nets("net").filter(|(from, _)| *from == pin).map(|(_, to)| to).collect() };
+    let told = |pin: &str| notes.driven(pin).collect::<Vec<_>>();
     assert_eq!(told("pcie/user_reset"), ["link_down/Op1"]);
     assert_eq!(told("pcie/user_lnk_up"), ["no_link/Op1"]);
     assert_eq!(told("no_link/Res"), ["link_down/Op2"]);

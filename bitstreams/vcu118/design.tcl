@@ -1,10 +1,22 @@
 # The block design: PCIe block, bridge, card, two memories.
 #
-#   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300 MHz) == crossings == ddr4_0, ddr4_1
+#   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300, 250 or 200 MHz) == crossings == ddr4_0, ddr4_1 (300 MHz)
 #
 # The card's clock and reset are the memories', not the link's, and so are those of every port between card and bridge: a host that starts
 # again, or a link that goes down, is told to the bridge as `link_down`, and what is under way at the ports runs to its end.
 # Every reset is brought into the clock that it is used with. Of each net the first end drives.
+# Where the names of the cores' parameters are seen in public is in `bitstreams/tests/vendor`, whose test they have to pass.
+
+# Every address of a master is one of its slave's: at 0, `range` bytes of it. Segment of a module of ours: the port's `reg0`.
+# Names as in `board/u200/m2/riscv-2021.1.tcl` of eugene-tarassov/vivado-risc-v, which has a module reference as master and as slave, too.
+# The answer is empty where it fails (UG835, "assign_bd_address").
+proc nearpm_address {space segment range} {
+    set assigned [assign_bd_address -offset 0x0 -range $range -target_address_space [get_bd_addr_spaces $space] \
+        [get_bd_addr_segs $segment] -force]
+    if {$assigned eq ""} {
+        error "$segment has no address in $space"
+    }
+}
 
 # One AXI connection from one clock to another.
 proc nearpm_crossing {name from to from_clock to_clock reset} {
@@ -59,6 +71,11 @@ proc nearpm_memory {number} {
         connect_bd_intf_net [get_bd_intf_ports $port] [get_bd_intf_pins $name/$pin]
     }
     set_property CONFIG.FREQ_HZ 250000000 [get_bd_intf_ports c0_sys_clk_$number]
+    # Its reset (active high) is not used: it starts by itself when the part is configured, and must not forget what it holds because somebody
+    # presses the board's button, to which the board's files would join it.
+    create_bd_cell -type ip -vlnv xilinx.com:ip:xlconstant constant_sys_rst_$number
+    set_property -dict [list CONFIG.CONST_WIDTH 1 CONFIG.CONST_VAL 0] [get_bd_cells constant_sys_rst_$number]
+    connect_bd_net [get_bd_pins constant_sys_rst_$number/dout] [get_bd_pins $name/sys_rst]
     # Its AXI port begins with the memory's own clock, which is before it is calibrated and so before the card.
     nearpm_reset memory_reset_$number $name/c0_ddr4_ui_clk $name/c0_ddr4_ui_clk_sync_rst 1
     connect_bd_net [get_bd_pins memory_reset_$number/peripheral_aresetn] [get_bd_pins $name/c0_ddr4_aresetn]
@@ -79,6 +96,7 @@ proc nearpm_pcie {} {
         CONFIG.AXISTEN_IF_EXT_512_CC_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_RQ_STRADDLE {false} \
         CONFIG.AXISTEN_IF_EXT_512_RC_STRADDLE {false} \
+        CONFIG.AXISTEN_IF_EXT_512_RC_4TLP_STRADDLE {false} \
         CONFIG.vendor_id {10ee} \
         CONFIG.PF0_DEVICE_ID {9e38} \
         CONFIG.PF0_CLASS_CODE {058000} \
@@ -86,14 +104,17 @@ proc nearpm_pcie {} {
         CONFIG.pf0_bar0_scale {Kilobytes} \
         CONFIG.pf0_bar0_size {4} \
         CONFIG.pf0_bar1_enabled {true} \
+        CONFIG.pf0_bar1_type {Memory} \
         CONFIG.pf0_bar1_scale {Kilobytes} \
         CONFIG.pf0_bar1_size {4} \
         CONFIG.pf0_bar2_enabled {true} \
+        CONFIG.pf0_bar2_type {Memory} \
         CONFIG.pf0_bar2_64bit {true} \
         CONFIG.pf0_bar2_prefetchable {true} \
         CONFIG.pf0_bar2_scale {Kilobytes} \
         CONFIG.pf0_bar2_size {16} \
         CONFIG.pf0_bar4_enabled {true} \
+        CONFIG.pf0_bar4_type {Memory} \
         CONFIG.pf0_bar4_64bit {true} \
         CONFIG.pf0_bar4_prefetchable {true} \
         CONFIG.pf0_bar4_scale {Gigabytes} \
@@ -161,26 +182,31 @@ proc nearpm_bridge {} {
     connect_bd_net [get_bd_pins link_down/Res] [get_bd_pins bridge/link_down]
 }
 
-# The card, its clock from the first memory's (as fast, until somebody asks for less here), and its reset, which ends when both memories are calibrated.
-proc nearpm_card {} {
+# The card, its clock made from the first memory's, and its reset, which ends when both memories are calibrated.
+proc nearpm_card {mhz} {
     create_bd_cell -type module -reference nearpm_card card
+    # The clock that it is made from is known from the net: 833 ps make a little more than 300 MHz of it.
     create_bd_cell -type ip -vlnv xilinx.com:ip:clk_wiz card_clock
     set_property -dict [list \
         CONFIG.PRIM_SOURCE {No_buffer} \
-        CONFIG.PRIM_IN_FREQ {300.000} \
-        CONFIG.CLKOUT1_REQUESTED_OUT_FREQ {300.000} \
+        CONFIG.CLKOUT1_REQUESTED_OUT_FREQ $mhz.000 \
         CONFIG.USE_RESET {false} \
     ] [get_bd_cells card_clock]
     connect_bd_net [get_bd_pins ddr4_0/c0_ddr4_ui_clk] [get_bd_pins card_clock/clk_in1]
     connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card/clk]
+    # What a memory says is of its own clock. Each is brought into the card's before they are joined: logic of two clocks in front of a
+    # synchroniser can glitch into it (UG906, "Multi-Clock Fanin"; CDC-12 and CDC-10, critical).
     nearpm_gate calibrated and
-    connect_bd_net [get_bd_pins ddr4_0/c0_init_calib_complete] [get_bd_pins calibrated/Op1]
-    connect_bd_net [get_bd_pins ddr4_1/c0_init_calib_complete] [get_bd_pins calibrated/Op2]
+    foreach number {0 1} operand {Op1 Op2} {
+        nearpm_reset calibrated_$number card_clock/clk_out1 ddr4_$number/c0_init_calib_complete 0
+        connect_bd_net [get_bd_pins calibrated_$number/peripheral_aresetn] [get_bd_pins calibrated/$operand]
+    }
     nearpm_reset card_reset card_clock/clk_out1 calibrated/Res 0
     connect_bd_net [get_bd_pins card_clock/locked] [get_bd_pins card_reset/dcm_locked]
     connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins card/rst_n]
-    # The card's reset for the bridge and for its side of the crossings.
-    nearpm_reset bridge_reset pcie/user_clk card_reset/peripheral_aresetn 0
+    # The card's reset for the bridge and for its side of the crossings. From an output of its own, a register that leads nowhere else: the
+    # crossings bring `peripheral_aresetn` into the link's clock, too, and one that enters a clock twice is critical (CDC-11).
+    nearpm_reset bridge_reset pcie/user_clk card_reset/peripheral_reset 1
     connect_bd_net [get_bd_pins bridge_reset/peripheral_aresetn] [get_bd_pins bridge/rst_n]
     foreach {name width value pin} {
         pm_bytes 64 4294967296 card/pm_bytes
@@ -198,14 +224,14 @@ proc nearpm_card {} {
     connect_bd_net [get_bd_pins card/save_done] [get_bd_ports save_done]
 }
 
-# Makes the whole design and its wrapper.
-proc nearpm_design {out} {
+# Makes the whole design and its wrapper, with the card at `mhz`.
+proc nearpm_design {out mhz} {
     create_bd_design -dir [file join $out design] nearpm_vcu118
     nearpm_pcie
     nearpm_memory 0
     nearpm_memory 1
     nearpm_bridge
-    nearpm_card
+    nearpm_card $mhz
     set link pcie/user_clk
     set card card_clock/clk_out1
     nearpm_crossing crossing_host bridge/m_axi_host card/s_axi_host $link $card bridge_reset/peripheral_aresetn
@@ -217,15 +243,21 @@ proc nearpm_design {out} {
         nearpm_crossing crossing_mem$number card/m_axi_mem$number ddr4_$number/C0_DDR4_S_AXI $card $clock \
             card_reset/peripheral_aresetn
     }
-    assign_bd_address
+    # The window is as large as both memories. Commands, registers and host memory: all that the ports can say.
+    nearpm_address bridge/m_axi_host card/s_axi_host/reg0 4G
+    nearpm_address bridge/m_axi_cmd card/s_axi_cmd/reg0 64K
+    nearpm_address bridge/m_axil_ctrl card/s_axil_ctrl/reg0 4K
+    nearpm_address card/m_axi_cpl bridge/s_axi_cpl/reg0 16E
     # The card counts each memory from 0.
     foreach number {0 1} {
-        assign_bd_address -offset 0x0 -range 2G -target_address_space [get_bd_addr_spaces card/m_axi_mem$number] \
-            [get_bd_addr_segs ddr4_$number/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK] -force
+        nearpm_address card/m_axi_mem$number ddr4_$number/C0_DDR4_MEMORY_MAP/C0_DDR4_ADDRESS_BLOCK 2G
     }
     validate_bd_design
     save_bd_design
     set file [get_files nearpm_vcu118.bd]
+    # Cores are synthesised with the whole. By default each would get a run of its own, which nobody starts outside of a project, and
+    # `synth_design` would see black boxes, at which `opt_design` ends (UG912, "SYNTH_CHECKPOINT_MODE"; UG994, "Global Synthesis").
+    set_property synth_checkpoint_mode None $file
     generate_target all $file
     read_verilog [make_wrapper -files $file -top]
 }

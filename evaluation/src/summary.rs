@@ -185,11 +185,23 @@ impl Summary {
     /// configuration is charged with alike.
     pub fn region_limit(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
-            let outcome = |configuration| self.outcome(s, program, configuration, seed);
-            let (floor, with) = (outcome(Configuration::Bare)?, outcome(Configuration::Card)?);
-            let library = part(with, &[Kind::Compute]) - part(floor, &[Kind::Compute]);
-            Some((outcome(baseline)?.per_transaction() - floor.per_transaction()) / library)
+            let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
+            Some((time(baseline)? - time(Configuration::Bare)?) / self.instructions(s, program, seed)?)
         })
+    }
+
+    /// How much faster whole programs would be than under a baseline if nothing were left of crash consistency but the library's instructions.
+    pub fn whole_with_instructions(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
+        self.over_seeds(|seed| {
+            let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
+            Some(time(baseline)? / (time(Configuration::Bare)? + self.instructions(s, program, seed)?))
+        })
+    }
+
+    /// The library's instructions for crash consistency with a card, in nanoseconds a transaction.
+    fn instructions(&self, s: &Selection, program: Program, seed: u64) -> Option<f64> {
+        let computed = |of| Some(part(self.outcome(s, program, of, seed)?, &[Kind::Compute]));
+        Some(computed(Configuration::Card)? - computed(Configuration::Bare)?)
     }
 
     /// How much faster whole programs would be than under a baseline without crash consistency, if threads were in each other's way only where they

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES, MAX_DEVICES};
 use nearpm_interface::media::{
     ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, MIN_RING_BYTES, PoolHead, RING_EPOCH, RING_EXTENT,
-    RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, entry_bytes,
+    RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, entry_bytes, entry_data,
 };
 use nearpm_interface::seal;
 
@@ -270,6 +270,19 @@ impl Lane {
         count(&medium.counters.bytes_logged, bytes);
         let head = self.entry_head(kind, txid);
         self.executor.log(medium, entries, &head, dirty)
+    }
+
+    /// Loads a part of what an entry has logged, whoever made it; `part` is in bytes from its first. Its log has been verified.
+    pub fn logged(&mut self, medium: &Medium, entry: &Entry, part: Range<u64>) -> Result<Vec<u8>, Error> {
+        self.executor.barrier(medium)?;
+        let medium = &media(&self.media, medium)[entry.member];
+        let place = entry.slot + entry_data(entry.offset) + part.start;
+        let mut old = vec![0; (part.end - part.start) as usize];
+        // Slots are written behind the processor's cache. In this order: a line that was dropped before the commands are in the link may come back.
+        medium.invalidate(place, old.len() as u64);
+        medium.fence()?;
+        medium.load_checked(place, &mut old)?;
+        Ok(old)
     }
 
     /// Sends entries with new values, one after the other in `values`; a barrier makes them durable.

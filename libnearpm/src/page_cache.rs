@@ -106,6 +106,13 @@ impl PageCache {
         copy.pinned = true;
     }
 
+    /// Lines of a pinned page are again what they are where the page is copied from.
+    pub fn forget(&mut self, page: u64, lines: u64) {
+        let copy = self.page(page);
+        assert!(copy.pinned, "only what was not sent can be forgotten");
+        copy.valid &= !lines;
+    }
+
     /// Everything was sent: pages are loaded from where they are.
     pub fn unpin(&mut self) {
         for (&page, copy) in &mut self.pages {

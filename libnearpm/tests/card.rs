@@ -111,6 +111,55 @@ fn survives(
     assert!(cuts > 20, "only {cuts} cuts");
 }
 
+/// What a transaction has written to pages that it is the first to touch is put back from where the mechanism has saved them, what it has written to
+/// others from what it has kept.
+#[test]
+fn an_abort_takes_back_writes_to_pages_of_its_own_and_of_former_transactions() {
+    const PAGE: u64 = 4096;
+    const BYTES: u64 = 5 * PAGE;
+    type Writes = [(u64, usize)];
+    let former = [(0, 100), (2 * PAGE + 30, 40)];
+    let aborted = [(50, 200), (PAGE + 7, 3), (2 * PAGE, 64), (3 * PAGE - 100, 4096)];
+    let later = [(PAGE + 5, 10), (3 * PAGE + 64, 128)];
+    let engines = [(1, Engine::Card), (2, Engine::Card), (3, Engine::Card), (4, Engine::Cpu)];
+    for (mechanism, (seed, engine)) in Mechanism::ALL.into_iter().flat_map(|m| engines.map(|engine| (m, engine))) {
+        let what = format!("{mechanism:?}, seed {seed}");
+        let settings = MockOptions { host_ordered: seed != 3, ..mock(seed) };
+        let card = Registered::new(MockCard::new(settings.clone()), posting(seed)).unwrap();
+        let options = options(mechanism, engine).epoch_ops(100);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let object = pool.tx(|tx| tx.alloc(BYTES)).unwrap();
+        let mut model: Vec<u8> = (0..BYTES).map(|n| n as u8).collect();
+        let write = |pool: &Pool, writes: &Writes, value: u8, end: Result<(), Error>| {
+            pool.tx(|tx| {
+                writes.iter().try_for_each(|&(at, bytes)| tx.write(object + at, &vec![value; bytes]))?;
+                end
+            })
+        };
+        let remember = |model: &mut [u8], writes: &Writes, value: u8| {
+            writes.iter().for_each(|&(at, bytes)| model[at as usize..][..bytes].fill(value));
+        };
+        let read = |pool: &Pool| pool.tx(|tx| tx.read_vec(object, BYTES as usize)).unwrap();
+        pool.tx(|tx| tx.write(object, &model)).unwrap();
+        pool.persist().unwrap();
+        write(&pool, &former, 0xaa, Ok(())).unwrap();
+        remember(&mut model, &former, 0xaa);
+        // The second one finds each page touched.
+        for value in [0xbb, 0xcc] {
+            write(&pool, &aborted, value, Err(Error::abort("no"))).unwrap_err();
+            assert_eq!(read(&pool), model, "{what}");
+        }
+        write(&pool, &later, 0xdd, Ok(())).unwrap();
+        remember(&mut model, &later, 0xdd);
+        assert_eq!(read(&pool), model, "{what}");
+        pool.persist().unwrap();
+        drop(pool);
+        let card = MockCard::with_medium(settings, card.mock.power_cut());
+        let card = Registered::new(card, posting(seed)).unwrap();
+        assert_eq!(read(&options.open(&card.pool("p")).unwrap()), model, "{what}, after a power cut");
+    }
+}
+
 #[test]
 fn undo_survives_power_cuts() {
     survives(Mechanism::Undo, Engine::Card, Durability::Durable, true, 0..20);

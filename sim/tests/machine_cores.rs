@@ -141,7 +141,8 @@ fn the_link_is_shared() {
 #[test]
 fn what_a_core_sends_later_holds_no_other_up() {
     const LINES: u64 = 64;
-    let beside: [(&str, fn(&dyn Mapping)); 3] = [
+    type Work = fn(&dyn Mapping);
+    let beside: [(&str, Work); 3] = [
         ("nothing", |_| ()),
         ("lines that are fetched ahead", |view| view.prefetch(0, 64 * LINES)),
         ("a long load", |view| view.load(0, &mut [0; 64 * LINES as usize])),

@@ -87,7 +87,13 @@ fn power_cuts_lose_nothing_on_the_verilated_card() {
 }
 
 fn kills(window: &'static str, mechanism: Mechanism, rounds: u64) {
-    let mut simulator = Simulator::new(window);
+    let within = Duration::from_millis(150);
+    let replayed = kills_on(&mut Simulator::new(window), mechanism, rounds, within);
+    assert_eq!(replayed > 0, window == "trapping", "what the last process had taken is done by the next one");
+}
+
+/// Kills it at moments of that span; how many items of the cards were replayed.
+fn kills_on(simulator: &mut Simulator, mechanism: Mechanism, rounds: u64, within: Duration) -> u64 {
     let mut known = Known::default();
     create(&simulator.open(), mechanism).close().unwrap();
     let mut draw = Draw(3);
@@ -96,7 +102,8 @@ fn kills(window: &'static str, mechanism: Mechanism, rounds: u64) {
         let registered = simulator.open();
         let pool = options(mechanism).open(&registered.location("bank")).unwrap();
         verify(&pool, &mut known);
-        let (process, wait) = (Pid::from_raw(simulator.id() as i32), Duration::from_micros(2000 + draw.below(150_000)));
+        let process = Pid::from_raw(simulator.id() as i32);
+        let wait = Duration::from_micros(2000 + draw.below(within.as_micros() as u64));
         let killer = std::thread::spawn(move || {
             std::thread::sleep(wait);
             kill(process, Signal::SIGKILL).unwrap();
@@ -111,8 +118,22 @@ fn kills(window: &'static str, mechanism: Mechanism, rounds: u64) {
         replayed += simulator.statistic("replayed");
     }
     assert!(known.transactions > rounds, "the kills came before any work");
-    assert_eq!(replayed > 0, window == "trapping", "what the last process had taken is done by the next one");
+    println!("{rounds} kills in {} transactions; {replayed} items were replayed", known.transactions);
     reopen_and_verify(&simulator.open(), mechanism, &mut known);
+    replayed
+}
+
+/// The RTL runs some thousand times slower than a card, so that a moment under load is longer.
+#[test]
+fn a_verilated_card_that_is_killed_under_load_has_lost_nothing() {
+    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+        eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
+        return;
+    }
+    let within = Duration::from_secs(3);
+    let replayed = kills_on(&mut Simulator::of_rtl("trapping"), Mechanism::Undo, 4, within);
+    assert!(replayed > 0, "what the last process had taken is done by the next one");
+    kills_on(&mut Simulator::of_rtl("mapped"), Mechanism::Redo, 4, within);
 }
 
 #[test]

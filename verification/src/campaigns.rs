@@ -83,7 +83,7 @@ pub const ALL: &[Campaign] = &[
         name: "two-ports",
         claim: "a power cut in any clock cycle of the work of a card with two memory ports loses nothing accepted",
         command: "target/release/every-cycle --memory-ports 2 --minutes MINUTES",
-        share: 4,
+        share: 6,
         long: false,
         aims: &[("scenarios", 100), ("cycles", 10_000_000)],
     },

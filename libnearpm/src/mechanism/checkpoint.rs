@@ -2,12 +2,15 @@
 //!
 //! Invariant: no page is stored to in an epoch unless its checkpoint is durable before the store.
 
+use std::collections::BTreeMap;
+
 use nearpm_interface::media::{EntryKind, PAGE_BYTES, entry_bytes};
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, runs};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::Word;
+use crate::lane::Entry;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -16,12 +19,14 @@ pub(crate) struct Checkpoint {
     epoch: Epoch,
     /// Identifier of the epoch, once it has saved a page.
     txid: Option<u64>,
+    /// Entries of the pages that the epoch has touched.
+    saved: BTreeMap<u64, Entry>,
     epoch_ops: u64,
 }
 
 impl Checkpoint {
     pub fn new(epoch_ops: u64) -> Checkpoint {
-        Checkpoint { epoch: Epoch::default(), txid: None, epoch_ops }
+        Checkpoint { epoch: Epoch::default(), txid: None, saved: BTreeMap::new(), epoch_ops }
     }
 
     /// Ends the epoch: everything in it survives a power cut from now on.
@@ -34,6 +39,7 @@ impl Checkpoint {
         count(&cx.medium.counters.epochs, 1);
         self.txid = None;
         self.epoch.clear();
+        self.saved.clear();
         cx.lane.release(cx.lane.mark());
         Ok(())
     }
@@ -56,8 +62,10 @@ impl Protocol for Checkpoint {
             };
             // Every line was written back when the last epoch was cut, and the page not stored to since.
             cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;
-            for page in pages {
-                self.epoch.touch(page, 0);
+            assert_eq!(pages.len(), entries.len(), "a page has one entry");
+            for (page, entry) in pages.into_iter().zip(entries) {
+                self.epoch.touch(page);
+                self.saved.insert(page, entry);
             }
         }
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
@@ -93,8 +101,21 @@ impl Protocol for Checkpoint {
         Ok(if self.txid.is_none() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
+    /// Lines that the transaction was the first to store to are put back from the log.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.epoch.abort(&mut &cx.medium)
+        let pages = self.epoch.abort(&mut &cx.medium)?;
+        if pages.is_empty() {
+            return Ok(());
+        }
+        // An entry that was never made must not be put back: its slot holds something else.
+        cx.lane.executor.verify(true)?;
+        for (page, lines) in pages {
+            for run in runs(lines) {
+                let old = cx.lane.logged(&cx.medium, &self.saved[&page], run.clone())?;
+                cx.medium.store(page + run.start, &old);
+            }
+        }
+        Ok(())
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -47,7 +47,10 @@ pub(crate) struct Epoch {
     pages: BTreeMap<u64, u64>,
     /// Transactions that committed in it and wrote something.
     transactions: u64,
-    /// Places and lengths of the open transaction's writes, with their old bytes one after the other. Volatile: a
+    /// Pages that the open transaction has stored to, each with its lines that were dirty before. The old bytes of the others are where the mechanism
+    /// has saved the page, so that nobody need load them from a card only because the transaction could be aborted.
+    open: BTreeMap<u64, u64>,
+    /// Places and lengths of the open transaction's writes to lines that were dirty before, with their old bytes one after the other. Volatile: a
     /// crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
     before_bytes: Vec<u8>,
@@ -60,6 +63,18 @@ pub(crate) struct Epoch {
 const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_U64;
 const _: () = assert!(LINES_PER_PAGE == 64);
 
+/// Runs of lines of a page, one bit each, as ranges of bytes of the page.
+pub(crate) fn runs(lines: u64) -> impl Iterator<Item = Range<u64>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        (at < LINES_PER_PAGE && lines >> at != 0).then(|| {
+            let start = at + u64::from((lines >> at).trailing_zeros());
+            at = start + u64::from((lines >> start).trailing_ones());
+            start * LINE_U64..at * LINE_U64
+        })
+    })
+}
+
 impl Epoch {
     /// Offset of the page that holds an offset of the pool.
     pub fn page_of(place: u64) -> u64 {
@@ -71,9 +86,14 @@ impl Epoch {
         self.pages.contains_key(&page)
     }
 
-    /// Touches a page; `dirty` are its lines that must be written back.
-    pub fn touch(&mut self, page: u64, dirty: u64) {
-        *self.pages.entry(page).or_default() |= dirty;
+    /// Touches a page, which the mechanism has saved: an abort asks for it.
+    pub fn touch(&mut self, page: u64) {
+        self.pages.insert(page, 0);
+    }
+
+    /// Lines of a touched page need not be written back.
+    pub fn clean(&mut self, page: u64, lines: u64) {
+        *self.pages.entry(page).or_default() &= !lines;
     }
 
     /// The open transaction has allocated a range.
@@ -86,21 +106,30 @@ impl Epoch {
         self.pages.is_empty()
     }
 
-    /// Stores inside one touched page, keeping the old bytes until the transaction ends.
+    /// Stores inside one touched page, keeping the old bytes until the transaction ends where nobody else has them.
     pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
         let page = Self::page_of(place);
-        assert!(self.has(page), "a page is saved before it is stored to");
+        let dirty = self.pages.get_mut(&page).expect("a page is saved before it is stored to");
+        let stored = place..place + data.len() as u64;
+        let (first, last) = ((stored.start - page) / LINE_U64, (stored.end - 1 - page) / LINE_U64);
+        let lines = u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first;
         self.wrote = true;
-        if !self.fresh.covers(&(place..place + data.len() as u64)) {
-            let start = self.before_bytes.len();
-            self.before_bytes.resize(start + data.len(), 0);
-            memory.load(place, &mut self.before_bytes[start..]).inspect_err(|_| self.before_bytes.truncate(start))?;
-            self.before.push((place, data.len()));
+        let dirty_before = *self.open.entry(page).or_insert(*dirty);
+        *dirty |= lines;
+        if lines & dirty_before != 0 && !self.fresh.covers(&stored) {
+            for run in runs(lines & dirty_before) {
+                self.keep(memory, stored.start.max(page + run.start)..stored.end.min(page + run.end))?;
+            }
         }
-        memory.store(place, data)?;
-        let first = (place - page) / LINE_U64;
-        let last = (place - page + data.len() as u64 - 1) / LINE_U64;
-        self.touch(page, u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first);
+        memory.store(place, data)
+    }
+
+    /// Keeps bytes that the open transaction is about to store over.
+    fn keep(&mut self, memory: &mut impl Memory, range: Range<u64>) -> Result<(), Error> {
+        let (start, length) = (self.before_bytes.len(), (range.end - range.start) as usize);
+        self.before_bytes.resize(start + length, 0);
+        memory.load(range.start, &mut self.before_bytes[start..]).inspect_err(|_| self.before_bytes.truncate(start))?;
+        self.before.push((range.start, length));
         Ok(())
     }
 
@@ -111,19 +140,23 @@ impl Epoch {
         self.transactions
     }
 
-    /// The open transaction's writes are taken back, newest first.
-    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<(), Error> {
+    /// The open transaction's writes are taken back, newest first, but for those to lines that were not dirty before: these are returned, by page, for
+    /// the mechanism to put back what it has saved.
+    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<Vec<(u64, u64)>, Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;
             memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
+        let saved = |(page, dirty_before): (&u64, &u64)| (*page, self.pages[page] & !dirty_before);
+        let saved = self.open.iter().map(saved).filter(|(_, lines)| *lines != 0).collect();
         self.end();
-        Ok(())
+        Ok(saved)
     }
 
     fn end(&mut self) {
         self.wrote = false;
+        self.open.clear();
         self.before.clear();
         self.before_bytes.clear();
         self.fresh.clear();
@@ -133,12 +166,8 @@ impl Epoch {
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, medium: &Medium) {
         for (&page, &dirty) in &self.pages {
-            let mut at = 0;
-            while at < LINES_PER_PAGE && dirty >> at != 0 {
-                let start = at + u64::from((dirty >> at).trailing_zeros());
-                let run = u64::from((dirty >> start).trailing_ones());
-                medium.write_back(page + start * LINE_U64, run * LINE_U64);
-                at = start + run;
+            for run in runs(dirty) {
+                medium.write_back(page + run.start, run.end - run.start);
             }
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Invariant: no page that the durable page table names is stored to.
 
+use std::collections::BTreeMap;
+
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, runs};
 use super::redo_log::{RedoLog, Values};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
@@ -20,17 +22,19 @@ const SWITCH_BYTES: u64 = 2 * LINE_U64;
 pub(crate) struct Shadow {
     epoch: Epoch,
     /// Logical pages that moved in this epoch, with the pages that the durable table names.
-    moved: std::collections::BTreeMap<u64, u64>,
+    moved: BTreeMap<u64, u64>,
     log: RedoLog,
     epoch_ops: u64,
     /// Pages as the program sees them, where the card copies them.
     cache: PageCache,
+    /// Places of the pages of the epoch, with those that they were copied from.
+    saved: BTreeMap<u64, u64>,
 }
 
 impl Shadow {
     pub fn new(epoch_ops: u64) -> Shadow {
-        let (epoch, moved, log, cache) = Default::default();
-        Shadow { epoch, moved, log, epoch_ops, cache }
+        let (epoch, moved, log, cache, saved) = Default::default();
+        Shadow { epoch, moved, log, epoch_ops, cache, saved }
     }
 
     /// Moves the logical page at an offset of the heap to a page of this epoch.
@@ -47,7 +51,8 @@ impl Shadow {
         let old = cx.pages.set(logical, page);
         self.moved.insert(logical, old);
         self.epoch.moves(from, to);
-        self.epoch.touch(to, 0);
+        self.epoch.touch(to);
+        self.saved.insert(to, from);
         if cx.lane.executor.writes_around_the_cache() {
             self.cache.moves(from, to);
         }
@@ -94,6 +99,7 @@ impl Shadow {
             cx.pages.give(old);
         }
         self.epoch.clear();
+        self.saved.clear();
         Ok(())
     }
 
@@ -168,12 +174,23 @@ impl Protocol for Shadow {
         Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
+    /// Lines that the transaction was the first to store to are what they are in the page that theirs was copied from, to which nobody stores.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
         if cx.lane.executor.writes_around_the_cache() {
-            self.epoch.abort(&mut Self::cached(&mut self.cache, cx))
+            for (page, lines) in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
+                // Nothing of them was sent: the card's copy has them as they were.
+                self.cache.forget(page, lines);
+                self.epoch.clean(page, lines);
+            }
         } else {
-            self.epoch.abort(&mut &cx.medium)
+            for (page, lines) in self.epoch.abort(&mut &cx.medium)? {
+                for run in runs(lines) {
+                    let old = cx.medium.load_vec(self.saved[&page] + run.start, run.end - run.start);
+                    cx.medium.store(page + run.start, &old);
+                }
+            }
         }
+        Ok(())
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -85,6 +85,27 @@ pub const MUTANTS: &[Mutant] = &[
         tests: library("crash", "checkpoint"),
     },
     Mutant {
+        breaks: "an abort leaves what the transaction was the first to store in an epoch",
+        file: CHECKPOINT,
+        find: "cx.medium.store(page + run.start, &old);",
+        with: "if !FAULT { cx.medium.store(page + run.start, &old); }",
+        tests: library("card", "an_abort_takes_back"),
+    },
+    Mutant {
+        breaks: "the same where the card copies pages",
+        file: SHADOW,
+        find: "self.cache.forget(page, lines);",
+        with: "if !FAULT { self.cache.forget(page, lines); }",
+        tests: library("card", "an_abort_takes_back"),
+    },
+    Mutant {
+        breaks: "the same where the processor copies pages",
+        file: SHADOW,
+        find: "cx.medium.store(page + run.start, &old);",
+        with: "if !FAULT { cx.medium.store(page + run.start, &old); }",
+        tests: library("card", "an_abort_takes_back"),
+    },
+    Mutant {
         breaks: "pages switch while their lines are in the cache",
         file: SHADOW,
         find: "} else {\n            self.epoch.write_back(&cx.medium);",

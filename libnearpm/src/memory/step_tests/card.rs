@@ -349,6 +349,8 @@ impl super::Scenario for Scenario {
             Scenario::SlotsUsedAgain,
             Scenario::Persisted(Mechanism::Undo),
             Scenario::Persisted(Mechanism::Redo),
+            Scenario::Persisted(Mechanism::Checkpoint),
+            Scenario::Persisted(Mechanism::Shadow),
             Scenario::LongLog,
             Scenario::PrimitivesCut,
             Scenario::Direct(Durability::Durable),

@@ -77,6 +77,10 @@ pub struct Bench<'a> {
     beats: VecDeque<(Value, Value, bool)>,
     offered: bool,
     packet: Vec<u32>,
+    /// What completions and the card's requests offered and was not taken: data, marks, `tkeep`, `tlast`.
+    streams: [Option<(Value, Value, u64, bool)>; 2],
+    /// The block takes no completion.
+    pub holds_completions: bool,
     pub completions: Vec<Completion>,
     /// Bytes of the BARs as the card holds them.
     pub memory: BTreeMap<(u64, u64), u8>,
@@ -126,6 +130,8 @@ impl<'a> Bench<'a> {
             beats: VecDeque::new(),
             offered: false,
             packet: Vec::new(),
+            streams: [None, None],
+            holds_completions: false,
             completions: Vec::new(),
             memory: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -196,6 +202,7 @@ impl<'a> Bench<'a> {
             self.beats.clear();
             self.offered = false;
             self.packet.clear();
+            self.streams = [None, None];
         }
         self.outage = match self.outage {
             None | Some((0, 0 | 1)) => None,
@@ -316,7 +323,7 @@ impl<'a> Bench<'a> {
             self.dut.set("cq_tlast", last);
         }
         for ready in ["cc_tready", "rq_tready"] {
-            let value = self.chance();
+            let value = self.chance() && !(self.holds_completions && ready == "cc_tready");
             self.dut.set(ready, value);
         }
         (0..PORTS.len()).for_each(|index| self.drive(index));
@@ -331,6 +338,8 @@ impl<'a> Bench<'a> {
             self.offered = false;
         }
         self.unsupported += u64::from(self.dut.get_bool("unsupported"));
+        self.stays_on_its_stream(0, "cc");
+        self.stays_on_its_stream(1, "rq");
         self.take_completion();
         self.take_request();
         self.is_of_one_kind();
@@ -409,6 +418,20 @@ impl<'a> Bench<'a> {
             let taken = self.dut.get_bool(&format!("{name}${channel}ready"));
             self.ports[index].offered[slot] = payload.filter(|_| !taken);
         }
+    }
+
+    /// A beat stays as it is until it is taken, or the link goes down.
+    fn stays_on_its_stream(&mut self, index: usize, name: &str) {
+        let offered = self.dut.get_bool(&format!("{name}_tvalid")).then(|| {
+            let [data, user] = ["tdata", "tuser"].map(|signal| self.dut.get(&format!("{name}_{signal}")));
+            let keep = self.dut.get_u64(&format!("{name}_tkeep"));
+            (data, user, keep, self.dut.get_bool(&format!("{name}_tlast")))
+        });
+        if let Some(before) = self.streams[index].take() {
+            assert_eq!(offered, Some(before), "{name}: a beat is withdrawn");
+        }
+        let taken = self.dut.get_bool(&format!("{name}_tready"));
+        self.streams[index] = offered.filter(|_| !taken);
     }
 
     /// What is under way, and what is offered, is of one port and one direction.

@@ -900,7 +900,7 @@ fn a_break_of_the_function_level_reset_is_seen() {
 }
 
 /// Breaks of the overlap of accesses, as those of the reset.
-const OVERLAP_FAULTS: [(&str, &str, Scenario); 8] = [
+const OVERLAP_FAULTS: [(&str, &str, Scenario); 10] = [
     // Accesses of both directions, of two ports, and more than may be are under way.
     ("(write == write_now$q)", "1'b1", accesses_keep_their_order),
     ("(bar == bar_now$q)", "1'b1", accesses_keep_their_order),
@@ -914,6 +914,9 @@ const OVERLAP_FAULTS: [(&str, &str, Scenario); 8] = [
         "resetting$d = link_down;",
         a_link_goes_down_in_accesses,
     ),
+    ("requests$reset = reset | forget;", "requests$reset = reset;", a_link_goes_down_in_accesses),
+    // Requests for whose answers there is no room are forgotten.
+    ("completer$owe_full = responder$full;", "completer$owe_full = 1'b0;", completions_are_held_back),
     // A line that was refused is sent; those behind it are taken for the next request's.
     ("bad$d = error;", "bad$d = 1'b0;", some_lines_are_refused),
     ("if (skips$q)", "if (1'b0)", some_lines_are_refused),

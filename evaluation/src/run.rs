@@ -22,9 +22,8 @@ use crate::meter::Kind;
 /// Transactions of an epoch, and between two calls that make asynchronous commits durable.
 pub const EPOCH: usize = 64;
 /// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the authors' code.
+/// Each is found by a write-protection fault, for which the profile has a time.
 pub const RELEASED_TOUCHES: u64 = 5;
-/// A first touch there is found by a write-protection fault: estimate, entry, signal, return and change of the protection.
-pub const FAULT_NS: u64 = 2_000;
 /// Bytes of the log ring: the pages of an epoch fit.
 const RING_BYTES: u32 = 4 << 20;
 /// Pools are multiples of this.
@@ -201,6 +200,7 @@ struct Run<'r> {
     computer: Computer,
     served: Vec<Served>,
     fence_drain_ps: u64,
+    fault_ns: f64,
 }
 
 impl<'r> Run<'r> {
@@ -221,7 +221,8 @@ impl<'r> Run<'r> {
         let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
         let room = (largest + GRAIN) * pools as u64;
         let computer = Computer::of(case, profile, rtl, host, room)?;
-        let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps };
+        let fault_ns = profile.host.fault_ns.value;
+        let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps, fault_ns };
         for (i, program) in programs.into_iter().enumerate() {
             let id = run.computer.pool_id(i as u32);
             let served = run.prepare(program, &format!("pool{i}"), id, largest)?;
@@ -262,6 +263,7 @@ impl<'r> Run<'r> {
             times: &self.times,
             computer,
             waits_per_entry_ns: self.fence_drain_ps as f64 / 1000.0,
+            fault_ns: self.fault_ns,
             forgives: self.fence_drain_ps > 0 && !self.case.configuration.uses_card(),
         };
         let cores = match &mut self.served[..] {
@@ -340,6 +342,8 @@ struct Rules<'r> {
     computer: &'r Computer,
     /// What the paper's baseline waits for each entry of its log but the last.
     waits_per_entry_ns: f64,
+    /// What a first touch costs that is found by a fault.
+    fault_ns: f64,
     /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
     forgives: bool,
 }
@@ -399,7 +403,7 @@ impl Rules<'_> {
         if case.mechanism.has_epochs() && case.inputs == Inputs::Released {
             let is_log = case.mechanism == Mechanism::Checkpoint;
             let touches = if is_log { entries } else { after.shadow_pages - before.shadow_pages };
-            computer.compute((touches * FAULT_NS) as f64);
+            computer.compute(touches as f64 * self.fault_ns);
             served.touches += touches;
             is_due = served.touches >= RELEASED_TOUCHES;
         }

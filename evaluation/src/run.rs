@@ -18,8 +18,6 @@ use crate::device::{Device, MakeRtl};
 use crate::meter::Kind;
 use crate::served::{Floor, Served};
 
-/// A first touch with released inputs is found by a write-protection fault: estimate, entry, signal, return and change of the protection.
-pub const FAULT_NS: u64 = 2_000;
 /// Bytes of the log ring: the pages of an epoch fit.
 const RING_BYTES: u32 = 4 << 20;
 /// Pools are multiples of this.
@@ -158,6 +156,7 @@ struct Run<'r> {
     computer: Computer,
     pools: Vec<Pooled>,
     fence_drain_ps: u64,
+    fault_ns: f64,
 }
 
 impl<'r> Run<'r> {
@@ -178,7 +177,8 @@ impl<'r> Run<'r> {
         let largest = programs.iter().map(|program| bytes_of(&**program)).max().context("there is a pool")?;
         let room = (largest + GRAIN) * pools as u64;
         let computer = Computer::of(case, profile, rtl, host, room)?;
-        let mut run = Run { case, times, computer, pools: Vec::new(), fence_drain_ps };
+        let fault_ns = profile.host.fault_ns.value;
+        let mut run = Run { case, times, computer, pools: Vec::new(), fence_drain_ps, fault_ns };
         for (i, program) in programs.into_iter().enumerate() {
             let options = PoolOptions::new().ring_bytes(RING_BYTES).id(run.computer.pool_id(i as u32));
             let options = options.synchronisation(case.configuration.synchronisation());
@@ -203,6 +203,7 @@ impl<'r> Run<'r> {
             times: &self.times,
             computer,
             waits_per_entry_ns: self.fence_drain_ps as f64 / 1000.0,
+            fault_ns: self.fault_ns,
             forgives: self.fence_drain_ps > 0 && !self.case.configuration.uses_card(),
         };
         let cores = match &mut self.pools[..] {
@@ -272,6 +273,8 @@ struct Rules<'r> {
     computer: &'r Computer,
     /// What the paper's baseline waits for each entry of its log but the last.
     waits_per_entry_ns: f64,
+    /// What a first touch costs that is found by a fault.
+    fault_ns: f64,
     /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
     forgives: bool,
 }
@@ -327,7 +330,7 @@ impl Rules<'_> {
         }
         let touches = served.touches();
         if let Some(touches) = touches {
-            computer.compute((touches * FAULT_NS) as f64);
+            computer.compute(touches as f64 * self.fault_ns);
         }
         if served.ends_an_epoch(touches) {
             self.without_read_backs(core, || served.pool.cut())?;

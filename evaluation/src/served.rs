@@ -14,6 +14,7 @@ use crate::case::{Case, Configuration};
 /// Transactions of an epoch, and between two calls that make asynchronous commits durable.
 pub const EPOCH: usize = 64;
 /// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the authors' code.
+/// On a simulated computer each is found by a write-protection fault, for which the profile has a time.
 pub const RELEASED_TOUCHES: u64 = 5;
 
 /// Makes a pool with what a program works on, and closes it. What is in a file has reached its medium then.

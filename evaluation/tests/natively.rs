@@ -64,7 +64,8 @@ fn all_nine_programs_run_with_every_mechanism_and_none_and_leave_nothing_behind(
             // Each mechanism did what it is there for.
             assert_eq!(counts.transactions, COUNT as u64, "{timing:?}");
             assert!(counts.fences > 0 && counts.lines_written_back > 0, "{timing:?}");
-            assert_eq!(counts.log_entries > 0, case.mechanism != Mechanism::Shadow, "{timing:?}");
+            // Under shadow paging that is which page lies where.
+            assert!(counts.log_entries > 0, "{timing:?}");
             assert_eq!(counts.shadow_pages > 0, case.mechanism == Mechanism::Shadow, "{timing:?}");
             assert_eq!(counts.epochs > 0, case.mechanism.has_epochs(), "{timing:?}");
             // Without epochs each commit has a fence of its own.

@@ -1,6 +1,8 @@
 //! Each leaf cell against a plain model of it, on both back ends.
 
-use nearpm_hdl::cells::{AsyncRam, ByteRam, Concat, Crc32cBlock, Fifo, PriorityPick, Register, RoundRobin, Widen};
+use nearpm_hdl::cells::{
+    AsyncRam, ByteRam, Concat, Crc32cBlock, Fifo, PriorityPick, Register, Reorder, RoundRobin, Widen,
+};
 use nearpm_hdl::dut::{Value, on_both_back_ends, on_both_back_ends_with};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -235,6 +237,60 @@ fn fifo_keeps_order_and_counts() {
                 model.clear();
             }
         }
+    });
+}
+
+#[test]
+fn reorder_gives_answers_in_the_order_of_asking() {
+    on_both_back_ends::<Reorder<Bits<100>, 2>>(|dut| {
+        let mut rng = random();
+        // The place of each that was asked for, oldest first, and its answer.
+        let mut model: VecDeque<(u64, Option<Value>)> = VecDeque::new();
+        let (mut next, mut fullest) = (0, 0);
+        for step in 0..900u64 {
+            let filling = step / 50 % 2 == 0;
+            let ask = rng.random_bool(if filling { 0.9 } else { 0.3 });
+            let take = rng.random_bool(if filling { 0.2 } else { 0.8 });
+            let reset = rng.random_bool(0.01);
+            let waiting: Vec<_> = (0..model.len()).filter(|n| model[*n].1.is_none()).collect();
+            let comes = !waiting.is_empty() && rng.random_bool(0.5);
+            let answer = Value::from(step).with_slice(90, 10, step);
+            dut.set("ask", ask);
+            dut.set("take", take);
+            dut.set("reset", reset);
+            dut.set("come", comes);
+            let come = if comes { waiting[rng.random_range(0..waiting.len())] } else { 0 };
+            if comes {
+                dut.set("come_place", model[come].0);
+                dut.set("come_data", answer);
+            }
+            assert_eq!(dut.get("place"), next);
+            assert_eq!(dut.get_bool("full"), model.len() == 4);
+            assert_eq!(dut.get_bool("empty"), model.is_empty());
+            let oldest = model.front().and_then(|(_, answer)| *answer);
+            assert_eq!(dut.get_bool("valid"), oldest.is_some());
+            if let Some(oldest) = oldest {
+                assert_eq!(dut.get("data"), oldest, "step {step}");
+            }
+            dut.cycle();
+            let room = model.len() < 4;
+            if comes {
+                model[come].1 = Some(answer);
+            }
+            if take && oldest.is_some() {
+                model.pop_front();
+            }
+            if ask && room {
+                model.push_back((next, None));
+                next = (next + 1) % 4;
+            }
+            fullest = fullest.max(model.len());
+            if reset {
+                model.clear();
+                next = 0;
+            }
+        }
+        assert_eq!(fullest, 4);
     });
 }
 

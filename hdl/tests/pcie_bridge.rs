@@ -3,10 +3,12 @@
 mod pcie_bench;
 
 use nearpm_hdl::dut::{Dut, Value, VerilatedDut, on_both_back_ends, verilog_of};
-use nearpm_hdl::pcie::bridge::PcieBridge;
+use nearpm_hdl::pcie::bridge::{OVERLAP, PcieBridge};
 use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
+use nearpm_hdl::pcie::line_access::LineAccess;
 use nearpm_interface::registers;
-use pcie_bench::Bench;
+use pcie_bench::{Bench, untouched};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn every_byte_of_a_write_and_no_other_reaches_its_place() {
@@ -131,6 +133,388 @@ fn a_line_that_the_card_refuses_ends_the_read_with_an_abort() {
     });
 }
 
+fn accesses_reach_their_bound(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 14, 1.0);
+    bench.latency = Some(70);
+    for bar in [4, 2] {
+        // Requests of a line each, then one of many lines.
+        (0..20).for_each(|n| bench.write(bar, n * 64, &[n as u8; 64]));
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [OVERLAP, 0], "stores of BAR {bar}");
+        (0..20).for_each(|n| bench.read(bar, n * 64, 64, n));
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [0, OVERLAP], "loads of BAR {bar}");
+        bench.write(bar, 0, &[9; 1024]);
+        bench.settle();
+        bench.read(bar, 0, 1024, 20);
+        bench.settle();
+        assert_eq!(bench.most_under_way(bar), [OVERLAP, OVERLAP], "many lines of BAR {bar}");
+        assert_eq!(bench.completions.iter().filter(|c| c.tag < 20).count(), 20);
+        bench.completions.clear();
+    }
+}
+
+#[test]
+fn accesses_of_a_kind_overlap_up_to_their_bound_and_no_further() {
+    on_both_back_ends::<PcieBridge>(accesses_reach_their_bound);
+}
+
+#[test]
+fn as_many_accesses_are_under_way_as_the_parameter_says() {
+    on_both_back_ends::<LineAccess<2, 3>>(|dut| {
+        dut.reset();
+        for (signal, value) in [("valid", 1u64), ("write", 1), ("bar", 4), ("host$awready", 1), ("host$wready", 1)] {
+            dut.set(signal, value);
+        }
+        let taken = |dut: &mut dyn Dut, cycles: u64| -> u64 {
+            let count = |_| {
+                let taken = dut.get_bool("ready");
+                dut.cycle();
+                u64::from(taken)
+            };
+            (0..cycles).map(count).sum()
+        };
+        assert_eq!(taken(dut, 20), 4);
+        dut.set("host$bvalid", true);
+        dut.cycle();
+        dut.set("host$bvalid", false);
+        assert_eq!(taken(dut, 20), 1, "one was answered");
+    });
+}
+
+/// The bytes that stand somewhere after some writes.
+fn standing(wanted: &BTreeMap<(u64, u64), u8>, bar: u64, at: u64, count: u64) -> Vec<u8> {
+    (at..at + count).map(|at| wanted.get(&(bar, at)).copied().unwrap_or(untouched(bar, at))).collect()
+}
+
+fn accesses_keep_their_order(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(15, 1.0, 1), (16, 0.5, 12), (17, 1.0, 60), (18, 0.2, 40)] {
+        let mut bench = Bench::new(dut, seed, ready);
+        bench.slowness = slowness;
+        let (mut wanted, mut lines, mut asked) = (bench.memory.clone(), Vec::new(), Vec::new());
+        let (mut bar, mut writes) = (4, true);
+        for tag in 0..120u64 {
+            // Runs of accesses of one kind, to few lines, so that many meet.
+            if bench.random(3) == 0 {
+                (bar, writes) = ([4, 4, 2][bench.random(3) as usize], bench.random(2) == 0);
+            }
+            let (at, length) = (bench.random(8) * 64 + bench.random(64), 1 + bench.random(200));
+            lines.extend((at / 64..(at + length).div_ceil(64)).map(|line| (bar, line * 64, writes)));
+            if writes {
+                let data: Vec<u8> = (0..length).map(|_| bench.random(256) as u8).collect();
+                bench.write(bar, at, &data);
+                wanted.extend((at..).zip(data).map(|(at, byte)| ((bar, at), byte)));
+            } else {
+                bench.read(bar, at, length, tag);
+                asked.push((tag, at, length, standing(&wanted, bar, at, length)));
+            }
+        }
+        bench.settle();
+        assert_eq!(bench.accesses, lines, "the order at the ports");
+        assert_eq!(bench.memory, wanted);
+        // A tag comes again only when its completions are complete: the order is that of the requests.
+        let mut tags: Vec<_> = bench.completions.iter().map(|c| c.tag).collect();
+        tags.dedup();
+        assert!(tags.is_sorted() && tags.len() == asked.len(), "{tags:?}");
+        for (tag, at, length, wanted) in asked {
+            assert_eq!(bench.answered(tag, at, length), wanted, "tag {tag}");
+        }
+    }
+}
+
+#[test]
+fn overlapping_accesses_are_seen_in_the_order_in_which_they_came() {
+    on_both_back_ends::<PcieBridge>(accesses_keep_their_order);
+}
+
+#[test]
+fn a_command_comes_to_its_port_when_the_data_before_it_is_answered() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        let mut bench = Bench::new(dut, 19, 1.0);
+        bench.latency = Some(50);
+        (0..OVERLAP).for_each(|n| bench.write(4, n * 64, &[n as u8 + 1; 64]));
+        bench.write(2, 0x40, &[0xcc; 64]);
+        bench.read(2, 0x1000, 64, 1);
+        bench.write(4, 0x1000, &[0xdd; 64]);
+        while !bench.accesses.iter().any(|access| access.0 == 2) {
+            bench.step();
+        }
+        let data: Vec<_> = (0..OVERLAP).map(|n| u64::from(bench.byte(4, n * 64))).collect();
+        assert_eq!(data, (1..=OVERLAP).collect::<Vec<_>>(), "data behind the command");
+        bench.settle();
+        let behind = [(2, 0x40, true), (2, 0x1000, false), (4, 0x1000, true)];
+        assert_eq!(bench.accesses[OVERLAP as usize..], behind);
+    });
+}
+
+/// Checks a read of lines of which the card refuses some: what is in front of them comes, and then an abort.
+fn check_refused(bench: &Bench<'_>, tag: u64, at: u64, length: u64) {
+    let (mut from, end) = (at, at + length);
+    let mut completions = bench.completions.iter().filter(|c| c.tag == tag);
+    while from < end {
+        let block_end = end.min((from / 128 + 1) * 128);
+        let bad = (from / 64..block_end.div_ceil(64)).any(|line| bench.refused.contains(&(4, line)));
+        let completion = completions.next().expect("a completion");
+        let said = (completion.status, completion.bytes, completion.lower);
+        assert_eq!(said, (if bad { 4 } else { 0 }, end - from, from % 128), "tag {tag} at {from:#x}");
+        if bad {
+            assert_eq!(completion.length, 0);
+            break;
+        }
+        let data: Vec<u8> = completion.dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+        let wanted: Vec<u8> = (from..block_end).map(|at| bench.byte(4, at)).collect();
+        assert_eq!(data[(from % 4) as usize..][..wanted.len()], wanted, "tag {tag}");
+        from = block_end;
+    }
+    assert_eq!(completions.next(), None, "tag {tag}: behind its end");
+}
+
+fn some_lines_are_refused(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(20, 1.0, 30), (21, 0.4, 8)] {
+        let mut bench = Bench::new(dut, seed, ready);
+        bench.slowness = slowness;
+        bench.refused = [1, 6, 7, 13, 20].map(|line| (4, line)).into_iter().collect::<BTreeSet<_>>();
+        // Stores: those that are refused have no effect, those beside them do.
+        (0..24).for_each(|n| bench.write(4, n * 64, &[n as u8 + 1; 64]));
+        bench.settle();
+        for line in 0..24 {
+            let wanted = if bench.refused.contains(&(4, line)) { untouched(4, line * 64) } else { line as u8 + 1 };
+            assert_eq!(bench.byte(4, line * 64), wanted);
+        }
+        let asked: Vec<_> = (0..60).map(|tag| (tag, bench.random(24 * 64 - 512), 1 + bench.random(512))).collect();
+        for (tag, at, length) in &asked {
+            bench.read(4, *at, *length, *tag);
+        }
+        bench.settle();
+        asked.iter().for_each(|(tag, at, length)| check_refused(&bench, *tag, *at, *length));
+        assert!(bench.is_at_rest());
+    }
+}
+
+#[test]
+fn a_refused_line_among_overlapping_ones_concerns_its_request_alone() {
+    on_both_back_ends::<PcieBridge>(some_lines_are_refused);
+}
+
+/// What requests of all kinds must have done in the end.
+struct Mixture {
+    memory: BTreeMap<(u64, u64), u8>,
+    accesses: Vec<(u64, u64, bool)>,
+    /// Reads: tag, offset, length, and what stands there.
+    reads: Vec<(u64, u64, u64, Vec<u8>)>,
+    /// What each vector of the MSI-X table says.
+    messages: [Option<[u8; 4]>; 4],
+    /// Tags of all that is answered, in order, and their status.
+    answers: Vec<(u64, u64)>,
+    unsupported: u64,
+}
+
+impl Mixture {
+    fn new(bench: &Bench<'_>) -> Self {
+        let (memory, accesses, unsupported) = (bench.memory.clone(), bench.accesses.clone(), bench.unsupported);
+        Self { memory, accesses, reads: Vec::new(), messages: [None; 4], answers: Vec::new(), unsupported }
+    }
+
+    /// A place, and how many bytes: of lines many, of registers few, the longest read 4 KiB.
+    fn place(bench: &mut Bench<'_>, bar: u64, writes: bool) -> (u64, u64) {
+        if bar == 0 {
+            return (0x200 + bench.random(0x100), 1 + bench.random(40));
+        }
+        let longest = [64, 200, if writes { 1024 } else { 4096 }][bench.random(3) as usize];
+        let at = bench.random(16) * 64 + bench.random(64);
+        (at, 1 + bench.random(longest - at % 4))
+    }
+
+    fn write(&mut self, bench: &mut Bench<'_>, bar: u64) {
+        let (at, length) = Self::place(bench, bar, true);
+        let data: Vec<u8> = (0..length).map(|_| bench.random(256) as u8).collect();
+        bench.write(bar, at, &data);
+        self.memory.extend((at..).zip(data).map(|(at, byte)| ((bar, at), byte)));
+        self.reaches(bar, at, length, true);
+    }
+
+    fn read(&mut self, bench: &mut Bench<'_>, bar: u64, tag: u64) {
+        let (at, length) = Self::place(bench, bar, false);
+        bench.read(bar, at, length, tag);
+        self.reads.push((tag, at, length, standing(&self.memory, bar, at, length)));
+        self.answers.push((tag, 0));
+        self.reaches(bar, at, length, false);
+    }
+
+    fn reaches(&mut self, bar: u64, at: u64, length: u64, writes: bool) {
+        let width = if bar == 0 { 4 } else { 64 };
+        let beats = at / width..(at + length).div_ceil(width);
+        self.accesses.extend(beats.map(|beat| (bar, beat * width, writes)));
+    }
+
+    /// A write of a vector's message, or a read of what was written.
+    fn use_table(&mut self, bench: &mut Bench<'_>, tag: u64) {
+        let vector = bench.random(4);
+        let at = vector * 16 + 8;
+        if let (Some(message), true) = (self.messages[vector as usize], bench.random(2) == 0) {
+            bench.read(1, at, 4, tag);
+            self.reads.push((tag, at, 4, message.to_vec()));
+            self.answers.push((tag, 0));
+        } else {
+            let message = [0; 4].map(|_: u8| bench.random(256) as u8);
+            bench.write(1, at, &message);
+            self.messages[vector as usize] = Some(message);
+        }
+    }
+
+    /// What is not supported; of the last two nobody is told.
+    fn refused(&mut self, bench: &mut Bench<'_>, tag: u64) {
+        let kind = bench.random(9);
+        match kind {
+            0 => bench.request(2, 4, 8, 1, (15, 0), tag),
+            1..=4 => bench.with_data(kind + 2, 4, tag),
+            5 => bench.request(7, 4, 8, 1, (15, 0), tag),
+            6 => bench.request(0, 6, 0x44, 300, (12, 1), tag),
+            7 => bench.request(12, 4, 0, 0, (0, 0), tag),
+            _ => bench.write(6, 0x40, &[1; 300]),
+        }
+        if kind < 7 {
+            self.answers.push((tag, 1));
+        }
+        self.unsupported += 1;
+    }
+
+    /// One request, of the table only where that is wanted.
+    fn ask(&mut self, bench: &mut Bench<'_>, tag: u64, with_table: bool) {
+        let bar = [4, 4, 2][bench.random(3) as usize];
+        match bench.random(12) {
+            0..=4 => self.read(bench, bar, tag),
+            5..=7 => self.write(bench, bar),
+            8 => self.read(bench, 0, tag),
+            9 => self.write(bench, 0),
+            10 if with_table => self.use_table(bench, tag),
+            _ => self.refused(bench, tag),
+        }
+    }
+
+    /// All of it was done, and answered in order.
+    fn check(&self, bench: &Bench<'_>) {
+        assert_eq!(bench.memory, self.memory);
+        assert!(bench.accesses.starts_with(&self.accesses), "the order at the ports");
+        let mut answers: Vec<_> = bench.completions.iter().map(|c| (c.tag, c.status)).collect();
+        answers.dedup();
+        assert_eq!(answers, self.answers);
+        for (tag, at, length, wanted) in &self.reads {
+            assert_eq!(&bench.answered(*tag, *at, *length), wanted, "tag {tag}");
+        }
+        assert_eq!(bench.unsupported, self.unsupported);
+    }
+}
+
+fn requests_of_all_kinds_are_mixed(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(24, 1.0, 1), (25, 0.5, 20), (26, 1.0, 50), (27, 0.25, 6)] {
+        let mut bench = Bench::new(dut, seed, ready);
+        bench.slowness = slowness;
+        let mut mixture = Mixture::new(&bench);
+        (0..100).for_each(|tag| mixture.ask(&mut bench, tag, true));
+        bench.settle();
+        mixture.check(&bench);
+        assert_eq!(bench.accesses.len(), mixture.accesses.len());
+    }
+}
+
+#[test]
+fn requests_of_all_kinds_and_sizes_are_performed_and_answered_in_order() {
+    on_both_back_ends::<PcieBridge>(requests_of_all_kinds_are_mixed);
+}
+
+fn completions_are_held_back(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 28, 1.0);
+    bench.latency = Some(40);
+    for length in [4, 64, 500, 4096] {
+        let mut mixture = Mixture::new(&bench);
+        // More requests, and more lines, than have room anywhere; and a store that comes only behind them.
+        bench.write(4, 0x100, &[length as u8; 300]);
+        mixture.memory.extend((0x100..0x100 + 300).map(|at| ((4, at), length as u8)));
+        mixture.reaches(4, 0x100, 300, true);
+        for tag in 0..30 {
+            let at = tag * 4;
+            bench.read(4, at, length, tag);
+            mixture.reads.push((tag, at, length, standing(&mixture.memory, 4, at, length)));
+            mixture.answers.push((tag, 0));
+            mixture.reaches(4, at, length, false);
+        }
+        bench.write(4, 0x40, &[0x5a; 64]);
+        mixture.memory.extend((0x40..0x80).map(|at| ((4, at), 0x5a)));
+        mixture.reaches(4, 0x40, 64, true);
+        bench.holds_completions = true;
+        (0..1000).for_each(|_| bench.step());
+        assert!(bench.completions.is_empty() && bench.is_at_rest());
+        assert_eq!(bench.most_under_way(4)[1], OVERLAP, "reads of {length} bytes have filled what room there is");
+        bench.holds_completions = false;
+        bench.settle();
+        mixture.check(&bench);
+        bench.completions.clear();
+    }
+}
+
+#[test]
+fn a_host_that_takes_no_completions_loses_none() {
+    on_both_back_ends::<PcieBridge>(completions_are_held_back);
+}
+
+/// Accesses of a host to the PM window: how many, of how many bytes, whether they store, and whether each waits for the answer to the one before.
+const PATTERNS: [(&str, u64, u64, bool, bool); 5] = [
+    ("64 stores of 64 bytes", 64, 64, true, false),
+    ("16 stores of 256 bytes", 16, 256, true, false),
+    ("16 loads of 64 bytes in sequence", 16, 64, false, true),
+    ("64 loads of 64 bytes", 64, 64, false, false),
+    ("8 loads of 512 bytes", 8, 512, false, false),
+];
+
+/// Cycles of each pattern, until the card has answered all stores, or the last completion has left, where the port answers after so many cycles.
+fn cycles_of_patterns(dut: &mut dyn Dut, latency: u64) -> [u64; PATTERNS.len()] {
+    let mut bench = Bench::new(dut, 22, 1.0);
+    bench.latency = Some(latency);
+    PATTERNS.map(|(_, count, bytes, stores, in_sequence)| {
+        bench.completions.clear();
+        let (began, lines) = (bench.now, bench.accesses.len() as u64);
+        let completions = |of: u64| if stores { 0 } else { of * bytes.div_ceil(128) };
+        for n in 0..count {
+            if stores {
+                bench.write(4, n * bytes, &vec![n as u8; bytes as usize]);
+            } else {
+                bench.read(4, n * bytes, bytes, n);
+            }
+            while in_sequence && bench.completions.len() as u64 != completions(n + 1) {
+                bench.step();
+            }
+        }
+        let ends = (lines + count * bytes / 64, completions(count));
+        while !bench.is_at_rest() || (bench.accesses.len() as u64, bench.completions.len() as u64) != ends {
+            bench.step();
+        }
+        bench.now - began
+    })
+}
+
+#[test]
+fn stores_and_loads_do_not_wait_for_each_others_answers() {
+    on_both_back_ends::<PcieBridge>(|dut| {
+        for latency in [4, 20, 40] {
+            let cycles = cycles_of_patterns(dut, latency);
+            for ((name, count, bytes, stores, in_sequence), cycles) in PATTERNS.into_iter().zip(cycles) {
+                if dut.back_end() == "verilator" {
+                    println!("RTL cycles where the port answers after {latency}: {name} {cycles}");
+                }
+                // A store takes four cycles and one a line; a load one, and one for each line and each beat of its completions. Or both take a latency
+                // for as many lines as overlap.
+                let lines = bytes / 64;
+                let beats = bytes.div_ceil(128) * (bytes.min(128) + 12).div_ceil(64);
+                let busy = if stores { 4 + lines } else { 1 + lines + beats };
+                let share = busy.max((latency + 6) * lines / OVERLAP + 1);
+                let bound = if in_sequence { count * (latency + 12) } else { count * share + latency + 20 };
+                assert!(cycles < bound, "{name} at a latency of {latency}: {cycles} cycles, bound {bound}");
+            }
+        }
+    });
+}
+
 /// Puts a record with this tag into the host's memory at `address`.
 fn record(bench: &mut Bench<'_>, address: u64, tag: u32, page: u8) {
     let mut bytes = [0xee; 64];
@@ -207,28 +591,39 @@ fn records_are_written_before_their_interrupts_which_masks_hold_back() {
     });
 }
 
-/// A request of each kind that takes long: a read of several lines, of registers, a write of several lines, of registers.
+/// Requests of each kind that take long: a read of several lines, of registers, a write of several lines, of registers; many reads, with
+/// and without what is not supported between them, many writes.
 fn begin(bench: &mut Bench<'_>, kind: u64) {
     match kind {
         0 => bench.read(4, 0x1010, 300, 200),
         1 => bench.read(0, 0x200, 24, 201),
         2 => bench.write(4, 0x2020, &[0xaa; 200]),
-        _ => bench.write(0, 0x300, &[0xbb; 24]),
+        3 => bench.write(0, 0x300, &[0xbb; 24]),
+        4 => (0..12).for_each(|n| bench.read(4, 0x1000 + n * 64, 64, 210 + n)),
+        5 => {
+            bench.read(4, 0x1010, 700, 202);
+            bench.request(2, 4, 8, 1, (15, 0), 203);
+            bench.read(2, 0x1000, 100, 204);
+            bench.with_data(4, 4, 205);
+            bench.read(4, 0x1020, 200, 206);
+        }
+        _ => (0..12).for_each(|n| bench.write(4, 0x3000 + n * 64, &[n as u8 + 1; 64])),
     }
 }
 
 fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 7, 0.6);
-    for trial in 0..96u64 {
+    for trial in 0..168u64 {
         // Slow ports: the link is back before the card has answered.
-        bench.slowness = if trial / 4 % 2 == 0 { 4 } else { 90 };
-        begin(&mut bench, trial % 4);
-        let (wait, cycles) = (trial / 4 * 2, 1 + bench.random(30));
+        bench.slowness = if trial / 7 % 2 == 0 { 4 } else { 90 };
+        bench.memory.retain(|(bar, at), _| (*bar, at / 0x1000) != (4, 3));
+        begin(&mut bench, trial % 7);
+        let (wait, cycles) = (trial / 7 * 2, 1 + bench.random(30));
         bench.outage(wait, cycles);
         (0..wait + cycles).for_each(|_| bench.step());
         bench.completions.clear();
         // What comes now is answered, and nothing of before.
-        let (tag, at) = (trial % 100, 0x4000 + trial * 64);
+        let (tag, at) = (trial % 50, 0x4000 + trial * 64);
         let bytes = [trial as u8; 40];
         bench.write(4, at + 20, &bytes);
         bench.read(4, at + 20, 40, tag);
@@ -241,6 +636,9 @@ fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
         assert!(tags.is_empty(), "trial {trial}: completions of before, {tags:?}");
         assert_eq!(bench.byte(2, 0x1040), trial as u8 + 1);
         assert!(bench.is_at_rest(), "trial {trial}");
+        // Of many writes the first ones were done, and none behind one that was not.
+        let done: Vec<_> = (0..12).map(|n| bench.memory.get(&(4, 0x3000 + n * 64)) == Some(&(n as u8 + 1))).collect();
+        assert!(done.is_sorted_by(|a, b| a >= b), "trial {trial}: {done:?}");
     }
     // Bytes of the writes that were cut short are the old ones or the new ones.
     for at in 0x2020..0x2020 + 200 {
@@ -292,7 +690,7 @@ fn a_record_that_was_taken_is_answered_whatever_becomes_of_the_link() {
 
 /// Runs until a function-level reset is done, or given up with the link.
 fn reset_ends(bench: &mut Bench<'_>) {
-    for _ in 0..5000 {
+    for _ in 0..40_000 {
         if !bench.is_resetting() {
             return;
         }
@@ -348,6 +746,59 @@ fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
         let asked = bench.accesses.iter().position(|access| *access == (0, registers::CONTROL as u64, true));
         let last = bench.accesses.iter().rposition(|access| access.0 != 0);
         assert!(asked > last && drains(&bench) == 1, "trial {trial}: {:?}", bench.accesses);
+    }
+}
+
+fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 23, 1.0);
+    for trial in 0..24u64 {
+        bench.slowness = if trial % 2 == 0 { 4 } else { 70 };
+        bench.drain = bench.random(100);
+        bench.accesses.clear();
+        bench.completions.clear();
+        let at = 0x8000 + trial * 0x400;
+        (0..12).for_each(|n| bench.write(4, at + n * 64, &[(trial + n) as u8; 64]));
+        if trial % 3 == 0 {
+            (0..12).for_each(|n| bench.read(4, at + n * 64, 64, n));
+        }
+        (0..trial * 3).for_each(|_| bench.step());
+        bench.function_level_reset();
+        reset_ends(&mut bench);
+        assert_eq!(bench.resets.len() as u64, trial + 1);
+        for n in 0..12 {
+            assert_eq!(bench.byte(4, at + n * 64 + 63), (trial + n) as u8, "trial {trial}");
+            if trial % 3 == 0 {
+                assert_eq!(bench.answered(n, at + n * 64, 64), [(trial + n) as u8; 64], "trial {trial}");
+            }
+        }
+        let asked = bench.accesses.iter().position(|access| *access == (0, registers::CONTROL as u64, true));
+        let last = bench.accesses.iter().rposition(|access| access.0 != 0);
+        assert!(asked > last && drains(&bench) == 1, "trial {trial}: {:?}", bench.accesses);
+    }
+}
+
+fn a_function_is_reset_in_requests_of_all_kinds(dut: &mut dyn Dut) {
+    for (seed, ready, slowness) in [(29, 1.0, 60), (30, 0.5, 20), (31, 1.0, 4)] {
+        for trial in 0..6 {
+            let mut bench = Bench::new(dut, seed + trial * 10, ready);
+            (bench.slowness, bench.drain) = (slowness, trial * 20);
+            let mut mixture = Mixture::new(&bench);
+            (0..16).for_each(|tag| mixture.ask(&mut bench, tag, false));
+            (0..trial * 40).for_each(|_| bench.step());
+            bench.function_level_reset();
+            reset_ends(&mut bench);
+            assert_eq!((bench.resets.len(), drains(&bench)), (1, 1));
+            let control = registers::CONTROL as u64;
+            assert_eq!(bench.accesses[mixture.accesses.len()], (0, control, true), "all of before is done");
+            mixture.memory.extend((control..control + 4).map(|at| ((0, at), bench.byte(0, at))));
+            mixture.check(&bench);
+            // The function works.
+            bench.completions.clear();
+            let mut mixture = Mixture::new(&bench);
+            (0..8).for_each(|tag| mixture.ask(&mut bench, tag, true));
+            bench.settle();
+            mixture.check(&bench);
+        }
     }
 }
 
@@ -411,6 +862,8 @@ fn a_link_goes_down_in_resets(dut: &mut dyn Dut) {
 fn a_function_level_reset_ends_with_the_work_of_before_done_and_the_vectors_masked() {
     on_both_back_ends::<PcieBridge>(a_function_is_reset_when_idle);
     on_both_back_ends::<PcieBridge>(a_function_is_reset_in_accesses);
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_overlapping_accesses);
+    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_requests_of_all_kinds);
 }
 
 #[test]
@@ -424,9 +877,14 @@ fn a_function_level_reset_beside_a_link_that_goes_down_leaves_the_ports_in_step(
 }
 
 /// Breaks of the function-level reset: a place in the Verilog, what stands there instead, and the scenario that must see it.
-const RESET_FAULTS: [(&str, &str, Scenario); 5] = [
+const RESET_FAULTS: [(&str, &str, Scenario); 6] = [
     ("function_reset$reset = reset;", "function_reset$reset = reset | link_down;", a_link_goes_down_in_resets),
-    ("function_reset$idle = completer$idle;", "function_reset$idle = 1'b1;", a_function_is_reset_in_accesses),
+    (
+        "function_reset$idle = completer$idle & access$idle & responder$idle;",
+        "function_reset$idle = 1'b1;",
+        a_function_is_reset_in_accesses,
+    ),
+    (" & access$idle & responder$idle;", ";", a_function_is_reset_in_overlapping_accesses),
     (
         "completer$hold = function_reset$hold;",
         "completer$hold = 1'b0;",
@@ -438,9 +896,42 @@ const RESET_FAULTS: [(&str, &str, Scenario); 5] = [
 
 #[test]
 fn a_break_of_the_function_level_reset_is_seen() {
+    faults_are_seen(&RESET_FAULTS);
+}
+
+/// Breaks of the overlap of accesses, as those of the reset.
+const OVERLAP_FAULTS: [(&str, &str, Scenario); 10] = [
+    // Accesses of both directions, of two ports, and more than may be are under way.
+    ("(write == write_now$q)", "1'b1", accesses_keep_their_order),
+    ("(bar == bar_now$q)", "1'b1", accesses_keep_their_order),
+    (" & (open$q != most_open)", "", accesses_reach_their_bound),
+    // What was read is given to the next request, whichever it was read for; a read has no place for it.
+    ("valid = here[oldest];", "valid = |here;", accesses_keep_their_order),
+    ("(write | ~answers$full)", "1'b1", accesses_keep_their_order),
+    // What the host forgets with its link is answered to the host that comes back.
+    (
+        "resetting$d = link_down | (resetting$q & ~access_idle);",
+        "resetting$d = link_down;",
+        a_link_goes_down_in_accesses,
+    ),
+    ("requests$reset = reset | forget;", "requests$reset = reset;", a_link_goes_down_in_accesses),
+    // Requests for whose answers there is no room are forgotten.
+    ("completer$owe_full = responder$full;", "completer$owe_full = 1'b0;", completions_are_held_back),
+    // A line that was refused is sent; those behind it are taken for the next request's.
+    ("bad$d = error;", "bad$d = 1'b0;", some_lines_are_refused),
+    ("if (skips$q)", "if (1'b0)", some_lines_are_refused),
+];
+
+#[test]
+fn a_break_of_the_overlap_is_seen() {
+    faults_are_seen(&OVERLAP_FAULTS);
+}
+
+/// Plants breaks into the bridge's Verilog, one at a time.
+fn faults_are_seen(faults: &[(&str, &str, Scenario)]) {
     let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
     let verilog = make.expect("a thread").join().expect("the bridge is made");
-    for (place, instead, scenario) in RESET_FAULTS {
+    for (place, instead, scenario) in faults {
         assert_eq!(verilog.matches(place).count(), 1, "{place}");
         let faulty = verilog.replace(place, instead);
         let run = || scenario(&mut VerilatedDut::new(faulty, None));

@@ -138,6 +138,8 @@ section! {
         load_miss_ns: 10..=100_000,
         /// Misses in flight, on average.
         load_parallelism: 1..=64,
+        /// Lines that a load asks for ahead of the one that it waits for.
+        look_ahead_lines: 0..=64,
         /// A load or store that hits.
         hit_ns: 0..=1_000,
         /// CRC-32C of eight bytes.
@@ -166,6 +168,10 @@ section! {
         poll_miss_ns: 0..=10_000,
         /// From an interrupt to the waiting thread.
         interrupt_ns: 0..=1_000_000,
+        /// Between two looks at a lock that another core holds.
+        lock_ns: 1..=10_000,
+        /// A write-protection fault that a first touch is found by, where one is.
+        fault_ns: 0..=1_000_000,
     }
 }
 
@@ -333,6 +339,7 @@ impl Profile {
             load_miss_ps: ps(&host.load_miss_ns),
             card_read_ps: ps(&self.device.read_ns),
             load_parallelism_percent: (host.load_parallelism.value * 100.0).round() as u64,
+            look_ahead_lines: host.look_ahead_lines.value as u64,
             hit_ps: ps(&host.hit_ns),
             checksum_word_ps: ps(&host.checksum_word_ns),
             checksum_long_word_ps: ps(&host.checksum_long_word_ns),
@@ -351,6 +358,7 @@ impl Profile {
             poll_hit_ps: ps(&host.poll_hit_ns),
             poll_miss_ps: ps(&host.poll_miss_ns),
             interrupt_ps: ps(&host.interrupt_ns),
+            lock_ps: ps(&host.lock_ns),
             ..Parameters::default()
         }
     }

@@ -10,6 +10,7 @@
 //! | [`RoundRobin`] | the next set bit in turn, nobody starves | 2 to 64 requests |
 //! | [`OneHotMux`] | the input that a one-hot selects | 2 to 64 inputs |
 //! | [`Fifo`] | show-ahead queue with a count | 2^K entries |
+//! | [`Reorder`] | answers in the order in which they were asked for | 2^K places |
 //! | [`Crc32cBlock`] | CRC-32C of 64 bytes a cycle | latency 3 |
 //!
 //! Each is one Verilog module with a model of it in Rust beside it. Memories and queues keep their
@@ -24,6 +25,7 @@ mod join;
 mod one_hot_mux;
 mod pick;
 mod register;
+mod reorder;
 
 pub use async_ram::AsyncRam;
 pub use byte_ram::ByteRam;
@@ -33,6 +35,7 @@ pub use join::{Concat, Gather, Widen};
 pub use one_hot_mux::OneHotMux;
 pub use pick::{PriorityPick, RoundRobin};
 pub use register::Register;
+pub use reorder::Reorder;
 
 use rust_hdl::core::timing::TimingInfo;
 

@@ -5,14 +5,20 @@ use super::function_reset::FunctionReset;
 use super::line_access::LineAccess;
 use super::msix::MsixTable;
 use super::requester::Requester;
+use super::responder::Responder;
 use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
 use rust_hdl::prelude::*;
 
 /// log2 of the cycles after which a function-level reset is done whatever the card does: 67 ms at 250 MHz, of the 100 ms that PCIe allows.
 const RESET_BITS: usize = 24;
+/// log2 of the accesses that are under way at a port at a time, and of the requests that are answered.
+const OVERLAP_BITS: usize = 3;
+const OVERLAP_COUNT_BITS: usize = OVERLAP_BITS + 1;
+/// Accesses that are under way at a port at a time.
+pub const OVERLAP: u64 = 1 << OVERLAP_BITS;
 
-/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`FunctionReset`],
-/// [`MsixTable`] and [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
+/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`Responder`],
+/// [`FunctionReset`], [`MsixTable`] and [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
 #[derive(LogicBlock, Default)]
 pub struct PcieBridge {
     /// Rising edge; the PCIe block's `user_clk`.
@@ -91,7 +97,8 @@ pub struct PcieBridge {
     pub s_axi_cpl: AxiWriteSlave<64, 512, 64, 1>,
 
     completer: Completer,
-    access: LineAccess,
+    access: LineAccess<OVERLAP_BITS, OVERLAP_COUNT_BITS>,
+    responder: Responder<OVERLAP_BITS, OVERLAP_COUNT_BITS>,
     function_reset: FunctionReset<RESET_BITS>,
     msix: MsixTable,
     requester: Requester,
@@ -100,9 +107,10 @@ pub struct PcieBridge {
 impl Logic for PcieBridge {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, completer, access, function_reset, msix, requester);
+        clock!(self, clock, completer, access, responder, function_reset, msix, requester);
         self.completer.reset.next = self.reset.val();
         self.access.reset.next = self.reset.val();
+        self.responder.reset.next = self.reset.val();
         self.function_reset.reset.next = self.reset.val();
         self.msix.reset.next = self.reset.val() | self.link_down.val() | self.function_reset.active.val();
         self.requester.reset.next = self.reset.val();
@@ -120,13 +128,22 @@ impl Logic for PcieBridge {
         self.completer.cq_tlast.next = self.cq_tlast.val();
         self.completer.cq_tvalid.next = self.cq_tvalid.val();
         self.cq_tready.next = self.completer.cq_tready.val();
-        self.cc_tdata.next = self.completer.cc_tdata.val();
-        self.cc_tkeep.next = self.completer.cc_tkeep.val();
-        self.cc_tuser.next = self.completer.cc_tuser.val();
-        self.cc_tlast.next = self.completer.cc_tlast.val();
-        self.cc_tvalid.next = self.completer.cc_tvalid.val();
-        self.completer.cc_tready.next = self.cc_tready.val();
         self.unsupported.next = self.completer.unsupported.val();
+
+        self.responder.forget.next = self.completer.shut.val();
+        self.responder.owe.next = self.completer.owe.val();
+        self.responder.owed.next = self.completer.owed.val();
+        self.completer.owe_full.next = self.responder.full.val();
+        self.responder.answered.next = self.access.answered.val();
+        self.responder.read.next = self.access.read.val();
+        self.responder.error.next = self.access.error.val();
+        self.access.take.next = self.responder.take.val();
+        self.cc_tdata.next = self.responder.cc_tdata.val();
+        self.cc_tkeep.next = self.responder.cc_tkeep.val();
+        self.cc_tuser.next = self.responder.cc_tuser.val();
+        self.cc_tlast.next = self.responder.cc_tlast.val();
+        self.cc_tvalid.next = self.responder.cc_tvalid.val();
+        self.responder.cc_tready.next = self.cc_tready.val();
 
         self.access.valid.next = self.completer.access_valid.val();
         self.access.write.next = self.completer.access_write.val();
@@ -135,13 +152,12 @@ impl Logic for PcieBridge {
         self.access.data.next = self.completer.access_data.val();
         self.access.strobes.next = self.completer.access_strobes.val();
         self.access.lanes.next = self.completer.access_lanes.val();
-        self.completer.access_done.next = self.access.done.val();
-        self.completer.access_read.next = self.access.read.val();
-        self.completer.access_error.next = self.access.error.val();
+        self.completer.access_ready.next = self.access.ready.val();
+        self.completer.access_idle.next = self.access.idle.val();
 
         self.function_reset.in_process.next = self.cfg_flr_in_process.val();
         self.function_reset.arriving.next = self.cq_tvalid.val();
-        self.function_reset.idle.next = self.completer.idle.val();
+        self.function_reset.idle.next = self.completer.idle.val() & self.access.idle.val() & self.responder.idle.val();
         self.function_reset.offering.next = self.requester.rq_tvalid.val();
         self.completer.hold.next = self.function_reset.hold.val();
         self.cfg_flr_done.next = self.function_reset.done.val();

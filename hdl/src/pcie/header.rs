@@ -75,6 +75,53 @@ impl Logic for ByteCount {
     }
 }
 
+/// How much of a read the next line holds.
+#[derive(LogicBlock, Default)]
+pub struct LineShape {
+    /// First Dword in its line.
+    pub lane: Signal<In, Bits<4>>,
+    /// Dwords that are not asked for yet; not 0.
+    pub left: Signal<In, Bits<11>>,
+    /// Dwords of the line; combinational.
+    pub lanes: Signal<Out, Bits<16>>,
+    /// Lines follow.
+    pub more: Signal<Out, Bit>,
+    /// Their Dwords.
+    pub rest: Signal<Out, Bits<11>>,
+}
+
+impl Logic for LineShape {
+    fn update(&mut self) {
+        let (lane, left) = (self.lane.val().to_u64(), self.left.val().to_u64());
+        let room = 16 - lane;
+        let lanes = ((1u64 << left.min(room)) - 1) << lane;
+        self.lanes.next = lanes.into();
+        self.more.next = left > room;
+        self.rest.next = (left.wrapping_sub(room) & 0x7ff).into();
+    }
+
+    fn connect(&mut self) {
+        self.lanes.connect();
+        self.more.connect();
+        self.rest.connect();
+    }
+
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom(
+            "reg [4:0] room;\n\
+             reg [4:0] dwords;\n\
+             always @(*) begin\n\
+             \x20   room = 5'd16 - {1'd0, lane};\n\
+             \x20   more = left > {6'd0, room};\n\
+             \x20   rest = left - {6'd0, room};\n\
+             \x20   dwords = more ? room : left[4:0];\n\
+             \x20   lanes = ~({16{1'b1}} << dwords) << lane;\n\
+             end\n"
+                .into(),
+        )
+    }
+}
+
 /// How much of a read the next completion answers: completions end at multiples of 128 bytes, the read completion boundary of an endpoint.
 #[derive(LogicBlock, Default)]
 pub struct BlockShape {
@@ -168,5 +215,6 @@ impl Logic for CompletionHeader {
 
 crate::dut_ports!(BarOffset { address, aperture, offset });
 crate::dut_ports!(ByteCount { dwords, first, last, bytes, offset });
+crate::dut_ports!(LineShape { lane, left, lanes, more, rest });
 crate::dut_ports!(BlockShape { lane, left, dwords, low, high });
 crate::dut_ports!(CompletionHeader { request, lower, bytes, dwords, status, header });

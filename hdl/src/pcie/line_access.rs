@@ -1,34 +1,61 @@
 //! Accesses to the card's ports.
 
 use crate::bundles::{AxiLiteMaster, AxiMaster};
-use crate::cells::Concat;
+use crate::cells::{Concat, Fifo, Reorder};
 use nearpm_interface::geometry::{COMMAND_BAR, LINE, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Phase {
-    Idle,
+    /// What is under way, if anything is, is at a wide port.
     Wide,
-    WideAnswer,
     Word,
     WordAsk,
     WordAnswer,
     Done,
 }
 
-/// Performs an access to a line of a BAR: at the PM window or the command pages in one beat, at the registers Dword after Dword, at the
+/// An address on its way to a wide port.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct Address {
+    line: Bits<34>,
+    /// The identifier of a read is the place of its answer.
+    id: Bits<6>,
+}
+
+/// What is written at a wide port.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct Payload {
+    data: Bits<512>,
+    strobes: Bits<64>,
+}
+
+/// What a line has read.
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+struct Answer {
+    data: Bits<512>,
+    refused: Bit,
+}
+
+/// Performs accesses to lines of BARs: at the PM window and the command pages in one beat, at the registers Dword after Dword, at the
 /// MSI-X table at once.
 ///
-/// Guarantees: one access is under way at a time, and `done` comes when the port has answered; a refused one says `error`. Bound: three
-/// cycles beside the port's own, at the registers 16 and three for each Dword.
+/// Guarantees: accesses overlap where they are of one direction and of one wide port; writes have one identifier, so that AXI keeps their order.
+/// Another direction, another port, and each access to registers or table wait until the port has answered all that was begun. What was taken is
+/// performed. Reads are answered in the order in which they were taken, in whatever order their lines come; a refused one says `error`, and what
+/// becomes of a write nobody is told. Bound: at most 2^`K` accesses are under way, and at most 2^`K` reads taken and not given back. An access is at its port
+/// in the next cycle, what it reads is here in the cycle after the port's answer; a register takes 17 cycles and three for each Dword.
+/// Parameters: `K` from 1 to 6, `C` = `K` + 1.
 #[derive(LogicBlock)]
-pub struct LineAccess {
+pub struct LineAccess<const K: usize, const C: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
     /// Synchronous, high.
     pub reset: Signal<In, Bit>,
-    /// An access is wanted. Stays, with what it says, until `done`.
+    /// An access is wanted. May be withdrawn.
     pub valid: Signal<In, Bit>,
+    /// It is taken.
+    pub ready: Signal<Out, Bit>,
     /// It writes.
     pub write: Signal<In, Bit>,
     /// Its BAR, one of those that the card has.
@@ -41,12 +68,16 @@ pub struct LineAccess {
     pub strobes: Signal<In, Bits<64>>,
     /// Dwords to read.
     pub lanes: Signal<In, Bits<16>>,
-    /// Pulse: the access is done.
-    pub done: Signal<Out, Bit>,
-    /// What was read, with `done`.
+    /// The oldest read is answered.
+    pub answered: Signal<Out, Bit>,
+    /// What was read, while `answered`.
     pub read: Signal<Out, Bits<512>>,
-    /// The port has refused it, with `done`.
+    /// The port has refused it, while `answered`.
     pub error: Signal<Out, Bit>,
+    /// Its answer is taken; only while `answered`.
+    pub take: Signal<In, Bit>,
+    /// Nothing is under way, and no answer is left.
+    pub idle: Signal<Out, Bit>,
     /// The PM window.
     pub host: AxiMaster<40, 512, 64, 6>,
     /// The command pages.
@@ -59,22 +90,40 @@ pub struct LineAccess {
     pub table_read: Signal<In, Bits<512>>,
 
     phase: DFF<Phase>,
-    address_done: DFF<Bit>,
-    data_done: DFF<Bit>,
+    /// Accesses that were taken and have not ended, all of them of this direction and port.
+    open: DFF<Bits<C>>,
+    write_now: DFF<Bit>,
+    bar_now: DFF<Bits<3>>,
+    /// Of a wide port: what it has not taken yet.
+    addresses: Fifo<Address, K, C>,
+    payloads: Fifo<Payload, K, C>,
+    answers: Reorder<Answer, K>,
     /// Registers: what is left to write, or has been read, turned so that the next Dword is lowest.
     words: DFF<Bits<512>>,
     strobes_left: DFF<Bits<64>>,
     lanes_left: DFF<Bits<16>>,
     word: DFF<Bits<4>>,
+    word_line: DFF<Bits<6>>,
+    place: DFF<Bits<6>>,
     refused: DFF<Bit>,
-    is_host: Signal<Local, Bit>,
-    is_command: Signal<Local, Bit>,
-    wide_write: Signal<Local, Bit>,
-    wide_read: Signal<Local, Bit>,
-    taken: Signal<Local, Bit>,
+    address_done: DFF<Bit>,
+    data_done: DFF<Bit>,
+    is_wide: Signal<Local, Bit>,
+    is_alike: Signal<Local, Bit>,
+    may_begin: Signal<Local, Bit>,
+    begins: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+    at_host: Signal<Local, Bit>,
+    at_cmd: Signal<Local, Bit>,
+    has_address: Signal<Local, Bit>,
+    has_payload: Signal<Local, Bit>,
+    takes_address: Signal<Local, Bit>,
+    takes_payload: Signal<Local, Bit>,
+    address: Signal<Local, Address>,
+    payload: Signal<Local, Payload>,
+    answer: Signal<Local, Answer>,
     wide_b: Signal<Local, Bit>,
     wide_r: Signal<Local, Bit>,
-    response: Signal<Local, Bits<2>>,
     byte_address: Concat<34, 6, 40>,
     word_place: Concat<6, 4, 10>,
     word_address: Concat<10, 2, 12>,
@@ -95,44 +144,67 @@ pub struct LineAccess {
     last4: Constant<Bits<4>>,
     four: Constant<Bits<64>>,
     one: Constant<Bits<16>>,
+    none_open: Constant<Bits<C>>,
+    one_open: Constant<Bits<C>>,
+    most_open: Constant<Bits<C>>,
 }
 
-impl Default for LineAccess {
+impl<const K: usize, const C: usize> Default for LineAccess<K, C> {
     fn default() -> Self {
+        const { assert!(K >= 1 && K <= 6 && C == K + 1) };
         Self {
             clock: Default::default(),
             reset: Default::default(),
             valid: Default::default(),
+            ready: Default::default(),
             write: Default::default(),
             bar: Default::default(),
             line: Default::default(),
             data: Default::default(),
             strobes: Default::default(),
             lanes: Default::default(),
-            done: Default::default(),
+            answered: Default::default(),
             read: Default::default(),
             error: Default::default(),
+            take: Default::default(),
+            idle: Default::default(),
             host: Default::default(),
             cmd: Default::default(),
             ctrl: Default::default(),
             table_write: Default::default(),
             table_read: Default::default(),
             phase: Default::default(),
-            address_done: Default::default(),
-            data_done: Default::default(),
+            open: Default::default(),
+            write_now: Default::default(),
+            bar_now: Default::default(),
+            addresses: Default::default(),
+            payloads: Default::default(),
+            answers: Default::default(),
             words: Default::default(),
             strobes_left: Default::default(),
             lanes_left: Default::default(),
             word: Default::default(),
+            word_line: Default::default(),
+            place: Default::default(),
             refused: Default::default(),
-            is_host: Default::default(),
-            is_command: Default::default(),
-            wide_write: Default::default(),
-            wide_read: Default::default(),
-            taken: Default::default(),
+            address_done: Default::default(),
+            data_done: Default::default(),
+            is_wide: Default::default(),
+            is_alike: Default::default(),
+            may_begin: Default::default(),
+            begins: Default::default(),
+            ends: Default::default(),
+            at_host: Default::default(),
+            at_cmd: Default::default(),
+            has_address: Default::default(),
+            has_payload: Default::default(),
+            takes_address: Default::default(),
+            takes_payload: Default::default(),
+            address: Default::default(),
+            payload: Default::default(),
+            answer: Default::default(),
             wide_b: Default::default(),
             wide_r: Default::default(),
-            response: Default::default(),
             byte_address: Default::default(),
             word_place: Default::default(),
             word_address: Default::default(),
@@ -153,19 +225,68 @@ impl Default for LineAccess {
             last4: Constant::new(15.into()),
             four: Constant::new(4.into()),
             one: Constant::new(1.into()),
+            none_open: Constant::new(0.into()),
+            one_open: Constant::new(1.into()),
+            most_open: Constant::new((1u64 << K).into()),
         }
     }
 }
 
-impl Logic for LineAccess {
+impl<const K: usize, const C: usize> Logic for LineAccess<K, C> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, phase, address_done, data_done, words, strobes_left, lanes_left, word, refused);
-        self.is_host.next = self.bar.val() == self.pm_bar.val();
-        self.is_command.next = self.bar.val() == self.command_bar.val();
-        self.wide_write.next = (self.phase.q.val() == Phase::Wide) & self.write.val();
-        self.wide_read.next = (self.phase.q.val() == Phase::Wide) & !self.write.val();
-        self.byte_address.high.next = self.line.val();
+        dff_setup!(
+            self,
+            clock,
+            phase,
+            open,
+            write_now,
+            bar_now,
+            words,
+            strobes_left,
+            lanes_left,
+            word,
+            word_line,
+            place,
+            refused,
+            address_done,
+            data_done
+        );
+        clock!(self, clock, addresses, payloads, answers);
+        self.addresses.reset.next = self.reset.val();
+        self.payloads.reset.next = self.reset.val();
+        self.answers.reset.next = self.reset.val();
+
+        // Beside what is under way only what is like it; beside nothing, anything.
+        self.is_wide.next = (self.bar.val() == self.pm_bar.val()) | (self.bar.val() == self.command_bar.val());
+        self.is_alike.next = self.is_wide.val()
+            & (self.bar.val() == self.bar_now.q.val())
+            & (self.write.val() == self.write_now.q.val())
+            & (self.open.q.val() != self.most_open.val());
+        self.may_begin.next = ((self.open.q.val() == self.none_open.val()) | self.is_alike.val())
+            & (self.write.val() | !self.answers.full.val());
+        self.begins.next = self.valid.val() & self.may_begin.val();
+        self.ready.next = self.may_begin.val();
+        if self.begins.val() {
+            self.write_now.d.next = self.write.val();
+            self.bar_now.d.next = self.bar.val();
+        }
+        self.answers.ask.next = self.begins.val() & !self.write.val();
+        self.addresses.write.next = self.begins.val() & self.is_wide.val();
+        self.addresses.data_in.next.line = self.line.val();
+        self.addresses.data_in.next.id = self.answers.place.val();
+        self.payloads.write.next = self.begins.val() & self.is_wide.val() & self.write.val();
+        self.payloads.data_in.next.data = self.data.val();
+        self.payloads.data_in.next.strobes = self.strobes.val();
+
+        // The wide ports.
+        self.at_host.next = self.bar_now.q.val() == self.pm_bar.val();
+        self.at_cmd.next = self.bar_now.q.val() == self.command_bar.val();
+        self.has_address.next = !self.addresses.empty.val();
+        self.has_payload.next = !self.payloads.empty.val();
+        self.address.next = self.addresses.data_out.val();
+        self.payload.next = self.payloads.data_out.val();
+        self.byte_address.high.next = self.address.val().line;
         self.byte_address.low.next = self.zero6.val();
 
         self.host.awid.next = self.zero6.val();
@@ -173,18 +294,18 @@ impl Logic for LineAccess {
         self.host.awlen.next = self.zero8.val();
         self.host.awsize.next = self.line_size.val();
         self.host.awburst.next = self.incrementing.val();
-        self.host.awvalid.next = self.wide_write.val() & self.is_host.val() & !self.address_done.q.val();
-        self.host.wdata.next = self.data.val();
-        self.host.wstrb.next = self.strobes.val();
+        self.host.awvalid.next = self.has_address.val() & self.write_now.q.val() & self.at_host.val();
+        self.host.wdata.next = self.payload.val().data;
+        self.host.wstrb.next = self.payload.val().strobes;
         self.host.wlast.next = true;
-        self.host.wvalid.next = self.wide_write.val() & self.is_host.val() & !self.data_done.q.val();
+        self.host.wvalid.next = self.has_payload.val() & self.at_host.val();
         self.host.bready.next = true;
-        self.host.arid.next = self.zero6.val();
+        self.host.arid.next = self.address.val().id;
         self.host.araddr.next = self.byte_address.o.val();
         self.host.arlen.next = self.zero8.val();
         self.host.arsize.next = self.line_size.val();
         self.host.arburst.next = self.incrementing.val();
-        self.host.arvalid.next = self.wide_read.val() & self.is_host.val();
+        self.host.arvalid.next = self.has_address.val() & !self.write_now.q.val() & self.at_host.val();
         self.host.rready.next = true;
 
         self.cmd.awid.next = self.zero6.val();
@@ -192,32 +313,77 @@ impl Logic for LineAccess {
         self.cmd.awlen.next = self.zero8.val();
         self.cmd.awsize.next = self.line_size.val();
         self.cmd.awburst.next = self.incrementing.val();
-        self.cmd.awvalid.next = self.wide_write.val() & self.is_command.val() & !self.address_done.q.val();
-        self.cmd.wdata.next = self.data.val();
-        self.cmd.wstrb.next = self.strobes.val();
+        self.cmd.awvalid.next = self.has_address.val() & self.write_now.q.val() & self.at_cmd.val();
+        self.cmd.wdata.next = self.payload.val().data;
+        self.cmd.wstrb.next = self.payload.val().strobes;
         self.cmd.wlast.next = true;
-        self.cmd.wvalid.next = self.wide_write.val() & self.is_command.val() & !self.data_done.q.val();
+        self.cmd.wvalid.next = self.has_payload.val() & self.at_cmd.val();
         self.cmd.bready.next = true;
-        self.cmd.arid.next = self.zero6.val();
+        self.cmd.arid.next = self.address.val().id;
         self.cmd.araddr.next = self.byte_address.o.val().get_bits::<16>(0);
         self.cmd.arlen.next = self.zero8.val();
         self.cmd.arsize.next = self.line_size.val();
         self.cmd.arburst.next = self.incrementing.val();
-        self.cmd.arvalid.next = self.wide_read.val() & self.is_command.val();
+        self.cmd.arvalid.next = self.has_address.val() & !self.write_now.q.val() & self.at_cmd.val();
         self.cmd.rready.next = true;
 
-        self.word_place.high.next = self.line.val().get_bits::<6>(0);
+        self.takes_address.next =
+            (self.write_now.q.val() & self.host.awready.val()) | (!self.write_now.q.val() & self.host.arready.val());
+        self.takes_payload.next = self.host.wready.val();
+        if self.at_cmd.val() {
+            self.takes_address.next =
+                (self.write_now.q.val() & self.cmd.awready.val()) | (!self.write_now.q.val() & self.cmd.arready.val());
+            self.takes_payload.next = self.cmd.wready.val();
+        }
+        self.addresses.read.next = self.takes_address.val();
+        self.payloads.read.next = self.takes_payload.val();
+
+        // What ends. Answers come from one port at a time.
+        self.wide_b.next = self.host.bvalid.val() | self.cmd.bvalid.val();
+        self.wide_r.next = self.host.rvalid.val() | self.cmd.rvalid.val();
+        self.ends.next = self.wide_b.val() | self.wide_r.val() | (self.phase.q.val() == Phase::Done);
+        if self.begins.val() & !self.ends.val() {
+            self.open.d.next = self.open.q.val() + self.one_open.val();
+        }
+        if !self.begins.val() & self.ends.val() {
+            self.open.d.next = self.open.q.val() - self.one_open.val();
+        }
+        self.answers.come.next = self.wide_r.val() | ((self.phase.q.val() == Phase::Done) & !self.write_now.q.val());
+        self.answers.come_place.next = self.place.q.val();
+        self.answers.come_data.next.data = self.words.q.val();
+        self.answers.come_data.next.refused = self.refused.q.val();
+        if self.at_host.val() {
+            self.answers.come_place.next = self.host.rid.val();
+            self.answers.come_data.next.data = self.host.rdata.val();
+            self.answers.come_data.next.refused = self.host.rresp.val() != self.okay.val();
+        }
+        if self.at_cmd.val() {
+            self.answers.come_place.next = self.cmd.rid.val();
+            self.answers.come_data.next.data = self.cmd.rdata.val();
+            self.answers.come_data.next.refused = self.cmd.rresp.val() != self.okay.val();
+        }
+        self.answer.next = self.answers.data.val();
+        self.answered.next = self.answers.valid.val();
+        self.read.next = self.answer.val().data;
+        self.error.next = self.answer.val().refused;
+        self.answers.take.next = self.take.val();
+        self.idle.next = (self.open.q.val() == self.none_open.val()) & self.answers.empty.val();
+
+        // The registers.
+        self.word_place.high.next = self.word_line.q.val();
         self.word_place.low.next = self.word.q.val();
         self.word_address.high.next = self.word_place.o.val();
         self.word_address.low.next = self.zero2.val();
         self.ctrl.awaddr.next = self.word_address.o.val();
-        self.ctrl.awvalid.next = (self.phase.q.val() == Phase::WordAsk) & self.write.val() & !self.address_done.q.val();
+        self.ctrl.awvalid.next =
+            (self.phase.q.val() == Phase::WordAsk) & self.write_now.q.val() & !self.address_done.q.val();
         self.ctrl.wdata.next = self.words.q.val().get_bits::<32>(0);
         self.ctrl.wstrb.next = self.strobes_left.q.val().get_bits::<4>(0);
-        self.ctrl.wvalid.next = (self.phase.q.val() == Phase::WordAsk) & self.write.val() & !self.data_done.q.val();
+        self.ctrl.wvalid.next =
+            (self.phase.q.val() == Phase::WordAsk) & self.write_now.q.val() & !self.data_done.q.val();
         self.ctrl.bready.next = true;
         self.ctrl.araddr.next = self.word_address.o.val();
-        self.ctrl.arvalid.next = (self.phase.q.val() == Phase::WordAsk) & !self.write.val();
+        self.ctrl.arvalid.next = (self.phase.q.val() == Phase::WordAsk) & !self.write_now.q.val();
         self.ctrl.rready.next = true;
         self.next_word.next = self.word.q.val() + self.one4.val();
         // Turned by a Dword; what was read takes the place of what stood there.
@@ -227,83 +393,36 @@ impl Logic for LineAccess {
         }
         self.next_words.low.next = self.words.q.val().get_bits::<480>(32);
 
-        self.taken.next =
-            (self.address_done.q.val() | self.host.awready.val()) & (self.data_done.q.val() | self.host.wready.val());
-        self.wide_b.next = self.host.bvalid.val();
-        self.wide_r.next = self.host.rvalid.val();
-        self.response.next = self.host.rresp.val();
-        if self.write.val() {
-            self.response.next = self.host.bresp.val();
-        }
-        if self.is_command.val() {
-            self.taken.next =
-                (self.address_done.q.val() | self.cmd.awready.val()) & (self.data_done.q.val() | self.cmd.wready.val());
-            self.wide_b.next = self.cmd.bvalid.val();
-            self.wide_r.next = self.cmd.rvalid.val();
-            self.response.next = self.cmd.rresp.val();
-            if self.write.val() {
-                self.response.next = self.cmd.bresp.val();
-            }
-        }
-
         self.table_write.next = false;
-        self.done.next = self.phase.q.val() == Phase::Done;
-        self.read.next = self.words.q.val();
-        self.error.next = self.refused.q.val();
-
         match self.phase.q.val() {
-            Phase::Idle => {
+            Phase::Wide => {
                 self.address_done.d.next = false;
                 self.data_done.d.next = false;
                 self.refused.d.next = false;
                 self.word.d.next = self.zero4.val();
+                self.word_line.d.next = self.line.val().get_bits::<6>(0);
+                self.place.d.next = self.answers.place.val();
                 self.words.d.next = self.data.val();
                 self.strobes_left.d.next = self.strobes.val();
                 self.lanes_left.d.next = self.lanes.val();
-                if self.valid.val() {
-                    self.phase.d.next = Phase::Wide;
+                if self.bar.val() == self.msix_bar.val() {
+                    self.words.d.next = self.table_read.val();
+                }
+                if self.begins.val() {
                     if self.bar.val() == self.register_bar.val() {
                         self.phase.d.next = Phase::Word;
                     }
                     if self.bar.val() == self.msix_bar.val() {
                         self.table_write.next = self.write.val();
-                        self.words.d.next = self.table_read.val();
                         self.phase.d.next = Phase::Done;
                     }
-                }
-            }
-            Phase::Wide => {
-                if self.write.val() {
-                    self.address_done.d.next = self.address_done.q.val()
-                        | (self.is_host.val() & self.host.awready.val())
-                        | (self.is_command.val() & self.cmd.awready.val());
-                    self.data_done.d.next = self.data_done.q.val()
-                        | (self.is_host.val() & self.host.wready.val())
-                        | (self.is_command.val() & self.cmd.wready.val());
-                    if self.taken.val() {
-                        self.phase.d.next = Phase::WideAnswer;
-                    }
-                } else if (self.is_host.val() & self.host.arready.val())
-                    | (self.is_command.val() & self.cmd.arready.val())
-                {
-                    self.phase.d.next = Phase::WideAnswer;
-                }
-            }
-            Phase::WideAnswer => {
-                self.words.d.next = self.host.rdata.val();
-                if self.is_command.val() {
-                    self.words.d.next = self.cmd.rdata.val();
-                }
-                self.refused.d.next = self.response.val() != self.okay.val();
-                if (self.write.val() & self.wide_b.val()) | (!self.write.val() & self.wide_r.val()) {
-                    self.phase.d.next = Phase::Done;
                 }
             }
             Phase::Word => {
                 self.address_done.d.next = false;
                 self.data_done.d.next = false;
-                if (self.write.val() & self.strobes_left.q.val().get_bits::<4>(0).any())
-                    | (!self.write.val() & self.lanes_left.q.val().get_bit(0))
+                if (self.write_now.q.val() & self.strobes_left.q.val().get_bits::<4>(0).any())
+                    | (!self.write_now.q.val() & self.lanes_left.q.val().get_bit(0))
                 {
                     self.phase.d.next = Phase::WordAsk;
                 } else {
@@ -317,7 +436,7 @@ impl Logic for LineAccess {
                 }
             }
             Phase::WordAsk => {
-                if self.write.val() {
+                if self.write_now.q.val() {
                     self.address_done.d.next = self.address_done.q.val() | self.ctrl.awready.val();
                     self.data_done.d.next = self.data_done.q.val() | self.ctrl.wready.val();
                     if (self.address_done.q.val() | self.ctrl.awready.val())
@@ -330,9 +449,11 @@ impl Logic for LineAccess {
                 }
             }
             Phase::WordAnswer => {
-                if (self.write.val() & self.ctrl.bvalid.val()) | (!self.write.val() & self.ctrl.rvalid.val()) {
-                    if (self.write.val() & (self.ctrl.bresp.val() != self.okay.val()))
-                        | (!self.write.val() & (self.ctrl.rresp.val() != self.okay.val()))
+                if (self.write_now.q.val() & self.ctrl.bvalid.val())
+                    | (!self.write_now.q.val() & self.ctrl.rvalid.val())
+                {
+                    if (self.write_now.q.val() & (self.ctrl.bresp.val() != self.okay.val()))
+                        | (!self.write_now.q.val() & (self.ctrl.rresp.val() != self.okay.val()))
                     {
                         self.refused.d.next = true;
                     }
@@ -347,31 +468,35 @@ impl Logic for LineAccess {
                 }
             }
             Phase::Done => {
-                self.phase.d.next = Phase::Idle;
+                self.phase.d.next = Phase::Wide;
             }
             _ => {
-                self.phase.d.next = Phase::Idle;
+                self.phase.d.next = Phase::Wide;
             }
         }
         if self.reset.val() {
-            self.phase.d.next = Phase::Idle;
+            self.phase.d.next = Phase::Wide;
+            self.open.d.next = self.none_open.val();
         }
     }
 }
 
-crate::dut_ports!(LineAccess {
+crate::dut_ports!([const K: usize, const C: usize] LineAccess<K, C> {
     clock,
     reset,
     valid,
+    ready,
     write,
     bar,
     line,
     data,
     strobes,
     lanes,
-    done,
+    answered,
     read,
     error,
+    take,
+    idle,
     host,
     cmd,
     ctrl,

@@ -2,8 +2,9 @@
 //!
 //! | unit | guarantees |
 //! |---|---|
-//! | [`completer`] | each request of the host is performed in the order of arrival, and answered as PCIe asks |
-//! | [`line_access`] | one access at a time, at the port that its BAR stands for |
+//! | [`completer`] | each request of the host is performed in the order of arrival |
+//! | [`line_access`] | accesses at the port that their BAR stands for, of one port and direction at a time |
+//! | [`responder`] | requests are answered as PCIe asks, in their order |
 //! | [`function_reset`] | a function-level reset drains the card, and ends in time |
 //! | [`requester`] | completion records and interrupts reach the host in this order |
 //! | [`msix`] | the table of MSI-X vectors, which the PCIe block leaves to the user |
@@ -20,3 +21,4 @@ pub mod lanes;
 pub mod line_access;
 pub mod msix;
 pub mod requester;
+pub mod responder;

@@ -1,7 +1,9 @@
 //! The bridge between a host that speaks as the PCIe block does (PG213), over a link that may go down, and simple memories with random
-//! delays. What AXI asks of a master is checked at every port: what is offered stays, unchanged, until it is taken.
+//! delays, which answer reads in any order. What AXI asks of a master is checked at every port: what is offered stays, unchanged, until it is taken.
+//! What the card needs for its order is checked, too: accesses under way, and offers, are of one port and one direction, and not more than may be.
 
 use nearpm_hdl::dut::{Dut, Value};
+use nearpm_hdl::pcie::bridge::OVERLAP;
 use nearpm_interface::registers;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -36,15 +38,36 @@ struct Packet {
     last: u64,
 }
 
-/// What a wide port has taken.
+/// A read that a port has taken.
+struct Read {
+    id: u64,
+    address: u64,
+    /// What stood there when it was taken.
+    bytes: Vec<u8>,
+    /// The cycle from which it is answered.
+    due: u64,
+}
+
+/// What a port has taken and not answered.
 #[derive(Default)]
 struct Port {
-    address: Option<u64>,
-    data: Option<(Vec<u8>, u64)>,
-    read: Option<u64>,
-    delay: u64,
+    /// Addresses of writes, and the cycles from which they are answered.
+    addresses: VecDeque<(u64, u64)>,
+    data: VecDeque<(Vec<u8>, u64)>,
+    reads: Vec<Read>,
+    /// The read that is being answered.
+    shown: Option<usize>,
     /// What is offered on address write, data, and address read, and was not taken yet.
     offered: [Option<Value>; 3],
+    /// The most writes, and the most reads, that were under way.
+    most: [u64; 2],
+}
+
+impl Port {
+    /// Writes and reads that are under way.
+    fn under_way(&self) -> [u64; 2] {
+        [self.addresses.len().max(self.data.len()) as u64, self.reads.len() as u64]
+    }
 }
 
 pub struct Bench<'a> {
@@ -54,10 +77,14 @@ pub struct Bench<'a> {
     beats: VecDeque<(Value, Value, bool)>,
     offered: bool,
     packet: Vec<u32>,
+    /// What completions and the card's requests offered and was not taken: data, marks, `tkeep`, `tlast`.
+    streams: [Option<(Value, Value, u64, bool)>; 2],
+    /// The block takes no completion.
+    pub holds_completions: bool,
     pub completions: Vec<Completion>,
     /// Bytes of the BARs as the card holds them.
     pub memory: BTreeMap<(u64, u64), u8>,
-    /// Lines that the card refuses to read.
+    /// Lines that the card refuses.
     pub refused: BTreeSet<(u64, u64)>,
     /// Every access at a wide port or a register, in order: BAR, offset, whether it writes.
     pub accesses: Vec<(u64, u64, bool)>,
@@ -67,6 +94,8 @@ pub struct Bench<'a> {
     pub unsupported: u64,
     /// Cycles that a port takes at most.
     pub slowness: u64,
+    /// Cycles that every port takes, in place of the above.
+    pub latency: Option<u64>,
     /// Cycles until the link goes down, and how many it stays so.
     outage: Option<(u64, u64)>,
     /// The link is down in this cycle.
@@ -82,7 +111,13 @@ pub struct Bench<'a> {
     drained: u64,
 }
 
-const WIDE: [(&str, u64); 2] = [("m_axi_host", 4), ("m_axi_cmd", 2)];
+/// The ports and their BARs; the wide ones first.
+const PORTS: [(&str, u64); 3] = [("m_axi_host", 4), ("m_axi_cmd", 2), ("m_axil_ctrl", 0)];
+
+/// What stands where nothing was ever written.
+pub const fn untouched(bar: u64, at: u64) -> u8 {
+    (at.wrapping_mul(31) >> 3 ^ bar) as u8
+}
 
 impl<'a> Bench<'a> {
     pub fn new(dut: &'a mut dyn Dut, seed: u64, ready: f64) -> Self {
@@ -95,6 +130,8 @@ impl<'a> Bench<'a> {
             beats: VecDeque::new(),
             offered: false,
             packet: Vec::new(),
+            streams: [None, None],
+            holds_completions: false,
             completions: Vec::new(),
             memory: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -103,6 +140,7 @@ impl<'a> Bench<'a> {
             requests: Vec::new(),
             unsupported: 0,
             slowness: 8,
+            latency: None,
             outage: None,
             is_down: false,
             now: 0,
@@ -164,6 +202,7 @@ impl<'a> Bench<'a> {
             self.beats.clear();
             self.offered = false;
             self.packet.clear();
+            self.streams = [None, None];
         }
         self.outage = match self.outage {
             None | Some((0, 0 | 1)) => None,
@@ -174,12 +213,13 @@ impl<'a> Bench<'a> {
 
     /// No port waits for anything.
     pub fn is_at_rest(&self) -> bool {
-        self.ports.iter().all(|port| {
-            port.address.is_none()
-                && port.data.is_none()
-                && port.read.is_none()
-                && port.offered.iter().all(Option::is_none)
-        })
+        self.ports.iter().all(|port| port.under_way() == [0, 0] && port.offered.iter().all(Option::is_none))
+    }
+
+    /// The most writes, and the most reads, that were under way at the port of a BAR since this was asked last.
+    pub fn most_under_way(&mut self, bar: u64) -> [u64; 2] {
+        let index = PORTS.iter().position(|(_, of)| *of == bar).expect("a BAR with a port");
+        std::mem::take(&mut self.ports[index].most)
     }
 
     pub fn random(&mut self, below: u64) -> u64 {
@@ -283,13 +323,10 @@ impl<'a> Bench<'a> {
             self.dut.set("cq_tlast", last);
         }
         for ready in ["cc_tready", "rq_tready"] {
-            let value = self.chance();
+            let value = self.chance() && !(self.holds_completions && ready == "cc_tready");
             self.dut.set(ready, value);
         }
-        for (index, (name, _)) in WIDE.iter().enumerate() {
-            self.drive(index, name);
-        }
-        self.drive(2, "m_axil_ctrl");
+        (0..PORTS.len()).for_each(|index| self.drive(index));
         self.reset_function();
         if self.is_down {
             let talks = ["cc_tvalid", "rq_tvalid", "cq_tready"].into_iter().find(|name| self.dut.get_bool(name));
@@ -301,34 +338,58 @@ impl<'a> Bench<'a> {
             self.offered = false;
         }
         self.unsupported += u64::from(self.dut.get_bool("unsupported"));
+        self.stays_on_its_stream(0, "cc");
+        self.stays_on_its_stream(1, "rq");
         self.take_completion();
         self.take_request();
-        for (index, (name, bar)) in WIDE.iter().enumerate() {
-            self.sample(index, name, *bar, 64);
-        }
-        self.sample(2, "m_axil_ctrl", 0, 4);
+        self.is_of_one_kind();
+        (0..PORTS.len()).for_each(|index| self.sample(index));
         self.dut.cycle();
     }
 
-    fn drive(&mut self, index: usize, name: &str) {
+    /// Bytes of a beat of a port.
+    const fn width(index: usize) -> u64 {
+        if index == 2 { 4 } else { 64 }
+    }
+
+    /// The cycle from which a port answers what it takes now.
+    fn due(&mut self) -> u64 {
+        let slowness = self.slowness;
+        self.now + self.latency.unwrap_or_else(|| self.random(slowness))
+    }
+
+    fn drive(&mut self, index: usize) {
+        let (name, bar) = PORTS[index];
         for ready in ["awready", "wready", "arready"] {
             let value = self.chance();
             self.dut.set(&format!("{name}${ready}"), value);
         }
-        let width = if index == 2 { 4 } else { 64 };
-        let bar = [4, 2, 0][index];
+        // Writes are answered in order; reads in any, since each has an identifier of its own.
+        let now = self.now;
         let port = &mut self.ports[index];
-        port.delay = port.delay.saturating_sub(1);
-        let answers = port.delay == 0;
-        let written = answers && port.address.is_some() && port.data.is_some();
-        let read = port.read.filter(|_| answers);
-        self.dut.set(&format!("{name}$bvalid"), written);
-        self.dut.set(&format!("{name}$rvalid"), read.is_some());
-        if let Some(address) = read {
-            let bytes: Vec<u8> = (address..address + width).map(|at| self.byte(bar, at)).collect();
+        let written = port.addresses.front().filter(|(_, due)| *due <= now && !port.data.is_empty()).copied();
+        if port.shown.is_none() {
+            let answered: Vec<_> = (0..port.reads.len()).filter(|read| port.reads[*read].due <= now).collect();
+            if !answered.is_empty() {
+                port.shown = Some(answered[self.rng.random_range(0..answered.len())]);
+            }
+        }
+        let shown = port.shown.map(|read| &port.reads[read]);
+        let shown = shown.map(|read| (read.id, read.address, read.bytes.clone()));
+        let response = |address: u64, refused: &BTreeSet<(u64, u64)>| {
+            if refused.contains(&(bar, address / 64)) { 2u64 } else { 0 }
+        };
+        self.dut.set(&format!("{name}$bvalid"), written.is_some());
+        if let Some((address, _)) = written {
+            self.dut.set(&format!("{name}$bresp"), response(address, &self.refused));
+        }
+        self.dut.set(&format!("{name}$rvalid"), shown.is_some());
+        if let Some((id, address, bytes)) = shown {
             self.dut.set(&format!("{name}$rdata"), Value::from_bytes(&bytes));
-            let refused = self.refused.contains(&(bar, address / 64));
-            self.dut.set(&format!("{name}$rresp"), if refused { 2u64 } else { 0 });
+            self.dut.set(&format!("{name}$rresp"), response(address, &self.refused));
+            if index < 2 {
+                self.dut.set(&format!("{name}$rid"), id);
+            }
         }
     }
 
@@ -339,7 +400,7 @@ impl<'a> Bench<'a> {
             let value = if self.is_draining() { registers::state::BOOTING } else { registers::state::OPEN };
             return value.to_le_bytes()[(at - state) as usize];
         }
-        self.memory.get(&(bar, at)).copied().unwrap_or((at.wrapping_mul(31) >> 3 ^ bar) as u8)
+        self.memory.get(&(bar, at)).copied().unwrap_or(untouched(bar, at))
     }
 
     fn fires(&mut self, name: &str, channel: &str) -> bool {
@@ -359,13 +420,46 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn sample(&mut self, index: usize, name: &str, bar: u64, width: u64) {
+    /// A beat stays as it is until it is taken, or the link goes down.
+    fn stays_on_its_stream(&mut self, index: usize, name: &str) {
+        let offered = self.dut.get_bool(&format!("{name}_tvalid")).then(|| {
+            let [data, user] = ["tdata", "tuser"].map(|signal| self.dut.get(&format!("{name}_{signal}")));
+            let keep = self.dut.get_u64(&format!("{name}_tkeep"));
+            (data, user, keep, self.dut.get_bool(&format!("{name}_tlast")))
+        });
+        if let Some(before) = self.streams[index].take() {
+            assert_eq!(offered, Some(before), "{name}: a beat is withdrawn");
+        }
+        let taken = self.dut.get_bool(&format!("{name}_tready"));
+        self.streams[index] = offered.filter(|_| !taken);
+    }
+
+    /// What is under way, and what is offered, is of one port and one direction.
+    fn is_of_one_kind(&mut self) {
+        let mut kinds = Vec::new();
+        for (index, (name, _)) in PORTS.into_iter().enumerate() {
+            let [writes, reads] = self.ports[index].under_way();
+            let mut offers = |channel: &str| self.dut.get_bool(&format!("{name}${channel}valid"));
+            if writes > 0 || offers("aw") || offers("w") {
+                kinds.push(format!("writes at {name}"));
+            }
+            if reads > 0 || offers("ar") {
+                kinds.push(format!("reads at {name}"));
+            }
+        }
+        assert!(kinds.len() < 2, "accesses of two kinds at a time: {kinds:?}");
+    }
+
+    fn sample(&mut self, index: usize) {
+        let ((name, bar), width) = (PORTS[index], Self::width(index));
         self.stays_offered(index, name);
         if self.fires(name, "b") {
-            let address = self.ports[index].address.take().expect("a write is answered");
-            let (data, strobes) = self.ports[index].data.take().expect("a write is answered");
-            for lane in (0..width).filter(|lane| strobes >> lane & 1 == 1) {
-                self.memory.insert((bar, address + lane), data[lane as usize]);
+            let (address, _) = self.ports[index].addresses.pop_front().expect("a write is answered");
+            let (data, strobes) = self.ports[index].data.pop_front().expect("a write is answered");
+            if !self.refused.contains(&(bar, address / 64)) {
+                for lane in (0..width).filter(|lane| strobes >> lane & 1 == 1) {
+                    self.memory.insert((bar, address + lane), data[lane as usize]);
+                }
             }
             let reset = u64::from(registers::control::FUNCTION_RESET);
             if (bar, address) == (0, registers::CONTROL as u64) && u64::from(data[0]) & reset != 0 {
@@ -373,33 +467,48 @@ impl<'a> Bench<'a> {
             }
         }
         if self.fires(name, "r") {
-            self.ports[index].read = None;
+            let shown = self.ports[index].shown.take().expect("a read is answered");
+            let read = self.ports[index].reads.remove(shown);
+            let bytes = self.bytes(bar, read.address, width);
+            assert!(index == 2 || bytes == read.bytes, "a write beside a read of {:#x}", read.address);
         }
-        let address = |bench: &mut Self, channel: &str| {
-            let others = bench.ports.iter().enumerate().filter(|(i, _)| *i != index);
-            for (_, port) in others {
-                assert!(port.address.is_none() && port.data.is_none() && port.read.is_none(), "two accesses at a time");
-            }
-            let at = bench.dut.get_u64(&format!("{name}${channel}addr"));
-            assert_eq!(at % width, 0);
-            bench.accesses.push((bar, at, channel == "aw"));
-            at
-        };
         if self.fires(name, "aw") {
-            let at = address(self, "aw");
-            assert!(self.ports[index].address.replace(at).is_none(), "two writes at a time");
-            self.ports[index].delay = self.random(self.slowness);
+            let at = self.address(name, "aw", width);
+            self.accesses.push((bar, at, true));
+            assert!(index == 2 || self.dut.get_u64(&format!("{name}$awid")) == 0, "writes of two identifiers");
+            let due = self.due();
+            self.ports[index].addresses.push_back((at, due));
         }
         if self.fires(name, "w") {
             let data = self.dut.get(&format!("{name}$wdata")).to_bytes(width as usize);
             let strobes = self.dut.get_u64(&format!("{name}$wstrb"));
-            assert!(self.ports[index].data.replace((data, strobes)).is_none(), "two writes at a time");
+            self.ports[index].data.push_back((data, strobes));
         }
         if self.fires(name, "ar") {
-            let at = address(self, "ar");
-            assert!(self.ports[index].read.replace(at).is_none(), "two reads at a time");
-            self.ports[index].delay = self.random(self.slowness);
+            let address = self.address(name, "ar", width);
+            self.accesses.push((bar, address, false));
+            let id = if index == 2 { 0 } else { self.dut.get_u64(&format!("{name}$arid")) };
+            assert!(self.ports[index].reads.iter().all(|read| read.id != id), "two reads of identifier {id}");
+            let (bytes, due) = (self.bytes(bar, address, width), self.due());
+            self.ports[index].reads.push(Read { id, address, bytes, due });
         }
+        let port = &mut self.ports[index];
+        let under_way = port.under_way();
+        port.most = [0, 1].map(|kind| port.most[kind].max(under_way[kind]));
+        let bound = if index == 2 { 1 } else { OVERLAP };
+        assert!(under_way.into_iter().all(|count| count <= bound), "{under_way:?} accesses at a time at {name}");
+    }
+
+    /// The address that is offered.
+    fn address(&mut self, name: &str, channel: &str, width: u64) -> u64 {
+        let at = self.dut.get_u64(&format!("{name}${channel}addr"));
+        assert_eq!(at % width, 0);
+        at
+    }
+
+    /// Bytes of a BAR.
+    fn bytes(&self, bar: u64, at: u64, count: u64) -> Vec<u8> {
+        (at..at + count).map(|at| self.byte(bar, at)).collect()
     }
 
     /// The Dwords of a beat; which are there must be the same by `tkeep` and by the marks in `tuser`.

@@ -9,9 +9,6 @@ use super::steps::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
 
-/// Lines that a load asks for ahead of the one that it waits for: as many as the fill buffers bear.
-const LOOK_AHEAD: u64 = 8;
-
 impl Host {
     pub(super) fn load_cached(
         &mut self,
@@ -27,7 +24,7 @@ impl Host {
         for (line, range, part) in split(offset, data.len(), LINE_U64).skip_while(|(.., part)| part.end <= done) {
             let number = line / LINE_U64;
             let mut asked = progress.asked.unwrap_or(number);
-            while asked <= last.min(number + LOOK_AHEAD) {
+            while asked <= last.min(number + self.fabric.parameters.look_ahead_lines) {
                 progress.asked = Some(asked);
                 if !self.cache.contains(asked) {
                     self.start_fill(core, asked)?;

@@ -30,6 +30,8 @@ pub struct Parameters {
     pub card_read_ps: u64,
     /// Misses in flight on average, in hundredths: 4.2, from the fit of the paper's figure 17.
     pub load_parallelism_percent: u64,
+    /// Lines that a load of several asks for ahead of the one that it waits for.
+    pub look_ahead_lines: u64,
     /// A load or store that hits: L1 and L2 mixed, estimate.
     pub hit_ps: u64,
     /// CRC-32C of eight bytes: one instruction of three cycles at 3 GHz, each waiting for the one before (Intel optimization
@@ -69,6 +71,8 @@ pub struct Parameters {
     pub poll_miss_ps: u64,
     /// From the interrupt message to the waiting thread: estimate, 2 us.
     pub interrupt_ps: u64,
+    /// Between two looks at a lock that another core holds: `pause`, and the lock's line, which moves between caches; estimate, 20 ns.
+    pub lock_ps: u64,
     /// Cycles of the card that the save energy lasts for at a power cut.
     pub save_cycles: u64,
     /// What programs say they will use is fetched ahead; otherwise that is ignored, as if they did not say it.
@@ -84,6 +88,7 @@ impl Default for Parameters {
             load_miss_ps: 436_000,
             card_read_ps: 133_000,
             load_parallelism_percent: 420,
+            look_ahead_lines: 8,
             hit_ps: 2_000,
             checksum_word_ps: 1_000,
             checksum_long_word_ps: 333,
@@ -102,6 +107,7 @@ impl Default for Parameters {
             poll_hit_ps: 2_000,
             poll_miss_ps: 60_000,
             interrupt_ps: 2_000_000,
+            lock_ps: 20_000,
             save_cycles: 30_000,
             fetches_ahead: true,
             behaviour: Behaviour::Ordinary,

@@ -8,9 +8,6 @@ use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, PM_BAR, REGISTE
 use super::Shared;
 use crate::host::{Bar, Blocked, Host, Progress, Region, Window};
 
-/// Between two looks at a lock that another core holds: an estimate, of `pause` and the lock's line, which moves between caches.
-const LOCK_PS: u64 = 20_000;
-
 /// The PCI function of one of the machine's cards.
 #[derive(Clone)]
 pub struct Function {
@@ -93,7 +90,7 @@ impl PciFunction for Function {
         let takes_turns = self.shared.takes_turns();
         if takes_turns {
             self.shared.access(|host, core| {
-                host.pass(core, LOCK_PS);
+                host.pass(core, host.fabric.parameters.lock_ps);
                 host.begin(core);
             });
         }

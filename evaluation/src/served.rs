@@ -65,17 +65,18 @@ pub struct Served {
     done: usize,
     /// The mechanism, where its epochs end by first touches.
     by_touches: Option<Mechanism>,
-    /// Pages that were touched first since the pool was opened, where epochs end by these.
+    /// Pages that the last transaction has touched first, where epochs end by these.
     touched: u64,
     /// Transactions, or where epochs end by first touches those, since the last end.
     since: u64,
 }
 
-/// Pages that were touched first in their epoch, by the counters of a pool.
-fn touched(mechanism: Mechanism, counters: &Statistics) -> u64 {
+/// Pages that were touched first in their epoch, by the counters of a pool; none where no epoch ends by these.
+fn touched(mechanism: Option<Mechanism>, pool: &Pool) -> u64 {
     match mechanism {
-        Mechanism::Checkpoint => counters.log_entries,
-        _ => counters.shadow_pages,
+        None => 0,
+        Some(Mechanism::Checkpoint) => pool.statistics().log_entries,
+        Some(_) => pool.statistics().shadow_pages,
     }
 }
 
@@ -98,23 +99,23 @@ impl Served {
         fill(&options, location, bytes, &*program)?;
         let options = options.mechanism(case.mechanism).engine(engine).durability(durability(case));
         let by_touches = (case.mechanism.has_epochs() && case.inputs == Inputs::Released).then_some(case.mechanism);
-        let served = Served::open(program, options, location, by_touches)?;
-        if log_bytes > 0 {
-            served.pool.reserve_log(log_bytes)?;
-        }
-        Ok(Served { before: served.pool.statistics(), ..served })
+        Served::open(program, options, location, log_bytes, by_touches)
     }
 
     fn open(
         program: Box<dyn Workload>,
         options: PoolOptions,
         location: &str,
+        log_bytes: u64,
         by_touches: Option<Mechanism>,
     ) -> Result<Served> {
         let pool = options.open(location)?;
+        if log_bytes > 0 {
+            pool.reserve_log(log_bytes)?;
+        }
+        // The root is loaded last: on a simulated computer what is in the cache then is the same for each case.
         let (root, before, location) = (pool.root()?, pool.statistics(), location.to_owned());
-        let touched = by_touches.map_or(0, |mechanism| touched(mechanism, &before));
-        Ok(Served { program, pool, options, location, before, root, done: 0, by_touches, touched, since: 0 })
+        Ok(Served { program, pool, options, location, before, root, done: 0, by_touches, touched: 0, since: 0 })
     }
 
     /// Whether transactions are left.
@@ -132,16 +133,17 @@ impl Served {
     /// # Errors
     /// If it fails.
     pub fn apply(&mut self) -> Result<(), Error> {
-        let Served { program, pool, root, done, .. } = self;
+        let Served { program, pool, root, done, by_touches, touched: last, .. } = self;
+        let before = touched(*by_touches, pool);
         pool.tx(|tx| program.apply(tx, *root, *done))?;
         *done += 1;
+        *last = touched(*by_touches, pool) - before;
         Ok(())
     }
 
-    /// Pages that were touched first since the last call; `None` where no epoch ends by these.
-    pub fn touches(&mut self) -> Option<u64> {
-        let all = touched(self.by_touches?, &self.pool.statistics());
-        Some(all - std::mem::replace(&mut self.touched, all))
+    /// Pages that the last transaction has touched first; `None` where no epoch ends by these.
+    pub fn touches(&self) -> Option<u64> {
+        self.by_touches.map(|_| self.touched)
     }
 
     /// Takes a transaction into account, with what [`Served::touches`] says behind it: whether the epoch is to be cut now, or asynchronous commits are to be made
@@ -178,7 +180,7 @@ impl Served {
     pub fn reopen(self) -> Result<Served> {
         let Served { program, pool, options, location, done, by_touches, .. } = self;
         pool.close()?;
-        let served = Served::open(program, options, &location, by_touches).context("it cannot be opened again")?;
+        let served = Served::open(program, options, &location, 0, by_touches).context("it cannot be opened again")?;
         Ok(Served { done, ..served })
     }
 

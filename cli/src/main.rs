@@ -37,7 +37,7 @@ enum Command {
     /// Make, look into, check, repair and copy pools that no program has open
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Run the paper's evaluation on simulated computers; or measure other libraries on this machine
+    /// Run the paper's evaluation on simulated computers, on a card, or natively on this one; or measure other libraries on it
     Bench(Box<bench::BenchArguments>),
     /// Make a page of the paper's evaluation from results of `nearpm bench`
     Report(bench::ReportArguments),

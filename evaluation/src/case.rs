@@ -4,7 +4,7 @@ use std::fmt;
 
 use nearpm::{Mechanism, Synchronisation};
 use nearpm_workloads::programs::ycsb::Mix;
-use nearpm_workloads::programs::{Inputs, Program};
+use nearpm_workloads::programs::{Inputs, Program, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
@@ -79,7 +79,7 @@ impl Configuration {
 /// Names in results are those that people use.
 macro_rules! by_name {
     ($($module:ident: $type:ty, $all:expr;)+) => {
-        $(mod $module {
+        $(pub(crate) mod $module {
             use super::*;
             use serde::{Deserializer, Serializer, de::Error};
 
@@ -146,6 +146,17 @@ pub fn pools(program: Program, threads: usize) -> usize {
 }
 
 impl Case {
+    /// What one of its programs is made of, which has so many transactions and is the thread's.
+    pub fn setup(&self, count: usize, thread: usize) -> Setup {
+        let seed = self.seed.wrapping_mul(1_000) + thread as u64;
+        Setup { inputs: self.inputs, seed, count, share: self.share, mix: self.mix }
+    }
+
+    /// What of a total each transaction has.
+    pub fn each(&self, total: u64) -> f64 {
+        total as f64 / self.count.max(1) as f64
+    }
+
     /// A name that no other case has, fit for a file.
     pub fn key(&self) -> String {
         let profile: String = self.profile.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

@@ -212,7 +212,7 @@ fn bare_ns(program: Program, seed: u64) -> Result<f64> {
 fn with_library_ns(program: Program, mechanism: Mechanism, seed: u64) -> Result<f64> {
     let program = workload(program, seed);
     let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Cpu).lanes(1);
-    let options = options.ring_bytes(RING_BYTES).epoch_ops(crate::run::EPOCH as u64);
+    let options = options.ring_bytes(RING_BYTES).epoch_ops(crate::served::EPOCH as u64);
     let memory = InCache::new((3 * program.bytes() + (8 << 20)).next_multiple_of(1 << 20))?;
     let pool = options.create_in(Box::new(memory))?;
     program.create(&pool)?;

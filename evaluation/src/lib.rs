@@ -1,4 +1,4 @@
-//! The paper's evaluation on simulated computers.
+//! The paper's evaluation on simulated computers, on a card that is there, and on this processor.
 //!
 //! | module | holds |
 //! |---|---|
@@ -8,17 +8,20 @@
 //! | [`copies`] | the paper's micro-benchmark (Fig. 17) on the model and on the RTL |
 //! | [`compute`] | what a program computes for, measured natively and stored |
 //! | `computer`, [`meter`] | a computer of a profile, and where its time goes |
-//! | [`run`] | runs a case and checks what it left |
+//! | [`served`] | a program in a pool or on bare memory, and when its epochs end |
+//! | [`run`] | runs a case on a simulated computer and checks what it left |
 //! | [`recorded`] | what arrives at a card while a program runs |
 //! | [`recovery`] | times of recoveries |
+//! | [`place`] | runs a case by the clock of a card that is there, or of this processor |
 //! | [`on_card`] | programs on a card that is there, in its transport's time |
+//! | [`natively`] | programs on this processor, in files, in wall-clock time |
 //! | [`plan`] | the cases of the quick and of the full form |
 //! | [`results`] | a folder of results, CSV and JSON |
 //! | [`published`] | what the paper says in its text |
 //! | [`summary`] | ratios, averages, deviations |
 //! | [`report`] | the page |
 //!
-//! Every time that a case gives is **simulated**: the transaction-level card or the Verilated RTL, and the host model, with a profile's parameters. What a program
+//! Every time that [`run`] gives is **simulated**: the transaction-level card or the Verilated RTL, and the host model, with a profile's parameters. What a program
 //! computes for is measured natively once, and stored with the machine that measured it ([`compute`]).
 
 pub mod bench;
@@ -28,7 +31,9 @@ mod computer;
 pub mod copies;
 pub mod device;
 pub mod meter;
+pub mod natively;
 pub mod on_card;
+pub mod place;
 pub mod plan;
 pub mod published;
 pub mod recorded;
@@ -36,4 +41,5 @@ pub mod recovery;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod served;
 pub mod summary;

@@ -14,7 +14,7 @@ use nearpm_workloads::programs::{Inputs, Program, Setup};
 
 use crate::compute::Compute;
 use crate::computer::Computer;
-use crate::run::fill;
+use crate::served::fill;
 
 /// The paper's tables are divided by this: the RTL has to carry the medium.
 const SHARE: usize = 500;

@@ -61,12 +61,12 @@ pub struct Results {
 }
 
 /// Files that a process has not finished begin with this.
-fn unfinished(process: u32) -> String {
+pub(crate) fn unfinished(process: u32) -> String {
     format!(".unfinished-{process}-")
 }
 
 /// Removes what processes that are gone have not finished. What cannot be removed is in nobody's way.
-fn remove_unfinished(folder: &Path) {
+pub(crate) fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let process = name.strip_prefix(".unfinished-").and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use nearpm::memory::{CardMemory, Memory};
-use nearpm::{Caching, Durability, Engine, Mechanism, Pool, PoolOptions, Statistics};
+use nearpm::{Caching, Mechanism, PoolOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::machine::run_on_core;
 use nearpm_sim::profile::Profile;
-use nearpm_workloads::check;
-use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
-use nearpm_workloads::store::{Bare, Store};
+use nearpm_workloads::programs::{Program, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Configuration, pools};
@@ -18,12 +16,8 @@ use crate::compute::{Compute, Times};
 use crate::computer::Computer;
 use crate::device::{Device, MakeRtl};
 use crate::meter::Kind;
+use crate::served::{Floor, Served};
 
-/// Transactions of an epoch, and between two calls that make asynchronous commits durable.
-pub const EPOCH: usize = 64;
-/// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the authors' code.
-/// Each is found by a write-protection fault, for which the profile has a time.
-pub const RELEASED_TOUCHES: u64 = 5;
 /// Bytes of the log ring: the pages of an epoch fit.
 const RING_BYTES: u32 = 4 << 20;
 /// Pools are multiples of this.
@@ -80,39 +74,23 @@ fn check_case(case: &Case) -> Result<()> {
     Ok(())
 }
 
-fn setup(case: &Case, count: usize, thread: usize) -> Setup {
-    let seed = case.seed.wrapping_mul(1_000) + thread as u64;
-    Setup { inputs: case.inputs, seed, count, share: case.share, mix: case.mix }
-}
-
 /// The floor: bare memory of a card.
 fn bare(case: &Case, profile: &Profile, times: Times, rtl: Option<&MakeRtl<'_>>) -> Result<Outcome> {
     ensure!(case.threads == 1, "{case}: the floor has one thread");
-    let program = case.program.make(&setup(case, case.count, 0));
+    let program = case.program.make(&case.setup(case.count, 0));
     let bytes = (2 * program.bytes()).next_multiple_of(GRAIN);
     let computer = Computer::of(case, profile, rtl, profile.parameters(), bytes)?;
     let memory = CardMemory::map(computer.cards[0].clone(), None, POOLS_BASE, bytes, Caching::WriteBack)?;
-    let store = Bare::new(memory);
-    program.create(&store)?;
-    store.memory().write_back(0, bytes);
-    store.memory().drain()?;
+    let mut floor = Floor::prepare(program, memory)?;
+    floor.memory().write_back(0, bytes);
+    floor.memory().drain()?;
     let clock = Clock::start(&computer);
-    for n in 0..program.count() {
+    while floor.is_due() {
         computer.compute(times.program());
-        store.transaction(&mut |tx| {
-            let root = tx.root()?;
-            program.apply(tx, root, n)
-        })?;
+        floor.apply()?;
     }
     let outcome = clock.stop(case.count, BTreeMap::new());
-    let mut found = None;
-    store.transaction(&mut |tx| {
-        let root = tx.root()?;
-        found = Some(program.contents(tx, root));
-        Ok(())
-    })?;
-    let found = found.context("the program was read")??;
-    ensure!(found == program.after(program.count()), "{case}: the memory does not hold what the model says");
+    floor.check()?;
     Ok(outcome)
 }
 
@@ -164,33 +142,11 @@ fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> u64 {
     total
 }
 
-/// Makes a pool with what a program works on, and closes it.
-pub fn fill(options: &PoolOptions, location: &str, bytes: u64, program: &dyn Workload) -> Result<()> {
-    let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
-    let pool = filling.create(location, bytes).context("the pool cannot be made")?;
-    program.create(&pool).context("the pool cannot be filled")?;
-    Ok(pool.close()?)
-}
-
-/// A pool with the program in it.
-struct Served {
-    program: Box<dyn Workload>,
-    pool: Pool,
-    root: u64,
-    /// Transactions that it has done, and since the last cut.
-    done: usize,
-    since_cut: usize,
-    touches: u64,
-    before: Statistics,
+/// A pool that threads work on.
+struct Pooled {
+    served: Served,
     /// A thread holds the pool until then.
     free_ps: u64,
-}
-
-impl Served {
-    /// Whether transactions are left.
-    fn is_due(&self) -> bool {
-        self.done < self.program.count()
-    }
 }
 
 /// A case on pools of the library.
@@ -198,7 +154,7 @@ struct Run<'r> {
     case: &'r Case,
     times: Times,
     computer: Computer,
-    served: Vec<Served>,
+    pools: Vec<Pooled>,
     fence_drain_ps: u64,
     fault_ns: f64,
 }
@@ -213,7 +169,7 @@ impl<'r> Run<'r> {
         let fence_drain_ps = host.fence_drain_ps;
         let pools = pools(case.program, case.threads);
         let programs: Vec<_> =
-            (0..pools).map(|thread| case.program.make(&setup(case, case.count / pools, thread))).collect();
+            (0..pools).map(|thread| case.program.make(&case.setup(case.count / pools, thread))).collect();
         // Each member of a striped pool has a ring of its own.
         let rings = 3 * case.devices as u64 * u64::from(RING_BYTES);
         let bytes_of =
@@ -222,33 +178,17 @@ impl<'r> Run<'r> {
         let room = (largest + GRAIN) * pools as u64;
         let computer = Computer::of(case, profile, rtl, host, room)?;
         let fault_ns = profile.host.fault_ns.value;
-        let mut run = Run { case, times, computer, served: Vec::new(), fence_drain_ps, fault_ns };
+        let mut run = Run { case, times, computer, pools: Vec::new(), fence_drain_ps, fault_ns };
         for (i, program) in programs.into_iter().enumerate() {
-            let id = run.computer.pool_id(i as u32);
-            let served = run.prepare(program, &format!("pool{i}"), id, largest)?;
-            run.served.push(served);
+            let options = PoolOptions::new().ring_bytes(RING_BYTES).id(run.computer.pool_id(i as u32));
+            let options = options.synchronisation(case.configuration.synchronisation());
+            let location = run.computer.location(&format!("pool{i}"));
+            // A pool grows its log once: half of it, behind which an epoch ends.
+            let log_bytes = u64::from(RING_BYTES) / 2;
+            let served = Served::prepare(case, program, &options, &location, largest, log_bytes)?;
+            run.pools.push(Pooled { served, free_ps: 0 });
         }
         Ok(run)
-    }
-
-    /// Makes and fills a pool, and opens it as the case has it.
-    fn prepare(&self, program: Box<dyn Workload>, name: &str, id: u32, bytes: u64) -> Result<Served> {
-        let case = self.case;
-        let location = self.computer.location(name);
-        let durability = match (case.inputs, case.configuration) {
-            // The paper's baseline waits, whatever its card does.
-            (Inputs::Released, Configuration::PaperCpu) | (Inputs::Corrected, _) => Durability::Durable,
-            (Inputs::Released, _) => Durability::Asynchronous,
-        };
-        let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
-        let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(id);
-        let options = options.synchronisation(case.configuration.synchronisation());
-        fill(&options, &location, bytes, &*program)?;
-        let pool = options.mechanism(case.mechanism).engine(engine).durability(durability).open(&location)?;
-        // A pool grows its log once: half of it, behind which an epoch ends.
-        pool.reserve_log(u64::from(RING_BYTES) / 2)?;
-        let (root, before) = (pool.root()?, pool.statistics());
-        Ok(Served { program, pool, root, done: 0, since_cut: 0, touches: 0, before, free_ps: 0 })
     }
 
     fn run(mut self) -> Result<Outcome> {
@@ -266,53 +206,44 @@ impl<'r> Run<'r> {
             fault_ns: self.fault_ns,
             forgives: self.fence_drain_ps > 0 && !self.case.configuration.uses_card(),
         };
-        let cores = match &mut self.served[..] {
-            [served] => rules.by_turns(served)?,
+        let cores = match &mut self.pools[..] {
+            [pool] => rules.by_turns(pool)?,
             each => rules.each_on_its_own(each)?,
         };
         let now_ps = |core: usize| cores[core].now_ps(time_of(computer, core));
         let last = (0..cores.len()).max_by_key(|&core| now_ps(core)).context("there is a thread")?;
         run_on_core(last);
-        let mut outcome = clock.stop(self.served.iter().map(|served| served.done).sum(), self.counts());
+        let mut outcome = clock.stop(self.pools.iter().map(|pool| pool.served.done()).sum(), self.counts());
         if rules.forgives {
             outcome.ns -= cores[last].forgiven_ps as f64 / 1000.0;
             let forgiven_ns: f64 = cores.iter().map(|core| core.forgiven_ps as f64 / 1000.0).sum();
             *outcome.breakdown.entry(Kind::Wait.name().into()).or_default() -= forgiven_ns;
         }
-        self.check()?;
+        self.pools.iter().try_for_each(|pool| pool.served.check())?;
         Ok(outcome)
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
-        for served in &self.served {
-            let (after, before) = (served.pool.statistics(), served.before);
+        for Pooled { served, .. } in &self.pools {
+            let counted = served.counts();
             for (name, count) in [
-                ("log entries", after.log_entries - before.log_entries),
-                ("bytes logged", after.bytes_logged - before.bytes_logged),
-                ("shadow pages", after.shadow_pages - before.shadow_pages),
-                ("epochs", after.epochs - before.epochs),
-                ("bytes by CPU", after.bytes_by_cpu - before.bytes_by_cpu),
-                ("bytes by card", after.bytes_by_card - before.bytes_by_card),
-                ("commands", after.commands - before.commands),
-                ("fences", after.fences - before.fences),
-                ("lines written back", after.lines_written_back - before.lines_written_back),
+                ("log entries", counted.log_entries),
+                ("bytes logged", counted.bytes_logged),
+                ("shadow pages", counted.shadow_pages),
+                ("epochs", counted.epochs),
+                ("bytes by CPU", counted.bytes_by_cpu),
+                ("bytes by card", counted.bytes_by_card),
+                ("commands", counted.commands),
+                ("fences", counted.fences),
+                ("lines written back", counted.lines_written_back),
                 // They are counted when the pool is opened.
-                ("fallbacks", after.fallbacks),
+                ("fallbacks", served.pool.statistics().fallbacks),
             ] {
                 *counts.entry(name.to_owned()).or_default() += count;
             }
         }
         counts
-    }
-
-    /// Compares what is left with the models.
-    fn check(&self) -> Result<()> {
-        for served in &self.served {
-            let found = check::rows(&served.pool, &*served.program)?.context("the pool has a root")?;
-            ensure!(found == served.program.after(served.done), "the pool does not hold what the model says");
-        }
-        Ok(())
     }
 }
 
@@ -350,68 +281,61 @@ struct Rules<'r> {
 
 impl Rules<'_> {
     /// Threads with a pool each: cores that meet on the link, in the cards and at the driver's locks.
-    fn each_on_its_own(&self, pools: &mut [Served]) -> Result<Vec<Core>> {
-        let work = |served| move || self.all_of(served);
+    fn each_on_its_own(&self, pools: &mut [Pooled]) -> Result<Vec<Core>> {
+        let work = |pool| move || self.all_of(pool);
         let cores = self.computer.machine.on_cores(pools.iter_mut().map(work).collect());
         cores.into_iter().collect()
     }
 
-    fn all_of(&self, served: &mut Served) -> Result<Core> {
+    fn all_of(&self, pool: &mut Pooled) -> Result<Core> {
         let mut core = Core::default();
-        while served.is_due() {
-            self.step(served, &mut core)?;
+        while pool.served.is_due() {
+            self.step(pool, &mut core)?;
         }
-        self.without_read_backs(&mut core, || served.pool.persist())?;
+        self.without_read_backs(&mut core, || pool.served.pool.persist())?;
         Ok(core)
     }
 
     /// Threads that share a pool, which one of them has at a time: the core that is behind goes next. What it does besides, the others do at the
     /// same time.
-    fn by_turns(&self, served: &mut Served) -> Result<Vec<Core>> {
+    fn by_turns(&self, pool: &mut Pooled) -> Result<Vec<Core>> {
         let mut cores = vec![Core::default(); self.case.threads];
-        while served.is_due() {
+        while pool.served.is_due() {
             let behind = |&core: &usize| (cores[core].now_ps(time_of(self.computer, core)), core);
             let core = (0..cores.len()).min_by_key(behind).context("there is a thread")?;
             run_on_core(core);
-            self.step(served, &mut cores[core])?;
+            self.step(pool, &mut cores[core])?;
         }
         for (number, core) in cores.iter_mut().enumerate() {
             run_on_core(number);
-            self.without_read_backs(core, || served.pool.persist())?;
+            self.without_read_backs(core, || pool.served.pool.persist())?;
         }
         Ok(cores)
     }
 
     /// The next transaction of a pool, on this thread's core.
-    fn step(&self, served: &mut Served, core: &mut Core) -> Result<()> {
+    fn step(&self, pool: &mut Pooled, core: &mut Core) -> Result<()> {
         let (case, computer) = (self.case, self.computer);
+        let Pooled { served, free_ps } = pool;
         let machine = &computer.machine;
         computer.compute(self.times.program());
-        let waits_ns = served.free_ps.saturating_sub(core.now_ps(machine.now_ps())) / 1000;
+        let waits_ns = free_ps.saturating_sub(core.now_ps(machine.now_ps())) / 1000;
         machine.compute(waits_ns);
         computer.compute(self.times.library(case.mechanism));
         let before = served.pool.statistics();
-        self.without_read_backs(core, || served.pool.tx(|tx| served.program.apply(tx, served.root, served.done)))?;
-        served.done += 1;
-        served.since_cut += 1;
-        let after = served.pool.statistics();
-        let entries = after.log_entries - before.log_entries;
+        self.without_read_backs(core, || served.apply())?;
+        let entries = served.pool.statistics().log_entries - before.log_entries;
         if case.configuration == Configuration::PaperCpu && case.mechanism == Mechanism::Undo {
             computer.compute(self.waits_per_entry_ns * entries.saturating_sub(1) as f64);
         }
-        let mut is_due = served.since_cut == EPOCH;
-        if case.mechanism.has_epochs() && case.inputs == Inputs::Released {
-            let is_log = case.mechanism == Mechanism::Checkpoint;
-            let touches = if is_log { entries } else { after.shadow_pages - before.shadow_pages };
+        let touches = served.touches();
+        if let Some(touches) = touches {
             computer.compute(touches as f64 * self.fault_ns);
-            served.touches += touches;
-            is_due = served.touches >= RELEASED_TOUCHES;
         }
-        if is_due {
+        if served.ends_an_epoch(touches) {
             self.without_read_backs(core, || served.pool.cut())?;
-            (served.since_cut, served.touches) = (0, 0);
         }
-        served.free_ps = core.now_ps(machine.now_ps());
+        *free_ps = core.now_ps(machine.now_ps());
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
 //!
 //! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --profiles paper-vcu118 --csv evaluation/results/full.csv` store results
-//! anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
+//! anew, `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use nearpm::Mechanism;
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
+use nearpm_evaluation::natively;
 use nearpm_evaluation::plan::{MANY_THREADS, OURS, PAPER, Scope, UNITS};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Record, Results};
@@ -64,6 +65,9 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
         |records: &[Record]| report::tables(&Summary::new(records), &recoveries).unwrap_or_else(|e| panic!("{e:#}"));
     let mut blocks: Vec<(String, String)> =
         tables(&quick).iter().map(|table| (table.name.to_owned(), table.markdown())).collect();
+    let measured = natively::stored().unwrap_or_else(|e| panic!("{e:#}"));
+    blocks.extend(report::natively(&measured).map(|table| (table.name.to_owned(), table.markdown())));
+    blocks.push(("natively run".to_owned(), report::described(&measured) + "\n"));
     let of_full = tables(&full).into_iter().filter(|table| OF_FULL.contains(&table.name));
     blocks.extend(of_full.map(|table| (format!("full {}", table.name), table.of_what_was_run().markdown())));
     blocks.push(("speed".to_owned(), report::speed(&quick) + "\n"));

@@ -103,6 +103,7 @@ pub struct PoolOptions {
     pub(crate) epoch_ops: u64,
     pub(crate) id: Option<u32>,
     pub(crate) read_only: bool,
+    pub(crate) prefault: bool,
 }
 
 impl Default for PoolOptions {
@@ -129,6 +130,7 @@ impl PoolOptions {
             epoch_ops: 1024,
             id: None,
             read_only: false,
+            prefault: false,
         }
     }
     /// How transactions survive a crash. A pool may be opened with another mechanism each time.
@@ -195,6 +197,12 @@ impl PoolOptions {
     /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`], and so do all primitives.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+    /// Maps every page of a pool in a file when it is made or opened, so that no transaction pays for a page fault. Where durability is `msync`'s, the first
+    /// store to a page behind each `msync` does all the same.
+    pub fn prefault(mut self, prefault: bool) -> Self {
+        self.prefault = prefault;
         self
     }
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.

@@ -18,6 +18,10 @@ macro_rules! counters {
             pub(crate) fn plus(&self, other: &Statistics) -> Statistics {
                 Statistics { $( $name: self.$name + other.$name ),* }
             }
+            /// What was counted since an earlier time, of the same pool.
+            pub fn since(&self, earlier: &Statistics) -> Statistics {
+                Statistics { $( $name: self.$name - earlier.$name ),* }
+            }
         }
 
         /// The live counters.

@@ -29,6 +29,16 @@ pub enum Survival {
     AsPersistentMemory,
 }
 
+impl From<Survival> for Survives {
+    fn from(survival: Survival) -> Survives {
+        match survival {
+            Survival::PowerCut => Survives::PowerCut,
+            Survival::ProcessCrash => Survives::ProcessCrash,
+            Survival::AsPersistentMemory => Survives::AsPersistentMemory,
+        }
+    }
+}
+
 /// What happens when memory is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Eviction {
@@ -105,11 +115,7 @@ impl Options {
     /// How the pool is opened.
     pub(crate) fn direct(&self) -> DirectOptions {
         DirectOptions {
-            survives: match self.survives {
-                Survival::PowerCut => Survives::PowerCut,
-                Survival::ProcessCrash => Survives::ProcessCrash,
-                Survival::AsPersistentMemory => Survives::AsPersistentMemory,
-            },
+            survives: self.survives.into(),
             durability: match self.durability {
                 Level::Durable => Durability::Durable,
                 // Waiting is a step of its own, which threads share.

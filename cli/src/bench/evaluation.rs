@@ -9,26 +9,30 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use nearpm::Mechanism;
+use nearpm::{Mechanism, Survives};
 use nearpm_evaluation::bench::{Event, run_all};
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::{Cards, Device};
+use nearpm_evaluation::natively as measured;
 use nearpm_evaluation::plan::{self, Scope};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{FOLDER, Results, csv};
 use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_serve::Survival;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Program;
 
-use super::{COMMIT, on_card};
+use super::{COMMIT, natively, on_card};
 use crate::card::Transport;
 use crate::hardware::rtl_cards;
 use crate::rig::CardKind;
 
 /// Transactions of each program on a card that is there, where nobody says how many.
 const ON_CARD_COUNT: usize = 1_000;
+/// Rounds of each case on this processor, where nobody says how many.
+const NATIVE_ROUNDS: usize = 7;
 
 /// Arguments of `nearpm bench` itself.
 #[derive(Args, Clone, Debug)]
@@ -61,7 +65,7 @@ pub struct EvaluationArguments {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write all results as one JSON file
-    #[arg(long, value_name = "FILE", conflicts_with = "card")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["card", "native"])]
     json: Option<PathBuf>,
     /// What plays the card of the simulated computers: the transaction-level model, or the Verilated RTL (slow; so a small form, with the model
     /// beside it, of this project's card unless --profiles says otherwise)
@@ -71,7 +75,21 @@ pub struct EvaluationArguments {
     /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
     #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
     card: Option<Transport>,
-    /// Transactions of each program on that card (1000 unless said; --full is ten seeds of them, and nothing else there) or with --device rtl (70)
+    /// Run all mechanisms, and none, on this processor instead: measured in wall-clock time, in pools in files, with the paper's own tables and numbers of
+    /// transactions and both kinds of inputs (--full is ten seeds, and nothing else there)
+    #[arg(long, conflicts_with_all = ["card", "device", "profiles", "results", "keep", "jobs"])]
+    native: bool,
+    /// Folder for the pools of --native, or the path of their file, where nothing may be [default: a tmpfs]
+    #[arg(long, value_name = "PATH", requires = "native")]
+    pool: Option<PathBuf>,
+    /// What the pools of --native survive [default: as-persistent-memory on a tmpfs, power-cut elsewhere]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "native")]
+    survives: Option<Survival>,
+    /// Rounds of each case with --native, behind one that warms up [default: 7]
+    #[arg(long, value_name = "N", requires = "native", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    repeats: Option<u64>,
+    /// Transactions of each program on that card (1000 unless said; --full is ten seeds of them, and nothing else there), with --device rtl (70) or
+    /// with --native (the paper's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: Option<u64>,
 }
@@ -97,7 +115,7 @@ impl EvaluationArguments {
         };
         ensure!(
             self.transactions.is_none() || self.device == CardKind::Rtl,
-            "--transactions is for --card and for --device rtl: the forms of the model have their own numbers"
+            "--transactions is for --card, --native and --device rtl: the forms of the model have their own numbers"
         );
         cases.retain(|case| {
             let wanted = self.programs.is_empty() || self.programs.contains(&case.program);
@@ -121,6 +139,9 @@ pub struct ReportArguments {
     /// Folder for the figures as files of their own
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// A table that `nearpm bench --native --csv` has written, to show instead of the stored one
+    #[arg(long, value_name = "FILE")]
+    native: Option<PathBuf>,
 }
 
 /// Arguments of `nearpm bench copies`.
@@ -153,6 +174,9 @@ fn write(path: &Path, text: &str) -> Result<()> {
 pub fn command(arguments: &EvaluationArguments) -> Result<()> {
     if let Some(card) = &arguments.card {
         return on_that_card(arguments, card);
+    }
+    if arguments.native {
+        return natively(arguments);
     }
     let cases = arguments.cases()?;
     let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
@@ -204,6 +228,22 @@ fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()>
     measured.failed.map_or(Ok(()), Err)
 }
 
+/// Runs the programs on this processor.
+fn natively(arguments: &EvaluationArguments) -> Result<()> {
+    let measured = natively::command(&natively::Plan {
+        pool: arguments.pool.clone(),
+        survives: arguments.survives.map(Survives::from),
+        programs: arguments.programs.clone(),
+        mechanisms: arguments.mechanisms.clone(),
+        // What takes long is the simulation: natively the paper's own numbers do not.
+        scope: Scope { seeds: arguments.scope().seeds, ..Scope::FULL },
+        transactions: arguments.transactions.map(|count| count as usize),
+        rounds: arguments.repeats.map_or(NATIVE_ROUNDS, |rounds| rounds as usize),
+    })?;
+    arguments.csv.as_ref().map_or(Ok(()), |path| write(path, &measured.csv))?;
+    measured.failed.map_or(Ok(()), Err)
+}
+
 /// Makes the page.
 pub fn report(arguments: &ReportArguments) -> Result<()> {
     let (records, others) = Results::all(&arguments.results)?;
@@ -215,7 +255,11 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
     }
     let recoveries = report::recoveries()?;
     let figures = report::figures(&records, &recoveries)?;
-    write(&arguments.output, &report::page(&records, &figures)?)?;
+    let measured = arguments.native.as_ref().map_or_else(measured::stored, |path| {
+        let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        measured::parse(&text).with_context(|| format!("{} is no table of `nearpm bench --native`", path.display()))
+    })?;
+    write(&arguments.output, &report::page(&records, &figures, &measured)?)?;
     if let Some(folder) = &arguments.svg {
         for figure in &figures {
             write(&folder.join(format!("{}.svg", figure.id)), &figure.file())?;

@@ -1,6 +1,7 @@
-//! `nearpm bench`: the paper's evaluation on simulated computers, and other libraries on this machine.
+//! `nearpm bench`: the paper's evaluation on simulated computers, on a card or natively, and other libraries on this machine.
 
 mod evaluation;
+pub mod natively;
 pub mod on_card;
 mod pmdk;
 

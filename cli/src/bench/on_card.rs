@@ -2,9 +2,10 @@
 
 use anyhow::{Result, ensure};
 use indicatif::ProgressBar;
-use nearpm::Mechanism;
+use nearpm::{Mechanism, Survives};
 use nearpm_evaluation::case::Configuration;
-use nearpm_evaluation::on_card::{self, CONFIGURATIONS, MECHANISMS, Place, Timing};
+use nearpm_evaluation::on_card::{self, CONFIGURATIONS, MECHANISMS};
+use nearpm_evaluation::place::{self, Place, Timing};
 use nearpm_evaluation::results::{Line, table};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
@@ -53,13 +54,15 @@ pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
         now_ns: &|| opened.card.function().now_ns(),
         room: opened.card.pm_bytes().saturating_sub(POOLS_BASE + taken),
         units: (opened.card.registers().read(reg::GEOMETRY) & 0xff) as usize,
+        survives: Survives::PowerCut,
+        is_prepared: false,
     };
     let mechanisms = if plan.mechanisms.is_empty() { MECHANISMS.to_vec() } else { plan.mechanisms.clone() };
     let programs = if plan.programs.is_empty() { Program::ALL.to_vec() } else { plan.programs.clone() };
     let cases = on_card::cases(&place, &programs, &mechanisms, plan.transactions, plan.seeds)?;
     let (mut timings, mut failed) = (Vec::new(), None);
     for case in &cases {
-        match on_card::run(&place, case) {
+        match place::run(&place, case) {
             Ok(timing) => {
                 tell(&timing, cases.len() as u64);
                 timings.push(timing);
@@ -95,7 +98,7 @@ fn rows(timings: &[Timing]) -> Result<Table> {
             time(cpu.ns_per_transaction as u64),
             time(card.ns_per_transaction as u64),
             format!("{:.2}", cpu.ns_per_transaction / card.ns_per_transaction),
-            format!("{:.1}", card.commands as f64 / case.count as f64),
+            format!("{:.1}", case.each(card.counts.commands)),
         ]);
     }
     Ok(table)

@@ -19,7 +19,7 @@ mod selftest;
 mod share;
 mod transport;
 
-pub use transport::{Attachment, Opened, Transport};
+pub use transport::{Attachment, Opened, Transport, is_virtual_machine};
 
 /// The card of a command.
 #[derive(Args, Clone, Debug)]

@@ -211,7 +211,7 @@ fn simulate(kind: CardKind, name: &str) -> Result<Opened> {
 }
 
 /// Whether the processor says that it is a virtual one, whose devices may be, too (Intel SDM volume 2, CPUID leaf 1: ECX bit 31).
-fn is_virtual_machine() -> bool {
+pub fn is_virtual_machine() -> bool {
     let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     processors.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
 }

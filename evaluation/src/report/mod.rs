@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nearpm_sim::profile::EMBEDDED;
 
 use crate::compute::Compute;
+use crate::natively::Row;
 use crate::plan::{OURS, PAPER};
 use crate::recovery::{self, Recoveries};
 use crate::results::{FOLDER, Record};
@@ -15,12 +16,14 @@ use crate::summary::Summary;
 mod beyond;
 mod figures;
 mod findings;
+mod natively;
 mod on_rtl;
 mod profiles;
 mod svg;
 mod tables;
 mod text;
 
+pub use natively::{described, natively};
 pub use on_rtl::{beside_the_model, copies};
 use svg::Chart;
 pub use tables::{Table, tables};
@@ -117,11 +120,11 @@ pub fn figures(records: &[Record], recoveries: &[Recoveries]) -> Result<Vec<Figu
     Ok(all)
 }
 
-/// The page.
+/// The page, with what was measured natively.
 ///
 /// # Errors
 /// If the stored compute times, a profile or the written findings are wrong.
-pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
+pub fn page(records: &[Record], figures: &[Figure], measured: &[Row]) -> Result<String> {
     let summary = Summary::new(records);
     let compute = Compute::stored()?;
     let commits: BTreeSet<&str> = records.iter().map(|record| record.commit.as_str()).collect();
@@ -153,6 +156,7 @@ pub fn page(records: &[Record], figures: &[Figure]) -> Result<String> {
                 }
                 (text::section(&summary))
                 (on_rtl::section(records)?)
+                (natively::section(measured))
                 (findings::sections()?)
                 @for figure in figures { (figure.section()) }
                 (profiles::section(&compute)?)

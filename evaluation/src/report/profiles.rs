@@ -6,7 +6,7 @@ use nearpm_sim::profile::EMBEDDED;
 
 use super::profile;
 use crate::compute::Compute;
-use crate::run::{EPOCH, RELEASED_TOUCHES};
+use crate::served::{EPOCH, RELEASED_TOUCHES};
 
 /// The section of the page.
 pub fn section(compute: &Compute) -> Result<Markup> {
@@ -23,7 +23,7 @@ pub fn section(compute: &Compute) -> Result<Markup> {
                 li { "latencies of the card's stages, in its cycles: " code { "sim/src/model/timing.rs" } ", fitted to micro-traces of the RTL" }
                 li { "the DDR4 behind it: " code { "sim/src/ddr4/config.rs" } ", from JEDEC, Micron and AMD, and, for the controller's stages, estimates" }
                 li {
-                    (EPOCH) " transactions an epoch; with released inputs " (RELEASED_TOUCHES) " first touches: " code { "evaluation/src/run.rs" }
+                    (EPOCH) " transactions an epoch; with released inputs " (RELEASED_TOUCHES) " first touches: " code { "evaluation/src/served.rs" }
                 }
                 li { "the pause between two polls for a completion, 10 ns, the driver's own: " code { "driver/src/page.rs" } }
                 li { "instructions of programs and library: the table below, measured (" (compute.origin) ")" }

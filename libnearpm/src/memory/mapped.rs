@@ -39,9 +39,9 @@ pub enum Survives {
     AsPersistentCaches,
 }
 
-/// How stores become durable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flush {
+/// How stores to a mapped file become durable: what follows of [`Survives`] on the file system that the file lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flush {
     /// They do not need to.
     Never,
     /// A fence: the caches are persistent.
@@ -50,6 +50,18 @@ enum Flush {
     Lines,
     /// `msync` of what was written back since the last fence.
     Sync,
+}
+
+impl Flush {
+    /// What makes stores durable, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flush::Never => "nothing, for a crash of the process alone",
+            Flush::Order => "fences",
+            Flush::Lines => "cache-line write-backs and fences",
+            Flush::Sync => "msync",
+        }
+    }
 }
 
 /// The mapping itself.
@@ -146,6 +158,22 @@ impl MappedMemory {
     #[cfg(not(target_os = "linux"))]
     fn map_dax(_: &File, _: u64) -> Option<Map> {
         None
+    }
+
+    /// How stores to it become durable.
+    pub fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    /// Maps every page at once, so that no access waits for a page fault. Where durability is `msync`'s, for loads alone: the system protects a page
+    /// against stores whenever it has written it, so that the first store behind each `msync` faults anyway. What fails is left to the page faults.
+    pub fn populate(&self) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        {
+            let advice = if self.flush == Flush::Sync { libc::MADV_POPULATE_READ } else { libc::MADV_POPULATE_WRITE };
+            // SAFETY: the range is this mapping; the call changes no byte of it.
+            unsafe { libc::madvise(self.pointer().cast(), self.bytes as usize, advice) };
+        }
     }
 
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
@@ -330,6 +358,56 @@ mod tests {
             assert_eq!(&bytes[4090..4101], b"over a page");
             assert_eq!(bytes[16], 7);
         }
+    }
+
+    #[test]
+    fn how_stores_become_durable_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let flush = |survives| {
+            let path = folder.path().join(format!("{survives:?}"));
+            let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+            file.set_len(4096).unwrap();
+            let memory = MappedMemory::map(file, &path, survives).unwrap();
+            (memory.flush(), memory.is_dax())
+        };
+        assert_eq!(flush(Survives::ProcessCrash).0, Flush::Never);
+        // On a DAX file system nothing is left to `msync`.
+        let (flush, is_dax) = flush(Survives::PowerCut);
+        assert_eq!(flush == Flush::Sync, !is_dax);
+    }
+
+    /// Page faults of this thread that needed no medium.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn faults() -> libc::c_long {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the structure, of which zeros are a value, is this function's own.
+        let usage = unsafe {
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
+            usage.assume_init()
+        };
+        usage.ru_minflt
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn stores_to_populated_memory_meet_no_page_faults() {
+        const PAGES: u64 = 4096;
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        let faults_of_stores = |name: &str, populated: bool| {
+            let path = folder.path().join(name);
+            let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+            allocate(&file, PAGES * 4096).unwrap();
+            let memory = MappedMemory::map(file, &path, Survives::AsPersistentMemory).unwrap();
+            if populated {
+                memory.populate();
+            }
+            let before = faults();
+            (0..PAGES).for_each(|page| memory.store(page * 4096, &[1]));
+            faults() - before
+        };
+        // A system may map several pages at a fault.
+        let (without, with) = (faults_of_stores("without", false), faults_of_stores("with", true));
+        assert!(without >= 8 && with < without / 4, "{with} page faults where it was populated, else {without}");
     }
 
     #[test]

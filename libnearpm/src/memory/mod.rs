@@ -31,7 +31,7 @@ pub(crate) mod words;
 pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;
 pub use durable_image::{CUT_STATUS, PowerCut};
-pub use mapped::{MappedMemory, Survives};
+pub use mapped::{Flush, MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
 pub(crate) use private::PrivateMemory;

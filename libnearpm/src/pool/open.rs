@@ -10,7 +10,7 @@ use super::set_on_cards::Names;
 use super::{Location, Pool, file, format, on_card};
 use crate::check::Put;
 use crate::error::{Error, Problem};
-use crate::memory::{Backing, Medium, Memory};
+use crate::memory::{Backing, MappedMemory, Medium, Memory};
 use crate::options::{Engine, PoolOptions};
 
 impl PoolOptions {
@@ -21,8 +21,7 @@ impl PoolOptions {
             Location::File(path) => {
                 self.refuse_card(location)?;
                 let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let memory = file::create(&path, bytes, self.survives)?;
-                let medium = Medium::new(Backing::Mapped(memory));
+                let medium = Medium::new(self.mapped(file::create(&path, bytes, self.survives)?));
                 let pool = format::write(&medium, head)
                     .and_then(|head| Pool::start(self.clone(), medium, Members::single(head, None), location));
                 pool.inspect_err(|_| file::discard(&path))
@@ -68,7 +67,7 @@ impl PoolOptions {
                 self.refuse_card(location)?;
                 let medium = Medium::new(match self.read_only {
                     true => Backing::Private(file::open_shared(&path)?),
-                    false => Backing::Mapped(file::open(&path, self.survives)?),
+                    false => self.mapped(file::open(&path, self.survives)?),
                 });
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
                 Pool::start(self.clone(), medium, Members::single(head, None), location)
@@ -83,6 +82,13 @@ impl PoolOptions {
                 OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
             }
         }
+    }
+
+    fn mapped(&self, memory: MappedMemory) -> Backing {
+        if self.prefault {
+            memory.populate();
+        }
+        Backing::Mapped(memory)
     }
 
     fn reach(&self) -> Reach {

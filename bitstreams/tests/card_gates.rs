@@ -13,6 +13,8 @@ use nearpm_bitstreams::yosys;
 use nearpm_hdl::MODULE;
 use nearpm_verilate::{Library, Source};
 
+type Scenario = fn(&Cards);
+
 /// Cards made of a netlist.
 fn of_gates(verilog: String) -> Cards {
     // A netlist is simulated for some thousand cycles: what that would save, its compilation would take many times over.
@@ -38,7 +40,7 @@ fn the_gates_pass_the_smoke_test_of_the_card() {
     let gates = yosys::gates(MODULE, &folder).expect("yosys has models of all cells");
     step("building the model of the gates");
     let cards = of_gates(gates);
-    let scenarios: [(&str, fn(&Cards)); 7] = [
+    let scenarios: [(&str, Scenario); 7] = [
         ("firmware is loaded and the card opens", scenarios::a_blank_card_takes_firmware_and_opens),
         ("undo logs", scenarios::an_undo_log_is_the_entry_that_the_media_format_defines),
         ("a store behind a log", scenarios::a_store_behind_a_log_does_not_pass_it),

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::checksum;
 use crate::tools::Tool;
+use crate::yosys;
 
 /// Top module.
 pub const TOP: &str = "nearpm_ecp5";
@@ -162,12 +163,10 @@ pub fn gates(folder: &Path) -> Result<String> {
     std::fs::write(folder.join("dp16kd.v"), BLOCK_RAM).context("cannot write the model of the block RAM")?;
     // What the memory holds at power-up nobody looks at, and the model has no parameters for it.
     let contents: String = (0..64).map(|row| format!(" -unset INITVAL_{row:02X}")).collect();
-    // The models become part of the netlist, so that the simulator sees expressions and not a module for each cell; short names make the text
-    // a tenth as long.
     let script = format!(
         "read_verilog -sv netlist.v; setparam{contents} t:DP16KD; read_verilog -overwrite -sv +/ecp5/cells_sim.v; \
-         read_verilog -overwrite -sv dp16kd.v; hierarchy -check -top {TOP}; proc; flatten; opt_expr; opt_clean -purge; \
-         rename -hide w:* c:*; rename -enumerate -pattern n%; write_verilog -noattr gates.v"
+         read_verilog -overwrite -sv dp16kd.v; {}",
+        yosys::simulated(TOP)
     );
     Tool::Yosys.run(&["-q", "-p", &script], folder)?;
     std::fs::read_to_string(folder.join("gates.v")).context("there is no netlist")

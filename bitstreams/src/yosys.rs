@@ -17,6 +17,9 @@ pub mod xcvu9p {
     pub const BLOCK_RAMS: usize = 2_160;
 }
 
+/// The part's LUTs for a simulator.
+const LUTS: &str = include_str!("../vcu118/luts.v");
+
 /// How LUTs are mapped: as `synth_xilinx` does, behind a step that rebuilds the logic for depth (`if -g`), as a vendor's tool does
 /// where timing asks for it. Without that step the mapper takes the depth as it is written.
 pub(crate) const MAPPING: &str =
@@ -52,4 +55,28 @@ pub fn source(folder: &Path) -> Result<String> {
 pub fn mapped(top: &str, folder: &Path) -> Result<Netlist> {
     let json = std::fs::read_to_string(folder.join("out.json")).context("there is no netlist of an earlier run")?;
     Netlist::parse(&json, top)
+}
+
+/// The last commands for a netlist with models of its cells, which become part of it: the simulator sees expressions and not a module for each
+/// cell. Short names make the text a tenth as long. It is left in `gates.v`.
+pub(crate) fn simulated(top: &str) -> String {
+    format!(
+        "hierarchy -check -top {top}; proc; flatten; opt_expr; opt_clean -purge; rename -hide w:* c:*; \
+         rename -enumerate -pattern n%; write_verilog -noattr gates.v"
+    )
+}
+
+/// The netlist that [`map`] left in `folder` with yosys' models of its cells, as one text for a simulator.
+///
+/// # Errors
+/// There is none, it has cells without a model, or yosys fails.
+pub fn gates(top: &str, folder: &Path) -> Result<String> {
+    std::fs::write(folder.join("luts.v"), LUTS).context("cannot write the LUTs")?;
+    let script = format!(
+        "read_json out.json; techmap -map luts.v; read_verilog -overwrite -sv +/xilinx/cells_sim.v; \
+         setattr -mod -unset whitebox -unset blackbox *; {}",
+        simulated(top)
+    );
+    Tool::Yosys.run(&["-q", "-p", &script], folder).with_context(|| format!("while it makes gates of {top}"))?;
+    std::fs::read_to_string(folder.join("gates.v")).context("there is no netlist")
 }

@@ -12,8 +12,13 @@ use std::sync::Arc;
 
 /// How the C++ is compiled. `-fno-gnu-unique` keeps the runtimes of several loaded models apart, and
 /// hidden visibility lets the optimiser see that nothing but the shim is called from outside.
-const CXX_FLAGS: &str = "-std=gnu++17 -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -faligned-new -w \
+const CXX_FLAGS: &str = "-std=gnu++17 -fPIC -fvisibility=hidden -fno-gnu-unique -faligned-new -w \
      -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TIMING=0";
+
+/// How much of the compiler's time goes into a model, and into Verilator's runtime.
+const OPTIMISED: &str = "-O2";
+/// The same for a model that is not to run fast.
+const UNOPTIMISED: &str = "-O0";
 
 /// Generated C++ up to this size, in bytes, is compiled as one unit: most of the time of a small
 /// file goes into the headers. Larger designs are compiled file by file, two at a time.
@@ -41,7 +46,7 @@ impl Library {
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
-        let fixed = [shim::HEAD, CXX_FLAGS, verilator.version(), &deny, &source.verilog];
+        let fixed = [shim::HEAD, CXX_FLAGS, optimisation(source), verilator.version(), &deny, &source.verilog];
         let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
         let key =
             cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted.into_iter().flatten()));
@@ -59,6 +64,11 @@ impl Library {
     pub fn instance(&self) -> Result<Instance, Error> {
         Ok(Instance::new(Arc::clone(&self.api)))
     }
+}
+
+/// The flag that says so.
+fn optimisation(source: &Source) -> &'static str {
+    if source.optimised { OPTIMISED } else { UNOPTIMISED }
 }
 
 /// Runs Verilator in `scratch` and judges its warnings.
@@ -104,7 +114,8 @@ fn denied(log: &str) -> String {
 fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
     let traced = source.trace.to_string();
     let counted = source.coverage.then_some("coverage");
-    let key = cache::key([CXX_FLAGS, verilator.version(), &traced].into_iter().chain(counted));
+    let source = &Source { optimised: true, ..source.clone() };
+    let key = cache::key([CXX_FLAGS, OPTIMISED, verilator.version(), &traced].into_iter().chain(counted));
     cache::entry(&format!("runtime-{key}"), |scratch| {
         let mut names = vec!["verilated", "verilated_threads"];
         if source.coverage {
@@ -147,7 +158,7 @@ fn compile_all(
     let job = |file: &Path| {
         let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
         let mut command = Command::new("g++");
-        command.args(CXX_FLAGS.split_whitespace());
+        command.args(CXX_FLAGS.split_whitespace()).arg(optimisation(source));
         let trace = u8::from(source.trace);
         command.arg(format!("-DVM_TRACE={trace}")).arg(format!("-DVM_TRACE_VCD={trace}"));
         if source.coverage {

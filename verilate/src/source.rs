@@ -14,6 +14,9 @@ pub struct Source {
     pub(crate) coverage: bool,
     /// Whether the warnings of [`Source::DENIED`] fail the build. On unless turned off.
     pub deny_warnings: bool,
+    /// Whether the model is compiled to run fast, which is on unless turned off. For a netlist of gates, of which a second is simulated once in
+    /// its life, that takes longer than it saves.
+    pub optimised: bool,
     /// Further flags for Verilator, after the standard ones.
     pub verilator_flags: Vec<String>,
 }
@@ -34,6 +37,7 @@ impl Source {
             trace: false,
             coverage: false,
             deny_warnings: true,
+            optimised: true,
             verilator_flags: Vec::new(),
         }
     }
@@ -49,6 +53,13 @@ impl Source {
     #[must_use]
     pub fn with_deny_warnings(mut self, deny: bool) -> Self {
         self.deny_warnings = deny;
+        self
+    }
+
+    /// The same design, compiled to run fast or not.
+    #[must_use]
+    pub fn with_optimised(mut self, optimised: bool) -> Self {
+        self.optimised = optimised;
         self
     }
 

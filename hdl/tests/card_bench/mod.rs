@@ -56,7 +56,11 @@ impl Cards {
     /// The cards that `nearpm_hdl::generate` makes.
     pub fn sound() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
-        let library = LIBRARY.get_or_init(|| library(card().verilog.clone())).clone();
+        Self::of(LIBRARY.get_or_init(|| library(card().verilog.clone())).clone())
+    }
+
+    /// Cards of any library with a card's ports.
+    pub fn of(library: Library) -> Self {
         Self { library, firmware: nearpm_firmware::standard().bytes().to_vec(), fault: None }
     }
 
@@ -71,20 +75,12 @@ impl Cards {
             let source = Source::new(MODULE, card.verilog).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
         };
-        Self {
-            library: LIBRARY.get_or_init(make).clone(),
-            firmware: nearpm_firmware::standard().bytes().to_vec(),
-            fault: None,
-        }
+        Self::of(LIBRARY.get_or_init(make).clone())
     }
 
     /// Cards of another library, which have an input that selects a fault.
     pub fn faulty(library: &Library, input: &'static str, fault: u64) -> Self {
-        Self {
-            library: library.clone(),
-            firmware: nearpm_firmware::standard().bytes().to_vec(),
-            fault: Some((input, fault)),
-        }
+        Self { fault: Some((input, fault)), ..Self::of(library.clone()) }
     }
 
     /// The same cards with another image of firmware, which nobody checks.

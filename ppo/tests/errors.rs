@@ -48,6 +48,7 @@ fn errors_name_the_line_and_what_is_wrong() {
         ("family: tests", "family: tests\n  more", "line 3: `family` has one value and no body"),
         ("memory:", "memory: x=1", "line 5: what belongs to `memory` stands indented below it"),
         ("at: replay", "at: noon", "line 4: `noon` is no moment: failure, replay or recovery"),
+        ("at: replay", "model only:", "line 4: `model only` says why no card runs the test"),
         ("at: replay", "needs: luck", "line 4: no rule is called `luck`"),
         ("at: replay", "fifo: 0", "line 4: `fifo` is a number from 1"),
         ("at: replay", "save: whole", "line 4: `save` is `may tear` or absent"),

@@ -20,15 +20,17 @@ use nearpm_sim::bench::{line_pattern, provisioned};
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::host::Parameters;
 use nearpm_sim::machine::{Machine, Power};
+use nearpm_sim::model::fault::Fault;
 use nearpm_sim::model::{Config, ModelCard};
 use nearpm_tests::fuzzing;
 use nearpm_tests::rig::rtl_cards;
-use rand::{Rng, RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 fn power_up(medium: Medium) -> Box<dyn CardCore> {
     Box::new(ModelCard::new(Config::default(), medium))
 }
+
+/// Inputs by which a target finds what is planted for it.
+const MOST_INPUTS: u64 = 3000;
 
 /// Feeds a fuzz target from seeds, for about the given time; the seed in the message of a failure repeats it.
 fn fuzz(name: &str, seconds: u64, longest: usize, target: impl Fn(&[u8])) {
@@ -36,9 +38,7 @@ fn fuzz(name: &str, seconds: u64, longest: usize, target: impl Fn(&[u8])) {
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut inputs = 0;
     for seed in (0..).take_while(|_| Instant::now() < end) {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut data = vec![0; rng.random_range(0..longest)];
-        rng.fill_bytes(&mut data);
+        let data = fuzzing::bytes(seed, longest);
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(&data)));
         assert!(run.is_ok(), "{name}: seed {seed}, {} bytes", data.len());
         inputs += 1;
@@ -65,6 +65,48 @@ fn a_unit_takes_anything_that_the_checker_takes() {
 fn a_unit_of_the_rtl_takes_anything_that_the_checker_takes() {
     let cards = rtl_cards(MemoryPorts::One);
     fuzz("RTL's units", 3, 2000, |data| fuzzing::microprograms(&|medium| cards.power_up(medium), data));
+}
+
+/// The card's model with a protection that is gone.
+fn without(fault: Fault) -> impl Fn(Medium) -> Box<dyn CardCore> {
+    move |medium| Box::new(ModelCard::with_fault(Config::default(), medium, fault))
+}
+
+/// Each target finds what is planted for it; what is planted in the RTL is in `planted_controls.rs`.
+#[test]
+fn each_fuzz_target_finds_a_planted_fault() {
+    let marks_what_it_opens = |options: &PoolOptions, memory: Box<dyn nearpm::memory::Memory>| {
+        let last = memory.bytes().saturating_sub(8) / 8 * 8;
+        if memory.bytes() > 8 {
+            memory.store(last, &[0xff; 8]);
+        }
+        options.open_in(memory)
+    };
+    let port = |fault| move |data: &[u8]| fuzzing::command_port(&without(fault), data);
+    let units = |fault| move |data: &[u8]| fuzzing::microprograms(&without(fault), data);
+    type Target<'a> = Box<dyn Fn(&[u8]) + 'a>;
+    let planted: [(&str, usize, Target<'_>); 4] = [
+        (
+            "an opener that stores before it looks",
+            600,
+            Box::new(|data| fuzzing::pool_opener_by(&marks_what_it_opens, data)),
+        ),
+        ("RangesAreNotChecked", 6000, Box::new(port(Fault::RangesAreNotChecked))),
+        ("RollbackRoundsToLines", 2000, Box::new(units(Fault::RollbackRoundsToLines))),
+        ("CommandPassesHeldStore", 2000, Box::new(units(Fault::CommandPassesHeldStore))),
+    ];
+    let mut missed = Vec::new();
+    for (what, longest, target) in &planted {
+        let panics = |seed: &u64| {
+            let data = fuzzing::bytes(*seed, *longest);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(&data))).is_err()
+        };
+        match (0..MOST_INPUTS).find(panics) {
+            Some(seed) => println!("{what}: found by the seed {seed}"),
+            None => missed.push(what),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
 }
 
 /// Two pools side by side on a simulated card, mapped through the driver.

@@ -53,11 +53,34 @@ fn what_the_card_shows_the_model_allows() {
         "{run} of {} tests, {several} of them with several cards, {RUNS} to {most} runs each, {reached} of {allowed} allowed states reached",
         tests.len()
     );
-    all.hold(&[("runs", runs)], thorough());
+    let explained = tests.iter().filter_map(|(name, test)| Some((name, test.model_only.as_ref()?)));
+    explained.clone().for_each(|(name, why)| println!("{name:<44} explained: {why}"));
+    all.hold(&[("runs", runs), ("tests explained", explained.count() as u64)], thorough());
     assert!(
         run >= 45 && several >= 6 && 2 * reached > allowed,
         "{run} tests, {several} with several cards, {reached} of {allowed} states"
     );
+}
+
+/// A test that no card runs has a reason in its file, and no other test has one; the page counts both.
+#[test]
+fn a_test_that_no_card_runs_says_why() {
+    let tests = tests();
+    let wrong: Vec<&str> = tests
+        .iter()
+        .filter(|(_, test)| can_run(test) == test.model_only.as_ref().is_some_and(|why| why.len() > 20))
+        .map(|(name, _)| &name[..])
+        .collect();
+    assert_eq!(wrong, [""; 0], "run and explained, or neither");
+    let alone = tests.values().filter(|test| test.model_only.is_some()).count();
+    let page = include_str!("../../docs/ppo.md");
+    for count in [
+        format!("and {} litmus tests in `ppo/litmus`", tests.len()),
+        format!("runs the {} tests that single commands can express", tests.len() - alone),
+        format!("The other {alone} are the model's alone"),
+    ] {
+        assert!(page.contains(&count), "docs/ppo.md does not say: {count}");
+    }
 }
 
 /// A card without a protection shows a state that the model does not allow.
@@ -69,6 +92,7 @@ fn a_broken_card_shows_what_the_model_forbids() {
         (Fault::CommandPassesHeldStore, "c7-order-of-stores-survives"),
         (Fault::LoadsAreNotOrdered, "i1-command-then-load"),
         (Fault::CommitIsNotOrdered, "c1-commit-after-its-logs"),
+        (Fault::ResetDropsWork, "c8-reset-drains"),
     ];
     let mut unseen = Vec::new();
     for (fault, name) in planted {

@@ -241,6 +241,8 @@ pub struct Test {
     pub source: String,
     /// Rules without which the set of states differs.
     pub needs: Vec<Rule>,
+    /// Why no card runs it, where none does.
+    pub model_only: Option<String>,
     /// Moment of the observation.
     pub moment: Moment,
     /// Number of cards.

@@ -16,8 +16,21 @@ pub struct ParseError {
 }
 
 /// Sections that give one value and may stand once.
-const SINGLE: &[&str] =
-    &["title", "family", "source", "needs", "at", "observe", "fifo", "link", "save", "image", "host order", "release"];
+const SINGLE: &[&str] = &[
+    "title",
+    "family",
+    "source",
+    "model only",
+    "needs",
+    "at",
+    "observe",
+    "fifo",
+    "link",
+    "save",
+    "image",
+    "host order",
+    "release",
+];
 /// Sections that have a body and may stand once.
 const BODIES: &[&str] = &["memory", "transactions", "allowed", "forbidden"];
 
@@ -49,6 +62,7 @@ pub fn parse(file: &str) -> Result<Test, ParseError> {
         family: required(&sections, "family", file)?.value.text.to_string(),
         source: required(&sections, "source", file)?.value.text.to_string(),
         needs: needs(&sections)?,
+        model_only: model_only(&sections)?,
         moment: moment(&sections)?,
         devices: tables.devices(),
         options: options(&tables, &sections)?,
@@ -113,6 +127,14 @@ fn needs(sections: &[Section]) -> Result<Vec<Rule>, ParseError> {
     let rule =
         |name: &str| Rule::from_name(name).ok_or_else(|| section.value.error(format!("no rule is called `{name}`")));
     section.value.words().into_iter().map(rule).collect()
+}
+
+fn model_only(sections: &[Section]) -> Result<Option<String>, ParseError> {
+    match find(sections, "model only").map(|s| s.value) {
+        None => Ok(None),
+        Some(value) if value.text.is_empty() => Err(value.error("`model only` says why no card runs the test")),
+        Some(value) => Ok(Some(value.text.to_string())),
+    }
 }
 
 fn moment(sections: &[Section]) -> Result<Moment, ParseError> {

@@ -64,7 +64,7 @@ pub struct Striped {
     pub synchronisation: Synchronisation,
 }
 
-/// Every mechanism on two cards with both kinds of synchronisation, and on three that wait for each other.
+/// Every mechanism on two cards with both kinds of synchronisation, and on three that wait for each other; one on four of these.
 pub fn all() -> Vec<Striped> {
     let of = |cards, synchronisation| {
         Mechanism::ALL.into_iter().map(move |mechanism| Striped { cards, mechanism, synchronisation })
@@ -72,6 +72,7 @@ pub fn all() -> Vec<Striped> {
     of(2, Synchronisation::Delayed)
         .chain(of(2, Synchronisation::Software))
         .chain(of(3, Synchronisation::Delayed))
+        .chain(of(4, Synchronisation::Delayed).take(1))
         .collect()
 }
 

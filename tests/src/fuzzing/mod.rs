@@ -11,6 +11,17 @@ mod microprograms;
 mod opener;
 mod port;
 
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 pub use microprograms::microprograms;
-pub use opener::pool_opener;
+pub use opener::{pool_opener, pool_opener_by};
 pub use port::command_port;
+
+/// The bytes of a seed, fewer than `longest`.
+pub fn bytes(seed: u64, longest: usize) -> Vec<u8> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut data = vec![0; rng.random_range(0..longest)];
+    rng.fill_bytes(&mut data);
+    data
+}

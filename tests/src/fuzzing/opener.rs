@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use arbitrary::{Result, Unstructured};
-use nearpm::memory::{TestMemory, VolatileMemory};
+use nearpm::memory::{Memory, TestMemory, VolatileMemory};
 use nearpm::{Error, Mechanism, Pool, PoolOptions, Problem};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
@@ -116,14 +116,25 @@ fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
 /// # Panics
 /// If the opener breaks its promise.
 pub fn pool_opener(data: &[u8]) {
-    // Bytes that run out end the description early: every input is one.
-    let _ = open(&mut Unstructured::new(data));
+    pool_opener_by(&|options, memory| options.open_in(memory), data);
 }
 
-fn open(u: &mut Unstructured<'_>) -> Result<()> {
+/// What opens the pool in a memory.
+type Opener<'a> = &'a dyn Fn(&PoolOptions, Box<dyn Memory>) -> std::result::Result<Pool, Error>;
+
+/// The same with any opener.
+///
+/// # Panics
+/// If that breaks the promise.
+pub fn pool_opener_by(opener: Opener<'_>, data: &[u8]) {
+    // Bytes that run out end the description early: every input is one.
+    let _ = open(opener, &mut Unstructured::new(data));
+}
+
+fn open(opener: Opener<'_>, u: &mut Unstructured<'_>) -> Result<()> {
     let options = options(*u.choose(&Mechanism::ALL)?);
     if u.ratio(1, 8)? {
-        judge(options.open_in(Box::new(VolatileMemory::from_bytes(u.bytes(u.len())?.to_vec()))));
+        judge(opener(&options, Box::new(VolatileMemory::from_bytes(u.bytes(u.len())?.to_vec()))));
         return Ok(());
     }
     let mut image = u.choose(images())?.clone();
@@ -134,7 +145,7 @@ fn open(u: &mut Unstructured<'_>) -> Result<()> {
         damage_head(u, &mut image)?;
     }
     let memory = TestMemory::from_image(image.clone());
-    let opened = options.open_in(Box::new(memory.clone()));
+    let opened = opener(&options, Box::new(memory.clone()));
     if let Some(Problem::Foreign { .. } | Problem::Unfinished | Problem::Newer { .. } | Problem::Truncated { .. }) =
         judge(opened)
     {

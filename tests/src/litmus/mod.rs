@@ -1,6 +1,6 @@
 //! The litmus tests of the ordering model on simulated cards: an adversarial host runs the program of a test, and the power fails.
 //!
-//! Not expressed: failing logs, resets, completion records, and procedures that are no single command of the card.
+//! Not expressed: failing logs, other cards than these, and procedures that are no single command of the card. Each such test says so in its file.
 
 pub mod at_random;
 pub mod comparison;
@@ -12,9 +12,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_driver::card::PoolMapping;
-use nearpm_driver::pci::{Caching, Mapping, PciFunction};
+use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciFunction};
+use nearpm_driver::registers::{Control, Registers, State};
 use nearpm_driver::{Card, CardOptions};
+use nearpm_firmware::{STANDARD, Source, assemble};
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
+use nearpm_interface::completion::Completion;
 use nearpm_interface::geometry::{COMMAND_BAR, COMMAND_BAR_BYTES, LINE_U64, PM_BAR, POOLS_BASE};
 use nearpm_interface::media::{EntryHead, RING_HEAD_BYTES};
 use nearpm_interface::seal;
@@ -36,11 +39,41 @@ const PAGE: u64 = 4096;
 const SLOT: u64 = 2 * LINE_U64;
 /// The page from which the programs post.
 const COMMAND_PAGE: usize = 1;
+/// Log2 of the records of its completion ring: more than a program posts.
+const RECORDS_LOG2: u32 = 5;
+/// Nanoseconds between two looks of a thread that waits for a record.
+const LOOK_NS: u64 = 50;
+/// Longest wait for a record, in picoseconds: far more than messages of other cards are late.
+const LONGEST_WAIT_PS: u64 = 100_000_000_000;
+/// A program of these tests' own beside those of the standard firmware: undo and redo, as `undo_redo.npm`, of a new value that lies anywhere.
+const LOG_AND_COPY: u8 = 0x0a;
+const LOG_AND_COPY_SOURCE: Source<'static> = Source {
+    name: "log_and_copy.npm",
+    text: "\
+program log_and_copy = 0x0a
+    read  source
+    write destination
+    alloc auxiliary
+    logs  destination
+    congruent
+begin
+    copy lines destination -> auxiliary + 1 line
+    gen   auxiliary undo destination
+    wait
+    copy bytes source -> destination
+    end
+",
+};
+
+/// The firmware of the cards.
+fn firmware() -> Vec<u8> {
+    let sources = [STANDARD, &[LOG_AND_COPY_SOURCE][..]].concat();
+    assemble(&sources).unwrap_or_else(|error| panic!("the programs of the litmus tests: {error}")).bytes().to_vec()
+}
 
 /// Opens the cards, which are silent until they get their numbers.
 fn open(machine: &Machine) -> Vec<Card> {
-    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-    let options = CardOptions { firmware, ..CardOptions::default() };
+    let options = CardOptions { firmware: Some(firmware()), ..CardOptions::default() };
     let open = |function| Card::open(Arc::new(function), options.clone()).expect("the card opens");
     machine.functions().into_iter().map(open).collect()
 }
@@ -60,6 +93,17 @@ fn slot(test: &Test, entry: usize) -> u64 {
     ring(test.transactions[test.entries[entry].transaction].thread) + RING_HEAD_BYTES + entry as u64 * SLOT
 }
 
+/// Whether some thread waits for the record of a procedure.
+fn is_awaited(test: &Test, procedure: usize) -> bool {
+    test.threads.iter().any(|thread| thread.program.contains(&Instruction::Finish(procedure)))
+}
+
+/// Offset and bytes of words that lie behind each other.
+fn range(test: &Test, words: &[usize]) -> Option<(u64, u32)> {
+    let together = words.windows(2).all(|w| place(test, w[1]) == place(test, w[0]) + 8);
+    together.then(|| (place(test, words[0]), 8 * words.len() as u32))
+}
+
 /// The command of a procedure, if the card has one that does just that.
 fn command(test: &Test, procedure: usize) -> Option<Command> {
     let made = &test.procedures[procedure];
@@ -70,10 +114,27 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
         steps => (0, steps),
     };
     // What may wait for others asks for its record: the driver counts records when it lets commands go.
-    let flags = if participants == 0 { 0 } else { FLAG_COMPLETE };
+    let flags = if participants == 0 && !is_awaited(test, procedure) { 0 } else { FLAG_COMPLETE };
     let txid = transaction.number.into();
     let base = Command { pool: POOL, thread, txid, participants, flags, ..Command::default() };
-    let [step] = steps else { return None };
+    let step = match steps {
+        [step] => step,
+        [Step::Log(entry), Step::Wait, Step::Copy(pairs)] if participants == 0 => {
+            let (from, to): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+            let ((source, length), (destination, _)) = (range(test, &from)?, range(test, &to)?);
+            let same = test.entries[*entry].exact == to && source % LINE_U64 == destination % LINE_U64;
+            return same.then(|| Command {
+                opcode: LOG_AND_COPY,
+                source,
+                destination,
+                auxiliary: slot(test, *entry),
+                sequence: *entry as u64 + 1,
+                length,
+                ..base
+            });
+        }
+        _ => return None,
+    };
     match step {
         Step::Commit => Some(Command {
             opcode: Opcode::Commit as u8,
@@ -89,28 +150,25 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
         }),
         // The card's own log commands and copies wait for nobody.
         Step::Log(_) | Step::Copy(_) if participants != 0 => None,
-        Step::Log(entry) => {
-            let words = &test.entries[*entry].exact;
-            let together = words.windows(2).all(|w| place(test, w[1]) == place(test, w[0]) + 8);
-            together.then(|| Command {
-                opcode: Opcode::UndoLog as u8,
-                source: place(test, words[0]),
-                destination: slot(test, *entry),
-                sequence: *entry as u64 + 1,
-                length: 8 * words.len() as u32,
-                ..base
-            })
-        }
+        Step::Log(entry) => range(test, &test.entries[*entry].exact).map(|(source, length)| Command {
+            opcode: Opcode::UndoLog as u8,
+            source,
+            destination: slot(test, *entry),
+            sequence: *entry as u64 + 1,
+            length,
+            ..base
+        }),
         Step::Copy(pairs) => {
-            let (from, to) = (test.words[pairs[0].0].line, test.words[pairs[0].1].line);
-            let whole: Vec<_> =
-                test.lines[from].words.iter().copied().zip(test.lines[to].words.iter().copied()).collect();
-            let same = whole == *pairs && test.lines[from].words.len() == test.lines[to].words.len();
-            same.then(|| Command {
+            let (from, to): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+            let ((source, bytes), (destination, _)) = (range(test, &from)?, range(test, &to)?);
+            let is_whole = |words: &[usize]| test.lines[test.words[words[0]].line].words == words;
+            // A line that is copied whole is copied with its page.
+            let length = if is_whole(&from) && is_whole(&to) { PAGE as u32 } else { bytes };
+            (source % LINE_U64 == destination % LINE_U64).then_some(Command {
                 opcode: Opcode::ShadowCopy as u8,
-                source: from as u64 * PAGE,
-                destination: to as u64 * PAGE,
-                length: PAGE as u32,
+                source,
+                destination,
+                length,
                 ..base
             })
         }
@@ -122,10 +180,8 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
 pub fn runs(test: &Test) -> bool {
     let options = &test.options;
     let usual = options.fifo.is_none() && options.link.is_none() && !options.save_may_tear && !options.host_unordered;
-    let expressed = |i: &Instruction| !matches!(i, Instruction::Finish(_) | Instruction::Reset(_));
     usual
         && !options.early_release
-        && test.threads.iter().all(|t| t.program.iter().all(expressed))
         && (0..test.procedures.len()).all(|p| !test.procedures[p].fails && command(test, p).is_some())
 }
 
@@ -135,6 +191,24 @@ struct Views {
     around: Box<dyn Mapping>,
     combining: Box<dyn Mapping>,
     uncached: Box<dyn Mapping>,
+    registers: Registers,
+    /// Where the card writes its completion records, in a test that waits for one.
+    records: Option<Box<dyn DmaBuffer>>,
+}
+
+impl Views {
+    /// Whether the record of a procedure has come, which costs a look.
+    fn has_ended(&self, procedure: usize) -> bool {
+        let mut bytes = [0; Completion::SIZE << RECORDS_LOG2];
+        self.records.as_ref().expect("the test waits for a record").load(0, &mut bytes);
+        let mut records = bytes.as_chunks().0.iter().map(Completion::from_bytes);
+        records.any(|record| record.lap == 1 && record.tag == tag(procedure))
+    }
+}
+
+/// What a command's record is known by.
+fn tag(procedure: usize) -> u32 {
+    procedure as u32 + 1
 }
 
 /// What the program has told and seen before the power failed.
@@ -170,7 +244,7 @@ fn execute(test: &Test, views: &[Views], thread: usize, instruction: &Instructio
         // A fence is the core's, whatever it has stored to.
         Instruction::Fence => views[0].cached.fence(),
         Instruction::Post(procedure, posting) => {
-            let command = Command { tag: procedure as u32 + 1, ..command(test, procedure).expect("it is expressed") };
+            let command = Command { tag: tag(procedure), ..command(test, procedure).expect("it is expressed") };
             let (bytes, offset) = (command.encode(), slot_offset(COMMAND_PAGE, procedure));
             let views = &views[test.procedures[procedure].device];
             match posting {
@@ -184,7 +258,12 @@ fn execute(test: &Test, views: &[Views], thread: usize, instruction: &Instructio
             }
         }
         Instruction::ReadBack(card) => views[card].uncached.load(slot_offset(COMMAND_PAGE, 0), &mut [0; 8]),
-        Instruction::Mark(_) | Instruction::Await(_) | Instruction::Finish(_) | Instruction::Reset(_) => {}
+        Instruction::Reset(card) => {
+            let registers = &views[card].registers;
+            registers.control(Control::FUNCTION_RESET);
+            while matches!(registers.state(), Ok(State::Booting)) {}
+        }
+        Instruction::Mark(_) | Instruction::Await(_) | Instruction::Finish(_) => {}
     }
     None
 }
@@ -194,18 +273,32 @@ fn execute(test: &Test, views: &[Views], thread: usize, instruction: &Instructio
 fn program(test: &Test, machine: &Machine, views: &[Views], rng: &mut Rng, seen: &Mutex<Seen>, exact: bool) {
     let mut counters = vec![0; test.threads.len()];
     let function = machine.function();
+    let mut since_ps = None;
     loop {
         let marks = look(seen).marks;
+        let next = |thread: usize| test.threads[thread].program.get(counters[thread]);
         let ready: Vec<usize> = (0..counters.len())
-            .filter(|t| match test.threads[*t].program.get(counters[*t]) {
+            .filter(|t| match next(*t) {
                 None => false,
                 Some(Instruction::Await(mark)) => marks >> mark & 1 == 1,
+                Some(Instruction::Finish(procedure)) => {
+                    run_on_core(*t);
+                    views[test.procedures[*procedure].device].has_ended(*procedure)
+                }
                 Some(_) => true,
             })
             .collect();
         if ready.is_empty() {
-            break;
+            let waits = |t: &usize| matches!(next(*t), Some(Instruction::Finish(_)));
+            let Some(thread) = (0..counters.len()).find(waits) else { break };
+            run_on_core(thread);
+            machine.compute(LOOK_NS);
+            let now_ps = machine.now_ps();
+            let waited_ps = now_ps.saturating_sub(*since_ps.get_or_insert(now_ps));
+            assert!(waited_ps < LONGEST_WAIT_PS, "no record of what thread {thread} waits for");
+            continue;
         }
+        since_ps = None;
         let thread = ready[rng.below(ready.len() as u64) as usize];
         let instruction = &test.threads[thread].program[counters[thread]];
         let loaded = execute(test, views, thread, instruction);
@@ -264,13 +357,22 @@ fn begin(test: &Test, machine: &Machine) -> Vec<Views> {
             card.map_pool(mapping).expect("the pool is mapped");
         }
     }
+    let awaits = (0..test.procedures.len()).any(|procedure| is_awaited(test, procedure));
     let views = |function: Function| {
         let map = |bar, bytes, caching| function.map(bar, 0..bytes, caching).expect("a mapping");
+        let registers = Registers::map(&function).expect("the register block");
+        let records = awaits.then(|| {
+            let records = function.allocate_dma(Completion::SIZE << RECORDS_LOG2).expect("memory for records");
+            registers.set_completion_ring(COMMAND_PAGE, records.bus_address(), RECORDS_LOG2);
+            records
+        });
         Views {
             cached: map(PM_BAR, PM_BYTES as u64, Caching::WriteBack),
             around: map(PM_BAR, PM_BYTES as u64, Caching::WriteCombining),
             combining: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::WriteCombining),
             uncached: map(COMMAND_BAR, COMMAND_BAR_BYTES as u64, Caching::Uncached),
+            registers,
+            records,
         }
     };
     let views: Vec<Views> = machine.functions().into_iter().map(views).collect();

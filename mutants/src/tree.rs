@@ -12,7 +12,7 @@ use crate::Mutant;
 /// Stands for the condition in [`Mutant::with`].
 const CONDITION: &str = "FAULT";
 
-/// What each crate with a fault gets at the end of its `lib.rs`.
+/// What each crate with a fault gets at the end of its `lib.rs`, and each test that has files of the library as its own.
 const CHOICE: &str = r#"
 pub(crate) fn planted_mutant(number: usize) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
@@ -30,13 +30,16 @@ fn crate_of(file: &str) -> Result<&str> {
     Ok(file.split_once("/src/").with_context(|| format!("{file} is no file of a crate's sources"))?.0)
 }
 
+/// How a test takes a file of the library for its own.
+const OWN_FILE: &str = "#[path = \"../src/";
+
 /// Plants faults, numbered from 1: gives the changed files with their new texts.
 ///
 /// # Errors
 /// A fault whose text is not there, or not once, by its number.
 pub fn plant(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String, String>> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
-    let mut crates = BTreeSet::new();
+    let mut roots = BTreeSet::new();
     for (number, mutant) in (1..).zip(mutants) {
         let original = fs::read_to_string(root.join(mutant.file)).with_context(|| format!("read {}", mutant.file))?;
         let found = original.matches(mutant.find).count();
@@ -48,10 +51,12 @@ pub fn plant(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String, String>
         let with = mutant.with.replace(CONDITION, &format!("crate::planted_mutant({number})"));
         ensure!(with != mutant.with, "fault {number} ({}) has no condition", mutant.breaks);
         *text = text.replacen(mutant.find, &with, 1);
-        crates.insert(crate_of(mutant.file)?);
+        let of = crate_of(mutant.file)?;
+        let test = format!("{of}/tests/{}.rs", mutant.tests.target);
+        let has_own_files = fs::read_to_string(root.join(&test)).is_ok_and(|text| text.contains(OWN_FILE));
+        roots.extend([Some(format!("{of}/src/lib.rs")), has_own_files.then_some(test)].into_iter().flatten());
     }
-    for of in crates {
-        let file = format!("{of}/src/lib.rs");
+    for file in roots {
         let text = match texts.remove(&file) {
             Some(text) => text,
             None => fs::read_to_string(root.join(&file)).with_context(|| format!("read {file}"))?,

@@ -256,6 +256,16 @@ fn shadow_paging_survives_cuts() {
     cuts(Mechanism::Shadow, Durability::Durable);
 }
 
+/// More cuts than above: what a later commit has left behind is seen only where its link has kept it and another link has lost the earlier one.
+#[test]
+fn asynchronous_commits_on_several_members_survive_cuts() {
+    for (members, seed) in [2, 3].into_iter().flat_map(|members| (0..12).map(move |seed| (members, seed))) {
+        let result = run(members, Mechanism::Undo, Durability::Asynchronous, seed, 8);
+        let cuts = result.unwrap_or_else(|e| panic!("{members} members, seed {seed}: {e}"));
+        assert!(cuts > 30, "{members} members, seed {seed}: only {cuts} cuts");
+    }
+}
+
 /// A fault that nothing finds is one that the tests above would not find either.
 #[test]
 fn each_planted_fault_is_found() {

@@ -26,6 +26,27 @@ pub const MUTANTS: &[Mutant] = &[
         tests: library("typed_threads", "a_writer_keeps_all_others_out"),
     },
     Mutant {
+        breaks: "who enters does not see what those did who have left",
+        file: GATE,
+        find: "self.state.compare_exchange(state, next, Ordering::Acquire, Ordering::Relaxed).is_ok()",
+        with: "self.state.compare_exchange(state, next, if FAULT { Ordering::Relaxed } else { Ordering::Acquire }, Ordering::Relaxed).is_ok()",
+        tests: library("gate", "writers_are_alone"),
+    },
+    Mutant {
+        breaks: "who is let in is not told",
+        file: GATE,
+        find: "self.admitted.notify_all();",
+        with: "if !FAULT { self.admitted.notify_all(); }",
+        tests: library("gate", "readers_and_writers_take_turns"),
+    },
+    Mutant {
+        breaks: "locks are taken in the order in which they are named",
+        file: LOCKS,
+        find: "places.sort_unstable();",
+        with: "if !FAULT { places.sort_unstable(); }",
+        tests: library("gate", "locks_exclude"),
+    },
+    Mutant {
         breaks: "two threads hold a lock alone",
         file: LOCKS,
         find: "Hold::Alone => !self.writer && self.readers == 0,",

@@ -1,6 +1,6 @@
 //! Faults of pools over several cards.
 
-use super::library;
+use super::{library, unit};
 use crate::Mutant;
 
 const SET: &str = "libnearpm/src/pool/set.rs";
@@ -36,6 +36,20 @@ pub const MUTANTS: &[Mutant] = &[
         find: "let able = has_peers(card) && card",
         with: "let able = (FAULT || has_peers(card)) && card",
         tests: library("striped", "where_cards_cannot_wait_for_each_other"),
+    },
+    Mutant {
+        breaks: "an asynchronous commit on a member is forgotten, and a later one on another member does not wait for it",
+        file: EXECUTOR,
+        find: "self.unacknowledged = self.unacknowledged.union(committing);",
+        with: "self.unacknowledged = if FAULT { Mask::default() } else { self.unacknowledged.union(committing) };",
+        tests: unit("asynchronous_commits_on_several_members"),
+    },
+    Mutant {
+        breaks: "a commit is sent before asynchronous ones on other members are durable",
+        file: EXECUTOR,
+        find: "involved = involved.union(self.unacknowledged);",
+        with: "if !FAULT { involved = involved.union(self.unacknowledged); }",
+        tests: unit("asynchronous_commits_on_several_members"),
     },
     Mutant {
         breaks: "the values of a member are those that come first in the transaction",

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let tally = run(&library, arguments.seed, arguments.memories, &mut |tally| println!("{tally:?}"));
+    let tally = run(&library, &[], arguments.seed, arguments.memories, &mut |tally| println!("{tally:?}"));
     println!(
         r#"{{"counts":{{"power-ups":{},"cycles":{},"accesses":{},"loads compared":{},"conflicts held":{},"reported losses":{},"violations":0}}}}"#,
         tally.sessions, tally.cycles, tally.accesses, tally.compared, tally.held, tally.losses

@@ -566,7 +566,7 @@ fn private(transfer: &Transfer) -> Option<u64> {
 
 /// Powers a card up, works with it, cuts its power.
 fn session(
-    library: &Library,
+    (library, inputs): (&Library, &[(&str, u64)]),
     rng: &mut ChaCha8Rng,
     traffic: &mut Traffic,
     private: &mut HashMap<u64, [u8; 64]>,
@@ -583,6 +583,10 @@ fn session(
     let bytes = contents.bytes;
     if manner == Manner::Foreign {
         foreign::leave(&mut contents, traffic, plan.peers, rng);
+    }
+    for &(name, value) in inputs {
+        let port = model.port(name).unwrap_or_else(|error| panic!("{error}"));
+        model.set_u64(port, value);
     }
     let slaves = ["s_axil_ctrl", "s_axi_cmd", "s_axi_host"].map(|bus| Slave::new(&mut model, bus));
     let memory = Memory::new(&model, contents, plan.latency);
@@ -621,11 +625,18 @@ fn session(
     card.cut()
 }
 
-/// Runs memories of a seed, each in cards of several power-ups, and one more for lives of its own; `progress` hears of each.
+/// Runs memories of a seed, each in cards of several power-ups, and one more for lives of its own; `progress` hears of each. `inputs` are those that the
+/// design has beyond the card's, with the values at which they are held.
 ///
 /// # Panics
 /// At the first thing that does not hold.
-pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut(Tally)) -> Tally {
+pub fn run(
+    library: &Library,
+    inputs: &[(&str, u64)],
+    seed: u64,
+    memories: u64,
+    progress: &mut dyn FnMut(Tally),
+) -> Tally {
     let mut tally = Tally::default();
     for number in 0..=memories {
         let apart = number == memories;
@@ -654,7 +665,7 @@ pub fn run(library: &Library, seed: u64, memories: u64, progress: &mut dyn FnMut
             manners.into_iter().filter(|_| !apart).flat_map(|(manner, times)| (0..times).map(move |_| manner));
         for manner in lives.iter().copied().map(Manner::Of).chain(manners) {
             kept.1 |= fails_in_replay(&kept.0);
-            kept = session(library, &mut rng, &mut traffic, &mut private, &mut tally, kept, manner);
+            kept = session((library, inputs), &mut rng, &mut traffic, &mut private, &mut tally, kept, manner);
             age(&mut kept.0, &mut rng);
         }
         progress(tally);

@@ -33,9 +33,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
     ("nearpm-serve", &["nearpm", "nearpm-ycsb"]),
+    // What is measured on a processor is told as the comparison with PMDK tells it: the machine, medians and their spread.
     (
         "nearpm-evaluation",
-        &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm", "nearpm-sim", "nearpm-workloads"],
+        &[
+            "nearpm-interface",
+            "nearpm-firmware",
+            "nearpm-driver",
+            "nearpm",
+            "nearpm-sim",
+            "nearpm-workloads",
+            "nearpm-bench",
+        ],
     ),
     (
         "nearpm-cli",

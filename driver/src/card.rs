@@ -212,15 +212,8 @@ impl Card {
     /// Waits until a command is durable: accepted by the persistence domain, or already done. Whether a log has failed that it depends on is for
     /// [`Card::verify_logs`] to say.
     pub fn read_back(&self, ticket: Ticket) -> Result<Latched, CardError> {
-        let start = self.function.now_ns();
-        loop {
-            // Other threads post and read back meanwhile.
-            let known = self.page(ticket.page)?.known();
-            let status = self.page_status(ticket.page)?;
-            if let Some(latched) = self.page(ticket.page)?.accepted(&*self.function, ticket, &status, known, start)? {
-                return Ok(latched);
-            }
-        }
+        let (page, status) = (|| self.page(ticket.page), || self.page_status(ticket.page));
+        page::read_back(&*self.function, ticket, page, status)
     }
 
     /// Waits until everything that this thread stored or posted before is in the card's persistence

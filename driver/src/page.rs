@@ -9,6 +9,7 @@
 //! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
 //!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
 
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
@@ -66,7 +67,7 @@ pub struct Latched(pub u16);
 
 /// What a page knew before its status line was read without it: [`CommandPage::accepted`] judges the line by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+struct Known {
     base: u64,
     bad_seen: u64,
 }
@@ -125,6 +126,24 @@ pub(crate) fn status(window: &dyn Mapping) -> Result<PageStatus, CardError> {
         return Err(CardError::Gone);
     }
     Ok(PageStatus::from_bytes(&bytes))
+}
+
+/// Waits until a command of a page is durable, as [`crate::Card::read_back`] does. `page` gives the page alone to the caller, and `status` reads its
+/// status line: between the two looks at the page, and meanwhile, other threads post and read back.
+pub(crate) fn read_back<P: DerefMut<Target = CommandPage>>(
+    function: &dyn PciFunction,
+    ticket: Ticket,
+    page: impl Fn() -> Result<P, CardError>,
+    status: impl Fn() -> Result<PageStatus, CardError>,
+) -> Result<Latched, CardError> {
+    let start = function.now_ns();
+    loop {
+        let known = page()?.known();
+        let status = status()?;
+        if let Some(latched) = page()?.accepted(function, ticket, &status, known, start)? {
+            return Ok(latched);
+        }
+    }
 }
 
 /// One command page. The card gives it one owner at a time.
@@ -306,7 +325,7 @@ impl CommandPage {
     /// # Errors
     /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
     /// way wait for [`CommandPage::take_failure`].
-    pub(crate) fn accepted(
+    fn accepted(
         &mut self,
         function: &dyn PciFunction,
         ticket: Ticket,
@@ -337,7 +356,7 @@ impl CommandPage {
     }
 
     /// What is known now, for a look at the status line while somebody else may have the page.
-    pub(crate) fn known(&self) -> Known {
+    fn known(&self) -> Known {
         Known { base: self.bases, bad_seen: self.bad_seen }
     }
 
@@ -625,5 +644,7 @@ impl CommandPage {
     }
 }
 
+#[cfg(test)]
+mod orders;
 #[cfg(test)]
 mod tests;

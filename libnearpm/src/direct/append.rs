@@ -91,7 +91,7 @@ impl DirectPool {
         let count = records.iter().count() as u64;
         let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
         let first = if first == 0 { sequence } else { first };
-        let depends = self.unacknowledged.load(Ordering::Acquire);
+        let depends = self.unacknowledged.newest();
         let applied = self.applied.load(Ordering::Relaxed);
         for range in logged {
             let pending = !homed || range.end - range.start < LONG_RANGE;
@@ -113,7 +113,7 @@ impl DirectPool {
             shard.tally.fences += 1;
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
         } else {
-            self.unacknowledged.fetch_max(sequence + count - 1, Ordering::Release);
+            self.unacknowledged.raise(sequence + count - 1);
         }
         if homed {
             // With the shard locked: a truncation would declare the records dead while their bytes are on the way.

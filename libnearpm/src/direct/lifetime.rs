@@ -13,6 +13,7 @@ use super::heap::Heap;
 use super::shard::{Alone, SHARDS, Shard};
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
+use super::unacknowledged::Unacknowledged;
 use super::{DirectOptions, DirectPool, Mode};
 use crate::check::Class;
 use crate::error::{Error, Problem};
@@ -226,7 +227,7 @@ impl DirectPool {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             sequence: Alone(AtomicU64::new(1)),
             applied: AtomicU64::new(0),
-            unacknowledged: AtomicU64::new(0),
+            unacknowledged: Unacknowledged::default(),
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
             truncating: Mutex::default(),

@@ -26,6 +26,7 @@
 //! | `home.rs` | writing what records hold to where it belongs |
 //! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
+//! | `unacknowledged.rs` | the newest record that nobody has waited for |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
 //! | `recover.rs` | from the log to a pool in which no record counts |
 
@@ -42,7 +43,7 @@ mod pool;
 mod records;
 pub(crate) mod recover;
 mod shard;
-/// What the heap index is made of; the tests that try every order of events give it another one.
+/// What the heap index and the number of the newest record are made of; the tests that try every order of events give them another one.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
     pub use std::sync::{Mutex, MutexGuard};
@@ -52,6 +53,7 @@ pub(crate) mod tests;
 mod transaction;
 mod truncate;
 mod tx;
+mod unacknowledged;
 
 pub use options::{DirectOptions, Mode};
 pub use pool::DirectPool;

@@ -1,7 +1,8 @@
-//! The heap index of direct pools in every order of events that the memory model allows (loom), up to a number of preemptions.
+//! What threads of a direct pool share without one mutex, in every order of events that the memory model allows (loom), up to a number of preemptions.
 //!
-//! It is what threads of a direct pool share without one mutex: objects are taken from a run by the thread whose arena has it, and freed
-//! by any other. The file is the library's, with loom's atomics and locks in the place of the system's.
+//! That is the heap index: objects are taken from a run by the thread whose arena has it, and freed by any other. And it is the number of the newest
+//! record that nobody has waited for, by which a commit depends on those of other threads. The files are the library's, with loom's atomics and locks in
+//! the place of the system's.
 
 #[path = "heap/mod.rs"]
 #[allow(
@@ -11,7 +12,11 @@
 )]
 mod heap;
 
-/// What the index takes from the standard library.
+#[path = "unacknowledged.rs"]
+#[allow(clippy::duplicate_mod, reason = "the library's own, with another `sync`")]
+mod unacknowledged;
+
+/// What both take from the standard library.
 mod sync {
     pub use loom::sync::atomic::{AtomicBool, Ordering};
     pub use loom::sync::{Mutex, MutexGuard};
@@ -43,7 +48,14 @@ mod sync {
 
     atomic!(AtomicU8, u8, load() -> u8, store(value), fetch_min(value) -> u8);
     atomic!(AtomicU32, u32, load() -> u32, store(value), fetch_add(value) -> u32, fetch_sub(value) -> u32);
-    atomic!(AtomicU64, u64, load() -> u64, store(value), fetch_or(value) -> u64, fetch_and(value) -> u64);
+    atomic!(AtomicU64, u64, load() -> u64, store(value), fetch_or(value) -> u64, fetch_and(value) -> u64, fetch_max(value) -> u64);
+
+    impl AtomicU64 {
+        pub fn compare_exchange(&self, old: u64, new: u64, of: Ordering, failed: Ordering) -> Result<u64, u64> {
+            order(of);
+            self.0.compare_exchange(old, new, of, failed)
+        }
+    }
 
     impl AtomicU32 {
         pub fn new(value: u32) -> AtomicU32 {
@@ -54,7 +66,8 @@ mod sync {
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use loom::sync::{Arc, Mutex};
+use loom::sync::atomic::AtomicU64 as Word;
+use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use nearpm_interface::media::{MIN_RING_BYTES, PoolHead};
 
@@ -65,6 +78,7 @@ use crate::memory::{Backing, Medium, VolatileMemory};
 use crate::options::PoolOptions;
 use crate::pool::format;
 use heap::{Arena, Heap};
+use unacknowledged::Unacknowledged;
 
 /// Bytes of objects of which a chunk has eight.
 const EIGHT: u64 = 2048;
@@ -85,16 +99,23 @@ fn ground() -> (PoolHead, Medium) {
 
 /// Runs a program with a heap of one chunk in every order of events with so many preemptions, and prints how many there are.
 fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
+    let (head, medium) = ground();
+    explore_any(preemptions, move || {
+        body(Arc::new(Heap::load(medium.backing(), &head, 0).expect("the heap is sound")));
+    });
+}
+
+/// The same with any program.
+fn explore_any(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     // Of the standard library: loom has no business with it.
     let orders = std::sync::Arc::new(AtomicU64::new(0));
     let counted = orders.clone();
-    let (head, medium) = ground();
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.max_branches = 100_000;
     model.check(move || {
         counted.fetch_add(1, Relaxed);
-        body(Arc::new(Heap::load(medium.backing(), &head, 0).expect("the heap is sound")));
+        body();
     });
     let orders = orders.load(Relaxed);
     println!(r#"{{"counts":{{"programs":1,"orders of events":{orders},"violations":0}}}}"#);
@@ -256,5 +277,149 @@ fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
         truncation.join().expect("no thread panics");
         let pending = heap.may_be_pending(&(object.offset..object.offset + object.bytes));
         assert_eq!(pending, !home.load(SeqCst));
+    });
+}
+
+/// The log of two shards, with what is in it and what of that is durable: a bit for each record, which all threads see at once.
+struct Log {
+    unacknowledged: Unacknowledged,
+    sequence: Word,
+    shards: [Mutex<()>; 2],
+    written: Word,
+    durable: Word,
+}
+
+impl Log {
+    fn new() -> Arc<Log> {
+        let [sequence, written, durable] = [1, 0, 0].map(Word::new);
+        let shards = [Mutex::new(()), Mutex::new(())];
+        Arc::new(Log { unacknowledged: Unacknowledged::default(), sequence, shards, written, durable })
+    }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, ()> {
+        self.shards[shard].lock().expect("no thread panics")
+    }
+
+    fn lock_all(&self) -> [MutexGuard<'_, ()>; 2] {
+        [0, 1].map(|shard| self.lock(shard))
+    }
+
+    /// An asynchronous commit, as in `append.rs`: its number, and the one that it depends on.
+    fn append(&self, shard: usize) -> (u64, u64) {
+        let _shard = self.lock(shard);
+        let number = self.sequence.fetch_add(1, Relaxed);
+        let depends = self.unacknowledged.newest();
+        self.written.fetch_or(1 << number, Relaxed);
+        self.unacknowledged.raise(number);
+        (number, depends)
+    }
+
+    /// What is in the log becomes durable, whoever has written it.
+    fn drain(&self) {
+        let written = self.written.fetch_or(0, Relaxed);
+        self.durable.fetch_or(written, Relaxed);
+    }
+
+    fn is_durable(&self, number: u64) -> bool {
+        self.durable.fetch_or(0, Relaxed) >> number & 1 == 1
+    }
+
+    fn wait(&self) {
+        let drain = || {
+            self.drain();
+            Ok::<(), ()>(())
+        };
+        self.unacknowledged.wait(|| self.lock_all(), drain).expect("a drain succeeds");
+    }
+
+    /// As `cut`, `carry_home` and `settle` in `truncate.rs`.
+    fn truncate(&self) {
+        let seen = {
+            let _shards = self.lock_all();
+            self.unacknowledged.newest()
+        };
+        if seen != 0 {
+            self.drain();
+        }
+        let _shards = self.lock_all();
+        self.unacknowledged.clear(seen);
+    }
+
+    /// A commit behind another one: it depends on that, or that is durable.
+    fn append_behind(&self, shard: usize, before: u64) -> u64 {
+        let (number, depends) = self.append(shard);
+        assert!(depends >= before || self.is_durable(before), "a commit does not depend on the one before it");
+        number
+    }
+}
+
+#[test]
+fn in_every_order_who_has_waited_has_all_that_was_there_durable() {
+    explore_any(3, || {
+        let log = Log::new();
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || {
+                let (number, _) = log.append(1);
+                log.wait();
+                assert!(log.is_durable(number), "waited for, and not durable");
+            })
+        };
+        let (number, _) = log.append(0);
+        log.wait();
+        assert!(log.is_durable(number), "waited for, and not durable");
+        other.join().expect("no thread panics");
+    });
+}
+
+/// Threads commit behind each other while another one waits.
+#[test]
+fn in_every_order_a_commit_depends_on_what_is_not_durable() {
+    explore_any(3, || {
+        let log = Log::new();
+        let (first, _) = log.append(0);
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || {
+                let second = log.append_behind(1, first);
+                log.append_behind(0, second);
+            })
+        };
+        log.wait();
+        assert!(log.is_durable(first), "waited for, and not durable");
+        other.join().expect("no thread panics");
+    });
+    explore_any(3, || {
+        let log = Log::new();
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || {
+                let (first, _) = log.append(1);
+                log.append_behind(1, first);
+            })
+        };
+        let (first, _) = log.append(0);
+        log.append_behind(1, first);
+        other.join().expect("no thread panics");
+    });
+}
+
+/// The same beside a truncation.
+#[test]
+fn in_every_order_a_truncation_forgets_no_commit_that_is_not_durable() {
+    explore_any(3, || {
+        let log = Log::new();
+        let (first, _) = log.append(0);
+        let other = {
+            let log = log.clone();
+            thread::spawn(move || {
+                let second = log.append_behind(1, first);
+                log.wait();
+                assert!(log.is_durable(second), "waited for, and not durable");
+            })
+        };
+        log.truncate();
+        assert!(log.is_durable(first), "home, and not durable");
+        other.join().expect("no thread panics");
     });
 }

@@ -1,7 +1,6 @@
 //! What becomes durable outside of transactions, and what goes home without the log.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{PAGE_BYTES, lines_of};
@@ -127,20 +126,7 @@ impl DirectPool {
     /// [`Error::Poisoned`]; what the medium refuses.
     pub fn wait_durable(&self) -> Result<(), Error> {
         self.refuse_poisoned()?;
-        if self.unacknowledged.load(Ordering::Acquire) == 0 {
-            return Ok(());
-        }
-        // With all shards locked: no record with a lower number is still on its way into the log.
-        let seen = {
-            let _shards = self.lock_all();
-            self.unacknowledged.load(Ordering::Acquire)
-        };
-        if seen != 0 {
-            self.drain_counted()?;
-            // Only if no later commit joined meanwhile.
-            let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
-        }
-        Ok(())
+        self.unacknowledged.wait(|| self.lock_all(), || self.drain_counted())
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would. They are

@@ -10,6 +10,7 @@ use super::heap::Heap;
 use super::log::Lane;
 use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
+use super::unacknowledged::Unacknowledged;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::Error;
 use crate::lint::Linter;
@@ -39,7 +40,7 @@ pub struct DirectPool {
     /// Records up to this number are dead.
     pub(super) applied: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
-    pub(super) unacknowledged: AtomicU64,
+    pub(super) unacknowledged: Unacknowledged,
     pub(super) root: AtomicU64,
     /// End of the pages that were given memory.
     pub(super) populated: AtomicU64,

@@ -143,7 +143,7 @@ impl DirectPool {
             taken.extend(shard.lanes.iter_mut().enumerate().map(|(lane, of)| (slot, lane, of.take())));
         }
         self.heap.cut();
-        Some(Cut { dead, unacknowledged: self.unacknowledged.load(Ordering::Acquire), lanes: taken })
+        Some(Cut { dead, unacknowledged: self.unacknowledged.newest(), lanes: taken })
     }
 
     /// Writes what was taken home, and declares it dead.
@@ -177,9 +177,7 @@ impl DirectPool {
     /// Lanes may use again what is dead.
     pub(super) fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
         self.applied.store(cut.dead, Ordering::Relaxed);
-        // Only if no later commit joined meanwhile.
-        let seen = cut.unacknowledged;
-        let _ = self.unacknowledged.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
+        self.unacknowledged.clear(cut.unacknowledged);
         self.heap.settled();
         for (slot, lane, pending) in cut.lanes {
             shards[slot].lanes[lane].settle(pending, cut.dead);

@@ -11,15 +11,37 @@ const LOG: &str = "libnearpm/src/direct/log.rs";
 const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 const LIFETIME: &str = "libnearpm/src/direct/lifetime.rs";
+const UNACKNOWLEDGED: &str = "libnearpm/src/direct/unacknowledged.rs";
 const TX: &str = "libnearpm/src/direct/tx.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a commit counts although an earlier asynchronous one is lost (C4)",
         file: APPEND,
-        find: "let depends = self.unacknowledged.load(Ordering::Acquire);",
-        with: "let depends = if FAULT { 0 } else { self.unacknowledged.load(Ordering::Acquire) };",
+        find: "let depends = self.unacknowledged.newest();",
+        with: "let depends = if FAULT { 0 } else { self.unacknowledged.newest() };",
         tests: unit("direct::tests::asynchronous_commits"),
+    },
+    Mutant {
+        breaks: "a commit that joins while another thread waits counts as waited for",
+        file: UNACKNOWLEDGED,
+        find: "let _ = self.0.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);",
+        with: "if FAULT { self.0.fetch_and(0, Ordering::Release); }\n        let _ = self.0.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);",
+        tests: unit("in_every_order_a_commit_depends"),
+    },
+    Mutant {
+        breaks: "who waits does not wait for records that are on their way into the log",
+        file: UNACKNOWLEDGED,
+        find: "let _shards = lock_all();",
+        with: "let _shards = if FAULT { None } else { Some(lock_all()) };",
+        tests: unit("in_every_order_who_has_waited"),
+    },
+    Mutant {
+        breaks: "the newest record is the last that was appended, and not the one with the highest number",
+        file: UNACKNOWLEDGED,
+        find: "self.0.fetch_max(number, Ordering::Release);",
+        with: "if FAULT { self.0.fetch_and(0, Ordering::Release); }\n        self.0.fetch_max(number, Ordering::Release);",
+        tests: unit("in_every_order_a_commit_depends"),
     },
     Mutant {
         breaks: "a commit is acknowledged before its record is durable",

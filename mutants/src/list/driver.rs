@@ -68,11 +68,18 @@ pub const MUTANTS: &[Mutant] = &[
         tests: page("a_failure_seen_meanwhile"),
     },
     Mutant {
+        breaks: "who reads back judges the status line by what the page knows behind it",
+        file: PAGE,
+        find: "let known = page()?.known();\n        let status = status()?;",
+        with: "let known = page()?.known();\n        let status = status()?;\n        let known = if FAULT { page()?.known() } else { known };",
+        tests: page("in_every_order"),
+    },
+    Mutant {
         breaks: "a command counts as durable before the card has accepted it (C4)",
-        file: CARD,
+        file: PAGE,
         // Without the comparison of counts alone nothing breaks: the card answers the status line when everything before is accepted.
-        find: "let status = self.page_status(ticket.page)?;",
-        with: "if FAULT {\n                return Ok(Latched::default());\n            }\n            let status = self.page_status(ticket.page)?;",
+        find: "let status = status()?;",
+        with: "if FAULT {\n            return Ok(Latched::default());\n        }\n        let status = status()?;",
         tests: tests("what_was_read_back_survives_a_power_cut"),
     },
     Mutant {

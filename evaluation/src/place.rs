@@ -1,7 +1,7 @@
 //! A program in a pool of its own, by the clock of the place where the pool lies: a card that is there, or a file.
 //!
-//! What such a clock says is for whoever reads it: these results are never put among simulated ones. They are not kept in a folder of results, and the report
-//! has no place for them.
+//! What such a clock says is for whoever reads it: these results are never put among simulated ones. They are not kept in a folder of results; the report
+//! shows those of files in a section of their own ([`crate::natively`]), and none of a card's.
 
 use std::fs::File;
 

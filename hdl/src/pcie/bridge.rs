@@ -25,7 +25,7 @@ pub struct PcieBridge {
     pub clock: Signal<In, Clock>,
     /// Synchronous, high: together with the card, whose ports would otherwise wait for answers that nobody gives.
     pub reset: Signal<In, Bit>,
-    /// The link is down: the PCIe block's `user_reset`. Vectors are masked, and what the host has asked is forgotten.
+    /// The link is down: the PCIe block in reset (`user_reset`), or without a link. Vectors are masked, and what the host has asked is forgotten.
     pub link_down: Signal<In, Bit>,
     /// Completer requests; see PG213.
     pub cq_tdata: Signal<In, Bits<512>>,

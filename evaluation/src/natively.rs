@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use nearpm::memory::{Flush, MappedMemory};
@@ -108,6 +109,20 @@ impl Files {
         let flush = self.flush(survives);
         nearpm::remove(&location)?;
         flush
+    }
+
+    /// Gives the place to `run`: its clock is that of this machine, and pools are prepared before it starts.
+    pub fn with_place<T>(&self, survives: Survives, run: impl FnOnce(&Place<'_>) -> T) -> T {
+        let start = Instant::now();
+        run(&Place {
+            name: NAME,
+            location: &|_| self.location(),
+            now_ns: &|| start.elapsed().as_nanos() as u64,
+            room: u64::MAX,
+            units: 0,
+            survives,
+            is_prepared: true,
+        })
     }
 
     fn flush(&self, survives: Survives) -> Result<Flush> {

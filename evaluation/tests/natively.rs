@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use nearpm::memory::{Flush, Memory, VolatileMemory};
 use nearpm::{Mechanism, PoolOptions, Statistics, Survives};
@@ -24,17 +23,7 @@ fn case(program: Program, inputs: Inputs, mechanism: Mechanism) -> Case {
 
 /// Runs something in a place of this folder.
 fn in_place<T>(folder: &Path, survives: Survives, run: impl FnOnce(&Place<'_>) -> T) -> T {
-    let files = Files::at(folder).unwrap();
-    let start = Instant::now();
-    run(&Place {
-        name: NAME,
-        location: &|_| files.location(),
-        now_ns: &|| start.elapsed().as_nanos() as u64,
-        room: u64::MAX,
-        units: 0,
-        survives,
-        is_prepared: true,
-    })
+    Files::at(folder).unwrap().with_place(survives, run)
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {

@@ -1,13 +1,12 @@
 //! `nearpm bench --native`: the programs on this processor.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use nearpm::{Mechanism, Survives};
 use nearpm_bench::machine::{file_system, memory_folder};
-use nearpm_evaluation::natively::{self, Files, NAME, Row, Setting, csv};
+use nearpm_evaluation::natively::{self, Files, Row, Setting, csv};
 use nearpm_evaluation::place::Place;
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
@@ -55,24 +54,18 @@ pub fn command(plan: &Plan) -> Result<Measured> {
         "tmpfs" => Survives::AsPersistentMemory,
         _ => Survives::PowerCut,
     });
-    let start = Instant::now();
-    let place = Place {
-        name: NAME,
-        location: &|_| files.location(),
-        now_ns: &|| start.elapsed().as_nanos() as u64,
-        room: u64::MAX,
-        units: 0,
-        survives,
-        is_prepared: true,
-    };
+    files.with_place(survives, |place| measure(plan, &files, &file_system, place))
+}
+
+fn measure(plan: &Plan, files: &Files, file_system: &str, place: &Place<'_>) -> Result<Measured> {
     let mechanisms = if plan.mechanisms.is_empty() { Mechanism::ALL.to_vec() } else { plan.mechanisms.clone() };
     let programs = if plan.programs.is_empty() { Program::ALL.to_vec() } else { plan.programs.clone() };
     let groups = natively::groups(&plan.scope, &programs, &mechanisms, plan.transactions);
     // The cases of a group have pools of one size.
     let sizes = groups.iter().filter_map(|group| Some(place.bytes(group.first()?)));
     let largest = sizes.max().context("nothing is left to run")?;
-    let flush = files.try_out(largest, survives)?;
-    let setting = Setting::here(COMMIT, is_virtual_machine(), &file_system, flush);
+    let flush = files.try_out(largest, place.survives)?;
+    let setting = Setting::here(COMMIT, is_virtual_machine(), file_system, flush);
     eprintln!(
         "pools of up to {} in {} ({file_system}), durable by {}",
         size(largest),
@@ -86,7 +79,7 @@ pub fn command(plan: &Plan) -> Result<Measured> {
     let bar = ProgressBar::new(runs as u64).with_style(style.progress_chars("=> "));
     let (mut rows, mut failed) = (Vec::new(), None);
     for (number, group) in groups.iter().enumerate() {
-        let timings = natively::in_turn(&place, group, plan.rounds, &mut |timing| {
+        let timings = natively::in_turn(place, group, plan.rounds, &mut |timing| {
             bar.inc(1);
             bar.set_message(format!("{}: {:.0} ns", timing.case, timing.ns_per_transaction));
         });

@@ -8,15 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use nearpm_interface::command::Opcode;
-use nearpm_interface::geometry::POOLS_BASE;
 
+use super::tests::{PAGE, UNKNOWN, card, command, options};
 use super::*;
-use crate::card::{Card, PoolMapping};
-use crate::mock::{MockCard, MockOptions};
-
-const PAGE: usize = 1;
-/// Refused: no program has this number.
-const UNKNOWN: u8 = 31;
+use crate::card::Card;
 
 /// A page of a card, which threads share.
 struct Shared {
@@ -30,21 +25,9 @@ struct Shared {
 
 impl Shared {
     fn new() -> Arc<Shared> {
-        let mock = MockCard::new(MockOptions { evict_one_in: 0, ..MockOptions::default() });
-        let options = CardOptions { posting: Posting::Line, timeout_ns: 50_000_000, ..CardOptions::default() };
-        let card = Card::open(std::sync::Arc::new(mock), options.clone()).unwrap();
-        let mapping = PoolMapping {
-            pool: 1,
-            thread: 0,
-            base: POOLS_BASE,
-            bytes: 1 << 20,
-            ring: 4 << 10,
-            ring_bytes: 64 << 10,
-            committed: 0,
-        };
-        card.map_pool(mapping).unwrap();
+        let card = card();
         // The card's own is not used any more.
-        let page = CommandPage::open(card.function(), card.registers(), PAGE, true, &options).unwrap();
+        let page = CommandPage::open(card.function(), card.registers(), PAGE, true, &options()).unwrap();
         let window = page.window();
         Arc::new(Shared { card, window, page: Mutex::new(page), looks: Mutex::new(()) })
     }
@@ -54,7 +37,7 @@ impl Shared {
     }
 
     fn post(&self, opcode: u8) -> Ticket {
-        self.page().post(self.card.function(), Command { opcode, pool: 1, ..Command::default() }, false).unwrap()
+        self.page().post(self.card.function(), command(opcode), false).unwrap()
     }
 
     fn post_fence(&self) -> Ticket {

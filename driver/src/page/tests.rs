@@ -9,11 +9,11 @@ use super::*;
 use crate::card::{Card, PoolMapping};
 use crate::mock::{MockCard, MockOptions};
 
-const PAGE: usize = 1;
+pub(super) const PAGE: usize = 1;
 /// Refused: no program has this number.
-const UNKNOWN: u8 = 31;
+pub(super) const UNKNOWN: u8 = 31;
 
-fn command(opcode: u8) -> Command {
+pub(super) fn command(opcode: u8) -> Command {
     Command { opcode, pool: 1, ..Command::default() }
 }
 
@@ -21,10 +21,15 @@ fn fence() -> Command {
     command(Opcode::Fence as u8)
 }
 
-fn card() -> Card {
+/// How the card is opened, and further pages of it.
+pub(super) fn options() -> CardOptions {
+    CardOptions { posting: Posting::Line, timeout_ns: 50_000_000, ..CardOptions::default() }
+}
+
+/// The mock of a card with a pool.
+pub(super) fn card() -> Card {
     let mock = MockCard::new(MockOptions { evict_one_in: 0, ..MockOptions::default() });
-    let options = CardOptions { posting: Posting::Line, timeout_ns: 50_000_000, ..CardOptions::default() };
-    let card = Card::open(Arc::new(mock), options).unwrap();
+    let card = Card::open(Arc::new(mock), options()).unwrap();
     let mapping = PoolMapping {
         pool: 1,
         thread: 0,

@@ -345,6 +345,13 @@ impl Log {
         self.unacknowledged.clear(seen);
     }
 
+    /// An asynchronous commit that is waited for.
+    fn append_and_wait(&self, shard: usize) {
+        let (number, _) = self.append(shard);
+        self.wait();
+        assert!(self.is_durable(number), "waited for, and not durable");
+    }
+
     /// A commit behind another one: it depends on that, or that is durable.
     fn append_behind(&self, shard: usize, before: u64) -> u64 {
         let (number, depends) = self.append(shard);
@@ -353,21 +360,20 @@ impl Log {
     }
 }
 
+/// What another thread does meanwhile.
+fn beside(log: &Arc<Log>, work: impl FnOnce(&Log) + 'static) -> thread::JoinHandle<()> {
+    let log = log.clone();
+    thread::spawn(move || work(&log))
+}
+
 #[test]
 fn in_every_order_who_has_waited_has_all_that_was_there_durable() {
     explore_any(3, || {
         let log = Log::new();
-        let other = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let (number, _) = log.append(1);
-                log.wait();
-                assert!(log.is_durable(number), "waited for, and not durable");
-            })
-        };
-        let (number, _) = log.append(0);
-        log.wait();
-        assert!(log.is_durable(number), "waited for, and not durable");
+        let other = beside(&log, move |log| {
+            log.append_and_wait(1);
+        });
+        log.append_and_wait(0);
         other.join().expect("no thread panics");
     });
 }
@@ -378,26 +384,20 @@ fn in_every_order_a_commit_depends_on_what_is_not_durable() {
     explore_any(3, || {
         let log = Log::new();
         let (first, _) = log.append(0);
-        let other = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let second = log.append_behind(1, first);
-                log.append_behind(0, second);
-            })
-        };
+        let other = beside(&log, move |log| {
+            let second = log.append_behind(1, first);
+            log.append_behind(0, second);
+        });
         log.wait();
         assert!(log.is_durable(first), "waited for, and not durable");
         other.join().expect("no thread panics");
     });
     explore_any(3, || {
         let log = Log::new();
-        let other = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let (first, _) = log.append(1);
-                log.append_behind(1, first);
-            })
-        };
+        let other = beside(&log, move |log| {
+            let (first, _) = log.append(1);
+            log.append_behind(1, first);
+        });
         let (first, _) = log.append(0);
         log.append_behind(1, first);
         other.join().expect("no thread panics");
@@ -410,14 +410,11 @@ fn in_every_order_a_truncation_forgets_no_commit_that_is_not_durable() {
     explore_any(3, || {
         let log = Log::new();
         let (first, _) = log.append(0);
-        let other = {
-            let log = log.clone();
-            thread::spawn(move || {
-                let second = log.append_behind(1, first);
-                log.wait();
-                assert!(log.is_durable(second), "waited for, and not durable");
-            })
-        };
+        let other = beside(&log, move |log| {
+            let second = log.append_behind(1, first);
+            log.wait();
+            assert!(log.is_durable(second), "waited for, and not durable");
+        });
         log.truncate();
         assert!(log.is_durable(first), "home, and not durable");
         other.join().expect("no thread panics");

@@ -76,7 +76,10 @@ fn a_test_that_no_card_runs_says_why() {
     let page = include_str!("../../docs/ppo.md");
     for count in [
         format!("and {} litmus tests in `ppo/litmus`", tests.len()),
-        format!("runs the {} tests that commands, or a microprogram of the tests' own, can express", tests.len() - alone),
+        format!(
+            "runs the {} tests that commands, or a microprogram of the tests' own, can express",
+            tests.len() - alone
+        ),
         format!("The other {alone} are the model's alone"),
     ] {
         assert!(page.contains(&count), "docs/ppo.md does not say: {count}");

@@ -116,19 +116,22 @@ impl EntryHead {
     /// # Panics
     /// If `data` is not `self.length` bytes.
     pub fn encode(&self, data: &[u8]) -> Vec<u8> {
-        assert_eq!(data.len(), self.length as usize);
-        let mut entry = vec![0; entry_bytes(self.offset, self.length) as usize];
-        let start = entry_data(self.offset) as usize;
-        entry[start..start + data.len()].copy_from_slice(data);
-        self.seal(&mut entry);
+        let mut entry = Vec::new();
+        self.encode_into(&mut entry, |bytes| bytes.copy_from_slice(data));
         entry
     }
 
+    /// Makes `entry` the sealed head and the data lines of a log entry, whose data `fill` puts into its bytes. What memory `entry` has is used again.
+    pub fn encode_into(&self, entry: &mut Vec<u8>, fill: impl FnOnce(&mut [u8])) {
+        let start = entry_data(self.offset) as usize;
+        entry.clear();
+        entry.resize(entry_bytes(self.offset, self.length) as usize, 0);
+        fill(&mut entry[start..start + self.length as usize]);
+        self.seal(entry);
+    }
+
     /// Puts the sealed head in front of the data lines that `entry` holds behind its first line.
-    ///
-    /// # Panics
-    /// If `entry` is not one line and whole data lines.
-    pub fn seal(&self, entry: &mut [u8]) {
+    fn seal(&self, entry: &mut [u8]) {
         let mut head = EntryHead { crc: 0, ..*self }.to_bytes();
         seal::seal(&entry[LINE..], &mut head);
         entry[..LINE].copy_from_slice(&head);

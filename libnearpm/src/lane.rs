@@ -81,6 +81,8 @@ pub(crate) struct Lane {
     /// The members of a striped pool; of another one the caller has the medium.
     media: Arc<[Medium]>,
     last_txid: u64,
+    /// An entry that is being made; kept for its memory.
+    entry: Vec<u8>,
     pub executor: Box<dyn Executor>,
 }
 
@@ -96,7 +98,7 @@ impl Lane {
     ) -> Lane {
         let rings = heads.iter().zip(states).map(|(head, state)| Ring::new(head, thread, *state)).collect();
         let last_txid = states.iter().map(|state| state.last_txid).max().unwrap_or(0);
-        Lane { thread, rings, stripes, media, last_txid, executor }
+        Lane { thread, rings, stripes, media, last_txid, entry: Vec::new(), executor }
     }
 
     /// A lane of an ordinary pool, executed by the processor.
@@ -286,15 +288,15 @@ impl Lane {
     }
 
     /// Sends entries with new values, one after the other in `values`; a barrier makes them durable.
-    pub fn log_new(&self, medium: &Medium, txid: u64, entries: &[Entry], values: &[u8]) {
+    pub fn log_new(&mut self, medium: &Medium, txid: u64, entries: &[Entry], values: &[u8]) {
         let common = self.entry_head(EntryKind::Redo, txid);
         let (mut at, mut logged) = (0, 0);
         for entry in entries {
             let value = &values[at..at + entry.length as usize];
-            let bytes = entry.head(&common).encode(value);
-            logged += bytes.len() as u64;
-            medium.charge(Work::Checksum(bytes.len() as u64));
-            media(&self.media, medium)[entry.member].stream(entry.slot, &bytes);
+            entry.head(&common).encode_into(&mut self.entry, |data| data.copy_from_slice(value));
+            logged += self.entry.len() as u64;
+            medium.charge(Work::Checksum(self.entry.len() as u64));
+            media(&self.media, medium)[entry.member].stream(entry.slot, &self.entry);
             at += entry.length as usize;
         }
         count(&medium.counters.log_entries, entries.len() as u64);

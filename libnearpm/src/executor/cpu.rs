@@ -26,12 +26,8 @@ pub(crate) struct CpuExecutor {
 impl Executor for CpuExecutor {
     fn log(&mut self, medium: &Medium, entries: &[Entry], head: &EntryHead, _dirty: bool) -> Result<(), Error> {
         for entry in entries {
-            let bytes = entry_bytes(entry.offset, entry.length);
-            let start = entry_data(entry.offset) as usize;
-            self.buffer.clear();
-            self.buffer.resize(bytes as usize, 0);
-            medium.load(entry.offset, &mut self.buffer[start..start + entry.length as usize]);
-            entry.head(head).seal(&mut self.buffer);
+            entry.head(head).encode_into(&mut self.buffer, |old| medium.load(entry.offset, old));
+            let bytes = self.buffer.len() as u64;
             medium.charge(Work::Checksum(bytes));
             medium.stream(entry.slot, &self.buffer);
             count(&medium.counters.bytes_by_cpu, bytes);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
+use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::interval::IntervalSet;
 use crate::memory::Medium;
@@ -49,7 +50,7 @@ pub(crate) struct Epoch {
     transactions: u64,
     /// Pages that the open transaction has stored to, each with its lines that were dirty before. The old bytes of the others are where the mechanism
     /// has saved the page, so that nobody need load them from a card only because the transaction could be aborted.
-    open: BTreeMap<u64, u64>,
+    open: Blocks<(u64, u64)>,
     /// Places and lengths of the open transaction's writes to lines that were dirty before, with their old bytes one after the other. Volatile: a
     /// crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
@@ -114,7 +115,14 @@ impl Epoch {
         let (first, last) = ((stored.start - page) / LINE_U64, (stored.end - 1 - page) / LINE_U64);
         let lines = u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first;
         self.wrote = true;
-        let dirty_before = *self.open.entry(page).or_insert(*dirty);
+        let at = self.open.seek(|&(other, _)| other < page);
+        let dirty_before = match self.open.get(at) {
+            Some(&(other, dirty_before)) if other == page => dirty_before,
+            _ => {
+                self.open.put(at, (page, *dirty));
+                *dirty
+            }
+        };
         *dirty |= lines;
         if lines & dirty_before != 0 && !self.fresh.covers(&stored) {
             for run in runs(lines & dirty_before) {
@@ -148,8 +156,8 @@ impl Epoch {
             memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
-        let saved = |(page, dirty_before): (&u64, &u64)| (*page, self.pages[page] & !dirty_before);
-        let saved = self.open.iter().map(saved).filter(|(_, lines)| *lines != 0).collect();
+        let saved = |(page, dirty_before): (u64, u64)| (page, self.pages[&page] & !dirty_before);
+        let saved = self.open.from((0, 0)).map(saved).filter(|(_, lines)| *lines != 0).collect();
         self.end();
         Ok(saved)
     }

@@ -23,6 +23,8 @@ pub(crate) struct Redo {
     writes: WriteSet,
     /// Ranges that are logged as one where something in them is.
     declared: Vec<Range<u64>>,
+    /// Old values of one of them; kept for its memory.
+    old: Vec<u8>,
     /// Whole lines that the open transaction has allocated.
     fresh: IntervalSet,
     /// Lines of those that were stored to and have to be written back.
@@ -65,12 +67,16 @@ impl Redo {
 
     /// Adds what lies between the new values of each declared range.
     fn join_declared(&mut self, cx: &mut Context) -> Result<(), Error> {
-        for range in std::mem::take(&mut self.declared) {
-            let Some(hull) = self.writes.hull(&range) else { continue };
-            let mut bytes = vec![0; (hull.end - hull.start) as usize];
-            self.load_old(cx, hull.start, &mut bytes)?;
-            self.writes.complete(&cx.medium, hull.start, &bytes);
+        let (declared, mut old) = (std::mem::take(&mut self.declared), std::mem::take(&mut self.old));
+        for range in &declared {
+            let Some(hull) = self.writes.hull(range) else { continue };
+            old.clear();
+            old.resize((hull.end - hull.start) as usize, 0);
+            self.load_old(cx, hull.start, &mut old)?;
+            self.writes.complete(&cx.medium, hull.start, &old);
         }
+        (self.declared, self.old) = (declared, old);
+        self.declared.clear();
         Ok(())
     }
 
@@ -138,7 +144,7 @@ impl Protocol for Redo {
             cx.medium.write_back(range.start, range.end - range.start);
         }
         self.join_declared(cx)?;
-        let mut values = Values::default();
+        let mut values = self.log.no_values();
         for (place, bytes) in self.writes.runs() {
             values.push(place, bytes);
         }

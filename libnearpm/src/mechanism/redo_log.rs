@@ -18,6 +18,11 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.bytes.clear();
+    }
+
     /// The values: where each goes, and its bytes.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut at = 0;
@@ -51,6 +56,9 @@ struct Prepared {
 #[derive(Default)]
 pub(crate) struct RedoLog {
     prepared: Option<Prepared>,
+    /// Empty; kept for the memory that they had in earlier logs.
+    values: Values,
+    entries: Vec<Entry>,
     /// A log was published and holds its slots.
     published: bool,
     /// Programs use the memory behind transactions too, through the processor's cache.
@@ -58,11 +66,16 @@ pub(crate) struct RedoLog {
 }
 
 impl RedoLog {
+    /// No values, in the memory of those of an earlier log.
+    pub fn no_values(&mut self) -> Values {
+        std::mem::take(&mut self.values)
+    }
+
     /// Writes the entries; the caller lets a barrier follow, which makes them durable. Nothing counts before [`RedoLog::publish`].
     pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
-        let mut entries = Vec::new();
+        let mut entries = std::mem::take(&mut self.entries);
         let former = match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
             Err(Error::TooLarge { .. }) if self.published => {
                 self.settle(cx)?;
@@ -86,7 +99,7 @@ impl RedoLog {
 
     /// Passes the commit point and begins to apply.
     pub fn publish(&mut self, cx: &mut Context, switches: bool, durability: Durability) -> Result<(), Error> {
-        let Some(log) = self.prepared.take() else { return Ok(()) };
+        let Some(mut log) = self.prepared.take() else { return Ok(()) };
         let publication = Publication {
             committed: Word::alone(cx.lane.committed_word(), log.txid),
             applied: Word::alone(cx.lane.applied_word(), log.txid),
@@ -99,6 +112,9 @@ impl RedoLog {
         self.published = true;
         // A member that this log has nothing on may still be applying the former one.
         cx.lane.release_of(&log.entries, log.former);
+        log.values.clear();
+        log.entries.clear();
+        (self.values, self.entries) = (log.values, log.entries);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
 use super::epoch::{Epoch, runs};
-use super::redo_log::{RedoLog, Values};
+use super::redo_log::RedoLog;
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::options::Durability;
@@ -85,7 +85,7 @@ impl Shadow {
             self.epoch.write_back(&cx.medium);
         }
         // The fence of the log's entries covers these lines too.
-        let mut values = Values::default();
+        let mut values = self.log.no_values();
         for &logical in self.moved.keys() {
             let (offset, word) = cx.pages.word(logical);
             values.push(offset, &word.to_le_bytes());

@@ -33,6 +33,11 @@ pub trait Explored {
     /// # Errors
     /// An invariant does not hold, or the library refuses an access.
     fn contents(from: &impl Load, at: Ptr<Self::Stored>) -> Result<Self::Model, Error>;
+
+    /// Objects of the pool that it consists of; `None` where the model does not tell.
+    fn objects(_model: &Self::Model) -> Option<usize> {
+        None
+    }
 }
 
 /// The library's own subjects begin as zeros.

@@ -40,6 +40,9 @@ struct Exploration {
     /// What is in it; every structure without it, but the nine programs on pools with a mechanism alone.
     #[arg(long, value_enum)]
     structure: Option<Structure>,
+    /// Threads, one or two; without it one, and on direct pools two as well.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2))]
+    threads: Option<u8>,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -49,7 +52,7 @@ struct Exploration {
     /// Goes on with further seeds for so many minutes.
     #[arg(long, default_value_t = 0)]
     minutes: u64,
-    /// Transactions of a program.
+    /// Transactions of each thread of a program.
     #[arg(long, default_value_t = 2)]
     transactions: usize,
     /// Most operations of a transaction.
@@ -66,11 +69,12 @@ struct Exploration {
     output: PathBuf,
 }
 
-/// What was explored in all, and of that what was on cards.
+/// What was explored in all, and of that what was on cards, and by two threads.
 #[derive(Default)]
 struct Total {
     all: Report,
     on_cards: Report,
+    by_two: Report,
     seeds: u64,
 }
 
@@ -85,11 +89,19 @@ fn programs(options: &Exploration) -> impl Iterator<Item = (u64, Program)> {
     };
     let pools = move || Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind));
     let pairs = move || pools().flat_map(move |pool| structures(pool).map(move |structure| (pool, structure)));
+    let threads = move |pool: Kind| {
+        [1, 2].into_iter().filter(move |&threads| {
+            options.threads.map_or(threads == 1 || pool.takes_threads(), |wanted| wanted == threads)
+        })
+    };
     (0..).flat_map(move |number| {
-        pairs().map(move |(pool, structure)| {
-            let (transactions, operations) = (options.transactions, options.operations);
-            let random = Program::random(pool, structure, options.seed + number, transactions, operations);
-            (number, Program { leave_out: options.leave_out, ..random })
+        let (seed, transactions, operations) = (options.seed + number, options.transactions, options.operations);
+        pairs().flat_map(move |(pool, structure)| {
+            threads(pool).map(move |threads| {
+                let random = if threads == 1 { Program::random } else { Program::random_by_two };
+                let program = random(pool, structure, seed, transactions, operations);
+                (number, Program { leave_out: options.leave_out, ..program })
+            })
         })
     })
 }
@@ -127,12 +139,16 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
                 goes_on.store(false, Ordering::Relaxed);
             }
             let (report, failure) = explored.map_err(|e| anyhow!("{program:?}: {e}"))?;
-            println!("{:?}, {:?}, seed {}: {report}", program.pool, program.structure, options.seed + number);
+            let (seed, threads) = (options.seed + number, program.threads());
+            println!("{:?}, {:?}, seed {seed}, {threads} thread(s): {report}", program.pool, program.structure);
             let mut total = lock(&total);
             total.all += report;
             total.seeds = total.seeds.max(number + 1);
             if program.pool.is_on_card() {
                 total.on_cards += report;
+            }
+            if threads > 1 {
+                total.by_two += report;
             }
             if let Some(failure) = failure {
                 lock(&failed).get_or_insert(Case { program, failure });
@@ -152,9 +168,9 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
     let total = lock(&total);
     println!("total: {}; {:.1} s", total.all, begin.elapsed().as_secs_f64());
     let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total.all;
-    let (seeds, on_cards) = (total.seeds, total.on_cards.states);
+    let (seeds, on_cards, by_two) = (total.seeds, total.on_cards.states, total.by_two.states);
     println!(
-        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
+        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states of two threads":{by_two},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -159,6 +159,11 @@ impl Kind {
         matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
     }
 
+    /// Whether two threads can be in transactions at the same time.
+    pub fn takes_threads(self) -> bool {
+        self.is_direct() && !self.is_c()
+    }
+
     /// Whether its memory has to make a fence that of all processors.
     pub fn is_one_domain(self) -> bool {
         self == Kind::WorkingCopyAsynchronous

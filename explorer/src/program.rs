@@ -189,6 +189,9 @@ impl Random {
     }
 }
 
+/// Events of two short transactions at which either thread can go on: a switch is drawn among so many.
+const TURNS: u64 = 48;
+
 impl Program {
     /// Random transactions, the same for the same seed.
     pub fn random(pool: Kind, structure: Structure, seed: u64, transactions: usize, operations: u64) -> Program {
@@ -202,6 +205,17 @@ impl Program {
             leave_out: None,
             schedule: Schedule::default(),
         }
+    }
+
+    /// The same by two threads, each of which has so many transactions, and which switch at a few events that are drawn, too.
+    pub fn random_by_two(pool: Kind, structure: Structure, seed: u64, transactions: usize, operations: u64) -> Program {
+        let mut random = Random(!seed);
+        let mut draw = |number, threads| (0..number).map(|n| random.transaction(n % threads, operations)).collect();
+        let (before, transactions) = (draw(seed as usize % 3, 1), draw(2 * transactions, 2));
+        let mut schedule: Schedule = (0..1 + random.below(3)).map(|_| random.below(TURNS) as usize).collect();
+        schedule.sort_unstable();
+        schedule.dedup();
+        Program { pool, structure, before, transactions, leave_out: None, schedule }
     }
 
     /// Threads.
@@ -226,7 +240,7 @@ impl Program {
     }
 
     fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
-        if self.threads() > 2 || (self.threads() == 2 && (self.pool.is_c() || !self.pool.is_direct())) {
+        if self.threads() > 2 || (self.threads() == 2 && !self.pool.takes_threads()) {
             return Err("two threads at most, and those on a direct pool alone".into());
         }
         structures::record(self, card)

@@ -89,6 +89,10 @@ impl Explored for Slots {
         Ok(())
     }
 
+    fn objects((objects, _): &Model) -> Option<usize> {
+        Some(objects.iter().flatten().count())
+    }
+
     fn contents(from: &impl Load, at: Ptr<Stored>) -> Result<Model, Error> {
         let mut model = (Vec::new(), word(from, place(at, PLACES))?);
         for slot in 0..PLACES {

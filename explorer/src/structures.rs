@@ -136,13 +136,22 @@ impl Body for Probe<'_> {
     }
 }
 
-/// A state: the model, and how many objects were allocated in the pool.
-type State<S> = (<S as Explored>::Model, usize);
+/// A state of a thread.
+#[derive(Clone)]
+struct State<M> {
+    model: M,
+    /// Objects that were allocated in the pool.
+    objects: usize,
+    /// States of the other thread that were over when the transaction began that led here: whoever finds this one finds these, too (C4).
+    behind: usize,
+}
 
 struct Check<S: Explored> {
     kind: Kind,
+    /// Objects that are in no thread's structure, where these tell how many they have.
+    others: Option<usize>,
     /// For each thread, in order.
-    states: Vec<Vec<State<S>>>,
+    states: Vec<Vec<State<S::Model>>>,
 }
 
 impl<S: Explored> Checker for Check<S> {
@@ -153,17 +162,32 @@ impl<S: Explored> Checker for Check<S> {
         if let Some(pair) = objects.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
             return Err(format!("the objects at {:#x} and {:#x} overlap", pair[0].0, pair[1].0));
         }
+        let (mut in_use, mut possible) = (self.others, Vec::new());
         for (thread, (states, &(low, high))) in self.states.iter().zip(bounds).enumerate() {
             let found = contents::<S>(&pool, thread)?;
-            // Objects of another thread are in other numbers.
-            let same = |s: &State<S>| s.0 == found && (self.states.len() > 1 || s.1 == objects.len());
+            in_use = in_use.zip(S::objects(&found)).map(|(others, own)| others + own);
+            // A thread's states were counted while the other one made objects.
+            let same = |s: &State<S::Model>| s.model == found && (self.states.len() > 1 || s.objects == objects.len());
             if low > high {
                 return Err(format!("state {low} was acknowledged when a crash could still leave none behind {high}"));
             }
-            if !states[low..=high].iter().any(same) {
+            let those: Vec<usize> = (low..=high).filter(|&number| same(&states[number])).collect();
+            if those.is_empty() {
                 let count = objects.len();
                 return Err(format!("none of the states {low} to {high}: {found:?}, {count} objects allocated"));
             }
+            possible.push(those);
+        }
+        if let [first, second] = &possible[..] {
+            let fit = |&a: &usize, &b: &usize| self.states[0][a].behind <= b && self.states[1][b].behind <= a;
+            if !first.iter().any(|a| second.iter().any(|b| fit(a, b))) {
+                return Err(format!(
+                    "a transaction is there, and one that was over when it began is not: states {first:?} and {second:?}"
+                ));
+            }
+        }
+        if let Some(in_use) = in_use.filter(|&in_use| in_use != objects.len()) {
+            return Err(format!("{} objects are allocated, and {in_use} are in use", objects.len()));
         }
         if !probe {
             return Ok(());
@@ -181,6 +205,8 @@ struct Running<'a, S: Explored> {
     memory: &'a Recorder,
     root: Ptr<Root<S::Stored>>,
     bounds: &'a Mutex<Bounds>,
+    /// States of each thread that are over.
+    over: [AtomicUsize; 2],
     /// Transactions that did not fit.
     refused: AtomicUsize,
 }
@@ -212,15 +238,24 @@ impl<S: Explored> Running<'_, S> {
     }
 
     /// Runs the transactions of a thread; gives its states.
-    fn thread(&self, transactions: &[Transaction], thread: usize, first: State<S>) -> Result<Vec<State<S>>, String> {
+    fn thread(
+        &self,
+        transactions: &[Transaction],
+        thread: usize,
+        first: State<S::Model>,
+    ) -> Result<Vec<State<S::Model>>, String> {
         let mut states = vec![first];
         for transaction in transactions.iter().filter(|tx| tx.thread == thread) {
             self.allow(thread, |bounds| bounds.1 += 1);
-            let after = self.transaction(transaction, thread, &states[states.len() - 1].0)?;
-            states.push((after, self.pool.objects().map_err(say)?.len()));
+            let behind = self.over[1 - thread].load(Ordering::Relaxed);
+            let model = self.transaction(transaction, thread, &states[states.len() - 1].model)?;
+            self.over[thread].store(states.len(), Ordering::Relaxed);
+            states.push(State { model, objects: self.pool.objects().map_err(say)?.len(), behind });
             if self.pool.is_acknowledged() {
                 // Who can tell it from the one before?
-                let same = states.iter().rev().take_while(|state| **state == states[states.len() - 1]).count();
+                let last = &states[states.len() - 1];
+                let is_same = |state: &&State<S::Model>| state.model == last.model && state.objects == last.objects;
+                let same = states.iter().rev().take_while(is_same).count();
                 self.allow(thread, |bounds| bounds.0 = bounds.1 + 1 - same);
             }
         }
@@ -233,8 +268,8 @@ fn threads<S: Explored + Send + Sync>(
     running: &Running<'_, S>,
     program: &Program,
     scheduler: &Scheduler,
-    first: &State<S>,
-) -> Result<Vec<Vec<State<S>>>, String>
+    first: &State<S::Model>,
+) -> Result<Vec<Vec<State<S::Model>>>, String>
 where
     S::Model: Send + Sync,
 {
@@ -247,7 +282,7 @@ where
                 run_on(thread as u32 + 1);
                 scheduler.enter();
                 let states = contents::<S>(running.pool, thread)
-                    .and_then(|model| running.thread(&program.transactions, thread, (model, first.1)));
+                    .and_then(|model| running.thread(&program.transactions, thread, State { model, ..first.clone() }));
                 scheduler.leave();
                 states
             })
@@ -276,17 +311,29 @@ where
     let root = setup.0.expect("the transaction has run");
     (0..program.threads()).try_for_each(|thread| S::create(&pool, side::<S>(root, thread).subject())).map_err(say)?;
     let bounds = Mutex::new(vec![(0, 0); program.threads()]);
-    let running = Running::<S> { pool: &pool, memory: &memory, root, bounds: &bounds, refused: AtomicUsize::new(0) };
+    let running = Running::<S> {
+        pool: &pool,
+        memory: &memory,
+        root,
+        bounds: &bounds,
+        over: Default::default(),
+        refused: AtomicUsize::new(0),
+    };
     let mut model = contents::<S>(&pool, 0)?;
     for transaction in &program.before {
         model = running.transaction(transaction, 0, &model)?;
     }
     pool.wait_durable().map_err(say)?;
-    let first = (model, pool.objects().map_err(say)?.len());
+    let first = State { model, objects: pool.objects().map_err(say)?.len(), behind: 0 };
     memory.allow(vec![(0, 0); program.threads()]);
+    let mut others = Some(first.objects);
+    for thread in 0..program.threads() {
+        let own = S::objects(&contents::<S>(&pool, thread)?);
+        others = others.zip(own).map(|(all, own)| all - own);
+    }
     let states = threads(&running, program, &scheduler, &first)?;
     for (thread, states) in states.iter().enumerate() {
-        if contents::<S>(&pool, thread)? != states[states.len() - 1].0 {
+        if contents::<S>(&pool, thread)? != states[states.len() - 1].model {
             return Err(format!("thread {thread} sees something else than its model"));
         }
     }
@@ -296,7 +343,7 @@ where
     memory.allow(states.iter().map(|states| (states.len() - 1, states.len() - 1)).collect());
     let mut trace = memory.trace();
     program.leave_out.into_iter().try_for_each(|number| leave_out(&mut trace, number))?;
-    let checker = Box::new(Check::<S> { kind, states });
+    let checker = Box::new(Check::<S> { kind, others, states });
     Ok(Recorded { trace, words: bytes as usize / 8, checker, turns: scheduler.turns(), refused })
 }
 

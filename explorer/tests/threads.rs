@@ -1,6 +1,6 @@
 //! Two threads on a direct pool, by every schedule with few switches, each with its crashes.
 
-use nearpm_explorer::explore::{Limits, explore_schedules};
+use nearpm_explorer::explore::{Limits, Report, explore, explore_schedules};
 use nearpm_explorer::failure::Case;
 use nearpm_explorer::pools::Kind;
 use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
@@ -46,6 +46,28 @@ fn two_threads_on_a_working_copy_survive_every_schedule() {
 #[test]
 fn two_threads_in_place_survive_every_schedule() {
     by_every_schedule(Kind::InPlace);
+}
+
+/// Random programs on every kind of pool that takes threads, each by one schedule that is drawn: short ones, of which most states are explored, and some that
+/// truncate the log.
+#[test]
+fn two_threads_survive_random_programs() {
+    let seeds = if thorough() { 100 } else { 6 };
+    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
+        let mut total = Report::default();
+        for structure in Structure::LIBRARY {
+            for (seed, (transactions, operations)) in (0..seeds).flat_map(|seed| [(seed, (2, 1)), (seed, (4, 3))]) {
+                let program = Program::random_by_two(pool, structure, seed, transactions, operations);
+                let limits = Limits { runs_per_cut: if operations == 1 { 512 } else { 48 }, ..LIMITS };
+                let (report, failure) = explore(&program, limits).unwrap();
+                total += report;
+                if let Some(failure) = failure {
+                    panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
+                }
+            }
+        }
+        println!("{pool:?}: random programs of two threads: {total}");
+    }
 }
 
 /// A switch changes what happens when, and without a wait for a lock of the library a schedule repeats to the event.

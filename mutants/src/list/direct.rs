@@ -1,6 +1,6 @@
 //! Faults of direct pools.
 
-use super::{library, unit};
+use super::{explorer, library, unit};
 use crate::Mutant;
 
 const APPEND: &str = "libnearpm/src/direct/append.rs";
@@ -20,7 +20,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: APPEND,
         find: "let depends = self.unacknowledged.newest();",
         with: "let depends = if FAULT { 0 } else { self.unacknowledged.newest() };",
-        tests: unit("direct::tests::asynchronous_commits"),
+        tests: explorer("threads", "random_programs"),
     },
     Mutant {
         breaks: "a commit that joins while another thread waits counts as waited for",
@@ -76,7 +76,14 @@ pub const MUTANTS: &[Mutant] = &[
         file: TRUNCATE,
         find: "let dead = oldest_open.map_or(newest, |open| open - 1);",
         with: "let dead = oldest_open.filter(|_| !FAULT).map_or(newest, |open| open - 1);",
-        tests: unit("direct::tests::"),
+        tests: explorer("threads", "random_programs"),
+    },
+    Mutant {
+        breaks: "a truncation forgets the records of all threads but one",
+        file: TRUNCATE,
+        find: "for (slot, shard) in shards.iter_mut().enumerate() {",
+        with: "for (slot, shard) in shards.iter_mut().enumerate().filter(|(slot, _)| !FAULT || slot % 2 == 0) {",
+        tests: explorer("threads", "two_threads"),
     },
     Mutant {
         breaks: "effects of a commit are home before it is durable",
@@ -97,7 +104,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: TRUNCATE,
         find: "records.sort_by_key(|&(sequence, _)| sequence);",
         with: "if !FAULT { records.sort_by_key(|&(sequence, _)| sequence); }",
-        tests: unit("tests::home"),
+        tests: explorer("threads", "random_programs"),
     },
     Mutant {
         breaks: "a record counts although one that it depends on is missing",

@@ -33,6 +33,11 @@ const fn unit(filter: &'static str) -> Tests {
     Tests { package: "nearpm", target: "lib", filter }
 }
 
+/// Tests of the crash explorer.
+const fn explorer(target: &'static str, filter: &'static str) -> Tests {
+    Tests { package: "nearpm-explorer", target, filter }
+}
+
 /// Integration tests of the library.
 const fn library(target: &'static str, filter: &'static str) -> Tests {
     Tests { package: "nearpm", target, filter }

@@ -4,8 +4,8 @@
 //!
 //! - what the program takes by itself, on bare memory that lies in the cache;
 //! - what the library takes beside it, with the same mechanism and the processor's copies, on such memory. That holds the copies into the
-//!   cache as well, so that a card's column is charged with copying that it does not do: the same time in each column, which makes ratios smaller,
-//!   never larger;
+//!   cache as well, so that a card's column is charged with copying that it does not do, and not with the instructions that make a command: the same
+//!   time in each column;
 //! - for programs that serve requests, what reading a request from a socket and writing the answer takes.
 //!
 //! Times were taken on the machine that the file names, which is not the paper's.

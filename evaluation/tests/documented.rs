@@ -1,6 +1,6 @@
 //! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
 //!
-//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --profiles paper-vcu118 --csv evaluation/results/full.csv` store results
+//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --profiles PROFILE --csv evaluation/results/full-PROFILE.csv` store results
 //! anew, `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
 
 use std::collections::HashSet;
@@ -26,17 +26,26 @@ fn path(below_this_package: &str) -> PathBuf {
 }
 
 /// Files of results, with the cases that each holds.
-fn files() -> [(&'static str, Vec<Case>); 2] {
-    [("results/quick.csv", Scope::QUICK.cases()), ("results/full.csv", Scope::FULL.cases_of(&[PAPER.to_owned()]))]
+fn files() -> Vec<(String, Vec<Case>)> {
+    let quick = ("results/quick.csv".to_owned(), Scope::QUICK.cases());
+    let full = |profile| (format!("results/full-{profile}.csv"), Scope::FULL.cases_of(&[str::to_owned(profile)]));
+    [quick].into_iter().chain([PAPER, OURS].map(full)).collect()
 }
 
 /// Tables of the document that are of the full form's results, too.
-const OF_FULL: [&str; 2] = ["predictions", "programs"];
+const OF_FULL: [&str; 5] = ["predictions", "programs", "programs on this card", "whereabouts", "ceilings"];
 
 fn stored(file: &str) -> Vec<Record> {
     let (records, others) = Results::all(&path(file)).unwrap_or_else(|e| panic!("{e:#}"));
     assert!(others.is_empty());
     records
+}
+
+/// Results of the quick form, and those of the full one with both profiles.
+fn quick_and_full() -> [Vec<Record>; 2] {
+    let mut each = files().into_iter().map(|(file, _)| stored(&file));
+    let quick = each.next().expect("there are files");
+    [quick, each.flatten().collect()]
 }
 
 /// The document with other text below its marks: each block ends where a line is empty.
@@ -59,7 +68,7 @@ fn with_blocks(document: &str, blocks: &[(String, String)]) -> String {
 
 #[test]
 fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
-    let [quick, full] = files().map(|(file, _)| stored(file));
+    let [quick, full] = quick_and_full();
     let recoveries = report::recoveries().unwrap_or_else(|e| panic!("{e:#}"));
     let tables =
         |records: &[Record]| report::tables(&Summary::new(records), &recoveries).unwrap_or_else(|e| panic!("{e:#}"));
@@ -89,7 +98,7 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
 fn the_stored_results_are_each_case_of_their_form_of_one_commit() {
     let document = std::fs::read_to_string(path("../docs/evaluation.md")).expect("the document is there");
     for (file, wanted) in files() {
-        let records = stored(file);
+        let records = stored(&file);
         let cases: Vec<&Case> = records.iter().map(|record| &record.case).collect();
         assert_eq!(cases, wanted.iter().collect::<Vec<&Case>>(), "{file}");
         let commits: HashSet<&str> = records.iter().map(|record| record.commit.as_str()).collect();
@@ -108,7 +117,7 @@ fn the_stored_results_are_each_case_of_their_form_of_one_commit() {
 #[test]
 fn todays_program_gives_the_stored_results() {
     let compute = Compute::stored().unwrap();
-    let [quick, full] = files().map(|(file, _)| stored(file));
+    let [quick, full] = quick_and_full();
     let alone = |case: &Case| {
         case.program == Program::Tpcc && case.inputs == Inputs::Corrected && case.units == UNITS && case.threads == 1
     };

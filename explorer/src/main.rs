@@ -89,9 +89,11 @@ fn programs(options: &Exploration) -> impl Iterator<Item = (u64, Program)> {
     };
     let pools = move || Kind::ALL.into_iter().filter(|kind| options.pool.is_none_or(|wanted| wanted == *kind));
     let pairs = move || pools().flat_map(move |pool| structures(pool).map(move |structure| (pool, structure)));
+    // A kind of pool that is asked for by name says itself what it does not take.
     let threads = move |pool: Kind| {
-        [1, 2].into_iter().filter(move |&threads| {
-            options.threads.map_or(threads == 1 || pool.takes_threads(), |wanted| wanted == threads)
+        [1, 2].into_iter().filter(move |&threads| match options.threads {
+            None => threads == 1 || pool.takes_threads(),
+            Some(wanted) => wanted == threads && (threads == 1 || pool.takes_threads() || options.pool.is_some()),
         })
     };
     (0..).flat_map(move |number| {

@@ -92,7 +92,7 @@ fn a_link_to_nowhere_is_seen() {
     let page = root().join("README.md");
     assert_eq!(links("[`a`](docs/a.md), `[b](c.md)`, [d](https://e) [f](#g)"), ["docs/a.md", "#g"]);
     assert_eq!(fault(&page, "docs/contract.md"), None);
-    assert_eq!(fault(&page, "#parts"), None);
+    assert_eq!(fault(&page, "#folders"), None);
     for link in ["docs/nowhere.md", "#nowhere", "docs/contract.md#nowhere"] {
         assert!(fault(&page, link).is_some(), "{link}");
     }

@@ -5,6 +5,7 @@
 //! | [`campaigns`] | the list: claim, command, what must be reached |
 //! | [`run`] | running one, and what it counted |
 //! | [`page`] | `docs/verification.md` |
+//! | [`times`] | where the time of a test run goes |
 //! | [`coverage`] | lines and toggles of the generated Verilog, and what is waived |
 //!
 //! A campaign is any program that ends with success, prints a line `{"counts":{...}}` and counts its violations there. Lines of several parts of
@@ -14,6 +15,7 @@ pub mod campaigns;
 pub mod coverage;
 pub mod page;
 pub mod run;
+pub mod times;
 
 use std::path::{Path, PathBuf};
 

@@ -14,6 +14,7 @@ use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::scenarios;
 use nearpm_verification::coverage::waivers::Waivers;
 use nearpm_verification::run::{Outcome, build, run};
+use nearpm_verification::times::Times;
 use nearpm_verification::{page, workspace};
 
 /// Runs the campaigns that show what is claimed, and writes docs/verification.md.
@@ -31,6 +32,12 @@ enum Action {
     Coverage(Coverage),
     /// Lists the campaigns.
     List,
+    /// Prints where the time of the last `./x test` went: steps, crates, test programs, tests.
+    Times {
+        /// Rows of each part.
+        #[arg(long, default_value_t = 12)]
+        most: usize,
+    },
 }
 
 #[derive(Args)]
@@ -64,6 +71,11 @@ struct Coverage {
 
 fn logs() -> PathBuf {
     workspace().join("target/verification")
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
 }
 
 /// What runs here, without its name.
@@ -180,6 +192,10 @@ fn main() -> Result<ExitCode> {
         Action::Coverage(arguments) => coverage(&arguments),
         Action::List => {
             ALL.iter().for_each(|campaign| println!("{:<12} {}", campaign.name, campaign.claim));
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Times { most } => {
+            print!("{}", Times::read(&target())?.render(most));
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use crate::abi::{Handle, Oid, flag};
 use crate::alloc::Change;
-use crate::error::fail;
+use crate::error::{Errno, fail};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of};
 
@@ -33,6 +33,8 @@ const RESERVE: u32 = 0x5273_7601;
 const FREE: u32 = 0x5273_7602;
 const SET_VALUE: u32 = 0x5273_7603;
 const SET_VOLATILE: u32 = 0x5273_7604;
+/// Of an action that was refused when it was made; publishing refuses it as well.
+const NOTHING: u32 = 0x5273_7605;
 
 /// What an action does.
 pub enum Kind {
@@ -91,8 +93,13 @@ pub struct VolatileWord {
 pub fn store_volatile(words: impl Iterator<Item = VolatileWord>) {
     for VolatileWord { address, value } in words {
         // SAFETY: the program named a word of its own for this.
-        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) };
+        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write_unaligned(value) };
     }
+}
+
+/// Refuses an action, or actions, that are nowhere.
+fn check_room(actions: *const Action) -> Result<(), Errno> {
+    if actions.is_null() { Err(fail(libc::EINVAL, format_args!("no action was given (NULL)"))) } else { Ok(()) }
 }
 
 #[unsafe(no_mangle)]
@@ -110,24 +117,26 @@ unsafe extern "C" fn pmemobj_xreserve(
     flags: u64,
 ) -> Oid {
     const VALID: u64 = flag::CLASS | flag::ARENA | flag::ZERO;
-    let pool = pool_of(handle);
-    if bytes == 0 {
-        fail(libc::EINVAL, format_args!("allocation with size 0"));
-        return Oid::NULL;
-    }
-    if flags & !VALID != 0 {
-        fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !VALID));
-        return Oid::NULL;
-    }
-    let Ok(space) = object::reserve(pool, bytes as u64, type_num, flags) else { return Oid::NULL };
-    // SAFETY: the program gives room for an action.
-    unsafe { action.write(Action::new(CLASS_HEAP, RESERVE, space.data, space.usable)) };
-    space.oid(pool)
+    let take = || {
+        let pool = pool_of(handle)?;
+        check_room(action)?;
+        if bytes == 0 {
+            return Err(fail(libc::EINVAL, format_args!("allocation with size 0")));
+        }
+        if flags & !VALID != 0 {
+            return Err(fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !VALID)));
+        }
+        let space = object::reserve(pool, bytes as u64, type_num, flags)?;
+        // SAFETY: the program gives room for an action.
+        unsafe { action.write(Action::new(CLASS_HEAP, RESERVE, space.data, space.usable)) };
+        Ok(space.oid(pool))
+    };
+    take().unwrap_or(Oid::NULL)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_set_value(handle: Handle, action: *mut Action, word: *mut u64, value: u64) {
-    let pool = pool_of(handle);
+    let (Ok(pool), Ok(())) = (pool_of(handle), check_room(action)) else { return };
     let (kind, place) = match pool.offset_of(word as usize) {
         Some(offset) => (SET_VALUE, offset),
         None => (SET_VOLATILE, word as u64),
@@ -137,33 +146,51 @@ unsafe extern "C" fn pmemobj_set_value(handle: Handle, action: *mut Action, word
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pmemobj_defer_free(_handle: Handle, oid: Oid, action: *mut Action) {
+unsafe extern "C" fn pmemobj_defer_free(handle: Handle, oid: Oid, action: *mut Action) {
+    let (Ok(pool), Ok(())) = (pool_of(handle), check_room(action)) else { return };
+    let named = if oid.is_null() { Ok(()) } else { object::of_oid(pool, oid).map(drop) };
+    let kind = if named.is_ok() { FREE } else { NOTHING };
     // SAFETY: the program gives room for an action.
-    unsafe { action.write(Action::new(CLASS_HEAP, FREE, oid.off, 0)) };
+    unsafe { action.write(Action::new(CLASS_HEAP, kind, oid.off, 0)) };
 }
 
+/// The actions that a program gives.
+///
 /// # Safety
-/// There are as many actions.
-unsafe fn slice<'a>(actions: *const Action, count: usize) -> &'a [Action] {
-    // SAFETY: by the caller; no action has no address.
-    if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(actions, count) } }
+/// There are as many actions, or the address is null.
+pub unsafe fn slice<'a>(actions: *const Action, count: usize) -> Result<&'a [Action], Errno> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    check_room(actions)?;
+    // SAFETY: by the caller.
+    Ok(unsafe { std::slice::from_raw_parts(actions, count) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_publish(handle: Handle, actions: *const Action, count: usize) -> c_int {
-    let pool = pool_of(handle);
     // SAFETY: the program gives as many.
-    match publish(pool, unsafe { slice(actions, count) }) {
-        Ok(()) => 0,
-        Err(_) => -1,
-    }
+    let done = pool_of(handle).and_then(|pool| publish(pool, unsafe { slice(actions, count) }?));
+    if done.is_ok() { 0 } else { -1 }
 }
 
-fn publish(pool: &Pool, actions: &[Action]) -> Result<(), crate::error::Errno> {
+/// The space that an action of this pool has reserved.
+pub fn reserved(pool: &Pool, action: &Action) -> Result<Space, Errno> {
+    let space = object::find(pool, action.offset)?;
+    if pool.direct.is_reserved(space.start()) {
+        return Ok(space);
+    }
+    Err(fail(libc::EINVAL, format_args!("an action was published already")))
+}
+
+fn publish(pool: &Pool, actions: &[Action]) -> Result<(), Errno> {
     let mut change = Change::begin(pool)?;
     for action in actions {
         match action.kind() {
-            Kind::Reserve => change.publish_written(&Space::of(pool, action.offset)),
+            Kind::Reserve => match reserved(pool, action) {
+                Ok(space) => change.publish_written(&space),
+                Err(errno) => change.refuse(errno),
+            },
             Kind::Free => change.free(action.offset),
             Kind::SetValue => change.store(action.offset, action.amount),
             Kind::SetVolatile => change.store_volatile(action.volatile_word()),
@@ -177,11 +204,13 @@ fn publish(pool: &Pool, actions: &[Action]) -> Result<(), crate::error::Errno> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_cancel(handle: Handle, actions: *const Action, count: usize) {
-    let pool = pool_of(handle);
     // SAFETY: the program gives as many.
-    for action in unsafe { slice(actions, count) } {
-        if let Kind::Reserve = action.kind() {
-            pool.direct.cancel(Space::of(pool, action.offset).reservation());
+    let (Ok(pool), Ok(actions)) = (pool_of(handle), unsafe { slice(actions, count) }) else { return };
+    for action in actions {
+        if let Kind::Reserve = action.kind()
+            && let Ok(space) = reserved(pool, action)
+        {
+            pool.direct.cancel(space.reservation());
         }
     }
 }

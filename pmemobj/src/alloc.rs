@@ -57,10 +57,15 @@ impl<'a> Change<'a> {
     /// Frees the object whose data is at an offset; 0 for none.
     pub fn free(&mut self, data: u64) {
         if data != 0
-            && let Err(error) = self.transaction.free(&self.pool.direct, object::start(self.pool, data))
+            && let Err(errno) = self.free_object(data)
         {
-            self.refuse(fail_below(&error));
+            self.refuse(errno);
         }
+    }
+
+    fn free_object(&mut self, data: u64) -> Result<(), Errno> {
+        let start = object::find(self.pool, data)?.start();
+        self.transaction.free(&self.pool.direct, start).map_err(|error| fail_below(&error))
     }
 
     /// A word of the pool gets a value.
@@ -98,7 +103,7 @@ impl<'a> Change<'a> {
             None => {
                 for &(offset, value) in &self.words.values {
                     // SAFETY: the word lies in the heap, as the transaction has checked.
-                    unsafe { self.pool.at::<u64>(offset).write(value) };
+                    unsafe { self.pool.at::<u64>(offset).write_unaligned(value) };
                 }
                 self.transaction.commit(&self.pool.direct).map_err(|error| fail_below(&error))
             }
@@ -188,7 +193,7 @@ extern "C" fn pmemobj_alloc(
     constructor: Constructor,
     argument: *mut c_void,
 ) -> c_int {
-    result(allocate(pool_of(handle), at, bytes, type_num, 0, constructor, argument))
+    result(pool_of(handle).and_then(|pool| allocate(pool, at, bytes, type_num, 0, constructor, argument)))
 }
 
 #[unsafe(no_mangle)]
@@ -201,15 +206,26 @@ extern "C" fn pmemobj_xalloc(
     constructor: Constructor,
     argument: *mut c_void,
 ) -> c_int {
-    result(allocate(pool_of(handle), at, bytes, type_num, flags, constructor, argument))
+    result(pool_of(handle).and_then(|pool| allocate(pool, at, bytes, type_num, flags, constructor, argument)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_zalloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
-    result(allocate(pool_of(handle), at, bytes, type_num, flag::ZERO, None, std::ptr::null_mut()))
+    let zeroed = |pool| allocate(pool, at, bytes, type_num, flag::ZERO, None, std::ptr::null_mut());
+    result(pool_of(handle).and_then(zeroed))
+}
+
+/// The identifier at an address.
+fn named(at: *const Oid) -> Result<Oid, Errno> {
+    if at.is_null() {
+        return Err(fail(libc::EINVAL, format_args!("no identifier of an object was given (NULL)")));
+    }
+    // SAFETY: the program names an identifier.
+    Ok(unsafe { at.read() })
 }
 
 fn free(pool: &Pool, at: *mut Oid, oid: Oid) -> Result<(), Errno> {
+    object::of_oid(pool, oid)?;
     let mut change = Change::begin(pool)?;
     change.free(oid.off);
     change.store_oid(at, Oid::NULL);
@@ -219,14 +235,13 @@ fn free(pool: &Pool, at: *mut Oid, oid: Oid) -> Result<(), Errno> {
 }
 
 fn reallocate(pool: &Pool, at: *mut Oid, bytes: usize, type_num: u64, flags: u64) -> Result<(), Errno> {
-    // SAFETY: the program names an identifier.
-    let oid = unsafe { at.read() };
+    let oid = named(at)?;
     match (oid.is_null(), bytes) {
         (true, 0) => Ok(()),
         (true, _) => allocate(pool, at, bytes, type_num, flags, None, std::ptr::null_mut()),
         (false, 0) => free(pool, at, oid),
         (false, _) => {
-            let old = Space::of(pool, oid.off);
+            let old = object::of_oid(pool, oid)?;
             let new = object::reserve(pool, bytes as u64, type_num, flags)?;
             copy(pool, old.address(pool), &new, old.usable.min(bytes as u64) as usize);
             publish_at(pool, &new, false, at, oid.off)
@@ -242,12 +257,12 @@ fn copy(pool: &Pool, from: *const c_void, to: &Space, bytes: usize) {
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_realloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
-    result(reallocate(pool_of(handle), at, bytes, type_num, 0))
+    result(pool_of(handle).and_then(|pool| reallocate(pool, at, bytes, type_num, 0)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_zrealloc(handle: Handle, at: *mut Oid, bytes: usize, type_num: u64) -> c_int {
-    result(reallocate(pool_of(handle), at, bytes, type_num, flag::ZERO))
+    result(pool_of(handle).and_then(|pool| reallocate(pool, at, bytes, type_num, flag::ZERO)))
 }
 
 /// Duplicates text of the program, of which `bytes` tells the length.
@@ -256,8 +271,9 @@ fn duplicate(handle: Handle, at: *mut Oid, text: *const c_void, bytes: impl FnOn
         fail(libc::EINVAL, format_args!("cannot duplicate NULL string"));
         return -1;
     }
-    let (pool, bytes) = (pool_of(handle), bytes());
-    result(object::reserve(pool, bytes as u64, type_num, 0).and_then(|space| {
+    result(pool_of(handle).and_then(|pool| {
+        let bytes = bytes();
+        let space = object::reserve(pool, bytes as u64, type_num, 0)?;
         copy(pool, text, &space, bytes);
         publish_at(pool, &space, false, at, 0)
     }))
@@ -277,8 +293,7 @@ extern "C" fn pmemobj_wcsdup(handle: Handle, at: *mut Oid, text: *const i32, typ
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_free(at: *mut Oid) {
-    // SAFETY: the program names an identifier.
-    let oid = unsafe { at.read() };
+    let Ok(oid) = named(at) else { return };
     if oid.is_null() {
         return;
     }
@@ -291,17 +306,23 @@ extern "C" fn pmemobj_free(at: *mut Oid) {
     }
 }
 
+/// The object of an identifier, in whatever pool.
+fn object_of(oid: Oid) -> Option<(&'static Pool, Space)> {
+    let pool = pool_of_oid(oid)?;
+    object::of_oid(pool, oid).ok().map(|space| (pool, space))
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_alloc_usable_size(oid: Oid) -> usize {
     if oid.is_null() {
         return 0;
     }
-    pool_of_oid(oid).map_or(0, |pool| object::header(pool, oid.off).bytes() as usize)
+    object_of(oid).map_or(0, |(_, space)| space.usable as usize)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_type_num(oid: Oid) -> u64 {
-    pool_of_oid(oid).map_or(0, |pool| object::header(pool, oid.off).type_num)
+    object_of(oid).map_or(0, |(pool, space)| object::header(pool, space.data).type_num)
 }
 
 /// `struct pobj_defrag_result`.
@@ -314,11 +335,14 @@ struct Defragmented {
 /// Nothing moves: objects of a class lie in runs of their own, so that freed ones are used again as they are.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_defrag(
-    _handle: Handle,
+    handle: Handle,
     _oids: *mut *mut Oid,
     count: usize,
     result: *mut Defragmented,
 ) -> c_int {
+    if pool_of(handle).is_err() {
+        return -1;
+    }
     if !result.is_null() {
         // SAFETY: the program gives room for a result.
         unsafe { result.write(Defragmented { total: count, relocated: 0 }) };

@@ -86,7 +86,7 @@ pub fn errno_of(error: &Error) -> Errno {
     }
 }
 
-/// Ends the process, as PMDK does where a program breaks a rule that leaves no way to go on.
+/// Ends the process: the medium fails in a call that cannot say so (as PMDK does), or the system has not even a key or a random number.
 #[cold]
 pub fn fatal(text: Arguments<'_>) -> ! {
     eprintln!("libpmemobj: {text}");

@@ -23,13 +23,15 @@ fn next(pool: &Pool, after: u64) -> Oid {
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_first(handle: Handle) -> Oid {
-    next(pool_of(handle), 0)
+    pool_of(handle).map_or(Oid::NULL, |pool| next(pool, 0))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_next(oid: Oid) -> Oid {
     match pool_of_oid(oid) {
-        Some(pool) if !oid.is_null() => next(pool, object::start(pool, oid.off)),
+        Some(pool) if !oid.is_null() => {
+            object::find(pool, oid.off).map_or(Oid::NULL, |space| next(pool, space.start()))
+        }
         _ => Oid::NULL,
     }
 }

@@ -82,7 +82,35 @@ impl<'a> List<'a> {
         if entry as u64 >= pool.direct.bytes() {
             return Err(fail(libc::EINVAL, format_args!("pe_offset ({entry}) too big")));
         }
+        let offset = pool.offset_of(head as usize).unwrap_or(0);
+        let range = offset..offset + (size_of::<Head>() + lock::LOCK_BYTES) as u64;
+        if range.start % align_of::<Head>() as u64 != 0 || !pool.direct.holds_objects(&range) {
+            return Err(fail(libc::EINVAL, format_args!("the head of a list at {head:p} lies in no object of the pool")));
+        }
         Ok(List { pool, head: head.cast(), entry: entry as u64 })
+    }
+
+    /// Refuses what is no object with an entry of this list: what a program names, and what the list itself leads to.
+    fn check(&self, object: u64) -> Result<(), Errno> {
+        let space = object::find(self.pool, object)?;
+        let fits = self.entry % 8 == 0 && self.entry + size_of::<Entry>() as u64 <= space.usable;
+        if fits { Ok(()) } else { Err(fail(libc::EINVAL, format_args!("an object at {object:#x} has no entry of the list"))) }
+    }
+
+    /// As [`List::check`], for an object and its neighbours.
+    fn check_around(&self, object: u64) -> Result<(), Errno> {
+        self.check(object)?;
+        self.check(self.next(object))?;
+        self.check(self.previous(object))
+    }
+
+    /// Checks what an insertion at a place reads and changes.
+    fn check_place(&self, place: Place) -> Result<(), Errno> {
+        match (self.first(), place.beside) {
+            (0, _) => Ok(()),
+            (first, 0) => self.check_around(first),
+            (first, beside) => self.check_around(first).and_then(|()| self.check_around(beside)),
+        }
     }
 
     fn entry(&self, object: u64) -> *mut Entry {
@@ -206,8 +234,11 @@ impl<'a> List<'a> {
     }
 }
 
-fn place(beside: Oid, before: c_int) -> Place {
-    Place { beside: beside.off, before: before != 0 }
+fn place(list: List<'_>, beside: Oid, before: c_int) -> Result<Place, Errno> {
+    if !beside.is_null() {
+        object::of_oid(list.pool, beside)?;
+    }
+    Ok(Place { beside: beside.off, before: before != 0 })
 }
 
 fn result(outcome: Result<(), Errno>) -> c_int {
@@ -216,6 +247,8 @@ fn result(outcome: Result<(), Errno>) -> c_int {
 
 fn insert(list: List<'_>, object: u64, place: Place) -> Result<(), Errno> {
     let _locked = Locked::take(list.pool, list.head, list.head)?;
+    list.check(object)?;
+    list.check_place(place)?;
     let mut change = Change::begin(list.pool)?;
     list.insert(&mut change, object, place);
     change.commit()
@@ -230,8 +263,11 @@ extern "C" fn pmemobj_list_insert(
     before: c_int,
     oid: Oid,
 ) -> c_int {
-    let list = List::new(pool_of(handle), head, entry);
-    result(list.and_then(|list| insert(list, oid.off, place(beside, before))))
+    let list = pool_of(handle).and_then(|pool| List::new(pool, head, entry));
+    result(list.and_then(|list| {
+        object::of_oid(list.pool, oid)?;
+        insert(list, oid.off, place(list, beside, before)?)
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -247,20 +283,22 @@ extern "C" fn pmemobj_list_insert_new(
     constructor: Constructor,
     argument: *mut c_void,
 ) -> Oid {
-    let pool = pool_of(handle);
     let new = || {
+        let pool = pool_of(handle)?;
         let list = List::new(pool, head, entry)?;
+        let place = place(list, beside, before)?;
         if bytes == 0 {
             return Err(fail(libc::EINVAL, format_args!("allocation with size 0")));
         }
         let space = object::reserve(pool, bytes as u64, type_num, 0)?;
+        let give_back = |_: &Errno| pool.direct.cancel(space.reservation());
         // Before the lock is taken: the constructor may jump away.
         construct(pool, &space, constructor, argument)?;
-        let _locked =
-            Locked::take(pool, list.head, list.head).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
-        let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
+        let _locked = Locked::take(pool, list.head, list.head).inspect_err(give_back)?;
+        list.check(space.data).and_then(|()| list.check_place(place)).inspect_err(give_back)?;
+        let mut change = Change::begin(pool).inspect_err(give_back)?;
         change.publish(&space);
-        list.insert(&mut change, space.data, place(beside, before));
+        list.insert(&mut change, space.data, place);
         change.commit()?;
         Ok(space.oid(pool))
     };
@@ -269,6 +307,7 @@ extern "C" fn pmemobj_list_insert_new(
 
 fn remove(list: List<'_>, object: u64, free: bool) -> Result<(), Errno> {
     let _locked = Locked::take(list.pool, list.head, list.head)?;
+    list.check_around(object)?;
     let mut change = Change::begin(list.pool)?;
     list.remove(&mut change, object);
     if free {
@@ -281,12 +320,18 @@ fn remove(list: List<'_>, object: u64, free: bool) -> Result<(), Errno> {
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_list_remove(handle: Handle, entry: usize, head: *mut c_void, oid: Oid, free: c_int) -> c_int {
-    let list = List::new(pool_of(handle), head, entry);
-    result(list.and_then(|list| remove(list, oid.off, free != 0)))
+    let list = pool_of(handle).and_then(|pool| List::new(pool, head, entry));
+    result(list.and_then(|list| {
+        object::of_oid(list.pool, oid)?;
+        remove(list, oid.off, free != 0)
+    }))
 }
 
 fn move_between(from: List<'_>, to: List<'_>, object: u64, place: Place) -> Result<(), Errno> {
     let _locked = Locked::take(from.pool, from.head, to.head)?;
+    from.check_around(object)?;
+    to.check(object)?;
+    to.check_place(place)?;
     let mut change = Change::begin(from.pool)?;
     if from.head == to.head && from.entry == to.entry {
         from.reinsert(&mut change, object, place);
@@ -312,7 +357,11 @@ extern "C" fn pmemobj_list_move(
     before: c_int,
     oid: Oid,
 ) -> c_int {
-    let pool = pool_of(handle);
-    let both = List::new(pool, from_head, from_entry).and_then(|from| Ok((from, List::new(pool, to_head, to_entry)?)));
-    result(both.and_then(|(from, to)| move_between(from, to, oid.off, place(beside, before))))
+    let moved = || {
+        let pool = pool_of(handle)?;
+        let (from, to) = (List::new(pool, from_head, from_entry)?, List::new(pool, to_head, to_entry)?);
+        object::of_oid(pool, oid)?;
+        move_between(from, to, oid.off, place(to, beside, before)?)
+    };
+    result(moved())
 }

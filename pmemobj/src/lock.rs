@@ -60,6 +60,10 @@ fn note_volatile(pool: &Pool, address: usize, bytes: usize) {
 #[inline]
 unsafe fn ready<T>(pool: &Pool, at: *mut c_void, initialise: unsafe fn(*mut T) -> c_int) -> *mut T {
     let at = at.cast::<Lock<T>>();
+    if at.is_null() || !at.is_aligned() {
+        fail(libc::EINVAL, format_args!("{at:p} is not the address of a lock"));
+        return std::ptr::null_mut();
+    }
     // SAFETY: by the caller; only the fields are referred to.
     let (run, lock) = unsafe { (&(*at).run, &raw mut (*at).lock) };
     if run.load(Ordering::Acquire) == pool.run_id {
@@ -102,14 +106,14 @@ macro_rules! calls {
             // SAFETY: by the caller.
             unsafe {
                 let lock = ready::<$kind>(pool, at, $new);
-                if lock.is_null() { libc::EINVAL } else { $call(lock $(, $extra)?) }
+                if lock.is_null() $(|| $extra.is_null())? { libc::EINVAL } else { $call(lock $(, $extra)?) }
             }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $exported(handle: Handle, at: *mut c_void $(, $extra: $type)?) -> c_int {
             // SAFETY: the program names a lock of this kind.
-            unsafe { $name(pool_of(handle), at $(, $extra)?) }
+            unsafe { pool_of(handle).map_or_else(|errno| errno, |pool| $name(pool, at $(, $extra)?)) }
         }
     )+ };
 }
@@ -143,7 +147,7 @@ unsafe fn wait(
     mutex: *mut c_void,
     call: impl FnOnce(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int,
 ) -> c_int {
-    let pool = pool_of(handle);
+    let Ok(pool) = pool_of(handle) else { return libc::EINVAL };
     // SAFETY: the program names a condition and a mutex.
     let (condition, mutex) = unsafe { (ready(pool, condition, new_cond), ready(pool, mutex, new_mutex)) };
     if condition.is_null() || mutex.is_null() { libc::EINVAL } else { call(condition, mutex) }
@@ -162,12 +166,19 @@ unsafe extern "C" fn pmemobj_cond_timedwait(
     mutex: *mut c_void,
     until: *const timespec,
 ) -> c_int {
+    if until.is_null() {
+        return libc::EINVAL;
+    }
     // SAFETY: as for this function.
     unsafe { wait(handle, condition, mutex, |condition, mutex| libc::pthread_cond_timedwait(condition, mutex, until)) }
 }
 
 /// Makes a lock one that nobody has used, durably. Every kind begins with its run.
 unsafe fn zero(handle: Handle, at: *mut c_void) {
+    if at.is_null() || !at.cast::<AtomicU64>().is_aligned() {
+        fail(libc::EINVAL, format_args!("{at:p} is not the address of a lock"));
+        return;
+    }
     // SAFETY: the program names a lock.
     unsafe { (*at.cast::<AtomicU64>()).store(0, Ordering::Release) };
     crate::memory::pmemobj_persist(handle, at, size_of::<AtomicU64>());
@@ -200,11 +211,15 @@ unsafe extern "C" fn pmemobj_volatile(
     constructor: Option<unsafe extern "C" fn(value: *mut c_void, argument: *mut c_void) -> c_int>,
     argument: *mut c_void,
 ) -> *mut c_void {
+    let Ok(pool) = pool_of(handle) else { return std::ptr::null_mut() };
+    if run.is_null() || !run.is_aligned() {
+        fail(libc::EINVAL, format_args!("{run:p} is not the address of a struct pmemvlt"));
+        return std::ptr::null_mut();
+    }
     // SAFETY: the program names a `struct pmemvlt`, which is this word.
     let run = unsafe { &*run };
     // SAFETY: the program gave the function for this.
     let initialise = || constructor.is_none_or(|constructor| unsafe { constructor(value, argument) } == 0);
-    let pool = pool_of(handle);
     note_volatile(pool, std::ptr::from_ref(run) as usize, size_of::<AtomicU64>());
     note_volatile(pool, value as usize, bytes);
     if once(pool, run, initialise) { value } else { std::ptr::null_mut() }

@@ -6,6 +6,8 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
+use nearpm::Error;
+
 use crate::abi::{Handle, memory_flag};
 use crate::error::{fail, fatal};
 use crate::registry::{Pool, pool_in};
@@ -18,11 +20,11 @@ const MAX_PENDING: usize = 64;
 #[inline]
 fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
     let (start, end) = thread.constructing.get();
-    if bytes == 0 || start <= address && address + bytes <= end {
+    if bytes == 0 || start <= address && address.saturating_add(bytes) <= end {
         return None;
     }
     let start = pool.offset_of(address)?;
-    let range = start.max(pool.heap.start)..(start + bytes as u64).min(pool.heap.end);
+    let range = start.max(pool.heap.start)..start.saturating_add(bytes as u64).min(pool.heap.end);
     (range.start < range.end).then_some(range)
 }
 
@@ -40,10 +42,23 @@ fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnM
     }
 }
 
-/// Makes ranges durable. That cannot be reported to programs: where it fails, the process ends, as nothing can be promised.
+/// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they may belong to the log.
 fn persist(pool: &Pool, ranges: &[Range<u64>]) {
-    if let Err(error) = pool.direct.persist(ranges) {
-        fatal(format_args!("bytes cannot be made durable: {error}"));
+    match pool.direct.persist(ranges) {
+        Err(Error::NotAllocated { .. }) => {
+            let parts = ranges.iter().flat_map(|range| pool.direct.parts_with_objects(range));
+            parts.for_each(|part| check(pool.direct.persist(&[part])));
+        }
+        done => check(done),
+    }
+}
+
+/// A persist cannot report an error: where the medium fails the process ends, as with PMDK, because nothing can be promised.
+fn check(done: Result<(), Error>) {
+    match done {
+        // The rest was freed meanwhile, by another thread.
+        Ok(()) | Err(Error::NotAllocated { .. }) => {}
+        Err(error) => fatal(format_args!("bytes cannot be made durable: {error}")),
     }
 }
 
@@ -93,7 +108,7 @@ pub fn forget_pending(pool: &Pool) {
 /// Makes a range durable now.
 fn persist_address(handle: Handle, address: usize, bytes: usize) {
     let thread = thread();
-    let pool = pool_in(thread, handle);
+    let Ok(pool) = pool_in(thread, handle) else { return };
     if !thread.pending.borrow().is_empty() {
         drain(thread, pool);
     }
@@ -104,7 +119,7 @@ fn persist_address(handle: Handle, address: usize, bytes: usize) {
 
 fn flush_address(handle: Handle, address: usize, bytes: usize) {
     let thread = thread();
-    let pool = pool_in(thread, handle);
+    let Ok(pool) = pool_in(thread, handle) else { return };
     if let Some(range) = range_of(thread, pool, address, bytes) {
         each_part(thread, pool, range, |part| remember(thread, pool, part));
     }
@@ -123,7 +138,9 @@ extern "C" fn pmemobj_flush(handle: Handle, address: *const c_void, bytes: usize
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_drain(handle: Handle) {
     let thread = thread();
-    drain(thread, pool_in(thread, handle));
+    if let Ok(pool) = pool_in(thread, handle) {
+        drain(thread, pool);
+    }
 }
 
 fn check_flags(flags: u32) -> c_int {
@@ -152,6 +169,18 @@ extern "C" fn pmemobj_xflush(handle: Handle, address: *const c_void, bytes: usiz
     checked
 }
 
+/// Whether a call that stores bytes has a pool, and an address; notes an error where not.
+fn may_store(handle: Handle, to: *mut c_void, bytes: usize) -> bool {
+    if pool_in(thread(), handle).is_err() {
+        return false;
+    }
+    if to.is_null() && bytes != 0 {
+        fail(libc::EINVAL, format_args!("no address was given (NULL): nothing was stored"));
+        return false;
+    }
+    true
+}
+
 /// After a copy: durable, flushed or neither, as its flags say.
 fn finish(handle: Handle, to: *mut c_void, bytes: usize, flags: u32) -> *mut c_void {
     if flags & memory_flag::NO_FLUSH != 0 {
@@ -173,6 +202,9 @@ unsafe extern "C" fn pmemobj_memcpy(
     bytes: usize,
     flags: u32,
 ) -> *mut c_void {
+    if !may_store(handle, to, bytes) || from.is_null() && bytes != 0 {
+        return to;
+    }
     // SAFETY: the program names as many bytes on both sides; PMDK's copies may overlap.
     unsafe { to.cast::<u8>().copy_from(from.cast(), bytes) };
     finish(handle, to, bytes, flags)
@@ -198,6 +230,9 @@ unsafe extern "C" fn pmemobj_memset(
     bytes: usize,
     flags: u32,
 ) -> *mut c_void {
+    if !may_store(handle, to, bytes) {
+        return to;
+    }
     // SAFETY: the program names as many bytes.
     unsafe { to.cast::<u8>().write_bytes(byte as u8, bytes) };
     finish(handle, to, bytes, flags)

@@ -43,17 +43,45 @@ impl Header {
     }
 }
 
-/// The header of the object whose data is at an offset.
+/// The header of the object whose data is at an offset, which the pool has.
 #[inline]
 pub fn header(pool: &Pool, data: u64) -> Header {
-    // SAFETY: in front of an object's data lies its header; a program that names another offset breaks its contract.
+    // SAFETY: in front of an object's data lies its header.
     unsafe { pool.at::<Header>(data - HEADER).read() }
 }
 
-/// Where the object begins whose data is at an offset.
+/// The object, or the reserved space, whose data is at an offset that a program names.
+///
+/// # Errors
+/// EINVAL where no object has its data: the offset may be any number.
 #[inline]
-pub fn start(pool: &Pool, data: u64) -> u64 {
-    data - HEADER - header(pool, data).distance()
+pub fn find(pool: &Pool, data: u64) -> Result<Space, Errno> {
+    let heap = &pool.heap;
+    if data % HEADER == 0 && heap.start + HEADER <= data && data < heap.end {
+        let space = Space::of(pool, data);
+        let begins = space.start >= heap.start && pool.direct.usable_bytes(space.start).is_ok();
+        // What lies there may look like a header: the first one of the object knows where its data is.
+        if begins && self::data(pool, space.start) == data {
+            return Ok(space);
+        }
+    }
+    Err(no_object(data))
+}
+
+/// As [`find`], for an identifier that must be one of this pool.
+#[inline]
+pub fn of_oid(pool: &Pool, oid: Oid) -> Result<Space, Errno> {
+    if oid.pool == pool.uuid { find(pool, oid.off) } else { Err(foreign()) }
+}
+
+#[cold]
+fn no_object(data: u64) -> Errno {
+    fail(libc::EINVAL, format_args!("offset {data:#x} is not that of an object (freed already, or never allocated)"))
+}
+
+#[cold]
+fn foreign() -> Errno {
+    fail(libc::EINVAL, format_args!("invalid pool uuid"))
 }
 
 /// Where the data of the object is that begins at an offset.
@@ -74,15 +102,20 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a reserved or allocated object.
+    /// The space of a reserved or allocated object, by its header.
     pub fn of(pool: &Pool, data: u64) -> Space {
         let header = header(pool, data);
-        Space { data, usable: header.bytes(), start: data - HEADER - header.distance() }
+        Space { data, usable: header.bytes(), start: (data - HEADER).saturating_sub(header.distance()) }
     }
 
     /// What becomes an object: the header, and the bytes that the program may use.
     pub fn reservation(&self) -> Reservation {
         Reservation { offset: self.start, bytes: self.data - self.start + self.usable }
+    }
+
+    /// Where the object begins.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     /// The bytes in front of the data.

@@ -14,7 +14,8 @@ use crate::error::{Errno, fail, fail_below, fatal};
 use crate::head::Head;
 use crate::object;
 use crate::place::Place;
-use crate::registry::{self, Pool, pool_of, pool_of_address, pool_of_oid};
+use crate::thread::thread;
+use crate::registry::{self, Pool, Refused, pool_of, pool_of_address, pool_of_oid};
 
 /// Bytes of a C string.
 ///
@@ -29,7 +30,8 @@ unsafe fn bytes_of<'a>(text: *const c_char) -> Option<&'a [u8]> {
 /// As [`bytes_of`].
 unsafe fn location_of<'a>(path: *const c_char) -> Result<&'a str, Errno> {
     // SAFETY: by the caller.
-    let path = unsafe { bytes_of(path) }.unwrap_or_default();
+    let path = unsafe { bytes_of(path) };
+    let Some(path) = path else { return Err(fail(libc::EINVAL, format_args!("no path was given (NULL)"))) };
     str::from_utf8(path).map_err(|_| fail(libc::EINVAL, format_args!("the path is not UTF-8")))
 }
 
@@ -74,7 +76,14 @@ fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, 
         direct,
         _card: place.into_session(),
     });
-    let pool = registry::enter(pool).map_err(|(_, reason)| fail(libc::EEXIST, format_args!("{reason}")))?;
+    let pool = registry::enter(pool).map_err(|refused| match refused {
+        Refused::SameIdentifier => {
+            let what = "the pool itself, or a copy of it";
+            let text = "a pool with the same identifier";
+            fail(libc::EEXIST, format_args!("{text} ({what}) is open in this process"))
+        }
+        Refused::NoMemory => fail(libc::ENOMEM, format_args!("no memory to enter one more open pool")),
+    })?;
     if let Err(errno) = ctl::apply_configuration(Some(pool)) {
         drop(registry::leave(pool));
         return Err(errno);
@@ -156,7 +165,12 @@ extern "C" fn pmemobj_close(handle: Handle) {
     if handle.is_null() {
         return;
     }
-    let pool = registry::leave(pool_of(handle));
+    let Ok(open) = pool_of(handle) else { return };
+    if thread().tx.is_open_on(open) {
+        fail(libc::EBUSY, format_args!("the pool stays open: a transaction of this thread is open on it"));
+        return;
+    }
+    let Some(pool) = registry::leave(open) else { return };
     crate::memory::forget_pending(&pool);
     if environment::statistics() {
         eprintln!("libpmemobj: {:#?}\nlibpmemobj: {:#?}", pool.direct.statistics(), pool.direct.heap_state());
@@ -183,12 +197,14 @@ unsafe extern "C" fn pmemobj_check(path: *const c_char, layout: *const c_char) -
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_set_user_data(handle: Handle, data: *mut c_void) {
-    pool_of(handle).user_data.store(data.cast(), Ordering::Release);
+    if let Ok(pool) = pool_of(handle) {
+        pool.user_data.store(data.cast(), Ordering::Release);
+    }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_get_user_data(handle: Handle) -> *mut c_void {
-    pool_of(handle).user_data.load(Ordering::Acquire).cast()
+    pool_of(handle).map_or(null_mut(), |pool| pool.user_data.load(Ordering::Acquire).cast())
 }
 
 /// Makes the root object, or a larger one with the bytes that there were; gives the offset of its data.
@@ -213,6 +229,13 @@ fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c
     Ok(space.data)
 }
 
+/// The calling thread no longer changes a root: it is done, or its constructor has jumped away.
+pub fn leave_root() {
+    if let Some(pool) = thread().root_of.take() {
+        pool.root_busy.store(false, Ordering::Release);
+    }
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_root(handle: Handle, bytes: usize) -> Oid {
     pmemobj_root_construct(handle, bytes, None, null_mut())
@@ -225,7 +248,7 @@ extern "C" fn pmemobj_root_construct(
     constructor: Constructor,
     argument: *mut c_void,
 ) -> Oid {
-    let pool = pool_of(handle);
+    let Ok(pool) = pool_of(handle) else { return Oid::NULL };
     let bytes = bytes as u64;
     let (root, root_bytes) = pool.head.root();
     if bytes > MAX_ALLOC {
@@ -239,17 +262,22 @@ extern "C" fn pmemobj_root_construct(
     if root != 0 && bytes <= root_bytes {
         return pool.oid(root);
     }
+    if thread().root_of.get().is_some() {
+        fail(libc::EDEADLK, format_args!("the constructor of a root asks for a root that is not there yet"));
+        return Oid::NULL;
+    }
     while pool.root_busy.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
     }
+    thread().root_of.set(Some(pool));
     let grown = grow_root(pool, bytes, constructor, argument);
-    pool.root_busy.store(false, Ordering::Release);
+    leave_root();
     grown.map_or(Oid::NULL, |root| pool.oid(root))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_root_size(handle: Handle) -> usize {
-    pool_of(handle).head.root().1 as usize
+    pool_of(handle).map_or(0, |pool| pool.head.root().1 as usize)
 }
 
 #[unsafe(no_mangle)]

@@ -1,23 +1,20 @@
 //! Open pools by address and by identifier.
 //!
-//! A look-up that finds the pool of the last one costs a comparison. Others read a table of words without a lock.
+//! A look-up that finds the pool of the last one costs a comparison. Others share the lock of a table.
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use nearpm::direct::DirectPool;
 
 use crate::abi::{_pobj_cache_invalidate, Handle, Oid};
 use crate::ctl::PoolControl;
-use crate::error::fatal;
+use crate::error::{Errno, fail};
 use crate::head::Head;
 use crate::place::Session;
 use crate::thread::{Thread, thread};
-
-/// Most pools that are open at the same time.
-pub const MAX_POOLS: usize = 1024;
 
 /// An open pool.
 pub struct Pool {
@@ -35,7 +32,7 @@ pub struct Pool {
     pub heap: Range<u64>,
     /// Layout and root.
     pub head: Head,
-    /// The root changes. No guard: the program's constructor may jump away meanwhile.
+    /// A thread makes or enlarges the root; [`crate::pool::leave_root`] ends that also where the constructor jumps away.
     pub root_busy: AtomicBool,
     /// `pmemobj_set_user_data`.
     pub user_data: AtomicPtr<u8>,
@@ -69,29 +66,71 @@ impl Pool {
     }
 }
 
-#[derive(Default)]
-struct Slot {
-    base: AtomicUsize,
-    end: AtomicUsize,
-    uuid: AtomicU64,
-    pool: AtomicPtr<Pool>,
+/// An open pool, as look-ups find it.
+#[derive(Clone, Copy)]
+struct Entry {
+    base: usize,
+    end: usize,
+    uuid: u64,
+    pool: *const Pool,
 }
 
-static SLOTS: [Slot; MAX_POOLS] = [const {
-    Slot {
-        base: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        uuid: AtomicU64::new(0),
-        pool: AtomicPtr::new(std::ptr::null_mut()),
+// SAFETY: a pool may be used by any thread.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+/// The open pools, by address and by identifier. They are as many as the process has address space and file descriptors for.
+#[derive(Default)]
+struct Table {
+    by_base: Vec<Entry>,
+    by_uuid: Vec<Entry>,
+}
+
+impl Table {
+    fn at(&self, address: usize) -> Option<&Entry> {
+        let behind = self.by_base.partition_point(|entry| entry.base <= address);
+        self.by_base[..behind].last().filter(|entry| address < entry.end)
     }
-}; MAX_POOLS];
-/// Slots from here on were never used.
-static USED: AtomicUsize = AtomicUsize::new(0);
+
+    fn of(&self, uuid: u64) -> Result<&Entry, usize> {
+        self.by_uuid.binary_search_by_key(&uuid, |entry| entry.uuid).map(|at| &self.by_uuid[at])
+    }
+
+    fn insert(&mut self, entry: Entry) -> Result<(), Refused> {
+        let Err(uuid_place) = self.of(entry.uuid) else { return Err(Refused::SameIdentifier) };
+        self.by_base.try_reserve(1).and_then(|()| self.by_uuid.try_reserve(1)).map_err(|_| Refused::NoMemory)?;
+        let base_place = self.by_base.partition_point(|other| other.base < entry.base);
+        self.by_base.insert(base_place, entry);
+        self.by_uuid.insert(uuid_place, entry);
+        Ok(())
+    }
+
+    fn remove(&mut self, base: usize) -> Option<Entry> {
+        let at = self.by_base.binary_search_by_key(&base, |entry| entry.base).ok()?;
+        let entry = self.by_base.remove(at);
+        self.by_uuid.retain(|other| other.base != base);
+        Some(entry)
+    }
+}
+
+/// Why a pool is not entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// One with its identifier is open.
+    SameIdentifier,
+    /// The table cannot grow.
+    NoMemory,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table { by_base: Vec::new(), by_uuid: Vec::new() });
+
+fn table() -> RwLockReadGuard<'static, Table> {
+    TABLE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Counts closed pools: what threads remember of before does not count.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Held while pools are entered and removed.
-static CHANGES: Mutex<()> = Mutex::new(());
-
 /// The pools that a thread looked up last.
 #[derive(Default)]
 pub struct Cache {
@@ -112,82 +151,62 @@ impl Cache {
     }
 }
 
-/// Enters a pool; gives it back where that is not possible, with the reason.
-pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, (Box<Pool>, &'static str)> {
-    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let used = USED.load(Ordering::Relaxed);
-    if SLOTS[..used].iter().any(|slot| slot.uuid.load(Ordering::Relaxed) == pool.uuid) {
-        return Err((
-            pool,
-            "a pool with the same identifier (the pool itself, or a copy of it) is open in this process",
-        ));
-    }
-    let free = SLOTS[..used].iter().position(|slot| slot.uuid.load(Ordering::Relaxed) == 0);
-    let Some(slot) = SLOTS.get(free.unwrap_or(used)) else {
-        return Err((pool, "too many pools are open in this process"));
-    };
+/// Enters a pool. It lives until [`leave`] gives it back; one that is refused is closed.
+pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, Refused> {
     let (base, end, uuid) = (pool.base, pool.base + pool.direct.bytes() as usize, pool.uuid);
-    let pool = Box::into_raw(pool);
-    slot.pool.store(pool, Ordering::Release);
-    slot.end.store(end, Ordering::Release);
-    slot.base.store(base, Ordering::Release);
-    slot.uuid.store(uuid, Ordering::Release);
-    if free.is_none() {
-        USED.store(used + 1, Ordering::Release);
-    }
-    // SAFETY: it lives until `leave` gives it back.
-    Ok(unsafe { &*pool })
+    let entry = Entry { base, end, uuid, pool: &raw const *pool };
+    TABLE.write().unwrap_or_else(PoisonError::into_inner).insert(entry)?;
+    // SAFETY: the box is not dropped, so that the pool lives on.
+    Ok(unsafe { &*Box::into_raw(pool) })
 }
 
-/// Removes a pool that nobody uses any more.
-pub fn leave(pool: &'static Pool) -> Box<Pool> {
-    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let raw = std::ptr::from_ref(pool).cast_mut();
-    let slot = SLOTS.iter().find(|slot| slot.pool.load(Ordering::Relaxed) == raw);
-    let Some(slot) = slot else { fatal(format_args!("the pool at {:#x} is not open", pool.base)) };
-    slot.uuid.store(0, Ordering::Release);
-    slot.base.store(0, Ordering::Release);
-    slot.end.store(0, Ordering::Release);
-    slot.pool.store(std::ptr::null_mut(), Ordering::Release);
+/// Removes a pool that nobody uses any more; `None` where it is not open.
+pub fn leave(pool: &'static Pool) -> Option<Box<Pool>> {
+    let entry = TABLE.write().unwrap_or_else(PoisonError::into_inner).remove(pool.base)?;
     GENERATION.fetch_add(1, Ordering::AcqRel);
     // SAFETY: a plain variable of this library (or the program's copy of it).
     unsafe { _pobj_cache_invalidate.fetch_add(1, Ordering::AcqRel) };
     // SAFETY: `enter` took it from a box, and the table no longer has it.
-    unsafe { Box::from_raw(raw) }
-}
-
-fn search(found: impl Fn(&Slot) -> bool) -> Option<&'static Pool> {
-    let slot = SLOTS[..USED.load(Ordering::Acquire)].iter().find(|slot| found(slot))?;
-    let pool = slot.pool.load(Ordering::Acquire);
-    // SAFETY: a program does not use a pool while it closes it.
-    unsafe { pool.as_ref() }
+    Some(unsafe { Box::from_raw(entry.pool.cast_mut()) })
 }
 
 /// The pool of a handle, for a caller that has the thread's state at hand.
+///
+/// # Errors
+/// EINVAL for whatever is not the handle of an open pool.
 #[inline]
-pub fn pool_in(thread: &Thread, handle: Handle) -> &'static Pool {
+pub fn pool_in(thread: &Thread, handle: Handle) -> Result<&'static Pool, Errno> {
     let cache = &thread.cache;
-    if cache.base.get() == handle as usize && cache.generation.get() == GENERATION.load(Ordering::Acquire) {
+    if cache.base.get() == handle as usize
+        && cache.generation.get() == GENERATION.load(Ordering::Acquire)
+        && !handle.is_null()
+    {
         // SAFETY: the address of an open pool: closing one changes the generation.
-        return unsafe { &*(cache.by_base.get() as *const Pool) };
+        return Ok(unsafe { &*(cache.by_base.get() as *const Pool) });
     }
     pool_in_slowly(cache, handle)
 }
 
 #[cold]
-fn pool_in_slowly(cache: &Cache, handle: Handle) -> &'static Pool {
+fn pool_in_slowly(cache: &Cache, handle: Handle) -> Result<&'static Pool, Errno> {
     let base = handle as usize;
-    let pool = if base == 0 { None } else { search(|slot| slot.base.load(Ordering::Relaxed) == base) };
-    let Some(pool) = pool else { fatal(format_args!("{handle:p} is not the handle of an open pool")) };
+    let found = table().at(base).filter(|entry| entry.base == base).map(|entry| entry.pool);
+    let Some(pool) = found else {
+        return Err(fail(libc::EINVAL, format_args!("{handle:p} is not the handle of an open pool")));
+    };
     cache.check();
     cache.base.set(base);
-    cache.by_base.set(std::ptr::from_ref(pool) as usize);
-    pool
+    cache.by_base.set(pool as usize);
+    // SAFETY: a program does not use a pool while it closes it.
+    Ok(unsafe { &*pool })
 }
 
 /// The pool of a handle.
+///
+/// # Errors
+/// As [`pool_in`].
 #[inline]
-pub fn pool_of(handle: Handle) -> &'static Pool {
+pub fn pool_of(handle: Handle) -> Result<&'static Pool, Errno> {
     pool_in(thread(), handle)
 }
 
@@ -202,14 +221,54 @@ pub fn pool_of_oid(oid: Oid) -> Option<&'static Pool> {
         // SAFETY: as in `pool_in`.
         return Some(unsafe { &*(cache.by_uuid.get() as *const Pool) });
     }
-    let pool = search(|slot| slot.uuid.load(Ordering::Relaxed) == oid.pool)?;
+    let pool = table().of(oid.pool).ok()?.pool;
     cache.check();
     cache.uuid.set(oid.pool);
-    cache.by_uuid.set(std::ptr::from_ref(pool) as usize);
-    Some(pool)
+    cache.by_uuid.set(pool as usize);
+    // SAFETY: a program does not use a pool while it closes it.
+    Some(unsafe { &*pool })
 }
 
 /// The pool that an address lies in.
 pub fn pool_of_address(address: usize) -> Option<&'static Pool> {
-    search(|slot| slot.base.load(Ordering::Relaxed) <= address && address < slot.end.load(Ordering::Relaxed))
+    let cache = &thread().cache;
+    if cache.base.get() != 0 && cache.generation.get() == GENERATION.load(Ordering::Acquire) {
+        // SAFETY: as in `pool_in`.
+        let last = unsafe { &*(cache.by_base.get() as *const Pool) };
+        if last.offset_of(address).is_some() {
+            return Some(last);
+        }
+    }
+    let pool = table().at(address)?.pool;
+    // SAFETY: as above.
+    Some(unsafe { &*pool })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(base: usize, uuid: u64) -> Entry {
+        Entry { base, end: base + 100, uuid, pool: std::ptr::null() }
+    }
+
+    #[test]
+    fn thousands_of_pools_are_found_by_address_and_by_identifier() {
+        let mut table = Table::default();
+        let uuid = |n: usize| (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let numbers: Vec<usize> = (1..5000).map(|n| n * 7919 % 4999 + 1).collect();
+        for &n in &numbers {
+            assert_eq!(table.insert(entry(n * 1000, uuid(n))), Ok(()));
+        }
+        assert_eq!(table.insert(entry(7_000_000, uuid(3))), Err(Refused::SameIdentifier));
+        for &n in numbers.iter().step_by(3) {
+            assert!(table.remove(n * 1000).is_some() && table.remove(n * 1000).is_none());
+        }
+        for (at, &n) in numbers.iter().enumerate() {
+            let there = at % 3 != 0;
+            assert_eq!(table.at(n * 1000 + 99).map(|e| e.uuid), there.then(|| uuid(n)));
+            assert!(table.at(n * 1000 + 100).is_none() && table.at(n * 1000 - 1).is_none());
+            assert_eq!(table.of(uuid(n)).ok().map(|e| e.base), there.then_some(n * 1000));
+        }
+    }
 }

@@ -62,6 +62,8 @@ programs! {
     threads,
     /// Pools without room: errors, and objects that are freed all the same.
     full,
+    /// Senseless arguments, and calls out of their stage.
+    misuse,
 }
 
 /// The maps of the comparison with PMDK, in processes that are killed.

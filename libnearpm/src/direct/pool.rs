@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nearpm_interface::media::{PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
 use super::heap::Heap;
 use super::log::Lane;
@@ -164,11 +164,43 @@ impl DirectPool {
     /// Refuses ranges that no object has.
     #[inline]
     pub(crate) fn check(&self, range: &Range<u64>) -> Result<(), Error> {
-        let heap = self.heap.range();
-        if heap.start <= range.start && range.start <= range.end && range.end <= heap.end {
-            return Ok(());
+        if !self.is_in_heap(range) {
+            let (length, heap) = (range.end.wrapping_sub(range.start), self.heap.range());
+            return Err(Error::OutOfRange { offset: range.start, length, heap });
         }
-        Err(Error::OutOfRange { offset: range.start, length: range.end.wrapping_sub(range.start), heap })
+        if !self.holds_objects(range) {
+            // Its space belongs to the log, or may from the next record on.
+            return Err(Error::NotAllocated { offset: range.start });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_in_heap(&self, range: &Range<u64>) -> bool {
+        let heap = self.heap.range();
+        heap.start <= range.start && range.start <= range.end && range.end <= heap.end
+    }
+
+    /// Whether all bytes of a range lie in chunks that hold objects or reservations. Other chunks may become part of the log at any time.
+    pub fn holds_objects(&self, range: &Range<u64>) -> bool {
+        self.is_in_heap(range) && (range.is_empty() || self.heap.holds_objects(range))
+    }
+
+    /// The parts of a range for which [`DirectPool::holds_objects`] is true, chunk by chunk.
+    pub fn parts_with_objects(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let heap = self.heap.range();
+        let (mut at, end) = (range.start.max(heap.start), range.end.min(heap.end));
+        let chunks = std::iter::from_fn(move || {
+            let start = at;
+            at = end.min(heap.start + ((start - heap.start) / CHUNK_BYTES + 1) * CHUNK_BYTES);
+            (start < end).then(|| start..at)
+        });
+        chunks.filter(|part| self.holds_objects(part))
+    }
+
+    /// Whether space is taken at an offset, and no object by a commit.
+    pub fn is_reserved(&self, offset: u64) -> bool {
+        self.heap.is_reserved(offset)
     }
 
     /// Takes space for an object. Its bytes are what the space held before. A crash or [`DirectPool::cancel`] gives it back.
@@ -214,7 +246,7 @@ impl DirectPool {
         }
     }
 
-    /// Gives a reservation back.
+    /// Gives a reservation back. Twice is as good as once.
     pub fn cancel(&self, reservation: Reservation) {
         self.heap.release(reservation.offset);
     }

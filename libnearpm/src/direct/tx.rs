@@ -104,10 +104,6 @@ impl<'p> Tx<'p> {
     #[inline(never)]
     fn add(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.window.check_bytes(range.start, range.end - range.start)?;
-        if !self.pool.heap_index().holds_objects(&range) {
-            // By a pointer to an object that was freed: its space belongs to the log, or may from the next record on.
-            return Err(Error::NotAllocated { offset: range.start });
-        }
         self.transaction.as_mut().expect(ENDED).add(self.pool, range.clone())?;
         self.last = self.window.part(range);
         Ok(())

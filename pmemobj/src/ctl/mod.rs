@@ -78,12 +78,21 @@ fn find(pool: Option<&Pool>, name: &str) -> Result<Entry, Errno> {
 /// # Safety
 /// `name` is a string, `argument` what the entry takes.
 unsafe fn ask(handle: Handle, name: *const c_char, argument: *mut c_void, query: Query) -> c_int {
-    let pool = if handle.is_null() { None } else { Some(pool_of(handle)) };
-    // SAFETY: by the caller.
-    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-    let done = find(pool, &name).and_then(|entry| {
+    let answer = || {
+        let pool = if handle.is_null() { None } else { Some(pool_of(handle)?) };
+        if name.is_null() {
+            return Err(fail(libc::EINVAL, format_args!("invalid query")));
+        }
+        // What the environment says comes before what the program says. A wrong value of it is an error of create and open.
+        let _ = apply_configuration(None);
+        // SAFETY: by the caller.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        let entry = find(pool, &name)?;
         if !entry.takes(query) {
             return Err(fail(libc::EINVAL, format_args!("invalid query entry point {name}")));
+        }
+        if argument.is_null() {
+            return Err(fail(libc::EINVAL, format_args!("{name} requires a non-NULL argument")));
         }
         // SAFETY: by the caller.
         unsafe {
@@ -93,8 +102,8 @@ unsafe fn ask(handle: Handle, name: *const c_char, argument: *mut c_void, query:
                 Query::Execute => entry.execute(pool, argument),
             }
         }
-    });
-    if done.is_ok() { 0 } else { -1 }
+    };
+    if answer().is_ok() { 0 } else { -1 }
 }
 
 #[unsafe(no_mangle)]

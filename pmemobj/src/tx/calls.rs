@@ -2,9 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, parameter, stage};
+use super::{
+    Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, out_of_stage, parameter, stage,
+};
 use crate::abi::{Handle, flag};
-use crate::error::fatal;
+use crate::error::{Errno, fail, set_errno};
 use crate::registry::pool_in;
 use crate::thread::{Thread, thread};
 
@@ -49,9 +51,12 @@ unsafe extern "C" fn pmemobj_tx_begin() -> c_int {
 unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *const u64, stack: *const u64) -> c_int {
     let thread = thread();
     let tx = &thread.tx;
-    if let Err(errno) = tx.enter(pool_in(thread, handle), environment) {
-        abort(thread, errno, false);
-        return errno;
+    let entered = match tx.stage.get() {
+        stage::NONE | stage::WORK => pool_in(thread, handle).and_then(|pool| tx.enter(pool, environment)),
+        stage => Err(fail(libc::EINVAL, format_args!("Invalid stage {stage} to begin new transaction"))),
+    };
+    if let Err(errno) = entered {
+        return refuse(thread, environment, errno);
     }
     let mut arguments = Arguments { registers, stack, taken: 0 };
     loop {
@@ -65,7 +70,10 @@ unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *
                     let callback: Callback = std::mem::transmute::<usize, Callback>(arguments.next() as usize);
                     (callback, arguments.next() as *mut c_void)
                 };
-                set_callback(tx, callback, argument);
+                if let Err(errno) = set_callback(tx, callback, argument) {
+                    abort(thread, errno, false);
+                    return errno;
+                }
             }
             _ => {
                 // SAFETY: every other parameter has one argument.
@@ -79,11 +87,27 @@ unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *
     }
 }
 
-fn set_callback(tx: &TxState, callback: Callback, argument: *mut c_void) {
+/// A transaction that cannot begin. In the work stage of another one that aborts; else it has a stage of abort and an end of its own,
+/// so that the program's macros come to an end, and nothing of what is around it changes.
+fn refuse(thread: &'static Thread, environment: *const u64, errno: Errno) -> Errno {
+    let tx = &thread.tx;
+    if tx.stage.get() == stage::WORK {
+        abort(thread, errno, false);
+    } else if let Err(no_memory) = tx.enter_refused(environment, errno) {
+        return no_memory;
+    }
+    set_errno(errno);
+    errno
+}
+
+/// # Errors
+/// EINVAL where another one is set.
+fn set_callback(tx: &TxState, callback: Callback, argument: *mut c_void) -> Result<(), Errno> {
     if tx.callback.get().is_some_and(|(set, with)| set as usize != callback as usize || with != argument) {
-        fatal(format_args!("transaction callback is already set"));
+        return Err(fail(libc::EINVAL, format_args!("transaction callback is already set")));
     }
     tx.callback.set(Some((callback, argument)));
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -99,14 +123,18 @@ extern "C" fn pmemobj_tx_errno() -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_abort(errno: c_int) {
     let thread = thread();
-    thread.tx.working("pmemobj_tx_abort");
+    if let Err(failure) = thread.tx.working("pmemobj_tx_abort") {
+        return set_errno(failure.errno);
+    }
     abort(thread, errno, true);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_commit() {
     let thread = thread();
-    thread.tx.working("pmemobj_tx_commit");
+    if let Err(failure) = thread.tx.working("pmemobj_tx_commit") {
+        return set_errno(failure.errno);
+    }
     commit(thread);
 }
 
@@ -134,7 +162,9 @@ extern "C" fn pmemobj_tx_process() {
             tx.call_back();
         }
         stage::FINALLY => tx.stage.set(stage::NONE),
-        _ => fatal(format_args!("pmemobj_tx_process called outside of transaction")),
+        stage => {
+            out_of_stage("pmemobj_tx_process", stage);
+        }
     }
 }
 
@@ -143,9 +173,14 @@ extern "C" fn pmemobj_tx_end() -> c_int {
     let thread = thread();
     let tx = &thread.tx;
     if tx.stage.get() == stage::WORK {
-        fatal(format_args!("pmemobj_tx_end called without pmemobj_tx_commit"));
+        return fail(libc::EINVAL, format_args!("pmemobj_tx_end called without pmemobj_tx_commit"));
     }
-    let Some(pool) = tx.pool.get() else { fatal(format_args!("pmemobj_tx_end called without pmemobj_tx_begin")) };
+    if let Some(around) = tx.refused_in() {
+        return end_refused(tx, around);
+    }
+    let Some(pool) = tx.pool.get() else {
+        return fail(libc::EINVAL, format_args!("pmemobj_tx_end called without pmemobj_tx_begin"));
+    };
     if tx.callback.get().is_some() && matches!(tx.stage.get(), stage::ONCOMMIT | stage::ONABORT) {
         tx.stage.set(stage::FINALLY);
         tx.call_back();
@@ -172,6 +207,13 @@ extern "C" fn pmemobj_tx_end() -> c_int {
     tx.last_errno.get()
 }
 
+/// Ends a transaction that was refused.
+fn end_refused(tx: &TxState, (stage, errno): (i32, Errno)) -> Errno {
+    tx.levels.borrow_mut().pop();
+    tx.stage.set(stage);
+    tx.last_errno.replace(errno)
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_lock(kind: c_int, lock: *mut c_void) -> c_int {
     pmemobj_tx_xlock(kind, lock, 0)
@@ -180,9 +222,10 @@ extern "C" fn pmemobj_tx_lock(kind: c_int, lock: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xlock(kind: c_int, lock: *mut c_void, flags: u64) -> c_int {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_xlock");
     let all = tx.flags(flags);
-    let outcome = check_flags(flags, flag::NO_ABORT, all)
+    let outcome = tx
+        .working("pmemobj_tx_xlock")
+        .and_then(|_| check_flags(flags, flag::NO_ABORT, all))
         .and_then(|()| tx.lock(kind as u64, lock).map_err(|errno| Failure { errno, flags: all }));
     number_or_abort(outcome)
 }
@@ -190,21 +233,23 @@ extern "C" fn pmemobj_tx_xlock(kind: c_int, lock: *mut c_void, flags: u64) -> c_
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_set_user_data(data: *mut c_void) {
     let tx = &thread().tx;
-    tx.begun("pmemobj_tx_set_user_data");
-    tx.user_data.set(data);
+    if tx.has_begun("pmemobj_tx_set_user_data") {
+        tx.user_data.set(data);
+    }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_get_user_data() -> *mut c_void {
     let tx = &thread().tx;
-    tx.begun("pmemobj_tx_get_user_data");
-    tx.user_data.get()
+    if tx.has_begun("pmemobj_tx_get_user_data") { tx.user_data.get() } else { std::ptr::null_mut() }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_set_failure_behavior(behavior: c_int) {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_set_failure_behavior");
+    if let Err(failure) = tx.working("pmemobj_tx_set_failure_behavior") {
+        return set_errno(failure.errno);
+    }
     if let Some(level) = tx.levels.borrow_mut().last_mut() {
         level.failure_behavior = behavior;
     }
@@ -213,6 +258,9 @@ extern "C" fn pmemobj_tx_set_failure_behavior(behavior: c_int) {
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_get_failure_behavior() -> c_int {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_get_failure_behavior");
+    if let Err(failure) = tx.working("pmemobj_tx_get_failure_behavior") {
+        set_errno(failure.errno);
+        return 0;
+    }
     tx.levels.borrow().last().map_or(0, |level| level.failure_behavior)
 }

@@ -43,16 +43,20 @@ extern "C" fn pmemobj_tx_log_append_buffer(kind: c_int, address: *mut c_void, by
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xlog_append_buffer(kind: c_int, address: *mut c_void, bytes: usize, flags: u64) -> c_int {
     let tx = &thread().tx;
-    let pool = tx.working("pmemobj_tx_log_append_buffer");
     let all = tx.flags(flags);
-    let outcome = check_flags(flags, flag::NO_ABORT, all).and_then(|()| check_buffer(pool, kind, address, bytes, all));
+    let outcome = tx.working("pmemobj_tx_log_append_buffer").and_then(|pool| {
+        check_flags(flags, flag::NO_ABORT, all)?;
+        check_buffer(pool, kind, address, bytes, all)
+    });
     number_or_abort(outcome)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_log_auto_alloc(kind: c_int, _on: c_int) -> c_int {
     let tx = &thread().tx;
-    tx.working("pmemobj_tx_log_auto_alloc");
+    if let Err(failure) = tx.working("pmemobj_tx_log_auto_alloc") {
+        return number_or_abort(Err(failure));
+    }
     if matches!(kind, SNAPSHOT | INTENT) {
         return 0;
     }
@@ -70,6 +74,10 @@ fn sum(first: usize, mut bytes: impl Iterator<Item = Option<usize>>) -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_log_snapshots_max_size(sizes: *const usize, count: usize) -> usize {
+    if sizes.is_null() && count != 0 {
+        fail(libc::EINVAL, format_args!("no sizes were given (NULL)"));
+        return usize::MAX;
+    }
     // SAFETY: the program gives as many sizes.
     let sizes = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(sizes, count) } };
     let rounded = |&bytes: &usize| bytes.checked_add(SNAPSHOT_HEADER)?.checked_next_multiple_of(LINE);

@@ -17,7 +17,7 @@ use nearpm::direct::Transaction;
 
 use crate::abi::{Handle, Oid, flag, longjmp};
 use crate::action::{VolatileWord, store_volatile};
-use crate::error::{Errno, fail, fail_below, fail_system, fatal, set_errno};
+use crate::error::{Errno, fail, fail_below, fail_system, set_errno};
 use crate::lock;
 use crate::registry::Pool;
 use crate::thread::{Thread, thread};
@@ -50,6 +50,20 @@ struct Level {
     environment: [u64; ENVIRONMENT_BYTES / 8],
     /// `enum pobj_tx_failure_behavior`: 1 returns errors.
     failure_behavior: c_int,
+    /// Of one that was refused, so that nothing of it happens: stage and error that its end goes back to.
+    refused_in: Option<(i32, Errno)>,
+}
+
+impl Level {
+    /// A level with the `jmp_buf` that the program gave, or null.
+    fn new(environment: *const u64) -> Level {
+        let mut level = Level { environment: [0; ENVIRONMENT_BYTES / 8], failure_behavior: 0, refused_in: None };
+        if !environment.is_null() {
+            // SAFETY: the program gives a `jmp_buf` of so many bytes.
+            unsafe { environment.copy_to_nonoverlapping(level.environment.as_mut_ptr(), ENVIRONMENT_BYTES / 8) };
+        }
+        level
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -86,21 +100,30 @@ pub struct Failure {
 pub type Outcome<T> = Result<T, Failure>;
 
 impl TxState {
-    /// The pool of the transaction in work; ends the process where there is none, as PMDK does.
+    /// The pool of the transaction in work. A call in another stage, where PMDK ends the process, is refused and changes nothing.
+    ///
+    /// # Errors
+    /// EINVAL, which aborts nothing.
     #[inline]
-    pub fn working(&self, function: &str) -> &'static Pool {
+    pub fn working(&self, function: &str) -> Outcome<&'static Pool> {
         match (self.stage.get(), self.pool.get()) {
-            (stage::WORK, Some(pool)) => pool,
-            (stage::NONE, _) => fatal(format_args!("{function} called outside of transaction")),
-            (stage, _) => fatal(format_args!("{function} called in invalid stage {stage}")),
+            (stage::WORK, Some(pool)) => Ok(pool),
+            (stage, _) => Err(Failure { errno: out_of_stage(function, stage), flags: flag::NO_ABORT }),
         }
     }
 
-    /// Ends the process where there is no transaction, in whatever stage, as PMDK does.
-    pub fn begun(&self, function: &str) {
-        if self.stage.get() == stage::NONE {
-            fatal(format_args!("{function} called outside of transaction"));
+    /// Whether there is a transaction, in whatever stage; notes an error where there is none.
+    pub fn has_begun(&self, function: &str) -> bool {
+        let begun = self.stage.get() != stage::NONE;
+        if !begun {
+            out_of_stage(function, stage::NONE);
         }
+        begun
+    }
+
+    /// Whether the thread has a transaction on a pool, in whatever stage.
+    pub fn is_open_on(&self, pool: &Pool) -> bool {
+        self.pool.get().is_some_and(|open| std::ptr::eq(open, pool))
     }
 
     /// The pool of the transaction, if its stage is work.
@@ -153,30 +176,43 @@ impl TxState {
         }
     }
 
-    /// Enters a level; gives the error where that is refused.
+    /// Enters a level.
+    ///
+    /// # Errors
+    /// EINVAL for a nested transaction on another pool.
     fn enter(&self, pool: &'static Pool, environment: *const u64) -> Result<(), Errno> {
-        let failure_behavior = match self.stage.get() {
-            stage::NONE => {
-                self.pool.set(Some(pool));
-                self.user_data.set(std::ptr::null_mut());
-                0
-            }
-            stage::WORK => {
-                if self.pool.get().is_none_or(|open| !std::ptr::eq(open, pool)) {
-                    return Err(fail(libc::EINVAL, format_args!("nested transaction for different pool")));
-                }
-                self.levels.borrow().last().map_or(0, |level| level.failure_behavior)
-            }
-            stage => fatal(format_args!("Invalid stage {stage} to begin new transaction")),
-        };
-        let mut level = Level { environment: [0; ENVIRONMENT_BYTES / 8], failure_behavior };
-        if !environment.is_null() {
-            // SAFETY: the program gives a `jmp_buf` of so many bytes.
-            unsafe { environment.copy_to_nonoverlapping(level.environment.as_mut_ptr(), ENVIRONMENT_BYTES / 8) };
+        let nested = self.stage.get() == stage::WORK;
+        if nested && !self.is_open_on(pool) {
+            return Err(fail(libc::EINVAL, format_args!("nested transaction for different pool")));
         }
-        self.levels.borrow_mut().push(level);
+        let failure_behavior = self.levels.borrow().last().map_or(0, |level| level.failure_behavior);
+        self.push(Level { failure_behavior, ..Level::new(environment) })?;
+        if !nested {
+            self.pool.set(Some(pool));
+            self.user_data.set(std::ptr::null_mut());
+        }
         self.last_errno.set(0);
         self.stage.set(stage::WORK);
+        Ok(())
+    }
+
+    /// Enters a level that has aborted before it did anything: its end goes back to where the thread is now.
+    fn enter_refused(&self, environment: *const u64, errno: Errno) -> Result<(), Errno> {
+        self.push(Level { refused_in: Some((self.stage.get(), self.last_errno.get())), ..Level::new(environment) })?;
+        self.last_errno.set(errno);
+        self.stage.set(stage::ONABORT);
+        Ok(())
+    }
+
+    /// Of the innermost level, if it was refused: stage and error around it.
+    fn refused_in(&self) -> Option<(i32, Errno)> {
+        self.levels.borrow().last().and_then(|level| level.refused_in)
+    }
+
+    fn push(&self, level: Level) -> Result<(), Errno> {
+        let mut levels = self.levels.borrow_mut();
+        levels.try_reserve(1).map_err(|_| no_memory())?;
+        levels.push(level);
         Ok(())
     }
 
@@ -263,7 +299,7 @@ impl TxState {
         self.with(pool, |transaction| transaction.add_all(&pool.direct, &ranges))?;
         for (offset, value) in words.drain(..) {
             // SAFETY: the program named a word of the pool, and the transaction has taken it.
-            unsafe { pool.at::<u64>(offset).write(value) };
+            unsafe { pool.at::<u64>(offset).write_unaligned(value) };
         }
         Ok(())
     }
@@ -296,6 +332,7 @@ fn give_up(thread: &'static Thread, errno: Errno, by_program: bool) {
 fn jump(tx: &'static TxState, errno: Errno) {
     // A constructor that aborted does not return.
     thread().constructing.set((0, 0));
+    crate::pool::leave_root();
     let environment = {
         let levels = tx.levels.borrow();
         let level = levels.last().expect("an aborting transaction has a level");
@@ -335,6 +372,20 @@ fn check_flags(flags: u64, valid: u64, all: u64) -> Outcome<()> {
         return Ok(());
     }
     Err(Failure { errno: fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !valid)), flags: all })
+}
+
+#[cold]
+fn out_of_stage(function: &str, stage: i32) -> Errno {
+    match stage {
+        stage::NONE => fail(libc::EINVAL, format_args!("{function} called outside of transaction")),
+        stage => fail(libc::EINVAL, format_args!("{function} called in invalid stage {stage}")),
+    }
+}
+
+/// The error where there is no memory for what a transaction has to remember.
+#[cold]
+fn no_memory() -> Errno {
+    fail(libc::ENOMEM, format_args!("no memory for the transaction"))
 }
 
 /// The error of a call, with the call's flags.

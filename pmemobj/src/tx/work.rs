@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::{Failure, Outcome, check_flags, failure, number_or_abort, oid_or_abort};
 use crate::abi::{MAX_ALLOC, Oid, flag};
-use crate::action::{Action, Kind};
+use crate::action::{self, Action, Kind};
 use crate::error::fail;
 use crate::object::{self, Space};
 use crate::registry::Pool;
@@ -51,13 +51,13 @@ extern "C" fn pmemobj_tx_add_range(oid: Oid, offset: u64, bytes: usize) -> c_int
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xadd_range(oid: Oid, offset: u64, bytes: usize, flags: u64) -> c_int {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_add_range");
-    let outcome = if oid.pool == pool.uuid {
-        add(thread, pool, oid.off.wrapping_add(offset), bytes as u64, flags)
-    } else {
-        invalid(thread.tx.flags(flags), format_args!("invalid pool uuid"))
-    };
-    number_or_abort(outcome)
+    number_or_abort(thread.tx.working("pmemobj_tx_add_range").and_then(|pool| {
+        if oid.pool == pool.uuid {
+            add(thread, pool, oid.off.saturating_add(offset), bytes as u64, flags)
+        } else {
+            invalid(thread.tx.flags(flags), format_args!("invalid pool uuid"))
+        }
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -68,12 +68,11 @@ extern "C" fn pmemobj_tx_add_range_direct(address: *const c_void, bytes: usize) 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xadd_range_direct(address: *const c_void, bytes: usize, flags: u64) -> c_int {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_add_range_direct");
-    let outcome = match pool.offset_of(address as usize) {
+    let added = |pool: &'static Pool| match pool.offset_of(address as usize) {
         Some(offset) => add(thread, pool, offset, bytes as u64, flags),
         None => invalid(thread.tx.flags(flags), format_args!("object outside of pool")),
     };
-    number_or_abort(outcome)
+    number_or_abort(thread.tx.working("pmemobj_tx_add_range_direct").and_then(added))
 }
 
 /// Bytes that a new object begins with.
@@ -108,15 +107,14 @@ fn adopt(thread: &Thread, pool: &Pool, space: &Space) -> Result<(), crate::error
 #[inline]
 fn allocate(name: &str, bytes: usize, type_num: u64, flags: u64) -> Oid {
     let thread = thread();
-    let pool = thread.tx.working(name);
     let all = thread.tx.flags(flags);
-    let outcome = match bytes {
-        0 => invalid(all, format_args!("allocation with size 0")),
-        _ => {
-            check_flags(flags, ALLOC_FLAGS, all).and_then(|()| take(thread, pool, bytes as u64, type_num, all, NOTHING))
+    oid_or_abort(thread.tx.working(name).and_then(|pool| {
+        if bytes == 0 {
+            return invalid(all, format_args!("allocation with size 0"));
         }
-    };
-    oid_or_abort(outcome)
+        check_flags(flags, ALLOC_FLAGS, all)?;
+        take(thread, pool, bytes as u64, type_num, all, NOTHING)
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -136,23 +134,21 @@ extern "C" fn pmemobj_tx_xalloc(bytes: usize, type_num: u64, flags: u64) -> Oid 
 
 fn reallocate(oid: Oid, bytes: usize, type_num: u64, zero: u64) -> Oid {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_realloc");
     let all = thread.tx.flags(zero);
-    let outcome = match (oid.is_null(), bytes) {
+    let outcome = |pool: &'static Pool| match (oid.is_null(), bytes) {
         (true, 0) => invalid(all, format_args!("allocation with size 0")),
         (true, _) => take(thread, pool, bytes as u64, type_num, all, NOTHING),
         (false, 0) => free(thread, pool, oid, all).map(|()| Oid::NULL),
         (false, _) => {
             let bytes = bytes as u64;
-            let old = Space::of(pool, oid.off);
+            let old = object::of_oid(pool, oid).map_err(failure(all))?;
             let initial = Initial { from: old.address(pool), bytes: old.usable.min(bytes) as usize };
-            take(thread, pool, bytes, type_num, all, initial).and_then(|new| {
-                free(thread, pool, oid, all)?;
-                Ok(new)
-            })
+            let new = take(thread, pool, bytes, type_num, all, initial)?;
+            free(thread, pool, oid, all)?;
+            Ok(new)
         }
     };
-    oid_or_abort(outcome)
+    oid_or_abort(thread.tx.working("pmemobj_tx_realloc").and_then(outcome))
 }
 
 #[unsafe(no_mangle)]
@@ -168,9 +164,9 @@ extern "C" fn pmemobj_tx_zrealloc(oid: Oid, bytes: usize, type_num: u64) -> Oid 
 /// A copy of a string of so many bytes, the closing zero included.
 fn duplicate(text: *const c_void, bytes: impl FnOnce() -> usize, type_num: u64, flags: u64) -> Oid {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_strdup");
     let all = thread.tx.flags(flags);
-    let outcome = check_flags(flags, ALLOC_FLAGS, all).and_then(|()| {
+    let outcome = thread.tx.working("pmemobj_tx_strdup").and_then(|pool| {
+        check_flags(flags, ALLOC_FLAGS, all)?;
         if text.is_null() {
             return invalid(all, format_args!("cannot duplicate NULL string"));
         }
@@ -228,10 +224,7 @@ fn free(thread: &Thread, pool: &Pool, oid: Oid, all: u64) -> Outcome<()> {
     if oid.is_null() {
         return Ok(());
     }
-    if oid.pool != pool.uuid {
-        return invalid(all, format_args!("invalid pool uuid"));
-    }
-    let start = object::start(pool, oid.off);
+    let start = object::of_oid(pool, oid).map_err(failure(all))?.start();
     thread.tx.with(pool, |transaction| transaction.free(&pool.direct, start)).map_err(failure(all))
 }
 
@@ -243,15 +236,17 @@ extern "C" fn pmemobj_tx_free(oid: Oid) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xfree(oid: Oid, flags: u64) -> c_int {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_free");
     let all = thread.tx.flags(flags);
-    number_or_abort(check_flags(flags, flag::NO_ABORT, all).and_then(|()| free(thread, pool, oid, all)))
+    number_or_abort(thread.tx.working("pmemobj_tx_free").and_then(|pool| {
+        check_flags(flags, flag::NO_ABORT, all)?;
+        free(thread, pool, oid, all)
+    }))
 }
 
 fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<()> {
     match action.kind() {
         Kind::Reserve => {
-            let space = Space::of(pool, action.offset());
+            let space = action::reserved(pool, action).map_err(failure(all))?;
             let front = space.front();
             // The program has made the data durable; the header is the library's.
             let published = thread.tx.with(pool, |transaction| {
@@ -282,11 +277,11 @@ extern "C" fn pmemobj_tx_publish(actions: *const Action, count: usize) -> c_int 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_xpublish(actions: *const Action, count: usize, flags: u64) -> c_int {
     let thread = thread();
-    let pool = thread.tx.working("pmemobj_tx_publish");
     let all = thread.tx.flags(flags);
-    // SAFETY: the program gives as many actions.
-    let actions = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(actions, count) } };
-    let outcome = check_flags(flags, flag::NO_ABORT, all)
-        .and_then(|()| actions.iter().try_for_each(|action| publish(thread, pool, action, all)));
-    number_or_abort(outcome)
+    number_or_abort(thread.tx.working("pmemobj_tx_publish").and_then(|pool| {
+        check_flags(flags, flag::NO_ABORT, all)?;
+        // SAFETY: the program gives as many actions.
+        let actions = unsafe { action::slice(actions, count) }.map_err(failure(all))?;
+        actions.iter().try_for_each(|action| publish(thread, pool, action, all))
+    }))
 }

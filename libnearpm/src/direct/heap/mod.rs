@@ -346,24 +346,38 @@ impl Heap {
         }
     }
 
-    /// Gives space back: a reservation that became nothing, or an object whose removal is in the log.
+    /// Gives space back: a reservation that became nothing, or an object whose removal is in the log. What is free stays free.
     pub fn release(&self, offset: u64) {
-        match self.taken(offset) {
-            Place::Unit { chunk, unit, class } => {
+        match self.place(offset) {
+            None => {}
+            Some(Place::Unit { chunk, unit, class }) => {
                 let entry = &self.chunks[chunk as usize];
                 let word = unit as usize / 64;
-                entry.bits().taken[word].fetch_and(!(1 << (unit % 64)), Ordering::SeqCst);
+                let mask = 1 << (unit % 64);
+                if entry.bits().taken[word].fetch_and(!mask, Ordering::SeqCst) & mask == 0 {
+                    return;
+                }
                 entry.hint.fetch_min(word as u8, Ordering::Relaxed);
                 entry.used.fetch_sub(1, Ordering::SeqCst);
                 if entry.place.load(Ordering::SeqCst) == place::FULL {
                     self.list(chunk, class);
                 }
             }
-            Place::Chunks { chunk, chunks } => {
+            Some(Place::Chunks { chunk, chunks }) => {
                 self.chunks[chunk as usize].word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
                 self.give_chunks(chunk, chunks);
             }
         }
+    }
+
+    /// Whether what is taken at an offset is no object by a commit.
+    pub fn is_reserved(&self, offset: u64) -> bool {
+        let allocated = match self.place(offset) {
+            Some(Place::Unit { chunk, unit, .. }) => Self::is_allocated(&self.chunks[chunk as usize], unit),
+            Some(Place::Chunks { chunk, .. }) => self.chunks[chunk as usize].allocated.load(Ordering::Relaxed),
+            None => return false,
+        };
+        !allocated && self.usable_bytes(offset).is_some()
     }
 
     /// The first allocated object behind `after`; 0: the first of all.

@@ -1,25 +1,27 @@
 //! What must not compile does not, and the compiler says why.
 //!
-//! Each program in `misuse` begins with the words that an error in it must have: the rest of the text changes with the compiler's version. All are built by
-//! one call of cargo, in a workspace of their own with this library's lock file, and one in which nothing is wrong shows that the others fail for what is.
+//! Each program in `misuse` begins with words, a line each, that errors in it must have: the rest of the text changes with the compiler's version. All are
+//! built by one call of cargo, in a workspace of their own with this library's lock file, and some in which nothing is wrong show that the others fail for
+//! what is.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Words of the first line of a program that compiles.
+/// Words of a program that compiles.
 const COMPILES: &str = "compiles";
 
-/// Programs by name, with the words of their first line.
-fn programs(folder: &Path) -> Vec<(String, String)> {
+/// Programs by name, with the words of their first lines.
+fn programs(folder: &Path) -> Vec<(String, Vec<String>)> {
     let mut programs: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
             let text = fs::read_to_string(&path).unwrap();
-            let words = text.lines().next().and_then(|line| line.strip_prefix("//! ")).expect("the words come first");
-            (path.file_stem().unwrap().to_str().unwrap().to_owned(), words.to_owned())
+            let words: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//! ")).map(str::to_owned).collect();
+            assert!(!words.is_empty(), "the words come first");
+            (path.file_stem().unwrap().to_str().unwrap().to_owned(), words)
         })
         .collect();
     programs.sort();
@@ -27,7 +29,7 @@ fn programs(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// A manifest with all programs.
-fn manifest(library: &Path, folder: &Path, programs: &[(String, String)]) -> String {
+fn manifest(library: &Path, folder: &Path, programs: &[(String, Vec<String>)]) -> String {
     let mut text = String::from("[package]\nname = \"misuse\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n");
     write!(text, "[dependencies]\nnearpm = {{ path = {library:?} }}\n").unwrap();
     for (name, _) in programs {
@@ -48,7 +50,7 @@ fn misuse_does_not_compile_and_the_compiler_says_why() {
     fs::write(project.join("Cargo.toml"), manifest(library, &folder, &programs)).unwrap();
     fs::copy(library.join("../Cargo.lock"), project.join("Cargo.lock")).unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--bins", "--keep-going", "--offline", "--message-format=short", "--color=never"])
+        .args(["build", "--bins", "--keep-going", "--offline", "--color=never"])
         .current_dir(&project)
         .env("CARGO_TARGET_DIR", project.join("target"))
         .output()
@@ -56,11 +58,16 @@ fn misuse_does_not_compile_and_the_compiler_says_why() {
     let said = String::from_utf8_lossy(&output.stderr);
     for (name, words) in &programs {
         let place = format!("{name}.rs:");
-        let errors: Vec<&str> = said.lines().filter(|line| line.contains(&place) && line.contains(": error")).collect();
-        if words == COMPILES {
-            assert!(errors.is_empty() && project.join("target/debug").join(name).exists(), "{name}: {said}");
-        } else {
-            assert!(errors.iter().any(|error| error.contains(words)), "{name} lacks {words:?}: {errors:#?}\n{said}");
+        // The compiler puts an empty line behind each message.
+        let errors: Vec<&str> =
+            said.split("\n\n").filter(|text| text.contains(&place) && text.contains("error")).collect();
+        if words[0] == COMPILES {
+            let warnings = said.split("\n\n").filter(|text| text.contains(&place)).count();
+            assert!(warnings == 0 && project.join("target/debug").join(name).exists(), "{name}: {said}");
+            continue;
+        }
+        for words in words {
+            assert!(errors.iter().any(|error| error.contains(words)), "{name} lacks {words:?}: {errors:#?}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 #![warn(missing_docs)]
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Field, Result, parse_macro_input, parse_quote};
+use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Field, Member, Result, parse_macro_input, parse_quote};
 
 /// Makes a struct one that may lie in a pool.
 ///
@@ -21,23 +21,56 @@ pub fn persistent(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
+/// A field, as what is generated names it.
+struct Part<'a> {
+    /// The method of pointers that leads to it.
+    method: Ident,
+    member: Member,
+    field: &'a Field,
+}
+
+/// A name that the program sees, and of which lints say nothing: it counts as this macro's, wherever an editor shows it. Allowing lints by
+/// attributes would not do, because a crate may forbid that.
+fn quiet(name: &Ident) -> Ident {
+    let mut quiet = name.clone();
+    quiet.set_span(Span::mixed_site().located_at(name.span()));
+    quiet
+}
+
 /// The fields of a struct.
-fn fields_of(input: &DeriveInput) -> Result<Vec<(Ident, syn::Member, &Field)>> {
-    let Data::Struct(DataStruct { fields, .. }) = &input.data else {
-        let what = "only a struct can be Persistent: not every byte is a value of an enum, and a union does not say which field counts";
-        return Err(Error::new(input.ident.span(), what));
+fn parts_of(input: &DeriveInput) -> Result<Vec<Part<'_>>> {
+    let refuse = |what| Err(Error::new(input.ident.span(), what));
+    let fields = match &input.data {
+        Data::Struct(DataStruct { fields, .. }) => fields,
+        Data::Enum(_) => {
+            return refuse(
+                "only a struct can be Persistent, and this is an enum, of which not every byte is a value: keep a number in the pool, such as \
+                 `u8` for `#[repr(u8)]`, and make the enum of it by a function or `TryFrom<u8>`",
+            );
+        }
+        Data::Union(_) => {
+            return refuse(
+                "only a struct can be Persistent, and a union does not say which field counts: use a struct with a field for each",
+            );
+        }
     };
     if fields.is_empty() {
-        return Err(Error::new(input.ident.span(), "a struct without fields has no bytes that could persist"));
+        return refuse("a struct without fields has no bytes that could persist: give it a field, or leave it out");
     }
-    let named = fields.members().zip(fields).map(|(member, field)| {
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let what = "a Persistent struct has no lifetime: a reference points into this process; use `Option<Ptr<T>>`, an offset in the pool";
+        return Err(Error::new(lifetime.span(), what));
+    }
+    let parts = fields.members().zip(fields).map(|(member, field)| {
         let method = match &member {
-            syn::Member::Named(name) => name.clone(),
-            syn::Member::Unnamed(index) => format_ident!("_{}", index.index, span = field.span()),
+            Member::Named(name) => quiet(name),
+            Member::Unnamed(index) => {
+                format_ident!("_{}", index.index, span = Span::mixed_site().located_at(field.span()))
+            }
         };
-        (method, member, field)
+        Part { method, member, field }
     });
-    Ok(named.collect())
+    Ok(parts.collect())
 }
 
 /// Refuses layouts that another compiler might choose otherwise.
@@ -47,7 +80,9 @@ fn check_representation(input: &DeriveInput) -> Result<()> {
         attribute.parse_nested_meta(|meta| {
             stable |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
             if meta.path.is_ident("packed") {
-                return Err(meta.error("a Persistent struct cannot be packed: its fields would have no alignment"));
+                let what = "a Persistent struct cannot be packed, because its fields would have no alignment: leave `packed` away, and add \
+                            fields that fill the gaps";
+                return Err(meta.error(what));
             }
             if meta.input.peek(syn::token::Paren) {
                 let ignored;
@@ -60,7 +95,7 @@ fn check_representation(input: &DeriveInput) -> Result<()> {
     if stable {
         return Ok(());
     }
-    let what = "a Persistent struct needs #[repr(C)]: without it each compiler orders the fields as it likes";
+    let what = "a Persistent struct needs #[repr(C)]: write that above it; without it each compiler orders the fields as it likes";
     Err(Error::new(input.ident.span(), what))
 }
 
@@ -83,9 +118,43 @@ fn documentation(field: &Field) -> impl Iterator<Item = &Attribute> {
     field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"))
 }
 
+/// The tokens of a field's type where `Self` is something else.
+fn without_self(tokens: TokenStream, this: &TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut without = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(name) if name == "Self" => {
+                // As in `[u8; Self::LENGTH]`.
+                let is_path = matches!(tokens.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
+                without.extend(if is_path { quote!(<#this>) } else { this.clone() });
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), without_self(group.stream(), this));
+                inner.set_span(group.span());
+                without.extend([TokenTree::Group(inner)]);
+            }
+            other => without.extend([other]),
+        }
+    }
+    without
+}
+
+/// The type that stands for fields, by their indices: a tree of pairs.
+fn tree(of: &TokenStream, indices: std::ops::Range<usize>) -> TokenStream {
+    if indices.len() == 1 {
+        let index = indices.start;
+        return quote!(::nearpm::typed::derived::At<Fields #of, #index>);
+    }
+    let middle = indices.start + indices.len() / 2;
+    let (first, second) = (tree(of, indices.start..middle), tree(of, middle..indices.end));
+    quote!((#first, #second))
+}
+
 fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let parts = parts_of(input)?;
     check_representation(input)?;
-    let fields = fields_of(input)?;
+    let release = release_function(input)?;
     let mut generics = input.generics.clone();
     for parameter in input.generics.type_params() {
         let name = &parameter.ident;
@@ -93,43 +162,41 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
     let (with, of, wherein) = generics.split_for_impl();
     let (name, visibility) = (&input.ident, &input.vis);
-    let projection = format_ident!("{}Fields", name);
-    let types: Vec<_> = fields.iter().map(|(_, _, field)| &field.ty).collect();
-    let checks = quote! {
-        ::nearpm::typed::derived::is_aligned::<Self>();
-        #(::nearpm::typed::derived::is_field::<#types>();)*
-        assert!(
-            ::nearpm::typed::derived::sum(&[#(::nearpm::typed::derived::size_of::<#types>()),*])
-                == ::nearpm::typed::derived::size_of::<Self>(),
-            "a Persistent struct has no padding: order its fields by size, or add fields that fill the gaps"
-        );
-    };
-    let methods = fields.iter().map(|(method, member, field)| {
-        let (visibility, ty, docs) = (&field.vis, &field.ty, documentation(field));
+    let this = quote!(#name #of);
+    let projection = format_ident!("{}Fields", name, span = quiet(name).span());
+    let fields = parts.iter().enumerate().map(|(index, Part { method, member, field })| {
+        let ty = without_self(field.ty.to_token_stream(), &this);
+        quote! {
+            impl #with ::nearpm::typed::derived::Part<#index> for Fields #of #wherein {
+                type Of = #this;
+                type Type = #ty;
+                const NAME: &'static str = stringify!(#method);
+                const OFFSET: usize = ::nearpm::typed::derived::offset_of!(#this, #member);
+                #[inline]
+                fn take(value: #this) -> #ty {
+                    value.#member
+                }
+            }
+        }
+    });
+    let methods = parts.iter().map(|Part { method, member, field }| {
+        let (visibility, docs) = (&field.vis, documentation(field));
+        let ty = without_self(field.ty.to_token_stream(), &this);
         quote! {
             #(#docs)*
             #[inline]
             #visibility fn #method(&self) -> ::nearpm::Ptr<#ty> {
-                ::nearpm::Ptr::field(self.0, ::nearpm::typed::derived::offset_of!(#name #of, #member))
+                ::nearpm::Ptr::field(self.0, ::nearpm::typed::derived::offset_of!(#this, #member))
             }
         }
     });
-    let descriptions = fields.iter().map(|(method, member, field)| {
-        let ty = &field.ty;
-        quote!(to.field::<#ty>(stringify!(#method), ::nearpm::typed::derived::offset_of!(Self, #member));)
-    });
-    let members = fields.iter().map(|(_, member, _)| member);
-    let (owns, release) = match release_function(input)? {
+    let tree = tree(&of.to_token_stream(), 0..parts.len());
+    let (owns, release) = match release {
         Some(function) => (quote!(true), quote!(#function(self, tx))),
-        None => {
-            let releases = quote! {
-                #(if <#types as ::nearpm::Persistent>::OWNS {
-                    ::nearpm::Persistent::release(self.#members, tx)?;
-                })*
-                Ok(())
-            };
-            (quote!(false #(|| <#types as ::nearpm::Persistent>::OWNS)*), releases)
-        }
+        None => (
+            quote!(<#tree as ::nearpm::typed::derived::Parts<Self>>::OWNS),
+            quote!(<#tree as ::nearpm::typed::derived::Parts<Self>>::release(self, tx)),
+        ),
     };
     // A type without parameters is checked where it is defined, another one where it is used.
     let at_definition =
@@ -137,26 +204,27 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         const _: () = {
             /// The fields of a value, from a pointer to it.
-            #[derive(Clone, Copy)]
+            #[derive(Clone, Copy, Debug)]
             #[repr(transparent)]
-            #visibility struct #projection #with (::nearpm::Ptr<#name #of>) #wherein;
+            #visibility struct #projection #with (::nearpm::Ptr<#this>) #wherein;
 
-            #[allow(dead_code, reason = "not every program needs a pointer to every field")]
             impl #with #projection #of #wherein {
                 #(#methods)*
             }
 
+            struct Fields #with (::core::marker::PhantomData<#this>) #wherein;
+
+            #(#fields)*
+
             #at_definition
 
             // SAFETY: the fields are persistent and lie side by side, which is checked; the projection is transparent over the pointer.
-            #[allow(unsafe_code)]
-            unsafe impl #with ::nearpm::Persistent for #name #of #wherein {
+            unsafe impl #with ::nearpm::Persistent for #this #wherein {
                 type Fields = #projection #of;
-                const CHECKED: () = { #checks };
+                const CHECKED: () = ::nearpm::typed::derived::check::<Self, #tree>();
                 const OWNS: bool = #owns;
                 fn describe(to: &mut ::nearpm::typed::Description) {
-                    to.structure(stringify!(#name), ::nearpm::typed::derived::size_of::<Self>());
-                    #(#descriptions)*
+                    ::nearpm::typed::derived::describe::<Self, #tree>(stringify!(#name), to);
                 }
                 #[inline]
                 fn release<__S: ::nearpm::Store>(self, tx: &mut __S) -> ::core::result::Result<(), ::nearpm::Error> {

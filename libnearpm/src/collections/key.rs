@@ -7,6 +7,11 @@ use crate::typed::persistent::bytes_of;
 use crate::{Load, Persistent, Store};
 
 /// A type that a map finds values by: every [`PlainKey`], and [`PString`](super::PString), which is looked up by a `&str`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the key of a map in a pool",
+    label = "not a `Key`",
+    note = "text is the key `PString`, which is looked up by `&str`; every other key is a `PlainKey`"
+)]
 pub trait Key: Persistent {
     /// What it is looked up by.
     type Query: ?Sized;
@@ -27,6 +32,12 @@ pub trait Key: Persistent {
 
 /// A key whose bytes say all of it: equal keys have equal bytes, and it owns nothing. All integers are, and arrays of them; make a struct
 /// of such one by `impl PlainKey for MyKey {}`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the key of a map in a pool",
+    label = "neither a `PlainKey` nor a `PString`",
+    note = "integers of fixed size are keys, arrays of them, and `PString`, which is looked up by `&str`",
+    note = "a struct of them becomes one by `#[derive(PartialEq, Eq, PartialOrd, Ord)]` and `impl PlainKey for {Self} {{}}`"
+)]
 pub trait PlainKey: Persistent + Ord {}
 
 macro_rules! plain {

@@ -8,6 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `persistent.rs` | types whose every bit pattern is a value |
+//! | `parts.rs` | the fields of a derived type, for the derive |
 //! | `layout.rs` | a type's layout as a number, kept beside the root |
 //! | `pointer.rs` | pointers |
 //! | `plock.rs` | locks |
@@ -22,6 +23,7 @@ pub(crate) mod gate;
 mod layout;
 pub(crate) mod locks;
 mod mechanism;
+mod parts;
 pub(crate) mod persistent;
 mod plock;
 mod pointer;
@@ -47,6 +49,6 @@ pub(crate) use seam::{pointer, whole};
 /// What the derive of [`Persistent`] refers to, and nobody else.
 #[doc(hidden)]
 pub mod derived {
-    pub use super::persistent::{is_aligned, is_field, sum};
-    pub use std::mem::{offset_of, size_of};
+    pub use super::parts::{At, Part, Parts, check, describe};
+    pub use std::mem::offset_of;
 }

@@ -30,8 +30,11 @@ use crate::error::Error;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in a pool",
     label = "not `Persistent`",
-    note = "a persistent type has no reference, box, string, `usize`, `bool` or enum in it, and derives `Persistent`: use integers of fixed size, \
-            arrays, `PBool`, `Option<Ptr<T>>`, `PString`, `PVec<T>` and structs of those"
+    note = "it must mean the same in every process, and every byte must be a value: instead of `String` use `PString`, of `Vec<T>` `PVec<T>`, of \
+            `&T`, `Box<T>` and `Rc<T>` `Option<Ptr<T>>`, of `HashMap` `PHashMap`, of `BTreeMap` `PBTreeMap`, of `VecDeque` `PQueue`, of a \
+            mutex `PLock`, of `Ptr<T>` `Option<Ptr<T>>` (zeros are no pointer), of `bool` `PBool`, of `usize` `u64`, of `char`, an enum or \
+            another option a number, of a tuple a struct",
+    note = "a struct of this program gets `#[derive(Clone, Copy, Persistent)]` and `#[repr(C)]`, and a type parameter the bound `T: Persistent`"
 )]
 pub unsafe trait Persistent: Copy + 'static {
     /// What a [`Ptr`] to it dereferences to: it has a method for each field, which gives the pointer to it.
@@ -90,30 +93,6 @@ pub(crate) fn value_of<T: Persistent>(fill: impl FnOnce(&mut [u8]) -> Result<(),
 pub(crate) fn zero<T: Persistent>() -> T {
     // SAFETY: every bit pattern is a value.
     unsafe { MaybeUninit::zeroed().assume_init() }
-}
-
-/// For the derive: fields lie side by side.
-#[doc(hidden)]
-pub const fn sum(sizes: &[usize]) -> usize {
-    let (mut total, mut at) = (0, 0);
-    while at < sizes.len() {
-        total += sizes[at];
-        at += 1;
-    }
-    total
-}
-
-/// For the derive: an alignment is one that objects have.
-#[doc(hidden)]
-pub const fn is_aligned<T>() {
-    assert!(align_of::<T>() <= 16, "objects of a pool are aligned to 16 bytes, and no more");
-}
-
-/// For the derive: a field's type persists.
-#[doc(hidden)]
-pub const fn is_field<T: Persistent>() {
-    // That of a type with parameters is looked at nowhere else.
-    let () = T::CHECKED;
 }
 
 macro_rules! plain {

@@ -76,7 +76,7 @@ impl<T: Persistent> Ptr<T> {
 
     /// What lies so many bytes behind. At the end of all offsets it stays there, where nothing is.
     #[inline]
-    pub(crate) fn behind<U: Persistent>(pointer: Ptr<T>, bytes: u64) -> Ptr<U> {
+    pub(crate) fn behind<U>(pointer: Ptr<T>, bytes: u64) -> Ptr<U> {
         Ptr { offset: pointer.offset.saturating_add(bytes), target: PhantomData }
     }
 
@@ -86,10 +86,10 @@ impl<T: Persistent> Ptr<T> {
         Ptr::behind(pointer, index.saturating_mul(size_of::<T>() as u64))
     }
 
-    /// For the derive: a field, so many bytes behind.
+    /// For the derive: a field, so many bytes behind. It says nothing of the field's type, which the derive has checked elsewhere.
     #[doc(hidden)]
     #[inline]
-    pub fn field<U: Persistent>(pointer: Ptr<T>, offset: usize) -> Ptr<U> {
+    pub fn field<U>(pointer: Ptr<T>, offset: usize) -> Ptr<U> {
         Ptr::behind(pointer, offset as u64)
     }
 }

@@ -64,6 +64,10 @@ programs! {
     full,
     /// Senseless arguments, and calls out of their stage.
     misuse,
+    /// Many threads in a small pool.
+    small_pool,
+    /// What calls ask the system for.
+    system_calls,
 }
 
 /// The maps of the comparison with PMDK, in processes that are killed.

@@ -12,6 +12,7 @@ pub use configuration::apply as apply_configuration;
 pub use pool_control::PoolControl;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::abi::Handle;
@@ -54,10 +55,16 @@ pub fn copy_on_write() -> bool {
     GLOBALS.copy_on_write.load(Ordering::Relaxed) != 0
 }
 
+/// Processors of the machine. The system says it by files, which takes too long for an allocation.
+fn processors() -> u64 {
+    static PROCESSORS: OnceLock<u64> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64))
+}
+
 /// Arenas that a program is told of: threads allocate apart from each other without asking.
 fn default_arenas() -> u64 {
     match GLOBALS.default_arenas.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64),
+        0 => processors(),
         set => set as u64,
     }
 }

@@ -13,6 +13,7 @@ use nearpm::capi::{
 };
 use nearpm::direct::DirectPool;
 use nearpm::prelude::*;
+use nearpm::typed::Later;
 
 use crate::pools::{Body, Look};
 
@@ -62,7 +63,7 @@ impl CPool {
         let mut tx = null_mut();
         // SAFETY: the place is writable.
         checked(unsafe { nearpm_tx_begin(self.pool, &raw mut tx) })?;
-        let mut store = CTx { pool: self, tx, root: self.root, changes: 0, doomed: false };
+        let mut store = CTx { pool: self, tx, root: self.root, changes: 0, doomed: false, later: Later::default() };
         match body.run(&mut store) {
             Ok(()) if store.doomed => {
                 checked(nearpm_tx_abort(tx))?;
@@ -80,7 +81,7 @@ impl CPool {
 
     /// Reads.
     pub fn look<T: Look>(&self, look: &mut T) -> Result<T::Found, Error> {
-        look.look(&CTx { pool: self, tx: null_mut(), root: self.root, changes: 0, doomed: false })
+        look.look(&CTx { pool: self, tx: null_mut(), root: self.root, changes: 0, doomed: false, later: Later::default() })
     }
 
     /// Every allocated object: offset and usable bytes.
@@ -129,6 +130,7 @@ struct CTx<'p> {
     changes: u64,
     /// It can only be aborted.
     doomed: bool,
+    later: Later<Self>,
 }
 
 impl Load for CTx<'_> {
@@ -198,5 +200,9 @@ impl Store for CTx<'_> {
 
     fn doom(&mut self) {
         self.doomed = true;
+    }
+
+    fn later(&mut self) -> &mut Later<Self> {
+        &mut self.later
     }
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::Key;
 use crate::error::Error;
-use crate::typed::{pointer, whole};
+use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// In front of key and value.
@@ -141,21 +141,44 @@ impl<K: Key, V: Persistent> PHashMap<K, V> {
 fn release<K: Key, V: Persistent, S: Store>(map: PHashMap<K, V>, tx: &mut S) -> Result<(), Error> {
     let Some(directory) = map.directory else { return Ok(()) };
     let mut index = 0;
-    let mut next = map.next(tx, None, &mut index)?;
+    let first = map.next(tx, None, &mut index)?;
+    release_from(map, directory, first, index, tx)
+}
+
+/// Frees what is left of a map: the entries from one on, of which the buckets from `index` on hold those behind the next, and
+/// the table.
+fn release_from<K: Key, V: Persistent, S: Store>(
+    map: PHashMap<K, V>,
+    directory: Ptr<Directory>,
+    mut next: Link,
+    mut index: u64,
+    tx: &mut S,
+) -> Result<(), Error> {
     while let Some(entry) = next {
         next = map.next(tx, next, &mut index)?;
-        if K::OWNS {
-            tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
-        }
-        if V::OWNS {
-            tx.get(PHashMap::<K, V>::value(entry))?.release(tx)?;
-        }
+        let key = if K::OWNS { Some(tx.get(PHashMap::<K, V>::key(entry))?) } else { None };
+        let value = if V::OWNS { Some(tx.get(PHashMap::<K, V>::value(entry))?) } else { None };
         tx.free(entry)?;
+        if K::OWNS || V::OWNS {
+            let rest = [Ptr::offset(directory), map.buckets, next.map_or(0, Ptr::offset), index];
+            later(tx, release_rest::<K, V, S>, rest)?;
+            key.map_or(Ok(()), |key| key.release(tx))?;
+            return value.map_or(Ok(()), |value| value.release(tx));
+        }
     }
     for segment in tx.get(directory)?.into_iter().flatten() {
         tx.free(segment)?;
     }
     tx.free(directory)
+}
+
+fn release_rest<K: Key, V: Persistent, S: Store>(
+    tx: &mut S,
+    [directory, buckets, next, index]: [u64; 4],
+) -> Result<(), Error> {
+    let directory = pointer(directory)?;
+    let map = PHashMap::<K, V> { buckets, directory: Some(directory), ..PHashMap::EMPTY };
+    release_from(map, directory, Ptr::from_offset(next), index, tx)
 }
 
 impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {

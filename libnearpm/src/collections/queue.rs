@@ -1,7 +1,7 @@
 //! First in, first out.
 
 use crate::error::Error;
-use crate::typed::{pointer, whole};
+use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// In front of the values of a block.
@@ -64,6 +64,12 @@ impl<T: Persistent> PQueue<T> {
         Ok((rest, Some(front)))
     }
 
+    /// All of it as numbers.
+    fn state(&self) -> [u64; 4] {
+        let offset = |block: Option<Ptr<Block>>| block.map_or(0, Ptr::offset);
+        [offset(self.front), offset(self.back), self.first, self.length]
+    }
+
     /// Where the first value lies.
     fn front_slot(&self) -> Result<Option<Front<T>>, Error> {
         match self.front {
@@ -78,18 +84,33 @@ impl<T: Persistent> PQueue<T> {
 }
 
 /// Frees what a queue holds.
-fn release<T: Persistent, S: Store>(mut queue: PQueue<T>, tx: &mut S) -> Result<(), Error> {
+fn release<T: Persistent, S: Store>(queue: PQueue<T>, tx: &mut S) -> Result<(), Error> {
+    queue.front.map_or(Ok(()), |block| tx.free(block))?;
+    release_values(queue, tx)
+}
+
+/// Frees what the values own, and each block when the values in front of it are done: a queue that holds itself, by a copied
+/// handle, cannot be freed again.
+fn release_values<T: Persistent, S: Store>(mut queue: PQueue<T>, tx: &mut S) -> Result<(), Error> {
     while let Some((front, slot)) = queue.front_slot()? {
-        if T::OWNS {
-            tx.get(slot)?.release(tx)?;
-        }
+        let value = if T::OWNS { Some(tx.get(slot)?) } else { None };
         let (rest, empty) = queue.without_first(tx, front)?;
-        if let Some(block) = empty {
+        if let Some(block) = rest.front.filter(|_| empty.is_some()) {
             tx.free(block)?;
+        }
+        if let Some(value) = value {
+            later(tx, release_rest::<T, S>, rest.state())?;
+            return value.release(tx);
         }
         queue = rest;
     }
-    queue.front.map_or(Ok(()), |block| tx.free(block))
+    Ok(())
+}
+
+/// Frees what is left of a queue.
+fn release_rest<T: Persistent, S: Store>(tx: &mut S, [front, back, first, length]: [u64; 4]) -> Result<(), Error> {
+    let (front, back) = (Ptr::from_offset(front), Ptr::from_offset(back));
+    release_values(PQueue::<T> { front, back, first, length, ..PQueue::EMPTY }, tx)
 }
 
 impl<T: Persistent> Ptr<PQueue<T>> {

@@ -2,7 +2,7 @@
 
 use super::copy;
 use crate::error::Error;
-use crate::typed::{pointer, whole};
+use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// Values that the first allocation has room for.
@@ -46,12 +46,19 @@ pub struct PVec<T: Persistent> {
 /// Frees what a vector holds.
 fn release<T: Persistent, S: Store>(vector: PVec<T>, tx: &mut S) -> Result<(), Error> {
     let Some(data) = vector.data else { return Ok(()) };
-    if T::OWNS {
-        for index in 0..vector.length {
-            tx.get(Ptr::nth(data, index))?.release(tx)?;
-        }
+    // First of all: a vector that holds itself, by a copied handle, cannot be freed again.
+    tx.free(data)?;
+    if T::OWNS { later(tx, release_next::<T, S>, [Ptr::offset(data), 0, vector.length, 0]) } else { Ok(()) }
+}
+
+/// Frees what a value owns, and those behind it.
+fn release_next<T: Persistent, S: Store>(tx: &mut S, [data, index, length, _]: [u64; 4]) -> Result<(), Error> {
+    let row: Ptr<T> = pointer(data)?;
+    if index >= length {
+        return Ok(());
     }
-    tx.free(data)
+    later(tx, release_next::<T, S>, [data, index + 1, length, 0])?;
+    tx.get(Ptr::nth(row, index))?.release(tx)
 }
 
 impl<T: Persistent> PVec<T> {

@@ -10,7 +10,7 @@ use crate::memory::words::Neighbours;
 use crate::typed::gate::{Gate, Role};
 use crate::typed::locks::{Hold, LockTable};
 use crate::typed::window::Window;
-use crate::typed::{Load, PLock, Persistent, Ptr, Store};
+use crate::typed::{Later, Load, PLock, Persistent, Ptr, Store};
 
 /// Who is in a pool, and which locks they hold.
 #[derive(Default)]
@@ -86,6 +86,8 @@ pub struct Tx<'p> {
     changes: u64,
     /// See [`Store::doom`].
     doomed: bool,
+    /// See [`Store::later`].
+    later: Later<Self>,
     /// None once it has ended.
     transaction: Option<Transaction>,
     thread: PhantomData<*const ()>,
@@ -96,8 +98,8 @@ const ENDED: &str = "a transaction is used before it ends";
 impl<'p> Tx<'p> {
     fn begin(pool: &'p DirectPool, neighbours: Neighbours) -> Result<Tx<'p>, Error> {
         let (window, transaction) = (pool.window(), Some(pool.begin()?));
-        let (last, thread) = (window.part(0..0), PhantomData);
-        Ok(Tx { window, last, neighbours, root: None, pool, changes: 0, doomed: false, transaction, thread })
+        let (last, thread, later) = (window.part(0..0), PhantomData, Later::default());
+        Ok(Tx { window, last, neighbours, root: None, pool, changes: 0, doomed: false, later, transaction, thread })
     }
 
     /// Makes sure that a range of the heap may be stored to.
@@ -210,6 +212,10 @@ impl Store for Tx<'_> {
 
     fn doom(&mut self) {
         self.doomed = true;
+    }
+
+    fn later(&mut self) -> &mut Later<Self> {
+        &mut self.later
     }
 }
 

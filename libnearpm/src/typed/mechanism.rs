@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::persistent::{bytes_of, value_of};
-use super::{Load, Persistent, Ptr, Store};
+use super::{Later, Load, Persistent, Ptr, Store};
 use crate::error::Error;
 use crate::transaction::Tx;
 
@@ -12,12 +12,13 @@ use crate::transaction::Tx;
 pub struct TypedTx<'t, 'p> {
     tx: RefCell<&'t mut Tx<'p>>,
     changes: u64,
+    later: Later<Self>,
 }
 
 impl<'p> Tx<'p> {
     /// The transaction as [`Load`] and [`Store`], so that typed objects and collections can be used in it.
     pub fn typed(&mut self) -> TypedTx<'_, 'p> {
-        TypedTx { tx: RefCell::new(self), changes: 0 }
+        TypedTx { tx: RefCell::new(self), changes: 0, later: Later::default() }
     }
 }
 
@@ -90,5 +91,9 @@ impl Store for TypedTx<'_, '_> {
 
     fn doom(&mut self) {
         self.tx.get_mut().abandon();
+    }
+
+    fn later(&mut self) -> &mut Later<Self> {
+        &mut self.later
     }
 }

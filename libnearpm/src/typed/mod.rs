@@ -10,6 +10,7 @@
 //! | `persistent.rs` | types whose every bit pattern is a value |
 //! | `parts.rs` | the fields of a derived type, for the derive |
 //! | `layout.rs` | a type's layout as a number, kept beside the root |
+//! | `later.rs` | what is still to be freed |
 //! | `pointer.rs` | pointers |
 //! | `plock.rs` | locks |
 //! | `seam.rs` | the traits [`Load`] and [`Store`] |
@@ -20,6 +21,7 @@
 //! | `locks.rs` | who holds which locks |
 
 pub(crate) mod gate;
+mod later;
 mod layout;
 pub(crate) mod locks;
 mod mechanism;
@@ -38,6 +40,9 @@ pub(crate) mod sync {
 }
 pub(crate) mod window;
 
+#[doc(hidden)]
+pub use later::Later;
+pub(crate) use later::later;
 pub use layout::{Description, fingerprint};
 pub use mechanism::TypedTx;
 pub use persistent::{ArrayFields, NoFields, PBool, Persistent};

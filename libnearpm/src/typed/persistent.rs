@@ -52,7 +52,7 @@ pub unsafe trait Persistent: Copy + 'static {
     /// Frees what the value owns: what its collections hold. A [`Ptr`] owns nothing.
     ///
     /// # Errors
-    /// Those of [`Store::free`].
+    /// Those of [`Store::destroy`].
     #[inline]
     fn release<S: Store>(self, tx: &mut S) -> Result<(), Error> {
         let _ = tx;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::later::{Later, later};
 use super::persistent::{bytes_of, bytes_of_mut, zero};
 use super::{Persistent, Ptr, root};
 use crate::error::Error;
@@ -90,6 +91,12 @@ pub trait Store: Load {
     #[doc(hidden)]
     fn doom(&mut self);
 
+    /// What is still to be freed.
+    #[doc(hidden)]
+    fn later(&mut self) -> &mut Later<Self>
+    where
+        Self: Sized;
+
     /// Stores what a function makes of the value, and gives that.
     fn update<T: Persistent>(&mut self, at: Ptr<T>, change: impl FnOnce(T) -> T) -> Result<T, Error> {
         let value = change(self.get(at)?);
@@ -148,20 +155,19 @@ pub trait Store: Load {
         self.free_object(Ptr::offset(object))
     }
 
-    /// Frees an object and what its collections hold.
+    /// Frees an object and what its collections hold, however deep they are nested. Called from within a release it frees
+    /// later, before the outermost call returns.
     ///
     /// # Errors
-    /// As [`Store::free`].
+    /// As [`Store::free`]; [`Error::System`] without memory to remember what is still to be freed.
     fn destroy<T: Persistent>(&mut self, object: Ptr<T>) -> Result<(), Error>
     where
         Self: Sized,
     {
-        whole(self, |tx| {
-            if T::OWNS {
-                tx.get(object)?.release(tx)?;
-            }
-            tx.free(object)
-        })
+        if !T::OWNS {
+            return self.free(object);
+        }
+        whole(self, |tx| later(tx, destroy_object::<T, Self>, [Ptr::offset(object), 0, 0, 0]))
     }
 
     /// The root of the pool. Where there is none, it is made, of zeros: an empty collection, a null pointer, the number 0.
@@ -177,6 +183,13 @@ pub trait Store: Load {
             None => root::make(self, zero::<T>()),
         }
     }
+}
+
+fn destroy_object<T: Persistent, S: Store>(tx: &mut S, [object, ..]: [u64; 4]) -> Result<(), Error> {
+    let object: Ptr<T> = pointer(object)?;
+    let value = tx.get(object)?;
+    tx.free(object)?;
+    value.release(tx)
 }
 
 /// Makes a change of several steps. One that fails between them leaves it half done, so that the transaction can only be aborted; one that

@@ -2,6 +2,7 @@
 //! anew, and power cuts.
 
 mod cuts;
+mod deep;
 mod full;
 mod subjects;
 

@@ -15,7 +15,7 @@ use node::{Node, ROOM, Row, child_row, key_row, node_bytes, value_row};
 
 use super::Key;
 use crate::error::Error;
-use crate::typed::{pointer, whole};
+use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// Levels that a tree can have at most: each but the last has half its children, at least when it was made.
@@ -128,21 +128,25 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((path, node))
     }
 
-    /// Frees a subtree of so many levels.
-    fn free_subtree(tx: &mut impl Store, node: Ptr<Node>, levels: u64) -> Result<(), Error> {
+    /// Frees what is left of a subtree of so many levels: of the node at its top the keys, and values or children, from `at` on.
+    fn free_subtree<S: Store>(tx: &mut S, [top, levels, at, _]: [u64; 4]) -> Result<(), Error> {
+        let node: Ptr<Node> = pointer(top)?;
         let count = node::count(tx, node)?;
-        for at in 0..=count {
-            if at < count && K::OWNS {
-                key_row::<K>(node).get(tx, at)?.release(tx)?;
-            }
-            if levels > 1 {
-                let child = child_row::<K>(node).get(tx, at)?.ok_or_else(|| corrupt(node))?;
-                Self::free_subtree(tx, child, levels - 1)?;
-            } else if at < count && V::OWNS {
-                value_row::<K, V>(node).get(tx, at)?.release(tx)?;
-            }
+        if at == 0 {
+            tx.free(node)?;
         }
-        tx.free(node)
+        let owns = K::OWNS || V::OWNS || levels > 1;
+        if at > count || !owns {
+            return Ok(());
+        }
+        later(tx, Self::free_subtree::<S>, [top, levels, at + 1, 0])?;
+        if levels > 1 {
+            let child = child_row::<K>(node).get(tx, at)?.ok_or_else(|| corrupt(node))?;
+            later(tx, Self::free_subtree::<S>, [Ptr::offset(child), levels - 1, 0, 0])?;
+        } else if at < count && V::OWNS {
+            value_row::<K, V>(node).get(tx, at)?.release(tx)?;
+        }
+        if at < count && K::OWNS { key_row::<K>(node).get(tx, at)?.release(tx) } else { Ok(()) }
     }
 
     fn new_node(tx: &mut impl Store) -> Result<Ptr<Node>, Error> {
@@ -192,7 +196,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
 
 /// Frees what a map holds.
 fn release<K: Key, V: Persistent, S: Store>(map: PBTreeMap<K, V>, tx: &mut S) -> Result<(), Error> {
-    map.checked_top()?.map_or(Ok(()), |top| PBTreeMap::<K, V>::free_subtree(tx, top, map.height))
+    let Some(top) = map.checked_top()? else { return Ok(()) };
+    later(tx, PBTreeMap::<K, V>::free_subtree::<S>, [Ptr::offset(top), map.height, 0, 0])
 }
 
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {

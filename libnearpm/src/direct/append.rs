@@ -87,7 +87,7 @@ impl DirectPool {
         Fate { kind, durable, homed }: Fate,
         logged: impl Iterator<Item = Range<u64>>,
     ) -> Result<u64, Error> {
-        let mut shard = self.fit(slot, lane, records)?;
+        let mut shard = self.fit(slot, lane, records, kind)?;
         let count = records.iter().count() as u64;
         let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
         let first = if first == 0 { sequence } else { first };
@@ -157,7 +157,13 @@ impl DirectPool {
     }
 
     /// Locks a shard when the records fit into its lane, making room if need be.
-    fn fit(&self, slot: usize, lane: usize, records: &Records) -> Result<MutexGuard<'_, ShardState>, Error> {
+    fn fit(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &Records,
+        kind: Kind,
+    ) -> Result<MutexGuard<'_, ShardState>, Error> {
         loop {
             let mut shard = self.shards[slot].lock();
             if self.poisoned.load(Ordering::Relaxed) {
@@ -166,11 +172,11 @@ impl DirectPool {
             if shard.lanes.is_empty() {
                 shard.lanes.push(Lane::default());
             }
-            if self.fits(&shard.lanes[lane], records) {
+            if self.fits(&shard.lanes[lane], records, kind) {
                 return Ok(shard);
             }
             drop(shard);
-            self.make_room(slot, lane, records)?;
+            self.make_room(slot, lane, records, kind)?;
         }
     }
 }

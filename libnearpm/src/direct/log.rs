@@ -1,5 +1,6 @@
 //! Writing the log: records, lanes, segments.
 
+use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, RecordHead, SegmentHead};
 
 use super::records::Records;
@@ -110,15 +111,21 @@ pub(crate) struct Lane {
     pub busy: bool,
 }
 
+/// Bytes that must be free for a record of `stride` bytes. Behind undo records a line is left, for the record that says that the
+/// transaction was taken back: an abort must not fail for lack of space.
+pub(super) fn room_for(kind: Kind, stride: u64) -> u64 {
+    stride + if kind == Kind::Undo { LINE_U64 } else { 0 }
+}
+
 impl Lane {
-    /// Whether records of these sizes fit, given that records up to `applied` are dead.
-    pub fn fits(&self, strides: impl Iterator<Item = u64>, applied: u64) -> bool {
+    /// Whether records fit for which there must be so much [room](room_for), given that records up to `applied` are dead.
+    pub fn fits(&self, records: impl Iterator<Item = (u64, u64)>, applied: u64) -> bool {
         let Some(segment) = self.segments.get(self.current) else { return false };
         let (mut cursor, mut end) = (self.cursor, segment.bytes);
         let mut next = 0;
-        for stride in strides {
-            if cursor + stride > end {
-                let Some(found) = self.next_free(next, applied, stride) else { return false };
+        for (stride, room) in records {
+            if cursor + room > end {
+                let Some(found) = self.next_free(next, applied, room) else { return false };
                 next = found + 1;
                 (cursor, end) = (SEGMENT_HEAD, self.segments[found].bytes);
             }
@@ -127,11 +134,11 @@ impl Lane {
         true
     }
 
-    /// The first segment from `from` on that holds nothing that counts, and a record of this size.
-    fn next_free(&self, from: usize, applied: u64, stride: u64) -> Option<usize> {
+    /// The first segment from `from` on that holds nothing that counts, and has so much room.
+    fn next_free(&self, from: usize, applied: u64, room: u64) -> Option<usize> {
         let free = |i: &usize| {
             let segment = &self.segments[*i];
-            *i != self.current && segment.last <= applied && SEGMENT_HEAD + stride <= segment.bytes
+            *i != self.current && segment.last <= applied && SEGMENT_HEAD + room <= segment.bytes
         };
         (from..self.segments.len()).find(free)
     }
@@ -176,6 +183,29 @@ impl Lane {
         }
     }
 
+    /// Takes away all segments that hold nothing that counts: there is space for others when records come.
+    pub fn drop_dead(&mut self, applied: u64, mut drop: impl FnMut(Segment)) {
+        let mut current = None;
+        let mut kept = Vec::new();
+        for (at, segment) in self.segments.drain(..).enumerate() {
+            if segment.last <= applied {
+                drop(segment);
+                continue;
+            }
+            if at == self.current {
+                current = Some(kept.len());
+            }
+            kept.push(segment);
+        }
+        self.segments = kept;
+        (self.current, self.cursor) = match (current, self.segments.first()) {
+            (Some(current), _) => (current, self.cursor),
+            // What is left is full.
+            (None, Some(first)) => (0, first.bytes),
+            (None, None) => (0, SEGMENT_HEAD),
+        };
+    }
+
     /// Writes records that fit. They count when a drain follows. Long ones that are `homed` need no more.
     #[cfg_attr(test, track_caller)]
     pub fn append(
@@ -192,8 +222,9 @@ impl Lane {
         for index in 0..count {
             let (bytes, stride) =
                 records.iter().nth(index).map(|r| (r.bytes(), r.stride())).expect("it is one of them");
-            if self.cursor + stride > self.segments[self.current].bytes {
-                self.current = self.next_free(next, applied, stride).expect("the caller asked whether the records fit");
+            let room = room_for(stamp.kind, stride);
+            if self.cursor + room > self.segments[self.current].bytes {
+                self.current = self.next_free(next, applied, room).expect("the caller asked whether the records fit");
                 next = self.current + 1;
                 self.cursor = SEGMENT_HEAD;
             }

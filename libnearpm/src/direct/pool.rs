@@ -205,20 +205,16 @@ impl DirectPool {
 
     /// Takes space for an object. Its bytes are what the space held before. A crash or [`DirectPool::cancel`] gives it back.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
-        match self.reserve_here(bytes) {
-            Err(Error::Full { .. }) => {
-                // What threads have at hand is more than nothing.
-                self.lock_all().iter_mut().for_each(|shard| self.heap.retire(&mut shard.arena));
-                self.reserve_here(bytes)
-            }
-            done => done,
-        }
-    }
-
-    fn reserve_here(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
-        let mut shard = self.shards[slot()].lock();
-        let reserved = self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))?;
+        let slot = slot();
+        let here = {
+            let mut shard = self.shards[slot].lock();
+            self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
+        };
+        let reserved = match here {
+            Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,
+            done => done?,
+        };
         if let Some(linter) = &self.linter {
             linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
         }
@@ -233,7 +229,7 @@ impl DirectPool {
     }
 
     /// Gives pages their memory up to somewhat behind `end`.
-    fn populate(&self, end: u64) {
+    pub(super) fn populate(&self, end: u64) {
         let start = self.populated.load(Ordering::Relaxed);
         if end > start && self.options.mode == Mode::WorkingCopy {
             let start = start.max(self.heap.range().start / PAGE_BYTES * PAGE_BYTES);

@@ -6,15 +6,16 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
+use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
-use nearpm_interface::record::{POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
-use super::DirectPool;
 use super::home::Home;
-use super::log::{Lane, Pending, Segment, Source};
+use super::log::{Lane, Pending, Segment, Source, room_for};
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
+use super::{DirectPool, Reservation};
 use crate::error::Error;
 use crate::pool::format;
 
@@ -23,6 +24,12 @@ pub(super) const WORTH_A_TRUNCATION: u64 = 64 << 10;
 
 /// Segments that a lane keeps when it needs no more: it goes on in one while the other is truncated.
 const KEPT_SEGMENTS: usize = 2;
+
+/// The log takes one part of so many of the heap at most, but for one segment that each lane needs.
+const LOG_SHARE: u64 = 4;
+
+/// A new segment takes one part of so many of what is left of that at most, so that there is something for the lanes to come.
+const SEGMENT_SHARE: u64 = 8;
 
 /// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
 fn segment_bytes(pool_bytes: u64) -> u64 {
@@ -48,9 +55,9 @@ pub(super) struct Cut {
 }
 
 impl DirectPool {
-    /// Most bytes of a record.
+    /// Most bytes of a record. A line stays free behind it: see [`room_for`].
     pub(super) fn record_limit(&self) -> u64 {
-        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64
+        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64 - LINE_U64
     }
 
     pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
@@ -69,14 +76,20 @@ impl DirectPool {
     }
 
     /// Whether a lane has room for records.
-    pub(super) fn fits(&self, lane: &Lane, records: &Records) -> bool {
-        lane.fits(records.iter().map(Record::stride), self.applied.load(Ordering::Relaxed))
+    pub(super) fn fits(&self, lane: &Lane, records: &Records, kind: Kind) -> bool {
+        let sizes = records.iter().map(Record::stride).map(|stride| (stride, room_for(kind, stride)));
+        lane.fits(sizes, self.applied.load(Ordering::Relaxed))
+    }
+
+    /// Chunks that the log may still have beyond what each lane needs.
+    fn log_budget(&self) -> u64 {
+        self.heap.log_budget(self.heap.chunks() / LOG_SHARE)
     }
 
     /// Truncates the log, and adds segments to a lane until the records fit.
-    pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records) -> Result<(), Error> {
+    pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records, kind: Kind) -> Result<(), Error> {
         let turn = self.truncation()?;
-        let fits = || self.fits(&self.shards[slot].lock().lanes[lane], records);
+        let fits = || self.fits(&self.shards[slot].lock().lanes[lane], records, kind);
         // Another thread's truncation may have made room meanwhile.
         if fits() {
             return Ok(());
@@ -89,12 +102,19 @@ impl DirectPool {
         }
         let mut shards = self.lock_all();
         self.truncate(&turn, &mut shards)?;
-        let lane = &mut shards[slot].lanes[lane];
-        while !self.fits(lane, records) {
-            let longest = records.iter().map(Record::stride).max().unwrap_or(0);
-            lane.add(self.make_segment(longest, 0)?);
+        let longest = records.iter().map(|record| room_for(kind, record.stride())).max().unwrap_or(0);
+        while !self.fits(&shards[slot].lanes[lane], records, kind) {
+            let made = match self.make_segment(longest, 0) {
+                Err(Error::Full { .. }) => {
+                    self.give_way(&mut shards)?;
+                    self.make_segment(longest, 0)
+                }
+                made => made,
+            };
+            shards[slot].lanes[lane].add(made?);
         }
-        while lane.segments.len() < KEPT_SEGMENTS {
+        let lane = &mut shards[slot].lanes[lane];
+        while lane.segments.len() < KEPT_SEGMENTS && self.log_budget() > 0 {
             match self.make_segment(0, kept_chunks(&self.head)) {
                 Ok(segment) => lane.add(segment),
                 // The pool is nearly full: one must do.
@@ -127,6 +147,41 @@ impl DirectPool {
             lane.shrink(KEPT_SEGMENTS, applied, |segment| dropped.push(segment));
         }
         self.drop_segments(&dropped)
+    }
+
+    /// Gives back what threads have at hand: runs with room, and segments in which nothing counts. Only right after a truncation with
+    /// all shards locked.
+    fn give_way(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+        let applied = self.applied.load(Ordering::Relaxed);
+        let mut dropped = Vec::new();
+        for shard in shards {
+            self.heap.retire(&mut shard.arena);
+            shard.lanes.iter_mut().for_each(|lane| lane.drop_dead(applied, |segment| dropped.push(segment)));
+        }
+        self.drop_segments(&dropped)
+    }
+
+    /// Takes space for an object when the heap has none that is free: out of what other threads have at hand, and out of the log where
+    /// that is enough. The shards stay locked meanwhile, so that nobody takes it first.
+    pub(super) fn reserve_from_others(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
+        let reserve = |shards: &mut [MutexGuard<'_, ShardState>]| {
+            self.heap.reserve(&mut shards[slot].arena, bytes, |offset, bytes| self.populate(offset + bytes))
+        };
+        {
+            let mut shards = self.lock_all();
+            shards.iter_mut().for_each(|shard| self.heap.retire(&mut shard.arena));
+            let reserved = reserve(&mut shards);
+            let segments = shards.iter().flat_map(|shard| &shard.lanes).flat_map(|lane| &lane.segments);
+            let log = segments.map(|segment| (segment.chunk, segment.chunks));
+            if !matches!(reserved, Err(Error::Full { .. })) || !self.heap.has_space_without(bytes, log) {
+                return reserved;
+            }
+        }
+        let turn = self.truncation()?;
+        let mut shards = self.lock_all();
+        self.truncate(&turn, &mut shards)?;
+        self.give_way(&mut shards)?;
+        reserve(&mut shards)
     }
 
     /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
@@ -184,12 +239,14 @@ impl DirectPool {
         }
     }
 
-    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space, and leaves `kept` chunks free. Only right
+    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space, and leaves `spare` chunks free. Only right
     /// after a truncation with all shards locked: no record may name its chunks' words.
-    fn make_segment(&self, longest: u64, kept: u64) -> Result<Segment, Error> {
-        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES) as u32;
+    fn make_segment(&self, longest: u64, spare: u64) -> Result<Segment, Error> {
         let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
-        let take = |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, kept).map(|chunk| (chunk, chunks));
+        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
+        let usual = usual.max(least);
+        let take =
+            |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, spare).map(|chunk| (chunk, chunks));
         let taken = (0..=usual.ilog2()).map(|halvings| usual >> halvings).filter(|&n| n >= least).find_map(take);
         let full = || Error::Full { requested: longest, free: self.heap.free_bytes() };
         let (chunk, chunks) = taken.ok_or_else(full)?;

@@ -17,7 +17,7 @@ impl Heap {
             layout,
             chunks: (0..layout.chunks).map(|_| Chunk::default()).collect(),
             partial: Default::default(),
-            spans: Mutex::default(),
+            free: Mutex::default(),
             kept,
             cuts: AtomicU32::new(1),
             settled: AtomicU32::new(1),
@@ -54,7 +54,7 @@ impl Heap {
                 entry.allocated.store(true, Ordering::Relaxed);
                 self.mark(chunk, chunks, holds::OBJECT);
             }
-            _ => lock(&self.spans).add(chunk, 1),
+            _ => lock(&self.free).spans.add(chunk, 1),
         }
         Ok(chunks)
     }

@@ -63,14 +63,30 @@ pub(crate) enum Change {
     Clear(u64, u64),
 }
 
+/// Chunks that hold no objects.
+#[derive(Default)]
+struct Free {
+    spans: Spans,
+    /// Chunks of the log.
+    log: u64,
+}
+
+impl Free {
+    /// Free chunks that no object gets, of `kept` that the log may always have.
+    fn kept_free(&self, kept: u64) -> u64 {
+        kept.saturating_sub(self.log)
+    }
+}
+
 /// The index.
 pub(crate) struct Heap {
     layout: HeapLayout,
     chunks: Box<[Chunk]>,
     /// Runs that may have room and are in no arena, by class.
     partial: [Mutex<Vec<u32>>; CLASSES.len()],
-    spans: Mutex<Spans>,
-    /// Free chunks that no object gets: without room for its log a pool that is full could not free anything.
+    free: Mutex<Free>,
+    /// Chunks that no object gets, be they free or in the log: without room for its log a pool that is full could not free
+    /// anything.
     kept: u64,
     /// Counts cuts of the log.
     cuts: AtomicU32,
@@ -90,7 +106,9 @@ impl Heap {
 
     /// Free bytes: in free chunks, and in runs with room that no thread has at hand.
     pub fn free_bytes(&self) -> u64 {
-        let mut free = lock(&self.spans).chunks().saturating_sub(self.kept) * CHUNK_BYTES;
+        let chunks = lock(&self.free);
+        let mut free = chunks.spans.chunks().saturating_sub(chunks.kept_free(self.kept)) * CHUNK_BYTES;
+        drop(chunks);
         for (class, list) in self.partial.iter().enumerate() {
             let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c as usize].used.load(Ordering::Relaxed));
             free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
@@ -109,7 +127,7 @@ impl Heap {
                 let full = || Error::Full { requested: bytes, free: self.free_bytes() };
                 let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| full())?;
                 let word = ChunkWord::Large { chunks };
-                let chunk = self.take_chunks(chunks, word, self.kept).ok_or_else(full)?;
+                let chunk = self.take_chunks(chunks, word, 0).ok_or_else(full)?;
                 let (offset, bytes) = (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES);
                 fresh(offset, bytes);
                 Ok(Reservation { offset, bytes })
@@ -140,7 +158,7 @@ impl Heap {
                 None => {
                     let word = ChunkWord::Run { object_bytes: CLASSES[class] };
                     let full = || Error::Full { requested: bytes, free: self.free_bytes() };
-                    let chunk = self.take_chunks(1, word, self.kept).ok_or_else(full)?;
+                    let chunk = self.take_chunks(1, word, 0).ok_or_else(full)?;
                     if let Some(fresh) = fresh.take() {
                         fresh(self.layout.chunk(chunk), CHUNK_BYTES);
                     }
@@ -193,12 +211,19 @@ impl Heap {
         Some(chunk)
     }
 
-    /// Takes free chunks and makes them what `word` says, in the index. At least `kept` stay free. Without enough in one piece, empty
-    /// runs are broken up.
-    pub fn take_chunks(&self, chunks: u32, word: ChunkWord, kept: u64) -> Option<u32> {
+    /// Takes free chunks and makes them what `word` says, in the index. Objects leave those free that the log may have, a segment of
+    /// the log at least `spare`. Without enough in one piece, empty runs are broken up.
+    pub fn take_chunks(&self, chunks: u32, word: ChunkWord, spare: u64) -> Option<u32> {
+        let is_log = matches!(word, ChunkWord::Log { .. });
         let take = || {
-            let mut spans = lock(&self.spans);
-            if spans.chunks() >= u64::from(chunks) + kept { spans.take(chunks) } else { None }
+            let mut free = lock(&self.free);
+            let left = if is_log { spare } else { free.kept_free(self.kept) };
+            if free.spans.chunks() < u64::from(chunks) + left {
+                return None;
+            }
+            let chunk = free.spans.take(chunks)?;
+            free.log += if is_log { chunks.into() } else { 0 };
+            Some(chunk)
         };
         let chunk = take().or_else(|| {
             self.break_up_empty_runs();
@@ -227,17 +252,31 @@ impl Heap {
                 if empty {
                     entry.place.store(place::TAKEN, Ordering::SeqCst);
                     entry.holds.store(holds::NOTHING, Ordering::Relaxed);
-                    lock(&self.spans).add(chunk, 1);
+                    lock(&self.free).spans.add(chunk, 1);
                 }
                 !empty
             });
         }
     }
 
-    /// Gives back chunks that hold a log segment or a whole-chunk object.
-    pub fn give_chunks(&self, chunk: u32, chunks: u32) {
-        self.mark(chunk, chunks, holds::NOTHING);
-        lock(&self.spans).add(chunk, chunks);
+    /// Free chunks that the log may have beyond what each lane needs, if it may have `most`.
+    pub fn log_budget(&self, most: u64) -> u64 {
+        let free = lock(&self.free);
+        most.saturating_sub(free.log).min(free.spans.chunks())
+    }
+
+    /// All chunks.
+    pub fn chunks(&self) -> u64 {
+        self.layout.chunks
+    }
+
+    /// Whether an object would have space if these segments of the log, first chunk and number, were free.
+    pub fn has_space_without(&self, bytes: u64, log: impl Iterator<Item = (u32, u32)>) -> bool {
+        let chunks = if class_of(bytes).is_some() { 1 } else { bytes.div_ceil(CHUNK_BYTES) };
+        let mut spans = lock(&self.free).spans.clone();
+        log.for_each(|(chunk, chunks)| spans.add(chunk, chunks));
+        let Ok(piece) = u32::try_from(chunks) else { return false };
+        spans.chunks() >= chunks.saturating_add(self.kept) && spans.take(piece).is_some()
     }
 
     /// Offset and bytes of chunks, and the offset of the first one's word.
@@ -364,8 +403,13 @@ impl Heap {
                 }
             }
             Some(Place::Chunks { chunk, chunks }) => {
-                self.chunks[chunk as usize].word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
-                self.give_chunks(chunk, chunks);
+                let entry = &self.chunks[chunk as usize];
+                let is_log = matches!(entry.word(), ChunkWord::Log { .. });
+                entry.word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
+                self.mark(chunk, chunks, holds::NOTHING);
+                let mut free = lock(&self.free);
+                free.log -= if is_log { chunks.into() } else { 0 };
+                free.spans.add(chunk, chunks);
             }
         }
     }

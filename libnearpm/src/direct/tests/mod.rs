@@ -4,6 +4,7 @@ mod failures;
 mod fragmentation;
 mod home;
 mod reused_chunks;
+mod scarce;
 mod sites;
 pub(crate) mod store;
 mod threads;

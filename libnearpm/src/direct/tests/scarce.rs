@@ -1,0 +1,125 @@
+//! Small pools with many threads: what threads have at hand gives way to those that need it. The threads are slots that one thread takes
+//! in turn, so that each run is the same.
+
+use super::super::shard::SHARDS;
+use super::super::{DirectOptions, DirectPool, Mode, Reservation, Transaction};
+use super::move_to;
+use crate::error::Error;
+use crate::memory::TestMemory;
+
+const THREADS: usize = 256;
+const MODES: [Mode; 2] = [Mode::WorkingCopy, Mode::InPlace];
+
+fn pool(mode: Mode, bytes: usize) -> DirectPool {
+    let options = DirectOptions { mode, ..DirectOptions::default() };
+    DirectPool::create_in(Box::new(TestMemory::new(bytes)), &options).unwrap()
+}
+
+/// An object of the thread's own size, whose first bytes are changed, instead of the one that it had.
+fn exchange(pool: &DirectPool, tx: &mut Transaction, thread: usize, former: Option<u64>) -> u64 {
+    if let Some(former) = former {
+        tx.add(pool, former..former + 8).unwrap();
+        tx.free(pool, former).unwrap();
+    }
+    tx.alloc(pool, 116 + thread as u64).unwrap().offset
+}
+
+#[test]
+fn each_of_many_threads_keeps_an_object_in_a_small_pool() {
+    for mode in MODES {
+        let pool = pool(mode, 8 << 20);
+        let mut objects = [None; THREADS];
+        for round in 0..20 {
+            for thread in 0..THREADS {
+                move_to(thread);
+                let mut tx = pool.begin().unwrap();
+                objects[thread] = Some(exchange(&pool, &mut tx, thread, objects[thread]));
+                tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}, round {round}, {thread}: {error}"));
+            }
+        }
+        pool.close().unwrap();
+    }
+}
+
+#[test]
+fn transactions_that_are_open_at_the_same_time_share_a_small_pool() {
+    for mode in MODES {
+        let pool = pool(mode, 8 << 20);
+        let mut objects = [None; THREADS];
+        for _ in 0..4 {
+            let begin = |thread| {
+                move_to(thread);
+                let mut tx = pool.begin().unwrap();
+                objects[thread] = Some(exchange(&pool, &mut tx, thread, objects[thread]));
+                tx
+            };
+            let open: Vec<Transaction> = (0..THREADS).map(begin).collect();
+            for (thread, tx) in open.into_iter().enumerate() {
+                move_to(thread);
+                tx.commit(&pool).unwrap();
+            }
+        }
+        pool.close().unwrap();
+    }
+}
+
+/// Takes objects of so many bytes until there is no space.
+fn fill(pool: &DirectPool, bytes: u64) -> Vec<Reservation> {
+    let mut taken = Vec::new();
+    loop {
+        match pool.reserve(bytes) {
+            Ok(reservation) => taken.push(reservation),
+            Err(Error::Full { .. }) => return taken,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn what_others_have_at_hand_is_there_for_objects_and_for_the_log() {
+    for mode in MODES {
+        let pool = pool(mode, 16 << 20);
+        let whole = {
+            let taken = fill(&pool, 100_000);
+            taken.iter().for_each(|&one| pool.cancel(one));
+            taken.len()
+        };
+        let mut last = 0;
+        for thread in 0..SHARDS {
+            move_to(thread);
+            let mut tx = pool.begin().unwrap();
+            last = exchange(&pool, &mut tx, thread, None);
+            tx.commit(&pool).unwrap();
+        }
+        move_to(0);
+        let large = fill(&pool, 100_000);
+        // Their runs with their objects are all that is missing, in pieces that do not count.
+        assert!(large.len() + 24 >= whole, "{mode:?}: {} of {whole}", large.len());
+        let small = fill(&pool, 64);
+        assert!(small.len() < 512 * 100, "what is left are pieces");
+        // The pool is full, and every thread can free all the same.
+        for thread in 0..SHARDS {
+            move_to(thread);
+            let mut tx = pool.begin().unwrap();
+            tx.add(&pool, last..last + 8).unwrap();
+            tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}, {thread}: {error}"));
+        }
+        large.iter().chain(&small).for_each(|&one| pool.cancel(one));
+        pool.close().unwrap();
+    }
+}
+
+#[test]
+fn a_transaction_in_place_that_finds_no_room_for_its_log_is_taken_back() {
+    let pool = pool(Mode::InPlace, 1 << 19);
+    let mut tx = pool.begin().unwrap();
+    let object = tx.alloc(&pool, 16_000).unwrap().offset;
+    tx.commit(&pool).unwrap();
+    fill(&pool, 16_000);
+    let mut tx = pool.begin().unwrap();
+    // Records of one line each, which fill every segment to its end.
+    let refused = (0..2000).map(|n| tx.add(&pool, object + 8 * n..object + 8 * n + 8)).find_map(Result::err);
+    assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+    tx.abort(&pool).unwrap();
+    pool.begin().unwrap().commit(&pool).unwrap();
+}

@@ -27,13 +27,15 @@ pub struct Change<'a> {
     transaction: Transaction,
     words: Words,
     refused: Option<Errno>,
+    /// Bytes that objects get more by it.
+    growth: i64,
 }
 
 impl<'a> Change<'a> {
     /// Begins a change.
     pub fn begin(pool: &'a Pool) -> Result<Change<'a>, Errno> {
         let transaction = pool.direct.begin().map_err(|error| fail_below(&error))?;
-        Ok(Change { pool, transaction, words: thread().words.take(), refused: None })
+        Ok(Change { pool, transaction, words: thread().words.take(), refused: None, growth: 0 })
     }
 
     /// Refuses the change.
@@ -44,6 +46,7 @@ impl<'a> Change<'a> {
     /// Reserved space becomes an object, with its bytes.
     pub fn publish(&mut self, space: &Space) {
         self.transaction.publish(space.reservation(), true);
+        self.growth += space.counted();
     }
 
     /// Reserved space becomes an object whose bytes the program makes durable itself.
@@ -52,6 +55,7 @@ impl<'a> Change<'a> {
             self.refuse(fail_below(&error));
         }
         self.transaction.publish(space.reservation(), false);
+        self.growth += space.counted();
     }
 
     /// Frees the object whose data is at an offset; 0 for none.
@@ -64,8 +68,10 @@ impl<'a> Change<'a> {
     }
 
     fn free_object(&mut self, data: u64) -> Result<(), Errno> {
-        let start = object::find(self.pool, data)?.start();
-        self.transaction.free(&self.pool.direct, start).map_err(|error| fail_below(&error))
+        let space = object::find(self.pool, data)?;
+        self.transaction.free(&self.pool.direct, space.start()).map_err(|error| fail_below(&error))?;
+        self.growth -= space.counted();
+        Ok(())
     }
 
     /// A word of the pool gets a value.
@@ -109,6 +115,7 @@ impl<'a> Change<'a> {
             }
         };
         if done.is_ok() {
+            self.pool.control.count(self.growth);
             store_volatile(self.words.volatile.iter().copied());
         }
         self.words.volatile.clear();

@@ -41,6 +41,12 @@ pub fn fail(errno: Errno, text: Arguments<'_>) -> Errno {
     errno
 }
 
+/// The message of the last error of this thread.
+pub fn message() -> String {
+    let message = thread().message.borrow();
+    String::from_utf8_lossy(message.0.strip_suffix(b"\0").unwrap_or(&message.0)).into_owned()
+}
+
 /// As [`fail`], with the system's text for the error behind the message.
 #[cold]
 pub fn fail_system(errno: Errno, text: &str) -> Errno {

@@ -8,8 +8,9 @@
 //! | 1024 | 64 | the sealed line: magic, version (`nearpm_interface::seal`, over the name and itself) |
 //! | 1088 | 8 | offset of the root object's data, 0 if there is none |
 //! | 1096 | 8 | bytes of it that the program asked for |
+//! | 1104 | 8 | `stats.heap.curr_allocated`, as of the last time that the pool was closed |
 //!
-//! The last two change in transactions.
+//! The last three change in transactions.
 
 use std::ops::Range;
 
@@ -122,6 +123,17 @@ impl Head {
         // SAFETY: two words of the head, aligned because objects are.
         let [offset, bytes] = unsafe { self.root_words().read_volatile() };
         (offset, bytes)
+    }
+
+    /// What `stats.heap.curr_allocated` was when the pool was closed.
+    pub fn allocated(&self) -> i64 {
+        // SAFETY: a word of the head, as the root's are.
+        unsafe { self.at.wrapping_add(ROOT + 16).cast::<i64>().read_volatile() }
+    }
+
+    /// Where that is in the pool.
+    pub fn allocated_at(&self) -> u64 {
+        self.offset + ROOT as u64 + 16
     }
 
     /// Where offset and bytes of the root object are in the pool: what a transaction adds.

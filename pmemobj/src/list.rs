@@ -85,7 +85,10 @@ impl<'a> List<'a> {
         let offset = pool.offset_of(head as usize).unwrap_or(0);
         let range = offset..offset + (size_of::<Head>() + lock::LOCK_BYTES) as u64;
         if range.start % align_of::<Head>() as u64 != 0 || !pool.direct.holds_objects(&range) {
-            return Err(fail(libc::EINVAL, format_args!("the head of a list at {head:p} lies in no object of the pool")));
+            return Err(fail(
+                libc::EINVAL,
+                format_args!("the head of a list at {head:p} lies in no object of the pool"),
+            ));
         }
         Ok(List { pool, head: head.cast(), entry: entry as u64 })
     }
@@ -94,7 +97,11 @@ impl<'a> List<'a> {
     fn check(&self, object: u64) -> Result<(), Errno> {
         let space = object::find(self.pool, object)?;
         let fits = self.entry % 8 == 0 && self.entry + size_of::<Entry>() as u64 <= space.usable;
-        if fits { Ok(()) } else { Err(fail(libc::EINVAL, format_args!("an object at {object:#x} has no entry of the list"))) }
+        if fits {
+            Ok(())
+        } else {
+            Err(fail(libc::EINVAL, format_args!("an object at {object:#x} has no entry of the list")))
+        }
     }
 
     /// As [`List::check`], for an object and its neighbours.

@@ -113,6 +113,11 @@ impl Space {
         Reservation { offset: self.start, bytes: self.data - self.start + self.usable }
     }
 
+    /// What `stats.heap.curr_allocated` counts for it.
+    pub fn counted(&self) -> i64 {
+        (self.usable + HEADER) as i64
+    }
+
     /// Where the object begins.
     pub fn start(&self) -> u64 {
         self.start
@@ -163,7 +168,7 @@ pub fn reserve(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<Spa
 /// The shape by an allocation class, and whether its objects have type numbers.
 fn class(pool: &Pool, bytes: u64, flags: u64) -> Result<Option<(Shape, bool)>, Errno> {
     pool.control.check_arena((flags & flag::ARENA) >> 32)?;
-    let id = (flags & flag::CLASS) >> 48;
+    let id = ((flags & flag::CLASS) >> 48) as i64;
     if id == 0 {
         return Ok(None);
     }

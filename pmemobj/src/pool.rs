@@ -14,8 +14,9 @@ use crate::error::{Errno, fail, fail_below, fatal};
 use crate::head::Head;
 use crate::object;
 use crate::place::Place;
-use crate::thread::thread;
 use crate::registry::{self, Pool, Refused, pool_of, pool_of_address, pool_of_oid};
+use crate::set::Part;
+use crate::thread::thread;
 
 /// Bytes of a C string.
 ///
@@ -84,6 +85,7 @@ fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, 
         }
         Refused::NoMemory => fail(libc::ENOMEM, format_args!("no memory to enter one more open pool")),
     })?;
+    pool.control.set_allocated(pool.head.allocated());
     if let Err(errno) = ctl::apply_configuration(Some(pool)) {
         drop(registry::leave(pool));
         return Err(errno);
@@ -93,9 +95,25 @@ fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, 
 
 fn create(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
+    match Part::of(path)? {
+        // With a size it is the file of a pool that is asked for, and that is there.
+        Some(part) if bytes == 0 => {
+            check_bytes(part.bytes)?;
+            create_file(&part.path, layout, part.to_create()?, mode)
+        }
+        _ => create_file(path, layout, bytes, mode),
+    }
+}
+
+fn check_bytes(bytes: u64) -> Result<(), Errno> {
     if bytes != 0 && bytes < MIN_POOL {
         return Err(fail(libc::EINVAL, format_args!("size {bytes} smaller than {MIN_POOL}")));
     }
+    Ok(())
+}
+
+fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
+    check_bytes(bytes)?;
     let options = environment::options(ctl::prefault_at_create())?;
     let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
     let direct = DirectPool::create(&place.location, bytes, &options).map_err(|error| fail_below(&error))?;
@@ -118,7 +136,8 @@ fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
         return Err(fail(libc::ENOTSUP, format_args!("{text}")));
     }
     let options = environment::options(ctl::prefault_at_open())?;
-    let place = Place::of(path)?;
+    let part = Part::of(path)?;
+    let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
     let direct = DirectPool::open(&place.location, &options).map_err(|error| fail_below(&error))?;
     let head = Head::open(&direct, &place.location).map_err(|error| fail_below(&error))?;
     if let Some(wanted) = layout {
@@ -160,6 +179,18 @@ unsafe extern "C" fn pmemobj_open(path: *const c_char, layout: *const c_char) ->
     handle_of(arguments.and_then(|(path, layout)| open(path, layout)))
 }
 
+/// Persistent statistics are kept when a pool is closed, if they have changed.
+fn keep_statistics(pool: &Pool) {
+    let allocated = pool.control.allocated();
+    if allocated != pool.head.allocated()
+        && let Ok(mut change) = Change::begin(pool)
+    {
+        change.store(pool.head.allocated_at(), allocated as u64);
+        // A pool that takes no change any more has no statistics that anybody could rely on.
+        let _ = change.commit();
+    }
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_close(handle: Handle) {
     if handle.is_null() {
@@ -170,6 +201,7 @@ extern "C" fn pmemobj_close(handle: Handle) {
         fail(libc::EBUSY, format_args!("the pool stays open: a transaction of this thread is open on it"));
         return;
     }
+    keep_statistics(open);
     let Some(pool) = registry::leave(open) else { return };
     crate::memory::forget_pending(&pool);
     if environment::statistics() {

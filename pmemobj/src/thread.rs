@@ -30,6 +30,8 @@ pub struct Thread {
     pub message: RefCell<Message>,
     /// Flushed and not drained.
     pub pending: RefCell<Vec<Pending>>,
+    /// What `heap.thread.arena_id` was set to last, and in which run of a pool.
+    pub arena: Cell<(u64, i64)>,
     /// The pool whose root this thread makes or enlarges.
     pub root_of: Cell<Option<&'static Pool>>,
     /// Bytes of the object whose constructor runs: they become durable with it.

@@ -62,6 +62,8 @@ programs! {
     threads,
     /// Pools without room: errors, and objects that are freed all the same.
     full,
+    /// Pool sets.
+    set,
     /// Senseless arguments, and calls out of their stage.
     misuse,
     /// Many threads in a small pool.
@@ -84,6 +86,71 @@ fn killed_maps() {
 fn configuration() {
     let queries = "prefault.at_create=1;tx.cache.size=65536;heap.alloc_class.150.desc=5000,0,100,compact;";
     run("ctl", &[("PMEMOBJ_CONF", queries)]);
+}
+
+/// Every setting of PMDK's documentation is taken from the environment and from a file, with the values that it names.
+#[test]
+fn all_settings_are_taken() {
+    let Some(program) = Program::compile("settings") else { return };
+    let settings = [
+        "prefault.at_create=1",
+        "prefault.at_open=n",
+        "sds.at_create=0",
+        "fallocate.at_create=0",
+        "copy_on_write.at_open=0",
+        "tx.debug.skip_expensive_checks=1",
+        "tx.debug.verify_user_buffers=1",
+        "tx.cache.size=0x10000",
+        "tx.cache.threshold=16",
+        "tx.post_commit.queue_depth=4",
+        "heap.narenas.max=2000",
+        "heap.thread.arena_id=1",
+        "heap.arena.1.automatic=1",
+        "heap.arenas_assignment_type=global",
+        "heap.arenas_default_max=4",
+        "heap.alloc_class.128.desc=500,0,1000,compact",
+        "heap.alloc_class.new.desc=1500,0,100,none",
+        "heap.size.granularity=4194304",
+        "stats.enabled=both",
+        "stats.enabled=1",
+        "stats.enabled=disabled",
+        "debug.heap.alloc_pattern=-1",
+    ];
+    let folder = tempfile::tempdir().expect("a folder for the file");
+    let file = folder.path().join("settings");
+    std::fs::write(&file, settings.join(" ; \n# and\n")).expect("the file is written");
+    let all = settings.join(";");
+    program.run(Library::WorkingCopy, &[("PMEMOBJ_CONF", &all)]);
+    program.run(Library::WorkingCopy, &[("PMEMOBJ_CONF_FILE", file.to_str().expect("a path"))]);
+    // PMDK writes behind the value of some of them, so that all at once damage its memory.
+    settings.iter().for_each(|setting| program.run(Library::Pmdk, &[("PMEMOBJ_CONF", setting)]));
+}
+
+/// What is no setting, or no value of one, is refused as PMDK refuses it: no pool is made.
+#[test]
+fn other_settings_are_refused() {
+    let Some(program) = Program::compile("settings") else { return };
+    let settings = [
+        "no.such=1",
+        "fallocate.at_create=maybe",
+        "prefault.at_create=true",
+        "stats.enabled=all",
+        "heap.size.granularity=5",
+        "tx.cache.size=-1",
+        "heap.narenas.max=900",
+        "tx.post_commit.worker=1",
+        "heap.arena.create=1",
+        "heap.alloc_class.128.desc=500,0,1000",
+        "heap.alloc_class.5.desc=500,0,1000,compact",
+        "heap.alloc_class.255.desc=500,0,1000,compact",
+        "heap.thread.arena_id=5000",
+    ];
+    for setting in settings {
+        for library in [Library::Pmdk, Library::WorkingCopy] {
+            let output = program.output(library, &[("PMEMOBJ_CONF", setting)]);
+            assert!(!output.status.success(), "{setting} was accepted by {library:?}");
+        }
+    }
 }
 
 /// Senseless values of this library's own variables are refused, not ignored.

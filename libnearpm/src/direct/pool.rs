@@ -193,7 +193,7 @@ impl DirectPool {
         let chunks = std::iter::from_fn(move || {
             let start = at;
             at = end.min(heap.start + ((start - heap.start) / CHUNK_BYTES + 1) * CHUNK_BYTES);
-            (start < end).then(|| start..at)
+            (start < end).then_some(start..at)
         });
         chunks.filter(|part| self.holds_objects(part))
     }

@@ -7,6 +7,9 @@ use crate::error::{Errno, fail};
 /// Most units of an object that has a header.
 const MAX_UNITS: u64 = 64;
 const MAX_ALIGNMENT: u64 = 2 << 20;
+/// Bytes in front of the units of PMDK's blocks, which are multiples of a chunk.
+const RUN_HEADER: u64 = 16;
+const CHUNK_BYTES: u64 = 256 << 10;
 
 /// `enum pobj_header_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +40,8 @@ pub struct AllocClass {
 }
 
 impl AllocClass {
-    /// Identifiers of programs' classes: PMDK has its own below.
-    pub const FIRST: u64 = 128;
     /// The last identifier.
-    pub const LAST: u64 = 254;
+    pub const LAST: i64 = 254;
 
     /// Checks a description.
     pub fn new(description: &Description) -> Result<AllocClass, Errno> {
@@ -63,8 +64,17 @@ impl AllocClass {
         Ok(AllocClass { unit, alignment, units_per_block: description.units_per_block, header })
     }
 
+    /// Whether PMDK takes both for the same class, of which there may be one: unit, header and bytes of a block are the same.
+    pub fn is_like(&self, other: &AllocClass) -> bool {
+        let key = |class: &AllocClass| {
+            let bytes = class.unit * u64::from(class.units_per_block) + RUN_HEADER + class.alignment;
+            (class.unit.div_ceil(16), class.header, class.alignment != 0, bytes.div_ceil(CHUNK_BYTES))
+        };
+        key(self) == key(other)
+    }
+
     /// The description of the class.
-    pub fn describe(&self, id: u64) -> Description {
+    pub fn describe(&self, id: i64) -> Description {
         Description {
             unit_size: self.unit as usize,
             alignment: self.alignment as usize,

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use super::class::Description;
-use super::entry::{Entry, Width};
+use super::entry::{Entry, Text};
 use super::{Query, find};
-use crate::error::{Errno, fail};
+use crate::error::{Errno, fail, message};
 use crate::registry::Pool;
 
 /// Name and value.
@@ -49,40 +49,39 @@ fn parse(text: &str) -> Result<Vec<Setting>, String> {
     text.split(';').filter(|query| !query.is_empty()).map(split).collect()
 }
 
-/// Applies the configuration: without a pool the entries of the process, once; with one those of the pool.
+/// Applies the configuration: without a pool the entries of the process, the first time; with one those of the pool. A wrong value is an error
+/// each time, so that no pool is made or opened with it.
 pub fn apply(pool: Option<&Pool>) -> Result<(), Errno> {
-    static APPLIED: OnceLock<()> = OnceLock::new();
-    if pool.is_none() && APPLIED.set(()).is_err() {
-        return Ok(());
-    }
-    for (name, value) in queries()? {
-        let is_global = Entry::global(name).is_some();
-        if is_global == pool.is_none() {
-            set(pool, name, value)?;
-        }
-    }
-    Ok(())
+    static GLOBAL: OnceLock<Result<(), Refusal>> = OnceLock::new();
+    let Some(pool) = pool else {
+        let known = |name: &str| Entry::global(name).is_some();
+        let applied = GLOBAL.get_or_init(|| set_all(None, known).map_err(|errno| (errno, message())));
+        return applied.clone().map_err(|(errno, text)| fail(errno, format_args!("{text}")));
+    };
+    set_all(Some(pool), |name| Entry::global(name).is_none())
+}
+
+/// Sets the entries whose names are `wanted`.
+fn set_all(pool: Option<&Pool>, wanted: impl Fn(&str) -> bool) -> Result<(), Errno> {
+    let mut wanted = queries()?.iter().filter(|(name, _)| wanted(name));
+    wanted.try_for_each(|(name, value)| set(pool, name, value))
 }
 
 fn set(pool: Option<&Pool>, name: &str, value: &str) -> Result<(), Errno> {
     let entry = find(pool, name)?;
     let invalid = || fail(libc::EINVAL, format_args!("the value {value:?} does not fit {name}"));
     if !entry.takes(Query::Set) {
-        return Err(invalid());
+        return Err(fail(libc::EINVAL, format_args!("invalid query entry point {name}")));
     }
     let mut description;
     let mut number;
-    let argument: *mut c_void = match entry {
-        Entry::Class(_) => {
+    let argument: *mut c_void = match entry.text() {
+        Text::Class => {
             description = class(value).ok_or_else(invalid)?;
             (&raw mut description).cast()
         }
-        Entry::Kept(_, Width::Eight, _) => {
-            number = integer(value).ok_or_else(invalid)?;
-            (&raw mut number).cast()
-        }
-        _ => {
-            number = word(name, value).ok_or_else(invalid)?;
+        text => {
+            number = word(text, value).ok_or_else(invalid)?;
             (&raw mut number).cast()
         }
     };
@@ -90,26 +89,47 @@ fn set(pool: Option<&Pool>, name: &str, value: &str) -> Result<(), Errno> {
     unsafe { entry.set(pool, argument) }
 }
 
-/// A number, or a name for one.
-fn word(name: &str, value: &str) -> Option<i64> {
-    let named: &[&str] = match name {
-        "stats.enabled" => &["transient", "both", "persistent", "disabled"],
-        "heap.arenas_assignment_type" => &["thread", "global"],
-        _ => &[],
-    };
-    let by_name = named.iter().position(|&known| known == value).map(|at| at as i64);
-    by_name.or_else(|| match value {
-        "y" | "Y" | "yes" | "true" => Some(1),
-        "n" | "N" | "no" | "false" => Some(0),
-        _ => integer(value),
-    })
+/// The number that a value stands for.
+fn word(text: Text, value: &str) -> Option<i64> {
+    const DISABLED: i64 = 3;
+    let named = |names: &[&str]| names.iter().position(|&known| known == value).map(|at| at as i64);
+    match text {
+        Text::Boolean => boolean(value),
+        Text::Integer | Text::Class => integer(value),
+        Text::Assignment => named(&["thread", "global"]),
+        Text::Statistics => match boolean(value) {
+            Some(on) => Some(if on == 1 { super::STATISTICS_BOTH } else { DISABLED }),
+            // In the order of `enum pobj_stats_enabled`.
+            None => named(&["transient", "both", "persistent", "disabled"]),
+        },
+    }
 }
 
-fn integer(value: &str) -> Option<i64> {
-    match value.strip_prefix("0x") {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => value.parse().ok(),
+/// As with PMDK, the first character decides.
+fn boolean(value: &str) -> Option<i64> {
+    match value.as_bytes().first()? {
+        b'y' | b'Y' | b'1' => Some(1),
+        b'n' | b'N' | b'0' => Some(0),
+        _ => None,
     }
+}
+
+/// A number, decimal, octal behind `0` or hexadecimal behind `0x`, as `strtoll` reads it.
+pub fn integer(value: &str) -> Option<i64> {
+    let (negative, digits) = match value.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, value.strip_prefix('+').unwrap_or(value)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
+        None => (10, digits),
+    };
+    if !digits.starts_with(|c: char| c.is_digit(radix)) {
+        return None;
+    }
+    let magnitude = i128::from(u64::from_str_radix(digits, radix).ok()?);
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
 /// `unit size,alignment,units per block,header`.
@@ -141,11 +161,17 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbers_or_names() {
-        assert_eq!(word("stats.enabled", "disabled"), Some(3));
-        assert_eq!(word("prefault.at_open", "y"), Some(1));
-        assert_eq!(word("tx.cache.size", "0x10"), Some(16));
-        assert_eq!(word("prefault.at_open", "maybe"), None);
+    fn values_are_what_pmdk_reads() {
+        let statistics = ["transient", "both", "persistent", "disabled", "1", "n", "2", "true"];
+        let read = statistics.map(|value| word(Text::Statistics, value));
+        assert_eq!(read, [Some(0), Some(1), Some(2), Some(3), Some(1), Some(3), None, None]);
+        let booleans = ["y", "Yes", "1", "0", "no", "maybe", "2", ""].map(|value| word(Text::Boolean, value));
+        assert_eq!(booleans, [Some(1), Some(1), Some(1), Some(0), Some(0), None, None, None]);
+        let numbers = ["16", "0x10", "020", "-5", "+7", "0", "64K", "0x", "-", "", "9223372036854775808"];
+        let read = numbers.map(|value| word(Text::Integer, value));
+        let expected = [Some(16), Some(16), Some(16), Some(-5), Some(7), Some(0), None, None, None, None, None];
+        assert_eq!(read, expected);
+        assert_eq!(["thread", "global", "1"].map(|value| word(Text::Assignment, value)), [Some(0), Some(1), None]);
         let class = class("500,0,1000,compact").unwrap();
         assert_eq!((class.unit_size, class.units_per_block, class.header_type), (500, 1000, 1));
         assert!(super::class("500,0,1000").is_none() && super::class("500,0,1000,compact,1").is_none());

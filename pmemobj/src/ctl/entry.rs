@@ -10,12 +10,28 @@ use super::{GLOBALS, Query};
 use crate::abi::{MAX_ALLOC, MIN_PART};
 use crate::error::{Errno, fail};
 use crate::registry::Pool;
+use crate::thread::thread;
 
 /// How wide an argument is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     Four,
     Eight,
+}
+
+/// How the environment writes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// `y`, `1`, `n` or `0`, and whatever follows.
+    Boolean,
+    /// A number.
+    Integer,
+    /// A name of `enum pobj_stats_enabled`, or a boolean.
+    Statistics,
+    /// A name of `enum pobj_arenas_assignment_type`.
+    Assignment,
+    /// `unit size,alignment,units per block,header`.
+    Class,
 }
 
 /// A value that is kept.
@@ -25,23 +41,25 @@ type Value = fn(&Pool) -> &AtomicI64;
 #[derive(Clone, Copy)]
 pub enum Entry {
     /// A value of the process.
-    Global(&'static AtomicI64, Width),
+    Global(&'static AtomicI64, Text),
     /// A value of a pool, and what it may be.
-    Kept(Value, Width, fn(i64) -> Result<(), Errno>),
+    Kept(Value, Width, Text, fn(i64) -> Result<(), Errno>),
     /// A figure.
     Figure(fn(&Pool) -> u64, Width),
     /// Does nothing, and says so to nobody (as with PMDK).
     Nothing,
+    /// The same, and it cannot be set.
+    NothingToRead,
     /// Number of the calling thread's arena.
     ThreadArena,
     /// Bytes of an arena.
-    ArenaSize(u64),
+    ArenaSize(i64),
     /// Whether an arena is used without being named.
-    ArenaAutomatic(u64),
+    ArenaAutomatic(i64),
     /// Makes an arena.
     MakeArena,
     /// An allocation class; `None` for a new one.
-    Class(Option<u64>),
+    Class(Option<i64>),
     /// Makes the pool larger.
     Extend,
 }
@@ -65,20 +83,19 @@ fn granularity(bytes: i64) -> Result<(), Errno> {
 }
 
 fn arenas(count: i64) -> Result<(), Errno> {
-    if count > 0 && count as u64 >= super::default_arenas() {
+    if count >= super::MAX_ARENAS {
         return Ok(());
     }
-    Err(fail(libc::EINVAL, format_args!("there are more arenas than {count}")))
+    Err(fail(libc::EINVAL, format_args!("there may be more arenas than {count} already")))
 }
 
-/// Bytes of objects: of all, of those in runs, and of the runs that hold them.
-fn usage(pool: &Pool) -> (u64, u64, u64) {
-    let (mut all, mut in_runs, mut runs, mut last_run) = (0, 0, 0, None);
+/// Bytes of the objects in runs, and of the runs that hold them.
+fn runs(pool: &Pool) -> (u64, u64) {
+    let (mut in_runs, mut runs, mut last_run) = (0, 0, None);
     let mut start = 0;
     while let Some(object) = pool.direct.next_object(start) {
         start = object;
         let bytes = pool.direct.usable_bytes(object).unwrap_or(0);
-        all += bytes;
         if bytes < CHUNK_BYTES {
             in_runs += bytes;
             let run = Some((object - pool.heap.start) / CHUNK_BYTES);
@@ -86,7 +103,7 @@ fn usage(pool: &Pool) -> (u64, u64, u64) {
             last_run = run;
         }
     }
-    (all, in_runs, runs)
+    (in_runs, runs)
 }
 
 impl Entry {
@@ -98,12 +115,13 @@ impl Entry {
     /// The entry of the process with a name.
     pub fn global(name: &str) -> Option<Entry> {
         Some(match name {
-            "prefault.at_create" => Entry::Global(&GLOBALS.prefault_at_create, Width::Four),
-            "prefault.at_open" => Entry::Global(&GLOBALS.prefault_at_open, Width::Four),
-            "sds.at_create" => Entry::Global(&GLOBALS.sds_at_create, Width::Four),
-            "copy_on_write.at_open" => Entry::Global(&GLOBALS.copy_on_write, Width::Four),
-            "heap.arenas_assignment_type" => Entry::Global(&GLOBALS.assignment_type, Width::Four),
-            "heap.arenas_default_max" => Entry::Global(&GLOBALS.default_arenas, Width::Four),
+            "prefault.at_create" => Entry::Global(&GLOBALS.prefault_at_create, Text::Boolean),
+            "prefault.at_open" => Entry::Global(&GLOBALS.prefault_at_open, Text::Boolean),
+            "fallocate.at_create" => Entry::Global(&GLOBALS.fallocate_at_create, Text::Boolean),
+            "sds.at_create" => Entry::Global(&GLOBALS.sds_at_create, Text::Boolean),
+            "copy_on_write.at_open" => Entry::Global(&GLOBALS.copy_on_write, Text::Boolean),
+            "heap.arenas_assignment_type" => Entry::Global(&GLOBALS.assignment_type, Text::Assignment),
+            "heap.arenas_default_max" => Entry::Global(&GLOBALS.default_arenas, Text::Integer),
             _ => return None,
         })
     }
@@ -111,25 +129,26 @@ impl Entry {
     fn of_pool(name: &str) -> Option<Entry> {
         use Width::{Eight, Four};
         Some(match name {
-            "tx.debug.skip_expensive_checks" => Entry::Kept(|p| &p.control.skip_expensive_checks, Four, any),
-            "tx.debug.verify_user_buffers" => Entry::Kept(|p| &p.control.verify_user_buffers, Four, any),
-            "tx.cache.size" => Entry::Kept(|p| &p.control.cache_size, Eight, cache_size),
-            "tx.cache.threshold" | "tx.post_commit.queue_depth" | "tx.post_commit.worker" | "tx.post_commit.stop" => {
-                Entry::Nothing
+            "tx.debug.skip_expensive_checks" => {
+                Entry::Kept(|p| &p.control.skip_expensive_checks, Four, Text::Boolean, any)
             }
-            "heap.narenas.automatic" => Entry::Figure(|_| super::default_arenas(), Four),
+            "tx.debug.verify_user_buffers" => Entry::Kept(|p| &p.control.verify_user_buffers, Four, Text::Boolean, any),
+            "tx.cache.size" => Entry::Kept(|p| &p.control.cache_size, Eight, Text::Integer, cache_size),
+            "tx.cache.threshold" | "tx.post_commit.queue_depth" => Entry::Nothing,
+            "tx.post_commit.worker" | "tx.post_commit.stop" => Entry::NothingToRead,
+            "heap.narenas.automatic" => Entry::Figure(|p| p.control.automatic_arenas(), Four),
             "heap.narenas.total" => Entry::Figure(|p| p.control.arenas(), Four),
-            "heap.narenas.max" => Entry::Kept(|p| &p.control.max_arenas, Four, arenas),
+            "heap.narenas.max" => Entry::Kept(|p| &p.control.max_arenas, Four, Text::Integer, arenas),
             "heap.thread.arena_id" => Entry::ThreadArena,
             "heap.arena.create" => Entry::MakeArena,
-            "heap.size.granularity" => Entry::Kept(|p| &p.control.granularity, Eight, granularity),
+            "heap.size.granularity" => Entry::Kept(|p| &p.control.granularity, Eight, Text::Integer, granularity),
             "heap.size.extend" => Entry::Extend,
             "heap.alloc_class.new.desc" => Entry::Class(None),
-            "stats.enabled" => Entry::Kept(|p| &p.control.statistics, Four, any),
-            "stats.heap.curr_allocated" => Entry::Figure(|p| usage(p).0, Eight),
-            "stats.heap.run_allocated" => Entry::Figure(|p| usage(p).1, Eight),
-            "stats.heap.run_active" => Entry::Figure(|p| usage(p).2, Eight),
-            "debug.heap.alloc_pattern" => Entry::Kept(|p| p.control.alloc_pattern_value(), Four, any),
+            "stats.enabled" => Entry::Kept(|p| &p.control.statistics, Four, Text::Statistics, any),
+            "stats.heap.curr_allocated" => Entry::Figure(|p| p.control.allocated() as u64, Eight),
+            "stats.heap.run_allocated" => Entry::Figure(|p| runs(p).0, Eight),
+            "stats.heap.run_active" => Entry::Figure(|p| runs(p).1, Eight),
+            "debug.heap.alloc_pattern" => Entry::Kept(|p| p.control.alloc_pattern_value(), Four, Text::Integer, any),
             _ => return Entry::numbered(name),
         })
     }
@@ -141,12 +160,22 @@ impl Entry {
             None => (name.strip_prefix("heap.alloc_class.")?, false),
         };
         let (number, last) = middle.split_once('.')?;
-        let number = number.parse().ok()?;
+        let number = super::configuration::integer(number)?;
         match (of_arena, last) {
             (true, "size") => Some(Entry::ArenaSize(number)),
             (true, "automatic") => Some(Entry::ArenaAutomatic(number)),
             (false, "desc") => Some(Entry::Class(Some(number))),
             _ => None,
+        }
+    }
+
+    /// How the environment writes its value.
+    pub fn text(&self) -> Text {
+        match self {
+            Entry::Global(_, text) | Entry::Kept(_, _, text, _) => *text,
+            Entry::ArenaAutomatic(_) => Text::Boolean,
+            Entry::Class(_) => Text::Class,
+            _ => Text::Integer,
         }
     }
 
@@ -157,7 +186,7 @@ impl Entry {
                 query != Query::Execute
             }
             Entry::Nothing => query != Query::Execute,
-            Entry::Figure(..) | Entry::ArenaSize(_) => query == Query::Get,
+            Entry::NothingToRead | Entry::Figure(..) | Entry::ArenaSize(_) => query == Query::Get,
             Entry::MakeArena | Entry::Extend => query == Query::Execute,
             Entry::Class(None) => query == Query::Set,
             Entry::Class(Some(_)) => query != Query::Execute,
@@ -170,21 +199,25 @@ impl Entry {
         // SAFETY: by the caller.
         unsafe {
             match (*self, pool) {
-                (Entry::Global(value, width), _) => put(argument, width, self.default_of(value)),
-                (Entry::Kept(value, width, _), Some(pool)) => {
+                (Entry::Global(value, _), _) => put(argument, Width::Four, self.default_of(value)),
+                (Entry::Kept(value, width, ..), Some(pool)) => {
                     put(argument, width, value(pool).load(Ordering::Relaxed));
                 }
                 (Entry::Figure(figure, width), Some(pool)) => put(argument, width, figure(pool) as i64),
-                (Entry::ThreadArena, _) => put(argument, Width::Four, 1),
+                (Entry::ThreadArena, Some(pool)) => {
+                    let (run, set) = thread().arena.get();
+                    put(argument, Width::Four, if run == pool.run_id { set } else { 1 });
+                }
                 (Entry::ArenaSize(id), Some(pool)) => {
                     check_arena(pool, id)?;
                     put(argument, Width::Eight, 0);
                 }
                 (Entry::ArenaAutomatic(id), Some(pool)) => {
                     check_arena(pool, id)?;
-                    put(argument, Width::Four, i64::from(id <= super::default_arenas()));
+                    put(argument, Width::Four, i64::from(pool.control.is_automatic(id)));
                 }
                 (Entry::Class(Some(id)), Some(pool)) => {
+                    check_class(id)?;
                     let missing = || fail(libc::ENOENT, format_args!("class with the given id does not exist"));
                     let class = pool.control.class(id).ok_or_else(missing)?;
                     argument.cast::<Description>().write(class.describe(id));
@@ -209,15 +242,23 @@ impl Entry {
         // SAFETY: by the caller.
         unsafe {
             match (*self, pool) {
-                (Entry::Global(value, width), _) => value.store(take(argument, width), Ordering::Relaxed),
-                (Entry::Kept(value, width, check), Some(pool)) => {
+                (Entry::Global(value, _), _) => value.store(take(argument, Width::Four), Ordering::Relaxed),
+                (Entry::Kept(value, width, _, check), Some(pool)) => {
                     let new = take(argument, width);
                     check(new)?;
                     value(pool).store(new, Ordering::Relaxed);
                 }
-                (Entry::ThreadArena, Some(pool)) => check_arena(pool, take(argument, Width::Four) as u64)?,
-                (Entry::ArenaAutomatic(id), Some(pool)) => check_arena(pool, id)?,
+                (Entry::ThreadArena, Some(pool)) => {
+                    let id = take(argument, Width::Four);
+                    check_arena(pool, id)?;
+                    thread().arena.set((pool.run_id, id));
+                }
+                (Entry::ArenaAutomatic(id), Some(pool)) => {
+                    check_arena(pool, id)?;
+                    pool.control.set_automatic(id, take(argument, Width::Four))?;
+                }
                 (Entry::Class(id), Some(pool)) => {
+                    id.map_or(Ok(()), check_class)?;
                     let description = &mut *argument.cast::<Description>();
                     let id = pool.control.register(id, AllocClass::new(description)?)?;
                     description.class_id = id as u32;
@@ -246,8 +287,15 @@ impl Entry {
     }
 }
 
-fn check_arena(pool: &Pool, id: u64) -> Result<(), Errno> {
-    if id == 0 || id > pool.control.arenas() {
+fn check_class(id: i64) -> Result<(), Errno> {
+    if (0..=AllocClass::LAST).contains(&id) {
+        return Ok(());
+    }
+    Err(fail(libc::ERANGE, format_args!("class id outside of the allowed range")))
+}
+
+fn check_arena(pool: &Pool, id: i64) -> Result<(), Errno> {
+    if !(1..=pool.control.arenas() as i64).contains(&id) {
         return Err(fail(libc::ERANGE, format_args!("arena id outside of the allowed range: {id}")));
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! Entries by name: values that the library keeps and uses, values that it keeps because programs read back what they set, and
 //! figures. `docs/pmdk-abi.md` says of each which it is.
 
+mod built_in;
 mod class;
 mod configuration;
 mod entry;
@@ -20,11 +21,19 @@ use crate::error::{Errno, fail};
 use crate::registry::{Pool, pool_of};
 use entry::Entry;
 
+/// Values of `enum pobj_stats_enabled` under which persistent statistics are counted.
+const STATISTICS_BOTH: i64 = 1;
+const STATISTICS_PERSISTENT: i64 = 2;
+
+/// Arenas that a pool may have; the program may allow more.
+const MAX_ARENAS: i64 = 1024;
+
 /// Values of the process.
 struct Globals {
     prefault_at_create: AtomicI64,
     prefault_at_open: AtomicI64,
     sds_at_create: AtomicI64,
+    fallocate_at_create: AtomicI64,
     copy_on_write: AtomicI64,
     assignment_type: AtomicI64,
     /// 0: as many as there are processors.
@@ -35,6 +44,7 @@ static GLOBALS: Globals = Globals {
     prefault_at_create: AtomicI64::new(0),
     prefault_at_open: AtomicI64::new(0),
     sds_at_create: AtomicI64::new(1),
+    fallocate_at_create: AtomicI64::new(1),
     copy_on_write: AtomicI64::new(0),
     assignment_type: AtomicI64::new(0),
     default_arenas: AtomicI64::new(0),

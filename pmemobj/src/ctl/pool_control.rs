@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::built_in;
 use super::class::AllocClass;
 use crate::error::{Errno, fail};
 
@@ -18,7 +19,11 @@ pub struct PoolControl {
     pub(super) max_arenas: AtomicI64,
     /// Arenas that the program has made, beyond the automatic ones.
     pub(super) made_arenas: AtomicU64,
-    classes: Mutex<BTreeMap<u64, AllocClass>>,
+    classes: Mutex<BTreeMap<i64, AllocClass>>,
+    /// Arenas that the program has put in or out of automatic use.
+    automatic: Mutex<BTreeMap<i64, bool>>,
+    /// See `stats.heap.curr_allocated`.
+    allocated: AtomicI64,
 }
 
 impl Default for PoolControl {
@@ -30,9 +35,11 @@ impl Default for PoolControl {
             granularity: AtomicI64::new(128 << 20),
             statistics: AtomicI64::new(0),
             alloc_pattern: AtomicI64::new(-1),
-            max_arenas: AtomicI64::new(1024),
+            max_arenas: AtomicI64::new(super::MAX_ARENAS),
             made_arenas: AtomicU64::new(0),
             classes: Mutex::default(),
+            automatic: Mutex::default(),
+            allocated: AtomicI64::new(0),
         }
     }
 }
@@ -54,6 +61,48 @@ impl PoolControl {
         super::default_arenas() + self.made_arenas.load(Ordering::Relaxed)
     }
 
+    /// Whether threads may use an arena that they do not name.
+    pub(super) fn is_automatic(&self, id: i64) -> bool {
+        let set = self.automatic.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied();
+        set.unwrap_or(id <= super::default_arenas() as i64)
+    }
+
+    /// Arenas in automatic use.
+    pub(super) fn automatic_arenas(&self) -> u64 {
+        (1..=self.arenas() as i64).filter(|&id| self.is_automatic(id)).count() as u64
+    }
+
+    /// Puts an arena in or out of automatic use.
+    pub(super) fn set_automatic(&self, id: i64, on: i64) -> Result<(), Errno> {
+        if on != 0 && on != 1 {
+            return Err(fail(libc::EINVAL, format_args!("incorrect arena state, must be 0 or 1")));
+        }
+        if on == 0 && self.is_automatic(id) && self.automatic_arenas() == 1 {
+            return Err(fail(libc::EINVAL, format_args!("at least one automatic arena must exist")));
+        }
+        self.automatic.lock().unwrap_or_else(PoisonError::into_inner).insert(id, on == 1);
+        Ok(())
+    }
+
+    /// A change has allocated so many bytes more than it has freed. Counts where persistent statistics are enabled.
+    #[inline]
+    pub fn count(&self, bytes: i64) {
+        let enabled = self.statistics.load(Ordering::Relaxed);
+        if bytes != 0 && (enabled == super::STATISTICS_BOTH || enabled == super::STATISTICS_PERSISTENT) {
+            self.allocated.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What [`PoolControl::count`] has counted, beginning with the number that the pool keeps.
+    pub fn allocated(&self) -> i64 {
+        self.allocated.load(Ordering::Relaxed)
+    }
+
+    /// Begins with the number that the pool keeps.
+    pub fn set_allocated(&self, bytes: i64) {
+        self.allocated.store(bytes, Ordering::Relaxed);
+    }
+
     /// Makes an arena; gives its identifier.
     pub(super) fn make_arena(&self) -> Result<u64, Errno> {
         if self.arenas() >= self.max_arenas.load(Ordering::Relaxed) as u64 {
@@ -72,23 +121,27 @@ impl PoolControl {
     }
 
     /// The class of an identifier.
-    pub fn class(&self, id: u64) -> Option<AllocClass> {
+    pub fn class(&self, id: i64) -> Option<AllocClass> {
+        if id < built_in::COUNT {
+            return built_in::class(id);
+        }
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
     }
 
     /// Registers a class, under the first free identifier if none is given; gives the identifier.
-    pub(super) fn register(&self, id: Option<u64>, class: AllocClass) -> Result<u64, Errno> {
+    pub(super) fn register(&self, id: Option<i64>, class: AllocClass) -> Result<i64, Errno> {
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        if id.is_some_and(|id| id < AllocClass::FIRST || classes.contains_key(&id)) {
+        if id.is_some_and(|id| id < built_in::COUNT || classes.contains_key(&id)) {
             return Err(fail(libc::EEXIST, format_args!("attempted to overwrite an allocation class")));
         }
-        let free = || (AllocClass::FIRST..=AllocClass::LAST).find(|id| !classes.contains_key(id));
-        match id.or_else(free) {
-            Some(id) if id <= AllocClass::LAST && !classes.values().any(|other| *other == class) => {
-                classes.insert(id, class);
-                Ok(id)
-            }
-            _ => Err(fail(libc::EINVAL, format_args!("unable to register allocation class"))),
+        let mut built_in = (0..built_in::COUNT).filter_map(built_in::class);
+        if built_in.any(|other| other.is_like(&class)) || classes.values().any(|other| other.is_like(&class)) {
+            return Err(fail(libc::EINVAL, format_args!("unable to register allocation class")));
         }
+        let free = || (built_in::COUNT..=AllocClass::LAST).find(|id| !classes.contains_key(id));
+        let none = || fail(libc::EINVAL, format_args!("no available free allocation class identifier"));
+        let id = id.or_else(free).ok_or_else(none)?;
+        classes.insert(id, class);
+        Ok(id)
     }
 }

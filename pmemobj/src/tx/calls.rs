@@ -2,9 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{
-    Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, out_of_stage, parameter, stage,
-};
+use super::{Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, out_of_stage, parameter, stage};
 use crate::abi::{Handle, flag};
 use crate::error::{Errno, fail, set_errno};
 use crate::registry::pool_in;

@@ -86,6 +86,8 @@ pub struct TxState {
     words: RefCell<Vec<(u64, u64)>>,
     /// Words of ordinary memory that are stored when it is durable.
     volatile: RefCell<Vec<VolatileWord>>,
+    /// Bytes that objects get more by it.
+    growth: Cell<i64>,
     callback: Cell<Option<(Callback, *mut c_void)>>,
     user_data: Cell<*mut c_void>,
 }
@@ -159,6 +161,12 @@ impl TxState {
         }
         let begun = pool.direct.begin().map_err(|error| fail_below(&error))?;
         action(transaction.insert(begun)).map_err(|error| fail_below(&error))
+    }
+
+    /// Objects get so many bytes more, if it commits.
+    #[inline]
+    fn grow(&self, bytes: i64) {
+        self.growth.set(self.growth.get() + bytes);
     }
 
     fn is_outermost(&self) -> bool {
@@ -253,6 +261,7 @@ impl TxState {
     fn take_back(&self) {
         self.words.borrow_mut().clear();
         self.volatile.borrow_mut().clear();
+        self.growth.set(0);
         let pool = self.pool.get().expect("a transaction has a pool");
         let Some(transaction) = self.transaction.borrow_mut().take() else { return };
         let offset = |held: &HeldLock| pool.offset_of(held.at as usize);
@@ -282,7 +291,9 @@ impl TxState {
             }
         };
         let mut volatile = self.volatile.borrow_mut();
+        let growth = self.growth.take();
         if done.is_ok() {
+            pool.control.count(growth);
             store_volatile(volatile.iter().copied());
         }
         volatile.clear();

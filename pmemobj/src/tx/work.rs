@@ -101,7 +101,9 @@ fn adopt(thread: &Thread, pool: &Pool, space: &Space) -> Result<(), crate::error
     thread.tx.with(pool, |transaction| {
         transaction.publish(space.reservation(), true);
         Ok(())
-    })
+    })?;
+    thread.tx.grow(space.counted());
+    Ok(())
 }
 
 #[inline]
@@ -224,8 +226,10 @@ fn free(thread: &Thread, pool: &Pool, oid: Oid, all: u64) -> Outcome<()> {
     if oid.is_null() {
         return Ok(());
     }
-    let start = object::of_oid(pool, oid).map_err(failure(all))?.start();
-    thread.tx.with(pool, |transaction| transaction.free(&pool.direct, start)).map_err(failure(all))
+    let space = object::of_oid(pool, oid).map_err(failure(all))?;
+    thread.tx.with(pool, |transaction| transaction.free(&pool.direct, space.start())).map_err(failure(all))?;
+    thread.tx.grow(-space.counted());
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -254,7 +258,9 @@ fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<(
                 transaction.publish(space.reservation(), false);
                 Ok(())
             });
-            published.map_err(failure(all))
+            published.map_err(failure(all))?;
+            thread.tx.grow(space.counted());
+            Ok(())
         }
         Kind::Free => free(thread, pool, pool.oid(action.offset()), all),
         Kind::SetValue => {

@@ -36,6 +36,8 @@ static void globals(void)
     value = 0;
     CHECK(pmemobj_ctl_set(NULL, "sds.at_create", &value) == 0 && get_int(NULL, "sds.at_create") == 0);
     CHECK(get_int(NULL, "copy_on_write.at_open") == 0);
+    CHECK(get_int(NULL, "fallocate.at_create") == 1);
+    CHECK(pmemobj_ctl_set(NULL, "fallocate.at_create", &value) == 0 && get_int(pool, "fallocate.at_create") == 0);
     CHECK(get_int(NULL, "heap.arenas_assignment_type") == POBJ_ARENAS_ASSIGNMENT_THREAD_KEY);
     CHECK(get_int(NULL, "heap.arenas_default_max") > 0);
     refused(NULL, "tx.cache.size");
@@ -141,6 +143,80 @@ static void classes(void)
     CHECK(strcmp(pmemobj_errormsg(), "no allocation class for size 129 bytes") == 0);
 }
 
+/* PMDK's own classes, by what it says of them. */
+static void built_in_classes(void)
+{
+    struct pobj_alloc_class_desc class;
+    char name[64];
+    size_t classes = 0, bytes = 0, units = 0;
+    for (int id = 0; id < 54; id++) {
+        snprintf(name, sizeof(name), "heap.alloc_class.%d.desc", id);
+        CHECK(pmemobj_ctl_get(pool, name, &class) == 0);
+        CHECK(class.class_id == (unsigned)id && class.header_type == POBJ_HEADER_COMPACT && class.alignment == 0);
+        classes++;
+        bytes += class.unit_size * (size_t)(id + 1);
+        units += class.units_per_block * (size_t)(id + 1);
+    }
+    CHECK(classes == 54 && bytes == 123981696 && units == 192232);
+    CHECK(pmemobj_ctl_get(pool, "heap.alloc_class.0x5.desc", &class) == 0);
+    CHECK(class.class_id == 5 && class.unit_size == 704 && class.units_per_block == 372);
+    errno = 0;
+    CHECK(pmemobj_ctl_get(pool, "heap.alloc_class.120.desc", &class) == -1 && errno == ENOENT);
+    CHECK(pmemobj_ctl_get(pool, "heap.alloc_class.255.desc", &class) == -1 && errno == ERANGE);
+    CHECK(pmemobj_ctl_get(pool, "heap.alloc_class.-1.desc", &class) == -1 && errno == ERANGE);
+    struct pobj_alloc_class_desc same = {.unit_size = 128, .units_per_block = 1000, .header_type = POBJ_HEADER_COMPACT};
+    CHECK(pmemobj_ctl_set(pool, "heap.alloc_class.new.desc", &same) == -1 && errno == EINVAL);
+    PMEMoid oid;
+    CHECK(pmemobj_xalloc(pool, &oid, 100, 3, POBJ_CLASS_ID(5), NULL, NULL) == 0);
+    CHECK(pmemobj_alloc_usable_size(oid) == 688 && pmemobj_type_num(oid) == 3);
+    pmemobj_free(&oid);
+}
+
+/* What is counted depends on what is enabled, and goes on from what was counted when the pool was closed. */
+static void counted(const char *path)
+{
+    int enabled = POBJ_STATS_ENABLED_TRANSIENT;
+    PMEMoid first, second, third;
+    CHECK(pmemobj_ctl_set(pool, "stats.enabled", &enabled) == 0);
+    int64_t before = get_long("stats.heap.curr_allocated");
+    CHECK(pmemobj_alloc(pool, &first, 1000, 1, NULL, NULL) == 0);
+    CHECK(get_long("stats.heap.curr_allocated") == before);
+    enabled = POBJ_STATS_ENABLED_PERSISTENT;
+    CHECK(pmemobj_ctl_set(pool, "stats.enabled", &enabled) == 0);
+    CHECK(pmemobj_alloc(pool, &second, 1000, 1, NULL, NULL) == 0);
+    int64_t one = (int64_t)pmemobj_alloc_usable_size(second) + 16;
+    CHECK(get_long("stats.heap.curr_allocated") == before + one);
+    TX_BEGIN(pool) {
+        third = pmemobj_tx_alloc(1000, 1);
+        pmemobj_tx_free(second);
+        pmemobj_tx_alloc(1000, 1);
+        pmemobj_tx_abort(1);
+    } TX_END
+    CHECK(get_long("stats.heap.curr_allocated") == before + one);
+    TX_BEGIN(pool) {
+        third = pmemobj_tx_alloc(1000, 1);
+        pmemobj_tx_free(pmemobj_tx_alloc(500, 1));
+    } TX_ONABORT {
+        CHECK(0);
+    } TX_END
+    CHECK(get_long("stats.heap.curr_allocated") == before + 2 * one);
+    struct pobj_action action;
+    CHECK(!OID_IS_NULL(pmemobj_reserve(pool, &action, 1000, 1)));
+    CHECK(get_long("stats.heap.curr_allocated") == before + 2 * one);
+    CHECK(pmemobj_publish(pool, &action, 1) == 0);
+    CHECK(get_long("stats.heap.curr_allocated") == before + 3 * one);
+    pmemobj_free(&third);
+    pool = reopen(pool, path);
+    CHECK(get_int(pool, "stats.enabled") == POBJ_STATS_ENABLED_TRANSIENT);
+    CHECK(get_long("stats.heap.curr_allocated") == before + 2 * one);
+    pmemobj_free(&first);
+    CHECK(get_long("stats.heap.curr_allocated") == before + 2 * one);
+    pmemobj_free(&second);
+    PMEMoid last = pmemobj_first(pool);
+    pmemobj_free(&last);
+    CHECK(count_objects(pool) == 0);
+}
+
 static void statistics(void)
 {
     int both = POBJ_STATS_ENABLED_BOTH;
@@ -193,8 +269,10 @@ int main(int count, char **arguments)
         arenas();
         sizes();
         classes();
+        built_in_classes();
         statistics();
         pattern();
+        counted(arguments[1]);
     }
     pmemobj_close(pool);
     return 0;

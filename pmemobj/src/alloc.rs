@@ -143,7 +143,7 @@ pub fn construct(pool: &Pool, space: &Space, constructor: Constructor, argument:
 }
 
 /// Stores an identifier that does not lie in the pool.
-fn store_outside(pool: &Pool, at: *mut Oid, value: Oid) {
+pub fn store_outside(pool: &Pool, at: *mut Oid, value: Oid) {
     if !at.is_null() && pool.offset_of(at as usize).is_none() {
         // SAFETY: the program gives room for an identifier.
         unsafe { at.write(value) };
@@ -257,7 +257,7 @@ fn reallocate(pool: &Pool, at: *mut Oid, bytes: usize, type_num: u64, flags: u64
 }
 
 /// Copies into new space, which lies apart from everything.
-fn copy(pool: &Pool, from: *const c_void, to: &Space, bytes: usize) {
+pub fn copy(pool: &Pool, from: *const c_void, to: &Space, bytes: usize) {
     // SAFETY: the callers give so many bytes, and the space has room for them.
     unsafe { to.address(pool).cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes) }
 }
@@ -330,31 +330,6 @@ extern "C" fn pmemobj_alloc_usable_size(oid: Oid) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_type_num(oid: Oid) -> u64 {
     object_of(oid).map_or(0, |(pool, space)| object::header(pool, space.data).type_num)
-}
-
-/// `struct pobj_defrag_result`.
-#[repr(C)]
-struct Defragmented {
-    total: usize,
-    relocated: usize,
-}
-
-/// Nothing moves: objects of a class lie in runs of their own, so that freed ones are used again as they are.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pmemobj_defrag(
-    handle: Handle,
-    _oids: *mut *mut Oid,
-    count: usize,
-    result: *mut Defragmented,
-) -> c_int {
-    if pool_of(handle).is_err() {
-        return -1;
-    }
-    if !result.is_null() {
-        // SAFETY: the program gives room for a result.
-        unsafe { result.write(Defragmented { total: count, relocated: 0 }) };
-    }
-    0
 }
 
 const _: () = assert!(MAX_ALLOC < 1 << 44, "the header has 44 bits for the size");

@@ -13,6 +13,7 @@
 //! | `pool.rs` | create, open, close, check, root |
 //! | `object.rs` | headers of objects, and space for new ones |
 //! | `alloc.rs` | allocation outside of transactions |
+//! | `defrag.rs` | objects that move to lower addresses |
 //! | `action.rs` | reserve and publish |
 //! | `tx/` | transactions |
 //! | `list.rs` | lists that change atomically |
@@ -38,6 +39,7 @@ mod abi;
 mod action;
 mod alloc;
 mod ctl;
+mod defrag;
 mod environment;
 mod error;
 mod head;

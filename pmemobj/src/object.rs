@@ -2,7 +2,7 @@
 //!
 //! In front of the bytes that the program sees lie 16 bytes: the type number, and a word with the bytes that the program may use
 //! (bits 43:0) and the distance from the start of the object to the header in units of 16 bytes (bits 60:44). That distance is 0 unless
-//! an allocation class asks for more alignment; then the object begins with 16 bytes of the same form, marked by bit 63.
+//! an allocation class asks for more alignment, which bit 62 tells; then the object begins with 16 bytes of the same form, marked by bit 63.
 
 use std::ffi::c_void;
 
@@ -17,6 +17,7 @@ pub const HEADER: u64 = 16;
 const DISTANCE_SHIFT: u32 = 44;
 const BYTES_MASK: u64 = (1 << DISTANCE_SHIFT) - 1;
 const DISTANCE_MASK: u64 = (1 << 17) - 1;
+const ALIGNED: u64 = 1 << 62;
 const FORWARD: u64 = 1 << 63;
 
 /// The header of an object.
@@ -40,6 +41,11 @@ impl Header {
     /// Bytes that the program may use.
     pub fn bytes(self) -> u64 {
         self.word & BYTES_MASK
+    }
+
+    /// An allocation class asked for more alignment than others have.
+    pub fn is_aligned(self) -> bool {
+        self.word & ALIGNED != 0 || self.distance() != 0
     }
 }
 
@@ -194,7 +200,9 @@ fn place(pool: &Pool, shape: Shape, type_num: u64) -> Result<Space, Errno> {
             forward.word |= FORWARD;
             pool.at::<Header>(space.start).write(forward);
         }
-        pool.at::<Header>(space.data - HEADER).write(Header::new(type_num, space.usable, distance));
+        let mut header = Header::new(type_num, space.usable, distance);
+        header.word |= if spare != 0 { ALIGNED } else { 0 };
+        pool.at::<Header>(space.data - HEADER).write(header);
     }
     Ok(space)
 }

@@ -64,6 +64,8 @@ programs! {
     full,
     /// Pool sets.
     set,
+    /// Objects that move, and identifiers that follow.
+    defrag,
     /// Senseless arguments, and calls out of their stage.
     misuse,
     /// Many threads in a small pool.

@@ -50,6 +50,10 @@ unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *
     let thread = thread();
     let tx = &thread.tx;
     let entered = match tx.stage.get() {
+        // Also where the handle is none of an open pool: as with PMDK, which compares it alone.
+        stage::WORK if !handle.is_null() && tx.works_elsewhere(handle) => {
+            Err(fail(libc::EINVAL, format_args!("nested transaction for different pool")))
+        }
         stage::NONE | stage::WORK => pool_in(thread, handle).and_then(|pool| tx.enter(pool, environment)),
         stage => Err(fail(libc::EINVAL, format_args!("Invalid stage {stage} to begin new transaction"))),
     };
@@ -214,7 +218,7 @@ fn end_refused(tx: &TxState, (stage, errno): (i32, Errno)) -> Errno {
 
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_tx_lock(kind: c_int, lock: *mut c_void) -> c_int {
-    pmemobj_tx_xlock(kind, lock, 0)
+    pmemobj_tx_xlock(kind, lock, flag::NO_ABORT)
 }
 
 #[unsafe(no_mangle)]

@@ -184,15 +184,14 @@ impl TxState {
         }
     }
 
-    /// Enters a level.
-    ///
-    /// # Errors
-    /// EINVAL for a nested transaction on another pool.
+    /// Whether the thread works on another pool than that with this handle, which need not be one.
+    fn works_elsewhere(&self, handle: Handle) -> bool {
+        self.pool_in_work().is_some_and(|pool| pool.handle() != handle)
+    }
+
+    /// Enters a level, of the pool that the thread works on, if it does.
     fn enter(&self, pool: &'static Pool, environment: *const u64) -> Result<(), Errno> {
         let nested = self.stage.get() == stage::WORK;
-        if nested && !self.is_open_on(pool) {
-            return Err(fail(libc::EINVAL, format_args!("nested transaction for different pool")));
-        }
         let failure_behavior = self.levels.borrow().last().map_or(0, |level| level.failure_behavior);
         self.push(Level { failure_behavior, ..Level::new(environment) })?;
         if !nested {

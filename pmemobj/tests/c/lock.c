@@ -127,6 +127,28 @@ static void held_to_the_end(void)
     CHECK(outcome == 0);
 }
 
+/* A lock that is not to be had: pmemobj_tx_lock returns the error, pmemobj_tx_xlock aborts unless it is told not to. */
+static void not_to_be_had(void)
+{
+    volatile int committed = 0, aborted = 0;
+    CHECK(pmemobj_rwlock_wrlock(pool, &root->one.rwlock) == 0);
+    TX_BEGIN(pool) {
+        CHECK(pmemobj_tx_lock(TX_PARAM_RWLOCK, &root->one.rwlock) == EDEADLK);
+        CHECK(pmemobj_tx_xlock(TX_PARAM_RWLOCK, &root->one.rwlock, POBJ_XLOCK_NO_ABORT) == EDEADLK);
+        CHECK(pmemobj_tx_stage() == TX_STAGE_WORK);
+    } TX_ONCOMMIT {
+        committed++;
+    } TX_END
+    TX_BEGIN(pool) {
+        pmemobj_tx_xlock(TX_PARAM_RWLOCK, &root->one.rwlock, 0);
+        CHECK(0);
+    } TX_ONABORT {
+        aborted = pmemobj_tx_errno();
+    } TX_END
+    CHECK(committed == 1 && aborted == EDEADLK);
+    CHECK(pmemobj_rwlock_unlock(pool, &root->one.rwlock) == 0);
+}
+
 static void *wait_for_turn(void *argument)
 {
     uint64_t number = (uintptr_t)argument;
@@ -178,6 +200,7 @@ int main(int count, char **arguments)
         calls();
         in_transactions();
         held_to_the_end();
+    not_to_be_had();
         conditions();
         values_of_a_run();
         /* Whoever held a lock of a former run is gone. */

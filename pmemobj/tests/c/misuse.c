@@ -263,7 +263,7 @@ static void flags(void)
             case 3: pmemobj_tx_xstrdup("a", 1, bad); break;
             case 4: pmemobj_tx_xpublish(NULL, 0, bad); break;
             case 5: pmemobj_tx_xlock(TX_PARAM_MUTEX, &root->mutex, bad); break;
-            case 6: pmemobj_tx_lock((enum pobj_tx_param)77, &root->mutex); break;
+            case 6: pmemobj_tx_xlock((enum pobj_tx_param)77, &root->mutex, 0); break;
             case 7: pmemobj_tx_publish(NULL, 3); break;
             case 8: pmemobj_tx_strdup(NULL, 1); break;
             }

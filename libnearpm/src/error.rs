@@ -97,6 +97,12 @@ pub enum Error {
     /// A change through a pool that was opened for reading.
     #[error("the pool was opened for reading only: nothing was changed; open it for writing")]
     ReadOnly,
+    /// A change through a pool that the parent of this process opened.
+    #[error(
+        "the pool belongs to the parent of this process, which was forked while it was open: nothing was changed; open the pool in one of the two \
+         processes, after the fork"
+    )]
+    Forked,
     /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
     #[error(
         "the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it"
@@ -423,6 +429,7 @@ mod tests {
             Error::TooLarge { .. } => "split it",
             Error::Nested => "pass it on",
             Error::ReadOnly => "open it for writing",
+            Error::Forked => "open the pool in one of the two",
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.
             Error::Aborted(_) => "try another seat",

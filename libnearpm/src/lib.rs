@@ -57,6 +57,7 @@ mod options;
 mod page_cache;
 mod pool;
 mod primitives;
+mod process;
 mod recovery;
 mod spans;
 mod statistics;

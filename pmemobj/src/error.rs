@@ -84,6 +84,7 @@ pub fn errno_of(error: &Error) -> Errno {
         | Error::RootType { .. }
         | Error::NotALog { .. } => libc::EINVAL,
         Error::ReadOnly => libc::EACCES,
+        Error::Forked => libc::EBUSY,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
         Error::LogFailed { .. } | Error::Poisoned | Error::Corrupt { .. } | Error::Card(_) | Error::Damaged { .. } => {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use nearpm::Error;
 
 use crate::abi::{Handle, memory_flag};
-use crate::error::{fail, fatal};
+use crate::error::{fail, fail_below, fatal};
 use crate::registry::{Pool, pool_in};
 use crate::thread::{Pending, Thread, thread};
 
@@ -58,6 +58,10 @@ fn check(done: Result<(), Error>) {
     match done {
         // The rest was freed meanwhile, by another thread.
         Ok(()) | Err(Error::NotAllocated { .. }) => {}
+        // Nothing was lost: the pool is that of another process.
+        Err(Error::Forked) => {
+            fail_below(&Error::Forked);
+        }
         Err(error) => fatal(format_args!("bytes cannot be made durable: {error}")),
     }
 }

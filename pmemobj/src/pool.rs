@@ -182,7 +182,8 @@ unsafe extern "C" fn pmemobj_open(path: *const c_char, layout: *const c_char) ->
 /// Persistent statistics are kept when a pool is closed, if they have changed.
 fn keep_statistics(pool: &Pool) {
     let allocated = pool.control.allocated();
-    if allocated != pool.head.allocated()
+    if pool.direct.belongs_here()
+        && allocated != pool.head.allocated()
         && let Ok(mut change) = Change::begin(pool)
     {
         change.store(pool.head.allocated_at(), allocated as u64);
@@ -204,7 +205,8 @@ extern "C" fn pmemobj_close(handle: Handle) {
     keep_statistics(open);
     let Some(pool) = registry::leave(open) else { return };
     crate::memory::forget_pending(&pool);
-    if environment::statistics() {
+    // A child of `fork` waits for no lock of its parent.
+    if environment::statistics() && pool.direct.belongs_here() {
         eprintln!("libpmemobj: {:#?}\nlibpmemobj: {:#?}", pool.direct.statistics(), pool.direct.heap_state());
     }
     if let Err(error) = pool.direct.close() {

@@ -66,6 +66,8 @@ programs! {
     set,
     /// Objects that move, and identifiers that follow.
     defrag,
+    /// Children that have the pools of their parent.
+    fork,
     /// Senseless arguments, and calls out of their stage.
     misuse,
     /// Many threads in a small pool.

@@ -71,6 +71,7 @@ impl NearPM_code {
             Error::Full { .. } => NEARPM_ENOSPC,
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => NEARPM_ELOG,
             Error::ReadOnly => NEARPM_EACCES,
+            Error::Forked => NEARPM_EBUSY,
             Error::Poisoned => NEARPM_EPOISONED,
             Error::Corrupt { .. } => NEARPM_EBADPOOL,
             Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } => NEARPM_EDEVICE,

@@ -22,6 +22,7 @@ use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFil
 use crate::options::PoolOptions;
 use crate::pool::on_card::{Claimed, Name, OnCard, Reach};
 use crate::pool::{Location, NOT_SHARED, WRITTEN, file, format};
+use crate::process::Process;
 use crate::recovery;
 
 const IN_MEMORY: &str = "in memory";
@@ -233,6 +234,7 @@ impl DirectPool {
             truncating: Mutex::default(),
             entrance: Entrance::default(),
             closed: false,
+            process: Process::current(),
             linter,
             on_card,
         })
@@ -244,6 +246,10 @@ impl DirectPool {
     }
 
     fn shut(&mut self) -> Result<(), Error> {
+        // Before any lock: in a child of `fork` another thread of the parent may hold it for ever.
+        if !self.belongs_here() {
+            return Ok(());
+        }
         if std::mem::replace(&mut self.closed, true) || self.options.read_only || self.poisoned.load(Ordering::Relaxed)
         {
             return Ok(());

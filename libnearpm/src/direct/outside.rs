@@ -125,6 +125,9 @@ impl DirectPool {
     /// # Errors
     /// [`Error::Poisoned`]; what the medium refuses.
     pub fn wait_durable(&self) -> Result<(), Error> {
+        if !self.belongs_here() {
+            return Err(Error::Forked);
+        }
         self.refuse_poisoned()?;
         self.unacknowledged.wait(|| self.lock_all(), || self.drain_counted())
     }

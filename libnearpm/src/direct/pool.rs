@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::lint::Linter;
 use crate::memory::{Medium, View};
 use crate::pool::on_card::OnCard;
+use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{HeapState, Statistics};
 use crate::typed::window::Window;
@@ -50,6 +51,8 @@ pub struct DirectPool {
     /// For typed transactions.
     pub(super) entrance: Entrance,
     pub(super) closed: bool,
+    /// Who opened it.
+    pub(super) process: Process,
     pub(super) linter: Option<Box<Linter>>,
     /// Dropped last: the pool must not be opened again before it is closed.
     pub(super) on_card: Option<OnCard>,
@@ -155,10 +158,19 @@ impl DirectPool {
         if self.poisoned.load(Ordering::Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
     }
 
-    /// Refuses changes of a pool that was opened for reading.
+    /// Refuses changes of a pool that was opened for reading, or by the parent of this process.
     #[inline]
     pub(super) fn check_writable(&self) -> Result<(), Error> {
+        if !self.belongs_here() {
+            return Err(Error::Forked);
+        }
         if self.options.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Whether this process opened the pool. In a child of `fork` it is the parent's: nothing is changed, nor does closing it.
+    #[inline]
+    pub fn belongs_here(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Refuses ranges that no object has.
@@ -244,7 +256,9 @@ impl DirectPool {
 
     /// Gives a reservation back. Twice is as good as once.
     pub fn cancel(&self, reservation: Reservation) {
-        self.heap.release(reservation.offset);
+        if self.belongs_here() {
+            self.heap.release(reservation.offset);
+        }
     }
 
     /// Begins a transaction.

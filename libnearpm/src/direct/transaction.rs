@@ -145,6 +145,7 @@ impl Transaction {
 
     /// As [`Transaction::add`] for several ranges, which share their fence.
     pub fn add_all(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
+        self.check_process(pool)?;
         let mut gaps = std::mem::take(&mut self.0.gaps);
         gaps.clear();
         for range in ranges {
@@ -263,6 +264,7 @@ impl Transaction {
 
     /// Commits. After an error everything has been taken back, unless the error says that the pool is poisoned.
     pub fn commit(mut self, pool: &DirectPool) -> Result<(), Error> {
+        self.check_process(pool)?;
         if let Some(linter) = &pool.linter {
             linter.commit(pool, self.key(), &self.claims());
         }
@@ -347,6 +349,7 @@ impl Transaction {
 
     /// As [`Transaction::abort`], but bytes in `keep` stay as they are: locks that threads wait for, inside of ranges that were added.
     pub fn abort_except(mut self, pool: &DirectPool, keep: &[Range<u64>]) -> Result<(), Error> {
+        self.check_process(pool)?;
         let mut kept = IntervalSet::default();
         keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
@@ -371,6 +374,11 @@ impl Transaction {
         }
         self.end(pool, |tally| tally.aborts += 1);
         done.map_err(|error| pool.poison(error))
+    }
+
+    /// A transaction that was begun before a fork is the parent's, log and all: its end in the child changes nothing.
+    fn check_process(&self, pool: &DirectPool) -> Result<(), Error> {
+        if pool.belongs_here() { Ok(()) } else { Err(Error::Forked) }
     }
 
     fn end(self, pool: &DirectPool, count: impl FnOnce(&mut crate::Statistics)) {

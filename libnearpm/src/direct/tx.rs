@@ -220,6 +220,11 @@ impl Store for Tx<'_> {
 }
 
 impl DirectPool {
+    /// Enters the pool, unless it is the parent's: whoever was inside at the fork never leaves it here.
+    fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
+        if self.belongs_here() { self.entrance.enter(role) } else { Err(Error::Forked) }
+    }
+
     fn run<R, E: From<Error>>(
         &self,
         neighbours: Neighbours,
@@ -251,7 +256,7 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::tx`].
     pub fn try_tx<R, E: From<Error>>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>) -> Result<R, E> {
-        let _inside = self.entrance.enter(Role::Writer)?;
+        let _inside = self.enter(Role::Writer)?;
         self.run(Neighbours::Quiet, body)
     }
 
@@ -268,7 +273,7 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::read`].
     pub fn try_read<R, E: From<Error>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
-        let _inside = self.entrance.enter(Role::Reader)?;
+        let _inside = self.enter(Role::Reader)?;
         self.look(body)
     }
 
@@ -303,7 +308,7 @@ impl Locked<'_> {
     /// # Errors
     /// As [`DirectPool::tx`].
     pub fn try_tx<R, E: From<Error>>(self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>) -> Result<R, E> {
-        let _inside = self.pool.entrance.enter(Role::Holder)?;
+        let _inside = self.pool.enter(Role::Holder)?;
         let _held = self.pool.entrance.locks.take_all(self.places, Hold::Alone);
         self.pool.run(Neighbours::Busy, body)
     }
@@ -321,7 +326,7 @@ impl Locked<'_> {
     /// # Errors
     /// As [`DirectPool::read`].
     pub fn try_read<R, E: From<Error>>(self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
-        let _inside = self.pool.entrance.enter(Role::Holder)?;
+        let _inside = self.pool.enter(Role::Holder)?;
         let _held = self.pool.entrance.locks.take_all(self.places, Hold::Shared);
         self.pool.look(body)
     }

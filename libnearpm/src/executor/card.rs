@@ -28,6 +28,7 @@ use crate::interval::IntervalSet;
 use crate::lane::Entry;
 use crate::memory::Medium;
 use crate::options::Durability;
+use crate::process::Process;
 use crate::statistics::count;
 
 /// Copies that are posted under one fence.
@@ -61,6 +62,8 @@ pub(crate) struct CardExecutor {
     /// See [`Executor::verifications`].
     verifications: u64,
     mapped: bool,
+    /// Who mapped it: in a child of `fork` the card is its parent's.
+    process: Process,
 }
 
 impl CardExecutor {
@@ -103,6 +106,7 @@ impl CardExecutor {
             behind_the_cache: IntervalSet::default(),
             verifications: 0,
             mapped: true,
+            process: Process::current(),
         }))
     }
 
@@ -437,7 +441,7 @@ impl Executor for CardExecutor {
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.mapped) {
+        if std::mem::take(&mut self.mapped) && self.process.is_current() {
             self.card.unmap_pool(self.pool, self.thread)?;
         }
         Ok(())

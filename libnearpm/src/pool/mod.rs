@@ -13,6 +13,7 @@ use crate::mechanism::{Acknowledged, Context, protocol};
 use crate::memory::Medium;
 use crate::options::{Durability, Mechanism, PoolOptions};
 use crate::primitives::ThreadLane;
+use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::transaction::{Inner, Tx};
@@ -84,6 +85,8 @@ pub struct Pool {
     recovery: Recovery,
     options: PoolOptions,
     location: String,
+    /// Who opened it.
+    process: Process,
     /// Dropped last: the pool must not be opened again before it is closed.
     members: Members,
 }
@@ -148,11 +151,15 @@ impl Pool {
             recovery,
             options,
             location: location.to_owned(),
+            process: Process::current(),
             members,
         })
     }
 
     pub(crate) fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
+        if !self.process.is_current() {
+            return Err(Error::Forked);
+        }
         let me = this_thread();
         if self.owner.load(Ordering::Relaxed) == me {
             return Err(Error::Nested);
@@ -263,6 +270,10 @@ impl Pool {
     }
 
     fn shut(&self) -> Result<(), Error> {
+        // In a child of `fork` the pool is its parent's, and a thread of that may have held the lock.
+        if !self.process.is_current() {
+            return Ok(());
+        }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         if std::mem::replace(&mut inner.closed, true) {

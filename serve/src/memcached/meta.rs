@@ -17,18 +17,20 @@ fn flag(out: &mut Vec<u8>, flag: u8, value: impl std::fmt::Display) {
     out.extend_from_slice(format!(" {}{value}", char::from(flag)).as_bytes());
 }
 
-/// Adds the flags that say what the request was: key, opaque, base64.
+/// Adds the flags that say what the request was: key, whether that is in base64, opaque.
 fn echo(meta: &Meta, name: u8, token: &[u8], out: &mut Vec<u8>) {
     match name {
         b'k' => {
             out.extend_from_slice(b" k");
             out.extend_from_slice(&meta.sent);
+            if meta.has(b'b') {
+                out.extend_from_slice(b" b");
+            }
         }
         b'O' => {
             out.extend_from_slice(b" O");
             out.extend_from_slice(token);
         }
-        b'b' if meta.has(b'k') => out.extend_from_slice(b" b"),
         _ => {}
     }
 }

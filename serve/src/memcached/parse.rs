@@ -30,9 +30,10 @@ pub enum Parsed {
     Broken(&'static str),
 }
 
-/// Whether a key is one.
+/// Whether a key of a line is one. As in memcached, only its length counts: a word has every byte
+/// but those that end it (space, NUL, newline), so that control characters belong to keys.
 pub fn is_key(key: &[u8]) -> bool {
-    (1..=KEY_BYTES).contains(&key.len()) && !key.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
+    (1..=KEY_BYTES).contains(&key.len())
 }
 
 /// A number of a command.
@@ -40,9 +41,10 @@ pub fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// The words of a line.
+/// The words of a line, which ends at a NUL as memcached's lines do.
 fn words(line: &[u8]) -> Vec<&[u8]> {
-    line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).collect()
+    let end = line.iter().position(|&byte| byte == 0).unwrap_or(line.len());
+    line[..end].split(|&byte| byte == b' ').filter(|word| !word.is_empty()).collect()
 }
 
 /// Takes a request from the start of an input. A value may have `max_value` bytes.
@@ -79,7 +81,7 @@ pub fn parse(input: &[u8], max_value: usize) -> Parsed {
     if name == b"ms" {
         return parse_meta::set(rest, (input, taken), max_value);
     }
-    match plain(name, rest) {
+    match plain(name, rest, quiet) {
         Ok(command) => Parsed::Request(Request { command, quiet }, taken),
         Err(why) => Parsed::Refused(why, taken),
     }
@@ -106,17 +108,17 @@ pub fn block(input: (&[u8], usize), length: &[u8], max_value: usize) -> Result<(
 
 /// A command with a value: `key flags exptime bytes [cas]`.
 fn put(store: Store, cas: bool, rest: &[&[u8]], quiet: bool, input: (&[u8], usize), max_value: usize) -> Parsed {
-    let (Some([key, flags, expires, length]), cas_word) =
-        (rest.get(..4).map(<[_; 4]>::try_from).and_then(Result::ok), rest.get(4))
-    else {
+    // As memcached, one word more stands in the place of `noreply`, whatever it is.
+    let words = 4 + usize::from(cas);
+    let (true, Some([key, flags, expires, length])) = (
+        rest.len() == words || (rest.len() == words + 1 && !quiet),
+        rest.get(..4).map(<[_; 4]>::try_from).and_then(Result::ok),
+    ) else {
         return Parsed::Refused("ERROR", input.1);
     };
-    let cas_given = cas_word.map(|word| number::<u64>(word));
-    let cas = match (cas, cas_given) {
-        (false, None) => None,
-        (true, Some(Some(cas))) => Some(cas),
-        (true, Some(None)) => return Parsed::Refused(FORMAT, input.1),
-        _ => return Parsed::Refused("ERROR", input.1),
+    let cas = match rest.get(4).filter(|_| cas).map(|word| number::<u64>(word)) {
+        Some(None) => return Parsed::Refused(FORMAT, input.1),
+        given => given.flatten(),
     };
     let (Some(flags), Some(expires), true) = (number(flags), number(expires), is_key(key)) else {
         return Parsed::Refused(FORMAT, input.1);
@@ -140,8 +142,17 @@ fn keys(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, &'static str> {
 
 const EXPTIME: &str = "CLIENT_ERROR invalid exptime argument";
 
-/// A command of one line.
-fn plain(name: &[u8], rest: &[&[u8]]) -> Result<Command, &'static str> {
+/// What `md` and `ma` tell of wrong flags: memcached does not say there which it was.
+fn unsaid(why: &'static str) -> &'static str {
+    if why == FORMAT { FORMAT } else { "CLIENT_ERROR invalid or duplicate flag" }
+}
+
+/// A command of one line. As memcached, some take any word in the place of `noreply`.
+fn plain(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static str> {
+    let rest = match (name, rest) {
+        (b"incr" | b"decr" | b"touch", [word, number, _]) if !quiet => &[*word, *number][..],
+        _ => rest,
+    };
     Ok(match (name, rest) {
         (b"get" | b"gets", _) => Command::Get(Read { cas: name == b"gets", touch: None }, keys(rest)?),
         (b"gat" | b"gats", [expires, rest @ ..]) => {
@@ -166,8 +177,8 @@ fn plain(name: &[u8], rest: &[&[u8]]) -> Result<Command, &'static str> {
         (b"mn", _) => Command::Say(b"MN\r\n".to_vec()),
         (b"mg" | b"md" | b"ma", []) => return Err("ERROR"),
         (b"mg", _) => Command::MetaGet(parse_meta::words(rest, parse_meta::GET)?),
-        (b"md", _) => Command::MetaDelete(parse_meta::words(rest, parse_meta::DELETE)?),
-        (b"ma", _) => Command::MetaArithmetic(parse_meta::words(rest, parse_meta::ARITHMETIC)?),
+        (b"md", _) => Command::MetaDelete(parse_meta::words(rest, parse_meta::DELETE).map_err(unsaid)?),
+        (b"ma", _) => Command::MetaArithmetic(parse_meta::words(rest, parse_meta::ARITHMETIC).map_err(unsaid)?),
         (b"me", _) => Command::MetaDebug(parse_meta::words(rest, b"b")?),
         _ => return Err("ERROR"),
     })

@@ -1,10 +1,15 @@
 //! The meta protocol, as it comes from clients: a key, and flags of one letter with a token behind some of them.
 
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::command::{Command, Meta, Request};
 use super::parse::{FORMAT, Parsed, block, is_key, number};
+
+/// Keys in base64. As memcached's decoder, it passes over bits behind the last whole byte.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// Flags of `mg`.
 pub const GET: &[u8] = b"bcfhklOqstvNRT";
@@ -49,14 +54,16 @@ pub fn words(words: &[&[u8]], allowed: &[u8]) -> Result<Meta, &'static str> {
         }
         meta.flags.push((flag, token.to_vec()));
     }
-    meta.key = if meta.has(b'b') {
-        BASE64_STANDARD.decode(sent).map_err(|_| "CLIENT_ERROR error decoding key")?
+    if !is_key(sent) {
+        return Err(FORMAT);
+    }
+    if meta.has(b'b') {
+        meta.key = BASE64.decode(sent).map_err(|_| "CLIENT_ERROR error decoding key")?;
+        meta.sent = BASE64.encode(&meta.key).into_bytes();
     } else {
-        sent.to_vec()
-    };
-    // A key in base64 may have any bytes.
-    let fits = if meta.has(b'b') { (1..=super::parse::KEY_BYTES).contains(&meta.key.len()) } else { is_key(sent) };
-    if fits { Ok(meta) } else { Err(FORMAT) }
+        meta.key = sent.to_vec();
+    }
+    Ok(meta)
 }
 
 /// `ms`: key, length, flags, and the value behind the line.
@@ -64,6 +71,10 @@ pub fn set(rest: &[&[u8]], input: (&[u8], usize), max_value: usize) -> Parsed {
     let [key, length, flags @ ..] = rest else {
         return Parsed::Refused(if rest.is_empty() { "ERROR" } else { FORMAT }, input.1);
     };
+    if !is_key(key) {
+        // Refused before its length is looked at: what follows is taken for a line, as by memcached.
+        return Parsed::Refused(FORMAT, input.1);
+    }
     let value = match block(input, length, max_value) {
         Ok(value) => value,
         Err(other) => return other,

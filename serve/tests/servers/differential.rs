@@ -238,8 +238,8 @@ fn request(template: &str, dice: &mut Dice, cas: &str) -> String {
 }
 
 /// The lines of a reply.
-fn lines(client: &mut Client, request: &str) -> Vec<String> {
-    client.send(request.as_bytes()).expect("the server listens");
+pub fn lines(client: &mut Client, request: impl AsRef<[u8]>) -> Vec<String> {
+    client.send(request.as_ref()).expect("the server listens");
     client.send(b"get the-end\r\nmn\r\n").expect("the server listens");
     let mut lines = Vec::new();
     loop {

@@ -3,6 +3,7 @@
 mod client;
 mod clients;
 mod differential;
+mod keys;
 mod kills;
 mod memcached;
 mod process;

@@ -91,7 +91,7 @@ fn meta_commands() {
     talk(
         c,
         "ms a2V5 1 b\r\nv\r\nmg a2V5 b k v\r\nget key\r\n",
-        &["HD", "VA 1 b ka2V5", "v", "VALUE key 0 1", "v", "END"],
+        &["HD", "VA 1 ka2V5 b", "v", "VALUE key 0 1", "v", "END"],
     );
     talk(
         c,

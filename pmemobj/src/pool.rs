@@ -109,6 +109,9 @@ fn check_bytes(bytes: u64) -> Result<(), Errno> {
     if bytes != 0 && bytes < MIN_POOL {
         return Err(fail(libc::EINVAL, format_args!("size {bytes} smaller than {MIN_POOL}")));
     }
+    if i64::try_from(bytes).is_err() {
+        return Err(fail(libc::EFBIG, format_args!("size {bytes} is larger than any file")));
+    }
     Ok(())
 }
 

@@ -26,6 +26,8 @@ class Result:
 
     status: str
     reason: str = ""
+    # It was stopped: by time, by output, or by the bytes of its files.
+    beyond_bounds: bool = False
 
 
 @dataclasses.dataclass
@@ -35,6 +37,8 @@ class Test:
     name: str
     run: object
     cannot: str = ""
+    # Its script makes pool sets, of which this library has those of one part alone.
+    of_pool_sets: bool = False
 
 
 

@@ -61,7 +61,7 @@ class CMakeSuite:
             code, output, stopped = limited(command, folder, env, self.bench.seconds, **bounds)
             if code == 0 and not stopped:
                 return Result(PASS)
-            return Result(FAIL, stopped or last_error(output))
+            return Result(FAIL, stopped or last_error(output), beyond_bounds=bool(stopped))
 
         return run
 

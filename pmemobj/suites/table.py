@@ -11,11 +11,13 @@ BEGIN, END = "<!-- begin: written by pmemobj/suites/run -->", "<!-- end -->"
 class Row:
     """A test's results on PMDK and here, and the reason where it does not pass here."""
 
-    def __init__(self, name, pmdk, ours):
-        self.name, self.pmdk, self.ours = name, pmdk, ours
-        self.reason = ours.reason if ours.status in (SKIP, CANNOT) else ""
-        if ours.status == FAIL:
-            self.reason = f"PMDK: {pmdk.reason}" if pmdk.status == FAIL else reason_of(name) or f"UNEXPLAINED: {ours.reason}"
+    def __init__(self, test, pmdk, ours):
+        self.name, self.pmdk, self.ours = test.name, pmdk, ours
+        self.reason = ours.reason
+        if ours.status == FAIL == pmdk.status:
+            self.reason = f"fails on PMDK too: {pmdk.reason}"
+        elif ours.status == FAIL:
+            self.reason = reason_of(test) or f"UNEXPLAINED: {ours.reason}"
 
     def unexplained(self):
         return self.reason.startswith("UNEXPLAINED")

@@ -12,6 +12,7 @@ static void errors(const char *path)
     errno = 0;
     CHECK(pmemobj_create(path, LAYOUT, 4096, 0600) == NULL && errno == EINVAL);
     CHECK(strstr(pmemobj_errormsg(), "size 4096 smaller than 8388608") != NULL);
+    CHECK(pmemobj_create(path, LAYOUT, 1ull << 63, 0600) == NULL && errno == EFBIG);
     char layout[PMEMOBJ_MIN_PART / 1024];
     memset(layout, 'x', sizeof(layout));
     layout[sizeof(layout) - 1] = 0;

@@ -5,10 +5,13 @@ use nearpm_interface::status::Status;
 
 use crate::pci::PciError;
 
+nearpm_interface::debug_as_display!(CommandError, CommandFailure, FirmwareError, CardError);
+
 macro_rules! command_errors {
     ($( $name:ident = $text:literal, $remedy:literal; )*) => {
         /// Why the card did not carry a command out: one variant per status code.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+        #[non_exhaustive]
         pub enum CommandError {
             $( #[doc = $text] #[error($text)] $name, )*
             /// The slot was filled, but its checksum did not hold: the link or the driver damaged the command.
@@ -96,7 +99,7 @@ command_errors! {
 }
 
 /// A command that was not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CommandFailure {
     /// The command as it was posted.
     pub command: Command,
@@ -139,7 +142,8 @@ impl std::fmt::Display for CommandFailure {
 }
 
 /// Why a firmware image was not put in force. The image that was in force before still is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FirmwareError {
     /// The bytes are not an image's number.
     #[error("an image has {expected} bytes, this one has {found}: give the whole file that the assembler made")]
@@ -183,7 +187,8 @@ pub enum FirmwareError {
 }
 
 /// What can go wrong with a card.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum CardError {
     /// The transport failed.
     #[error(transparent)]

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+nearpm_interface::debug_as_display!(PciError);
+
 /// How the processor may treat the lines of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
@@ -123,7 +125,8 @@ pub enum DmaPages {
 }
 
 /// What went wrong below the driver.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum PciError {
     /// The function has no such BAR.
     #[error(

@@ -31,6 +31,8 @@ use nearpm_interface::status::Status;
 use crate::check::{self, Fault, OPERANDS, operand_name};
 use crate::image::{Image, ImageError};
 
+nearpm_interface::debug_as_display!(AssemblyError, Mistake);
+
 /// One source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
@@ -41,7 +43,7 @@ pub struct Source<'a> {
 }
 
 /// A mistake and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AssemblyError {
     /// Name of the source.
     pub source_name: String,
@@ -69,7 +71,8 @@ impl std::error::Error for AssemblyError {
 }
 
 /// What can be wrong with a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Mistake {
     /// Another word was needed.
     #[error("expected {expected}, found {found}")]

@@ -8,8 +8,11 @@ use nearpm_interface::firmware::{Descriptor, Instruction, Operand, Use, descript
 use nearpm_interface::media::EntryKind;
 use nearpm_interface::status::Status;
 
+nearpm_interface::debug_as_display!(Fault);
+
 /// What is wrong with a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Fault {
     /// Descriptor bits that mean nothing.
     #[error("the descriptor sets reserved bits")]

@@ -14,13 +14,16 @@ use nearpm_interface::status::Status;
 
 use crate::check::{self, Fault};
 
+nearpm_interface::debug_as_display!(ImageError);
+
 /// Bytes of the name field.
 const NAME_BYTES: usize = 32;
 /// First byte of the program words.
 const WORDS_AT: usize = ImageHead::SIZE + 4 * OPCODES;
 
 /// Why something is not a firmware image.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// Truncated or oversized.
     #[error("the image has {found} bytes; an image has {IMAGE_BYTES}")]

@@ -39,6 +39,18 @@ pub mod status;
 
 pub use layout::{Field, Layout};
 
+/// Makes the `Debug` of errors their sentence, which is what `fn main() -> Result<(), Error>` prints. Who wants the parts matches on them.
+#[macro_export]
+macro_rules! debug_as_display {
+    ($($error:ty),* $(,)?) => {$(
+        impl ::core::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
 /// Version of everything in this crate. A card whose `VERSION` register differs is refused by
 /// the driver; media carry versions of their own.
 pub const INTERFACE_VERSION: u32 = 2;

@@ -12,6 +12,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+crate::debug_as_display!(NoSuchPorts);
+
 /// How many ports a card has to its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MemoryPorts {
@@ -42,7 +44,7 @@ impl fmt::Display for MemoryPorts {
 }
 
 /// A number of memory ports that no card has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchPorts;
 
 impl fmt::Display for NoSuchPorts {

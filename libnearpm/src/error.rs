@@ -5,8 +5,11 @@ use std::ops::Range;
 use nearpm_driver::CardError;
 use nearpm_interface::command::Opcode;
 
-/// Any error of the library.
-#[derive(Debug, thiserror::Error)]
+nearpm_interface::debug_as_display!(Error, Problem);
+
+/// Any error of the library. Its `Debug` is its sentence, as `main` prints it.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A pool could not be created, opened or removed.
     #[error("pool {location}: {problem}")]
@@ -222,7 +225,8 @@ impl Error {
 }
 
 /// Why a pool was refused, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// Nothing there.
     #[error("does not exist; create it first")]
@@ -231,11 +235,22 @@ pub enum Problem {
     #[error("exists already; choose another name, or remove it first")]
     Exists,
     /// Not a pool.
-    #[error("is not a NearPM pool (the first bytes are {found:#018x}); nothing was changed; give the path of a pool")]
+    #[error("is not a NearPM pool but {}; nothing was changed; {}", signature::name(*.found), signature::advice(*.found))]
     Foreign {
         /// First eight bytes, little-endian.
         found: u64,
     },
+    /// Not a file that holds bytes.
+    #[error("is {kind}, and a pool lies in an ordinary file: nothing was changed; give the path of one")]
+    NotAFile {
+        /// What it is.
+        kind: &'static str,
+    },
+    /// May not be read by this user.
+    #[error(
+        "may not be read by this user: nothing was changed; change the permission of it or of its folder, or copy it"
+    )]
+    Unreadable,
     /// Its creation was interrupted.
     #[error("was never finished (its header is blank): its creation was interrupted; remove it and create it again")]
     Unfinished,
@@ -270,7 +285,9 @@ pub enum Problem {
         process: Option<u32>,
     },
     /// May not be written.
-    #[error("is read-only; a pool needs write permission also for recovery: change the permission, or copy it")]
+    #[error(
+        "may not be written by this user, or lies on a read-only medium; a pool needs write permission also for recovery: change the permission, or copy it"
+    )]
     ReadOnly,
     /// A repair was interrupted, so that the pool may be half changed.
     #[error("was being repaired when that was interrupted; run nearpm pool check --repair on it, which begins anew")]
@@ -363,6 +380,47 @@ impl Problem {
     }
 }
 
+/// What files begin with that are no pools.
+mod signature {
+    /// First bytes, what they are the beginning of, and whether that is PMDK's.
+    const KNOWN: &[(&[u8], &str, bool)] = &[
+        (b"PMEMOBJ\0", "a pool of PMDK's libpmemobj", true),
+        (b"PMEMLOG\0", "a pool of PMDK's libpmemlog", true),
+        (b"PMEMBLK\0", "a pool of PMDK's libpmemblk", true),
+        (b"PMEMPOOL", "a pool set file of PMDK", true),
+        (b"\x7fELF", "a program or library (ELF)", false),
+        (b"\x89PNG", "an image (PNG)", false),
+        (b"PK\x03\x04", "an archive (ZIP)", false),
+        (b"\x1f\x8b", "compressed data (gzip)", false),
+        (b"SQLite f", "a database of SQLite", false),
+        (b"REDIS", "a dump of Redis", false),
+    ];
+
+    fn known(found: u64) -> Option<&'static (&'static [u8], &'static str, bool)> {
+        KNOWN.iter().find(|(start, ..)| found.to_le_bytes().starts_with(start))
+    }
+
+    /// What begins with eight bytes.
+    pub fn name(found: u64) -> String {
+        let first = || {
+            let start = found.to_le_bytes();
+            let end = start.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            format!("another file (the first bytes are \"{}\")", start[..end].escape_ascii())
+        };
+        known(found).map_or_else(first, |(_, name, _)| (*name).to_owned())
+    }
+
+    /// What to do about it.
+    pub fn advice(found: u64) -> &'static str {
+        match known(found) {
+            Some((.., true)) => {
+                "open it with PMDK's own library and tools (pmempool), and move what it holds by the program that wrote it, as docs/pmdk.md says"
+            }
+            _ => "give the path of a pool",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,6 +431,8 @@ mod tests {
             Problem::NotFound => "create it first",
             Problem::Exists => "choose another name, or remove it",
             Problem::Foreign { .. } => "nothing was changed; give the path of a pool",
+            Problem::NotAFile { .. } => "give the path of one",
+            Problem::Unreadable => "change the permission",
             Problem::Unfinished => "remove it and create it again",
             Problem::Newer { .. } => "use the library that created it",
             Problem::Truncated { .. } | Problem::Corrupt { .. } => "restore it from a copy",
@@ -391,11 +451,13 @@ mod tests {
         }
     }
 
-    fn problems() -> [Problem; 19] {
+    fn problems() -> [Problem; 21] {
         [
             Problem::NotFound,
             Problem::Exists,
             Problem::Foreign { found: 1 },
+            Problem::NotAFile { kind: "a folder" },
+            Problem::Unreadable,
             Problem::Unfinished,
             Problem::Newer { found: 2, supported: 1 },
             Problem::Truncated { header: 2, found: 1 },
@@ -466,10 +528,26 @@ mod tests {
     }
 
     #[test]
+    fn files_of_others_are_recognised() {
+        let says = |start: &[u8; 8]| Problem::Foreign { found: u64::from_le_bytes(*start) }.to_string();
+        for start in [b"PMEMOBJ\0", b"PMEMLOG\0", b"PMEMBLK\0", b"PMEMPOOL"] {
+            let text = says(start);
+            assert!(
+                text.contains("of PMDK") && text.contains("open it with PMDK") && text.contains("docs/pmdk.md"),
+                "{text}"
+            );
+        }
+        assert!(says(b"PMEMPOOL").contains("pool set"));
+        assert!(says(b"\x7fELF\x02\x01\x01\0").contains("a program or library"));
+        assert!(says(b"root:x:0").contains("\"root:x:0\"") && says(b"root:x:0").contains("give the path of a pool"));
+    }
+
+    #[test]
     fn each_error_says_what_to_do() {
         for error in errors() {
             let (text, remedy) = (error.to_string(), remedy(&error));
             assert!(text.contains(remedy), "{text:?} lacks {remedy:?}");
+            assert_eq!(format!("{error:?}"), text, "what main prints");
             assert!(!matches!(error, Error::Pool { .. }) || text.contains("/a/pool"), "{text:?} does not say where");
         }
     }

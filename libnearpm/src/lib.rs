@@ -28,6 +28,8 @@
 //! | [`check`] | looking into pools that nobody has open: damage, repair, contents, copies |
 //! | [`direct`] | pools that programs reach by pointer, and by typed objects: start at `docs/rust.md` |
 //! | [`typed`] | pointers, types that may persist, the traits by which they are loaded and stored |
+//! | [`pmdk`] | what PMDK programs have in a pool |
+//! | [`size`] | sizes as people write them |
 //! | [`collections`] | vector, text, maps and queue in pools |
 //!
 //! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are independent.
@@ -55,10 +57,12 @@ mod mechanism;
 pub mod memory;
 mod options;
 mod page_cache;
+pub mod pmdk;
 mod pool;
 mod primitives;
 mod process;
 mod recovery;
+pub mod size;
 mod spans;
 mod statistics;
 mod transaction;

@@ -73,7 +73,15 @@ fn a_foreign_file_is_refused_and_left_alone() {
     fs::write(&path, []).unwrap();
     assert_eq!(problem(open(&path), &path), Problem::Unfinished);
     fs::write(&path, "short").unwrap();
-    assert!(matches!(problem(open(&path), &path), Problem::Truncated { found: 5, .. }));
+    let short = Problem::Foreign { found: u64::from_le_bytes(*b"short\0\0\0") };
+    assert_eq!(problem(open(&path), &path), short);
+    assert!(short.to_string().contains("\"short\""), "{short}");
+    assert!(nearpm::remove(path.to_str().unwrap()).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "short");
+    for start in ["NearPool and 5 bytes", "Near"] {
+        fs::write(&path, start).unwrap();
+        assert!(matches!(problem(open(&path), &path), Problem::Truncated { header: 64, .. }), "{start}");
+    }
     nearpm::remove(path.to_str().unwrap()).unwrap();
     assert!(!path.exists());
     fs::create_dir(&path).unwrap();

@@ -36,7 +36,7 @@ pub const MIN_POOL: u64 = 8 << 20;
 /// `PMEMOBJ_MIN_PART`.
 pub const MIN_PART: u64 = 2 << 20;
 /// Bytes of a layout's name, the closing zero included.
-pub const MAX_LAYOUT: usize = 1024;
+pub const MAX_LAYOUT: usize = nearpm::pmdk::MAX_LAYOUT;
 /// `PMEMOBJ_MAJOR_VERSION` and `PMEMOBJ_MINOR_VERSION`.
 pub const VERSION: (u32, u32) = (2, 4);
 

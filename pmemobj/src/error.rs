@@ -68,7 +68,7 @@ pub fn errno_of(error: &Error) -> Errno {
             Problem::NotFound => libc::ENOENT,
             Problem::Exists => libc::EEXIST,
             Problem::InUse { .. } => libc::EWOULDBLOCK,
-            Problem::ReadOnly => libc::EACCES,
+            Problem::ReadOnly | Problem::Unreadable => libc::EACCES,
             Problem::NoSpace { .. } => libc::ENOSPC,
             Problem::DirectoryFull { .. } => libc::ENOSPC,
             Problem::UnknownCard { .. } => libc::ENODEV,
@@ -87,9 +87,8 @@ pub fn errno_of(error: &Error) -> Errno {
         Error::Forked => libc::EBUSY,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
-        Error::LogFailed { .. } | Error::Poisoned | Error::Corrupt { .. } | Error::Card(_) | Error::Damaged { .. } => {
-            libc::EIO
-        }
+        // The medium: LogFailed, Poisoned, Corrupt, Card, Damaged, and what a later library adds.
+        _ => libc::EIO,
     }
 }
 

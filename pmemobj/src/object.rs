@@ -1,53 +1,18 @@
 //! Headers of objects, and space for new ones.
 //!
-//! In front of the bytes that the program sees lie 16 bytes: the type number, and a word with the bytes that the program may use
-//! (bits 43:0) and the distance from the start of the object to the header in units of 16 bytes (bits 60:44). That distance is 0 unless
-//! an allocation class asks for more alignment, which bit 62 tells; then the object begins with 16 bytes of the same form, marked by bit 63.
+//! What a header is like is defined by [`nearpm::pmdk`].
 
 use std::ffi::c_void;
 
 use nearpm::direct::Reservation;
+use nearpm::pmdk::Header;
 
 use crate::abi::{MAX_ALLOC, Oid, flag};
 use crate::error::{Errno, fail, fail_below};
 use crate::registry::Pool;
 
 /// Bytes of a header.
-pub const HEADER: u64 = 16;
-const DISTANCE_SHIFT: u32 = 44;
-const BYTES_MASK: u64 = (1 << DISTANCE_SHIFT) - 1;
-const DISTANCE_MASK: u64 = (1 << 17) - 1;
-const ALIGNED: u64 = 1 << 62;
-const FORWARD: u64 = 1 << 63;
-
-/// The header of an object.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Header {
-    /// The program's number for its type.
-    pub type_num: u64,
-    word: u64,
-}
-
-impl Header {
-    fn new(type_num: u64, bytes: u64, distance: u64) -> Header {
-        Header { type_num, word: (bytes & BYTES_MASK) | ((distance / HEADER) << DISTANCE_SHIFT) }
-    }
-
-    fn distance(self) -> u64 {
-        (self.word >> DISTANCE_SHIFT & DISTANCE_MASK) * HEADER
-    }
-
-    /// Bytes that the program may use.
-    pub fn bytes(self) -> u64 {
-        self.word & BYTES_MASK
-    }
-
-    /// An allocation class asked for more alignment than others have.
-    pub fn is_aligned(self) -> bool {
-        self.word & ALIGNED != 0 || self.distance() != 0
-    }
-}
+pub const HEADER: u64 = Header::BYTES;
 
 /// The header of the object whose data is at an offset, which the pool has.
 #[inline]
@@ -92,9 +57,7 @@ fn foreign() -> Errno {
 
 /// Where the data of the object is that begins at an offset.
 pub fn data(pool: &Pool, start: u64) -> u64 {
-    let first = header(pool, start + HEADER);
-    let distance = if first.word & FORWARD != 0 { first.distance() } else { 0 };
-    start + distance + HEADER
+    start + header(pool, start + HEADER).ahead() + HEADER
 }
 
 /// Space that was taken for an object.
@@ -196,12 +159,10 @@ fn place(pool: &Pool, shape: Shape, type_num: u64) -> Result<Space, Errno> {
     // SAFETY: the space is this object's alone; it has room for both headers.
     unsafe {
         if distance != 0 {
-            let mut forward = Header::new(0, 0, distance);
-            forward.word |= FORWARD;
-            pool.at::<Header>(space.start).write(forward);
+            pool.at::<Header>(space.start).write(Header::forward(distance));
         }
-        let mut header = Header::new(type_num, space.usable, distance);
-        header.word |= if spare != 0 { ALIGNED } else { 0 };
+        let header = Header::new(type_num, space.usable, distance);
+        let header = if spare != 0 { header.aligned() } else { header };
         pool.at::<Header>(space.data - HEADER).write(header);
     }
     Ok(space)

@@ -18,6 +18,8 @@ use serde::Deserialize;
 use crate::host::{Parameters, Peers};
 use crate::model::{self, MOST_UNITS, Timing};
 
+nearpm_interface::debug_as_display!(ProfileError);
+
 /// Profiles that are part of this program, by name.
 pub const EMBEDDED: [(&str, &str); 8] = [
     ("paper-vcu118", include_str!("../profiles/paper-vcu118.toml")),
@@ -34,7 +36,8 @@ pub const EMBEDDED: [(&str, &str); 8] = [
 const MOST_BASES: usize = 4;
 
 /// Why a profile is refused.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum ProfileError {
     /// There is no such profile.
     #[error("there is no profile {name:?}: use one of {}, or the path of a TOML file", names())]

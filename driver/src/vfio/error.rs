@@ -2,8 +2,11 @@
 
 use crate::pci::Caching;
 
+nearpm_interface::debug_as_display!(VfioError);
+
 /// Why [`super::open`] gave up. Nothing on the card was changed, unless the variant says so.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum VfioError {
     /// The text is no PCI address.
     #[error(

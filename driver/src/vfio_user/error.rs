@@ -1,7 +1,10 @@
 //! Why a card cannot be reached over vfio-user, and what to do about it.
 
+nearpm_interface::debug_as_display!(VfioUserError);
+
 /// Why [`super::open`] gave up.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum VfioUserError {
     /// Nobody serves the socket.
     #[error("nobody serves a card on {path} ({source}): start the simulator (nearpm-sim --socket {path})")]

@@ -49,9 +49,10 @@ impl NearPM_code {
                 Problem::NotFound | Problem::UnknownCard { .. } => NEARPM_ENOENT,
                 Problem::Exists => NEARPM_EEXIST,
                 Problem::InUse { .. } => NEARPM_EBUSY,
-                Problem::ReadOnly => NEARPM_EACCES,
+                Problem::ReadOnly | Problem::Unreadable => NEARPM_EACCES,
                 Problem::NoSpace { .. } | Problem::DirectoryFull { .. } => NEARPM_ENOSPC,
                 Problem::Foreign { .. }
+                | Problem::NotAFile { .. }
                 | Problem::MemberAlone { .. }
                 | Problem::OtherMember { .. }
                 | Problem::RepairInterrupted

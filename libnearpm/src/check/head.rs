@@ -1,7 +1,7 @@
 //! The head of a pool.
 
 use nearpm_interface::geometry::LINE;
-use nearpm_interface::media::{POOL_OPENED, PoolHead};
+use nearpm_interface::media::{POOL_MAGIC, POOL_OPENED, PoolHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, one_bit};
@@ -35,6 +35,22 @@ pub(super) fn examine(medium: &Medium) -> Result<PoolHead, Found> {
         Some(line) if format::parse(&line, medium.bytes()).is_ok() => found.mend(line.to_vec()),
         _ => found,
     })
+}
+
+/// Refuses a file that was never a pool. One whose magic number alone is damaged is sealed with the right one.
+pub(super) fn refuse_foreign(medium: &Medium) -> Result<(), Problem> {
+    let Err(problem @ Problem::Foreign { .. }) = format::read(medium) else { return Ok(()) };
+    let Err(found) = examine(medium) else { return Ok(()) };
+    if found.finding.repairable {
+        return Ok(());
+    }
+    let mut line = [0; LINE];
+    if medium.bytes() < LINE as u64 {
+        return Err(problem);
+    }
+    medium.load(0, &mut line);
+    line[..8].copy_from_slice(&POOL_MAGIC.to_le_bytes());
+    if seal::is_sealed(&[], &line) { Ok(()) } else { Err(problem) }
 }
 
 /// The word beside the head. Only a pool on a card uses it.

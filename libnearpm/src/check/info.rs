@@ -3,7 +3,7 @@
 use nearpm_interface::media::{PAGE_BYTES, PoolHead, RING_EPOCH};
 use nearpm_interface::record::POOL_APPLIED;
 
-use super::{Image, log};
+use super::{Contents, Image, log};
 use crate::direct::recover;
 use crate::error::Error;
 use crate::heap::HeapLayout;
@@ -37,6 +37,7 @@ pub struct LogInfo {
 /// A pool as its head and logs describe it.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Info {
     /// Version of the format.
     pub version: u32,
@@ -64,6 +65,8 @@ pub struct Info {
     pub recovery: Option<crate::Recovery>,
     /// The root object after a recovery, 0 for none.
     pub root: Option<u64>,
+    /// Whose data it holds, after a recovery.
+    pub contents: Option<Contents>,
     /// Bytes of objects after a recovery.
     pub used_bytes: Option<u64>,
     /// Free bytes after a recovery.
@@ -112,6 +115,7 @@ impl Image {
             log: self.log_info(&head),
             recovery: None,
             root: None,
+            contents: None,
             used_bytes: None,
             free_bytes: None,
         };
@@ -119,6 +123,7 @@ impl Image {
             let state = tables.heap_state();
             info.recovery = self.recovered.and_then(Result::ok);
             info.root = Some(tables.root);
+            info.contents = self.contents(&tables).ok();
             info.used_bytes = Some(state.used_bytes);
             info.free_bytes = Some(state.free_bytes);
         }

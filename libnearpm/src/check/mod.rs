@@ -9,6 +9,7 @@
 //! | `head.rs`, `log.rs`, `tables.rs` | finding them, each in its part of a pool |
 //! | `one_bit.rs` | what checksums say of single damaged bits |
 //! | `info.rs` | what a pool is, without judging it |
+//! | `contents.rs` | whose data a pool holds |
 //! | `copy.rs` | sound copies, also of another size |
 //! | `repair.rs`, `backup.rs` | putting right what can be, behind a backup of what is overwritten |
 
@@ -25,6 +26,7 @@ use crate::statistics::HeapState;
 
 pub(crate) mod backup;
 mod class;
+mod contents;
 mod copy;
 mod head;
 mod info;
@@ -36,6 +38,7 @@ mod tables;
 mod tests;
 
 pub use class::Class;
+pub use contents::{Contents, TypeInfo};
 pub(crate) use copy::Put;
 pub use copy::{Copied, copy};
 pub use info::{Info, LogInfo, Region};
@@ -163,6 +166,11 @@ impl Image {
         Image { medium, location: location.to_owned(), recovered: None }
     }
 
+    /// Refuses what was never a pool: that is no damage.
+    fn refuse_foreign(&self) -> Result<(), Error> {
+        head::refuse_foreign(&self.medium).map_err(|problem| problem.at(&self.location))
+    }
+
     /// The head, which must be sound.
     fn head(&self) -> Result<PoolHead, Error> {
         format::read(&self.medium).map_err(|problem| problem.at(&self.location))
@@ -283,10 +291,13 @@ impl Image {
 /// Looks for damage in a pool, which is not changed.
 ///
 /// # Errors
-/// As [`Image::open`].
+/// As [`Image::open`]; [`Problem::Foreign`] for a file that was never a pool.
 pub fn check(location: &str) -> Result<Report, Error> {
     match Image::open(location) {
-        Ok(mut image) => Ok(image.check()),
+        Ok(mut image) => {
+            image.refuse_foreign()?;
+            Ok(image.check())
+        }
         Err(Error::Pool { problem: Problem::RepairInterrupted, .. }) => {
             let finding = Found::new(Class::RepairInterrupted, 0).mend(Vec::new()).finding;
             Ok(Report { findings: vec![finding], ..Report::default() })

@@ -48,7 +48,7 @@ type Watch<'w> = &'w mut dyn FnMut(Step) -> Result<(), Error>;
 /// is not, the log is read as well, unless damage is in its way. The bytes that are overwritten are kept in a file beside the pool.
 ///
 /// # Errors
-/// [`Problem::InUse`]; what the system refuses.
+/// [`Problem::InUse`]; [`Problem::Foreign`] for a file that was never a pool; what the system refuses.
 pub fn repair(location: &str) -> Result<Repair, Error> {
     repair_watched(location, &mut |_| Ok(()))
 }
@@ -67,7 +67,9 @@ pub(super) fn repair_watched(location: &str, watch: Watch<'_>) -> Result<Repair,
         let memory = PrivateMemory::new(private_view(&file, &path)?, bytes, None);
         Ok(Medium::new(Backing::Private(memory)))
     };
-    let mut before = Image::of(pages()?, location).check();
+    let mut damaged = Image::of(pages()?, location);
+    damaged.refuse_foreign()?;
+    let mut before = damaged.check();
     let (now, then) = (pages()?.load_vec(0, bytes), plan(pages)?.load_vec(0, bytes));
     let ranges = backup::differing_lines(&now, &then, LINE);
     let old: Vec<Piece> = ranges.iter().map(|range| (range.start as u64, now[range.clone()].to_vec())).collect();

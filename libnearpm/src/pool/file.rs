@@ -1,7 +1,8 @@
 //! Pools in files: creation without leftovers, the lock, and what a file may be like.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use nearpm_interface::media::PAGE_BYTES;
@@ -64,11 +65,37 @@ fn open_filled(path: &Path, access: Access) -> Result<(File, u64), Error> {
 }
 
 fn open_locked(path: &Path, access: Access) -> Result<(File, u64), Error> {
+    let unread = |error| match (access, refuse(path, error)) {
+        (Access::Shared, Error::Pool { problem: Problem::ReadOnly, .. }) => Problem::Unreadable.at(path.display()),
+        (_, other) => other,
+    };
+    // Before it is opened, because opening a device may do something.
+    ordinary(path, &std::fs::metadata(path).map_err(unread)?)?;
     let write = access == Access::Exclusive;
-    let file = OpenOptions::new().read(true).write(write).open(path).map_err(|e| refuse(path, e))?;
-    lock(path, &file, access)?;
+    // A FIFO that takes the file's place meanwhile does not wait for a writer.
+    let flags = libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path).map_err(unread)?;
     let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
-    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Problem::Foreign { found: 0 }.at(path.display())) }
+    ordinary(path, &metadata)?;
+    lock(path, &file, access)?;
+    // Whoever had the lock may have changed its size.
+    let metadata = file.metadata().map_err(|e| Error::system(format!("read the size of {}", path.display()), e))?;
+    Ok((file, metadata.len()))
+}
+
+/// Refuses what is no ordinary file.
+fn ordinary(path: &Path, metadata: &Metadata) -> Result<(), Error> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let kind = match kind {
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_fifo() => "a FIFO",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(Problem::NotAFile { kind }.at(path.display()))
 }
 
 /// Opens, locks and maps an existing file.

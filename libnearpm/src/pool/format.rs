@@ -153,7 +153,16 @@ pub(crate) fn read(medium: &Medium) -> Result<PoolHead, Problem> {
 pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     let found = medium.bytes();
     if found < LINE as u64 {
-        return Err(Problem::Truncated { header: LINE as u64, found });
+        let mut start = [0; 8];
+        let length = found.min(8) as usize;
+        medium.load(0, &mut start[..length]);
+        return Err(match start {
+            [0, ..] => Problem::Unfinished,
+            _ if POOL_MAGIC.to_le_bytes().starts_with(&start[..length]) => {
+                Problem::Truncated { header: LINE as u64, found }
+            }
+            other => Problem::Foreign { found: u64::from_le_bytes(other) },
+        });
     }
     let mut line = [0; LINE];
     medium.load(0, &mut line);

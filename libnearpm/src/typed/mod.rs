@@ -48,6 +48,7 @@ pub use mechanism::TypedTx;
 pub use persistent::{ArrayFields, NoFields, PBool, Persistent};
 pub use plock::PLock;
 pub use pointer::Ptr;
+pub(crate) use root::root_type;
 pub use seam::{Load, Store};
 pub(crate) use seam::{pointer, whole};
 

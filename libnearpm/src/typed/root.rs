@@ -3,6 +3,7 @@
 use super::persistent::value_of;
 use super::{Load, Persistent, Ptr, Store, fingerprint};
 use crate::error::Error;
+use crate::pmdk;
 
 /// Magic of a [`Head`]: "NearType".
 const MAGIC: u64 = u64::from_le_bytes(*b"NearType");
@@ -44,30 +45,44 @@ impl Head {
         Head { magic: MAGIC, fingerprint: fingerprint::<T>(), bytes: size_of::<T>() as u64, name: kept }
     }
 
-    /// What the root is, for a message.
-    fn says(&self) -> String {
-        if self.magic != MAGIC {
-            return "an object that no Rust program typed".to_owned();
-        }
-        let end = self.name.iter().position(|&b| b == 0).unwrap_or(NAME_BYTES);
-        format!("{:?} of {} bytes", String::from_utf8_lossy(&self.name[..end]), self.bytes)
+    /// The type's name and bytes, if this is a head.
+    fn root_type(&self) -> Option<(String, u64)> {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+        (self.magic == MAGIC).then(|| (String::from_utf8_lossy(&self.name[..end]).into_owned(), self.bytes))
+    }
+}
+
+/// The type of a root whose object begins with these bytes, and its bytes; `None` if no Rust program made it.
+pub(crate) fn root_type(bytes: &[u8]) -> Option<(String, u64)> {
+    let bytes = bytes.get(..size_of::<Head>())?;
+    let head = value_of::<Head>(|head| {
+        head.copy_from_slice(bytes);
+        Ok(())
+    });
+    head.ok()?.root_type()
+}
+
+/// What the root is, for a message.
+fn says(from: &impl Load, object: Ptr<Head>) -> String {
+    if let Some((name, bytes)) = from.get(object).ok().and_then(|head| head.root_type()) {
+        return format!("{name:?} of {bytes} bytes");
+    }
+    // Somebody else's root may be small, and lie at the very end of the heap.
+    let mut bytes = [0; pmdk::HEAD_BYTES];
+    let read = from.read(Ptr::offset(object), &mut bytes).ok();
+    match read.and_then(|()| pmdk::Head::read(&bytes, Ptr::offset(object)).ok().flatten()) {
+        Some(head) => format!("that of a PMDK program with the layout {:?}", head.layout),
+        None => "an object that no Rust program typed".to_owned(),
     }
 }
 
 /// The root of a pool.
 pub(super) fn find<T: Persistent>(from: &impl Load) -> Result<Option<Ptr<T>>, Error> {
     let Some(object) = Ptr::<Head>::from_offset(from.root_object()?) else { return Ok(None) };
-    let wrong = |head: Option<Head>| Error::RootType {
-        found: head.map_or_else(|| "an object that is too small for a type".to_owned(), |head| head.says()),
-        wanted: format!("{:?} of {} bytes", name::<T>(), size_of::<T>()),
-    };
-    if from.get(object.magic())? != MAGIC {
-        // Somebody else's root may lie at the very end of the heap.
-        let head = value_of(|bytes| from.read(Ptr::offset(object), bytes));
-        return Err(wrong(head.ok()));
-    }
-    if from.get(object.fingerprint())? != fingerprint::<T>() {
-        return Err(wrong(Some(from.get(object)?)));
+    let is_ours = from.get(object.magic())? == MAGIC && from.get(object.fingerprint())? == fingerprint::<T>();
+    if !is_ours {
+        let wanted = format!("{:?} of {} bytes", name::<T>(), size_of::<T>());
+        return Err(Error::RootType { found: says(from, object), wanted });
     }
     Ok(Some(Ptr::behind(object, HEAD_BYTES)))
 }

@@ -44,6 +44,7 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
         file::refuse_left_backup(path)?;
     }
     let mut image = Image::open(from)?;
+    image.refuse_foreign()?;
     if let Some(finding) = image.check().findings.first() {
         let (what, offset) = (finding.class.what(), finding.offset);
         return Err(Problem::Corrupt { what, offset }.at(from));

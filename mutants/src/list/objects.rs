@@ -56,8 +56,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a root of another type is taken for one of this type",
         file: ROOT,
-        find: "if from.get(object.fingerprint())? != fingerprint::<T>() {",
-        with: "if !FAULT && from.get(object.fingerprint())? != fingerprint::<T>() {",
+        find: "&& from.get(object.fingerprint())? == fingerprint::<T>();",
+        with: "&& (FAULT || from.get(object.fingerprint())? == fingerprint::<T>());",
         tests: library("typed", "a_root_of_another_type_is_refused"),
     },
     Mutant {

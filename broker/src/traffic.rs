@@ -256,7 +256,8 @@ impl Traffic {
             *counter = counter.wrapping_add(1);
         }
         let latched = line.latched & share.claims().mask(self.seat);
-        Ok(PageStatus { latched, parked: 0, order: line.order, ..self.pages[page].status })
+        let (order, stores_lost) = (line.order, line.stores_lost);
+        Ok(PageStatus { latched, parked: 0, order, stores_lost, ..self.pages[page].status })
     }
 
     /// Waits for the records of all that is under way: they travel behind the counters that a drain looks at.

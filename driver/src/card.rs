@@ -1,6 +1,6 @@
 //! A card that was opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -18,7 +18,7 @@ use crate::options::{CardOptions, Waiting};
 use crate::page::{self, CommandPage, Latched, Ticket};
 use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
-use crate::registers::{Capabilities, Control, Registers, State};
+use crate::registers::{Capabilities, Control, LostStores, Registers, State};
 use crate::sharing::Sharing;
 
 /// Configuration space: vendor and device (PCI Express base specification, 7.5.1.1).
@@ -74,6 +74,10 @@ struct FailedLogs {
     /// Latched entries whose failures are all among the known.
     explained: u16,
     known: Vec<CommandFailure>,
+    /// Where the pool of each mapped (pool, thread) lies.
+    mapped: BTreeMap<(u32, u16), Range<u64>>,
+    /// Lost stores, when the registers were read last.
+    lost: Option<LostStores>,
 }
 
 impl std::fmt::Debug for Card {
@@ -87,7 +91,8 @@ impl Card {
     /// and forgets mappings), loads firmware where there is none, and opens the command pages.
     ///
     /// # Errors
-    /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until [`Card::acknowledge_loss`].
+    /// [`CardError::Loss`] after a torn power-fail save, [`CardError::StoresLost`] where memory has refused stores: nothing is changed until
+    /// [`Card::acknowledge_loss`].
     pub fn open(function: Arc<dyn PciFunction>, options: CardOptions) -> Result<Card, CardError> {
         check_identity(&*function)?;
         // The rings may be those of somebody who has gone: nothing is written to host memory before the reset.
@@ -98,6 +103,10 @@ impl Card {
             State::Loss => return Err(CardError::Loss),
             State::FirmwareMissing => return Err(CardError::FirmwareMissing),
             _ => {}
+        }
+        // Who had the card before may have ended before it heard.
+        if let Some(lost) = registers.lost_stores() {
+            return Err(CardError::StoresLost(lost));
         }
         match function.reset() {
             Err(PciError::Unsupported { .. }) => {}
@@ -145,7 +154,7 @@ impl Card {
         })
     }
 
-    /// Accepts that the last power-fail save was lost, so that the card opens. Pools must be
+    /// Accepts that the last power-fail save was lost, or stores that memory refused, so that the card opens. Pools must be
     /// checked by their owners: what was accepted and not yet written is gone.
     pub fn acknowledge_loss(function: &dyn PciFunction) -> Result<(), CardError> {
         check_identity(function)?;
@@ -219,7 +228,31 @@ impl Card {
     /// Waits until everything that this thread stored or posted before is in the card's persistence
     /// domain, host stores included. Gives what the status line says of failed logs.
     pub fn push(&self, page: usize) -> Result<Latched, CardError> {
-        Ok(Latched(self.page_status(page)?.latched))
+        Ok((&self.page_status(page)?).into())
+    }
+
+    /// Makes sure that memory had refused no store to a range of device addresses when the status line was read that gave `latched`. Costs nothing
+    /// where it shows no lost store.
+    ///
+    /// # Errors
+    /// [`CardError::StoresLost`], also where only the range between two lost lines is among these addresses: the card names the first and the last.
+    pub fn verify_stores(&self, place: &Range<u64>, latched: Latched) -> Result<(), CardError> {
+        match self.lost_stores(latched).filter(|lost| lost.within(place).is_some()) {
+            Some(lost) => Err(CardError::StoresLost(lost)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is known of lost stores, where a status line tells of any. The registers are read once for each number of them.
+    fn lost_stores(&self, latched: Latched) -> Option<LostStores> {
+        if latched.stores_lost == 0 {
+            return None;
+        }
+        let mut logs = self.lock(&self.failed_logs);
+        if logs.lost.is_none_or(|lost| lost.count != latched.stores_lost) {
+            logs.lost = self.registers.lost_stores();
+        }
+        logs.lost
     }
 
     /// Makes sure that no log of a pool had failed when the status line was read that gave `latched`. Costs nothing where it shows no failed
@@ -228,23 +261,27 @@ impl Card {
     /// # Errors
     /// [`CardError::LogFailed`] where one has: stores that the card had accepted may have been dropped.
     pub fn verify_logs(&self, pool: u32, latched: Latched) -> Result<(), CardError> {
-        if latched == Latched::default() {
+        if latched.entries == 0 {
             return Ok(());
         }
+        let lost = self.lost_stores(latched);
         let mut logs = self.lock(&self.failed_logs);
-        if latched.0 & !logs.explained != 0 {
+        if latched.entries & !logs.explained != 0 {
             for page in 0..COMMAND_PAGES {
                 let mut page = self.page(page)?;
                 page.drain(&*self.function)?;
                 logs.known.extend(page.take_log_failures());
             }
-            logs.explained |= latched.0;
+            logs.explained |= latched.entries;
         }
         let of_pool = || logs.known.iter().filter(|failure| failure.command.pool == pool);
         let log = of_pool().find(|failure| failure.is_failed_log()).or_else(|| of_pool().next()).copied();
         // Without completion records of several failures only the last is known by name: anybody's log may have failed.
-        let named: BTreeSet<_> = logs.known.iter().map(|f| (f.command.pool, f.command.thread)).collect();
-        if log.is_some() || named.len() < latched.0.count_ones() as usize {
+        let mut named: BTreeSet<_> = logs.known.iter().map(|f| (f.command.pool, f.command.thread)).collect();
+        // A lost store latches, too.
+        let struck = |place: &Range<u64>| lost.is_some_and(|lost| lost.within(place).is_some());
+        named.extend(logs.mapped.iter().filter(|(_, place)| struck(place)).map(|(key, _)| *key));
+        if log.is_some() || named.len() < latched.entries.count_ones() as usize {
             return Err(CardError::LogFailed { pool, log, lost: self.registers.read(reg::HOST_LATCHED) });
         }
         Ok(())
@@ -288,7 +325,10 @@ impl Card {
             },
             true,
         )?;
-        self.wait(ticket)
+        self.wait(ticket)?;
+        let place = mapping.base..mapping.base.saturating_add(mapping.bytes);
+        self.lock(&self.failed_logs).mapped.insert((mapping.pool, mapping.thread), place);
+        Ok(())
     }
 
     /// Removes the mapping of a (pool, thread) after all its commands, and waits until it is gone.
@@ -301,6 +341,7 @@ impl Card {
             self.page(page)?.forget_failures(pool, thread);
         }
         logs.known.retain(|failure| (failure.command.pool, failure.command.thread) != (pool, thread));
+        logs.mapped.remove(&(pool, thread));
         // Which entry it had is not known.
         logs.explained = 0;
         Ok(())

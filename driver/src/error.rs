@@ -4,6 +4,7 @@ use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::status::Status;
 
 use crate::pci::PciError;
+use crate::registers::LostStores;
 
 nearpm_interface::debug_as_display!(CommandError, CommandFailure, FirmwareError, CardError);
 
@@ -219,12 +220,19 @@ pub enum CardError {
         /// Version of this driver.
         supported: u32,
     },
-    /// The last power-fail save did not complete.
+    /// The last power-fail save did not complete, or memory refused what was to be replayed.
     #[error(
-        "the card lost accepted work at its last power cut (torn save): check the pools against a backup, then \
+        "the card lost accepted work at its last power cut (a torn save, or memory that refused a write): check the pools against a backup, then \
          acknowledge the loss (Card::acknowledge_loss) to open the card"
     )]
     Loss,
+    /// Memory refused stores that the card had accepted.
+    #[error(
+        "the card's memory refused {} of the stores that the card had accepted, between the lines at device addresses {:#x} and {:#x}: what these hold is old; \
+         restore them from a copy, test the card's memory, then acknowledge the loss (Card::acknowledge_loss)",
+        .0.count, .0.first, .0.last
+    )]
+    StoresLost(LostStores),
     /// No firmware, and none was given.
     #[error("the card has no firmware in force: give an image to the driver when opening it")]
     NoFirmware,
@@ -333,6 +341,7 @@ mod tests {
             CardError::BadIdentity { .. } => "load it",
             CardError::WrongVersion { .. } => "use the driver",
             CardError::Loss => "acknowledge the loss",
+            CardError::StoresLost(_) => "restore them from a copy",
             CardError::NoFirmware => "give an image",
             CardError::FirmwareMissing => "restore the firmware slot",
             CardError::ShutDown { .. } => "power-cycle or reset it",
@@ -383,6 +392,7 @@ mod tests {
             CardError::BadIdentity { found: 1 },
             CardError::WrongVersion { found: 1, supported: 2 },
             CardError::Loss,
+            CardError::StoresLost(LostStores { count: 1, first: 64, last: 64 }),
             CardError::NoFirmware,
             CardError::FirmwareMissing,
             CardError::ShutDown { state: 7 },

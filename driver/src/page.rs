@@ -60,10 +60,21 @@ pub struct Ticket {
     pub number: u64,
 }
 
-/// Mapping entries whose logs have failed, as a status line showed them: one bit each. Zero says that no log of the card had failed when the
-/// line was read, and that nothing that came before was held back for one.
+/// What a status line says of failed logs and lost stores. Zeros say that no log of the card had failed and no store was lost when the
+/// line was read, and that nothing that came before was held back for a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latched(pub u16);
+pub struct Latched {
+    /// Mapping entries whose (pool, thread) is latched, one bit each.
+    pub entries: u16,
+    /// Stores that memory refused after the card had accepted them.
+    pub stores_lost: u32,
+}
+
+impl From<&PageStatus> for Latched {
+    fn from(status: &PageStatus) -> Latched {
+        Latched { entries: status.latched, stores_lost: status.stores_lost }
+    }
+}
 
 /// What a page knew before its status line was read without it: [`CommandPage::accepted`] judges the line by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,7 +360,7 @@ impl CommandPage {
             return Err(failure.into());
         }
         if self.is_accepted(ticket.number, progress) {
-            return Ok(Some(Latched(status.latched)));
+            return Ok(Some(status.into()));
         }
         self.pause(function, start, WHAT)?;
         Ok(None)

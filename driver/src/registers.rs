@@ -1,7 +1,9 @@
 //! The register block, typed. Offsets and values come from [`nearpm_interface::registers`].
 
+use std::ops::Range;
+
 use bitflags::bitflags;
-use nearpm_interface::geometry::{REGISTER_BAR, REGISTER_BAR_BYTES};
+use nearpm_interface::geometry::{LINE_U64, REGISTER_BAR, REGISTER_BAR_BYTES};
 use nearpm_interface::registers::{self as reg, capability, control};
 
 use crate::error::CardError;
@@ -28,7 +30,7 @@ bitflags! {
     pub struct Control: u32 {
         /// Finish everything accepted, mark the domain clean and stop taking work.
         const SHUT_DOWN = control::SHUT_DOWN;
-        /// Accept that the last save was lost, and open.
+        /// Accept what was lost, and open.
         const ACKNOWLEDGE_LOSS = control::ACKNOWLEDGE_LOSS;
         /// Drain accepted work, then forget mappings and completion rings.
         const FUNCTION_RESET = control::FUNCTION_RESET;
@@ -71,6 +73,25 @@ impl State {
             reg::state::SAVED => State::Saved,
             other => State::Unknown(other),
         }
+    }
+}
+
+/// Stores that memory refused after the card had accepted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostStores {
+    /// How many.
+    pub count: u32,
+    /// Lowest device address of their lines.
+    pub first: u64,
+    /// Highest device address of their lines.
+    pub last: u64,
+}
+
+impl LostStores {
+    /// The bytes from the first lost line to the last one, as far as they lie in a range of device addresses; `None` where none does.
+    pub fn within(&self, place: &Range<u64>) -> Option<Range<u64>> {
+        let lost = self.first.max(place.start)..self.last.saturating_add(LINE_U64).min(place.end);
+        (lost.start < lost.end).then_some(lost)
     }
 }
 
@@ -132,6 +153,18 @@ impl Registers {
     /// Bytes of persistent memory.
     pub fn pm_bytes(&self) -> u64 {
         u64::from(self.read(reg::PM_BYTES_LO)) | u64::from(self.read(reg::PM_BYTES_HI)) << 32
+    }
+
+    /// Stores that memory refused after the card had accepted them; `None` where there are none since that was acknowledged.
+    pub fn lost_stores(&self) -> Option<LostStores> {
+        let address = |low, high| u64::from(self.read(low)) | u64::from(self.read(high)) << 32;
+        let count = self.read(reg::STORES_LOST);
+        // What is lost meanwhile widens the range, and is in the count of the next look.
+        (count != 0 && count != ALL_ONES).then(|| LostStores {
+            count,
+            first: address(reg::LOST_FIRST_LO, reg::LOST_FIRST_HI),
+            last: address(reg::LOST_LAST_LO, reg::LOST_LAST_HI),
+        })
     }
 
     /// Enables the completion ring of a page: bus address and log2 of its records.

@@ -4,11 +4,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{POOL, RING, log, mapping, open};
+use common::{POOL, RING, log, mapping, open, try_open};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::page::CREDITS;
 use nearpm_driver::pci::{Caching, PciFunction};
+use nearpm_driver::registers::LostStores;
 use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError, Posting};
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::command::{Command, Opcode};
@@ -304,6 +305,37 @@ fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
         let latched = card.push(1).unwrap();
         card.verify_logs(POOL, latched).unwrap();
         assert!(card.take_failure(2, POOL, 1).unwrap().is_none(), "who maps it again has nothing to do with it");
+    }
+}
+
+/// A lost store is told to the pool that it fell into, and to who opens the card next, until somebody accepts it.
+#[test]
+fn a_lost_store_is_told_to_its_pool_and_to_no_other() {
+    for records in [true, false] {
+        let mock = MockCard::new(MockOptions { completion_records: records, ..MockOptions::default() });
+        let card = open(&mock, Posting::Line);
+        let other = PoolMapping { pool: POOL + 1, base: POOLS_BASE + (1 << 20), ..mapping() };
+        for mapping in [mapping(), PoolMapping { thread: 1, ..mapping() }, other] {
+            card.map_pool(mapping).unwrap();
+        }
+        let [own, others] = [mapping(), other].map(|m| m.base..m.base + m.bytes);
+        card.verify_stores(&own, card.push(1).unwrap()).unwrap();
+        let line = POOLS_BASE + 0x8_0040;
+        mock.refuse_stores(line..line + 64);
+        let window = card.window(own.clone(), Caching::Uncached).unwrap();
+        window.store(line - own.start, &[1; 8]);
+        window.store(line - own.start + 8, &[1; 8]);
+        let latched = card.push(1).unwrap();
+        assert_eq!((latched.entries.count_ones(), latched.stores_lost), (2, 2));
+        let error = card.verify_stores(&own, latched).unwrap_err();
+        let CardError::StoresLost(LostStores { count: 2, first, last }) = error else { panic!("{error}") };
+        assert_eq!((first, last), (line, line));
+        card.verify_stores(&others, latched).unwrap();
+        card.verify_logs(POOL + 1, latched).unwrap();
+        drop(card);
+        assert!(matches!(try_open(&mock), Err(CardError::StoresLost(_))), "who opens the card next");
+        Card::acknowledge_loss(&mock).unwrap();
+        try_open(&mock).unwrap();
     }
 }
 

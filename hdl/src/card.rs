@@ -157,6 +157,12 @@ impl<const U: usize> Logic for Card<U> {
         self.persistence.gate_pc.next = self.front.gate_pc.val();
         self.persistence.quiet.next = self.front.quiet.val() & self.back.quiet.val();
         self.persistence.failed.next = self.front.ev_failed.val();
+        self.persistence.store_failed.next = self.front.ev_lost.val();
+        self.persistence.lost.next = self.front.lost.val();
+        self.persistence.lost_any.next = self.front.lost_any.val();
+        self.front.lost_forget.next = self.persistence.lost_forget.val();
+        self.front.lost_restore_valid.next = self.persistence.restore_valid.val();
+        self.front.lost_restore.next = self.persistence.restore_lost.val();
         self.persistence.latched_any.next = self.front.latched.val().any();
 
         // Firmware.
@@ -242,6 +248,7 @@ impl<const U: usize> Logic for Card<U> {
         self.registers.load_refused.next = self.persistence.load_refused.val();
         self.registers.latched.next = self.front.latched.val();
         self.registers.mapped.next = self.front.mapped.val();
+        self.registers.lost.next = self.front.lost.val();
         self.registers.firmware_status.next = self.back.firmware_status.val();
         self.registers.firmware_slot.next = self.back.firmware_slot_in_force.val();
         self.registers.firmware_crc.next = self.back.firmware_crc.val();
@@ -261,6 +268,7 @@ impl<const U: usize> Logic for Card<U> {
         self.registers.host_held.next = self.front.ev_host_held.val();
         self.registers.host_refused.next = self.front.ev_host_refused.val();
         self.registers.host_latched.next = self.front.ev_host_latched.val();
+        self.registers.records_lost.next = self.completions.ev_lost.val();
         self.registers.unit_read_lines.next = self.back.ev_read_line.val();
         self.registers.unit_write_lines.next = self.back.ev_write_line.val();
         self.registers.direction_switches.next = self.back.ev_direction.val();

@@ -54,6 +54,11 @@ fn tied(rows: &[PortRow]) -> Vec<(Port, u64, &'static str)> {
     ports
 }
 
+/// The port says that something is taken.
+fn is_ready(row: &PortRow) -> bool {
+    row.way == Way::Out && row.bits == 1 && row.name.ends_with("ready")
+}
+
 /// All ports of the wrapper, in its order.
 pub(crate) fn ports(rows: &[PortRow]) -> Vec<Port> {
     let core = rows.iter().map(|r| Port { name: outer(&r.name), input: r.way == Way::In, bits: r.bits });
@@ -125,6 +130,11 @@ pub(crate) fn wrap(names: &Names, core: &str, rows: &[PortRow]) -> String {
     for (port, value, what) in tied(rows) {
         let _ = writeln!(v, "assign {} = {}'d{value}; // {what}", port.name, port.bits);
     }
+    // A master whose reset ends before the synchroniser's would else see its first request taken, and never answered.
+    for row in rows.iter().filter(|row| is_ready(row)) {
+        let name = outer(&row.name);
+        let _ = writeln!(v, "wire core_{name};\nassign {name} = core_{name} & ~reset_synchronised[1];");
+    }
     let _ = writeln!(v, "{} core (", names.core);
     let connections: Vec<_> = rows
         .iter()
@@ -132,6 +142,7 @@ pub(crate) fn wrap(names: &Names, core: &str, rows: &[PortRow]) -> String {
             let net = match row.name.as_str() {
                 "reset" => "reset_synchronised[1]".into(),
                 name if ASYNCHRONOUS.iter().any(|(port, _)| *port == name) => format!("{name}_synchronised[1]"),
+                name if is_ready(row) => format!("core_{}", outer(name)),
                 name => outer(name),
             };
             format!("    .{}({net})", row.name)
@@ -171,6 +182,10 @@ mod tests {
         assert_eq!(names.join(" "), wanted);
         let text = wrap(&Names { module: "card", core: "core" }, "module top(); endmodule", &rows);
         assert!(text.contains(".reset(reset_synchronised[1])"));
+        let rows = [rows[0].clone(), rows[1].clone(), row("s_axi_host$arready", Way::Out, 1)];
+        let text = wrap(&Names { module: "card", core: "core" }, "module top(); endmodule", &rows);
+        assert!(text.contains("assign s_axi_host_arready = core_s_axi_host_arready & ~reset_synchronised[1];"));
+        assert!(text.contains(".s_axi_host$arready(core_s_axi_host_arready)"));
         assert!(text.contains("output wire [3:0] m_axi_cpl_awqos"));
     }
 }

@@ -116,6 +116,22 @@ fn records_fill_the_ring_of_their_page_lap_after_lap() {
 }
 
 #[test]
+fn a_record_that_host_memory_refuses_is_told() {
+    on_both_back_ends::<CompletionWriter>(|dut| {
+        dut.reset();
+        // Responses of AXI: OKAY, EXOKAY, SLVERR, DECERR.
+        for (response, lost) in [(0u64, false), (1, false), (2, true), (3, true)] {
+            for valid in [false, true] {
+                dut.set("axi$bvalid", valid);
+                dut.set("axi$bresp", response);
+                assert_eq!(dut.get_bool("ev_lost"), valid && lost, "response {response}");
+                dut.cycle();
+            }
+        }
+    });
+}
+
+#[test]
 fn a_dead_host_does_not_stop_a_save() {
     on_both_back_ends::<CompletionWriter>(|dut| {
         dut.reset();

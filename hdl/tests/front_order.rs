@@ -36,6 +36,7 @@ on_both!(
     a_reset_forgets_half_a_command,
     a_refused_command_has_no_effect_and_is_told,
     a_failed_log_latches_holds_its_stores_and_refuses_the_commit,
+    a_store_that_memory_refuses_latches_its_pool,
     what_a_latched_log_covers_is_held_like_what_the_failed_one_covers,
     an_unmap_finds_room_when_every_slot_holds_a_failed_log,
     a_flood_of_stores_or_commands_leaves_room_for_the_others,

@@ -1,22 +1,52 @@
 //! The PM window against an AXI host, an ordering point and a queue that answers in any order.
 
+mod planted;
+#[path = "planted/unit.rs"]
+mod unit_faults;
+
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::host_port::HostPort;
 use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, SAVE_BASE, SAVE_BYTES};
+use planted::Edit;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
+use unit_faults::{UnitFault, each_is_seen};
 
 const PM_LINES: u64 = 1 << 20;
 const OKAY: u64 = 0;
 const SLAVE_ERROR: u64 = 2;
+/// The burst type that the port serves, and log2 of the bytes of a full beat.
+const INCREMENTING: u64 = 1;
+const FULL: u64 = 6;
 
 /// A burst of the host.
 #[derive(Clone, Debug)]
 struct Burst {
     id: u64,
-    line: u64,
+    /// Byte address of its first beat.
+    address: u64,
     beats: u64,
+    kind: u64,
+    size: u64,
+}
+
+impl Burst {
+    /// Whole lines.
+    fn lines(id: u64, line: u64, beats: u64) -> Self {
+        Burst { id, address: line * LINE_U64, beats, kind: INCREMENTING, size: FULL }
+    }
+
+    /// Line of a beat (ARM IHI 0022, A3.4.1).
+    fn line(&self, beat: u64) -> u64 {
+        let aligned = self.address >> self.size << self.size;
+        (if beat == 0 { self.address } else { aligned + (beat << self.size) }) / LINE_U64
+    }
+
+    /// The port does not serve such bursts.
+    fn is_odd(&self) -> bool {
+        self.kind != INCREMENTING || self.size > FULL
+    }
 }
 
 /// A load that is numbered and not answered.
@@ -45,8 +75,8 @@ struct Bench {
     due_b: VecDeque<(u64, bool)>,
     errors: bool,
     loads: VecDeque<Burst>,
-    /// The load burst in hand: its next line and the beats that are not answered.
-    reading: Option<Burst>,
+    /// The load burst in hand, and the beats that are answered.
+    reading: Option<(Burst, u64)>,
     /// Loads in the queue, and the one that it answers now.
     queue: Vec<Load>,
     offer: Option<Load>,
@@ -101,15 +131,23 @@ impl Bench {
         let line = base / LINE_U64 % (1 << 34);
         // A burst stays inside 4 KiB.
         let line = line - (line % 64).saturating_sub(64 - beats);
-        Burst { id: self.rng.random_range(0..64), line, beats }
+        let mut burst = Burst::lines(self.rng.random_range(0..64), line, beats);
+        if self.rng.random_bool(0.4) {
+            burst.size = self.rng.random_range(0..7);
+            burst.address += self.rng.random_range(0..LINE_U64);
+        } else if self.rng.random_bool(0.2) {
+            (burst.kind, burst.size) = (self.rng.random_range(0..4), self.rng.random_range(0..8));
+        }
+        burst
     }
 
-    fn refuses(&self, line: u64, write: bool) -> bool {
+    fn refuses(&self, burst: &Burst, beat: u64, write: bool) -> bool {
+        let line = burst.line(beat);
         let at = line * LINE_U64;
         let save = (SAVE_BASE..SAVE_BASE + SAVE_BYTES).contains(&at);
         let slot = FIRMWARE_BASE + self.firmware.1 * FIRMWARE_SLOT_BYTES;
         let image = self.firmware.0 && (slot..slot + FIRMWARE_SLOT_BYTES).contains(&at);
-        !self.open || line >= PM_LINES || write && (save || image)
+        burst.is_odd() || !self.open || line >= PM_LINES || write && (save || image)
     }
 
     fn flip(&mut self, chance: f64) -> bool {
@@ -139,10 +177,10 @@ impl Bench {
         self.asking[which] = burst.is_some() && (self.asking[which] || turns_on);
         dut.set(&format!("s$a{letter}valid"), self.asking[which]);
         if let Some(burst) = burst {
-            dut.set(&format!("s$a{letter}addr"), burst.line * LINE_U64);
+            dut.set(&format!("s$a{letter}addr"), burst.address);
             dut.set(&format!("s$a{letter}len"), burst.beats - 1);
-            dut.set(&format!("s$a{letter}size"), 6u64);
-            dut.set(&format!("s$a{letter}burst"), 1u64);
+            dut.set(&format!("s$a{letter}size"), burst.size);
+            dut.set(&format!("s$a{letter}burst"), burst.kind);
             dut.set(&format!("s$a{letter}id"), burst.id);
         }
     }
@@ -196,16 +234,21 @@ impl Bench {
         assert!(!(acc && dut.get_bool("hold")), "nothing is handed over while it is held");
         self.steady(dut, "b", &["s$bvalid", "s$bid", "s$bresp"], b);
         self.steady(dut, "r", &["s$rvalid", "s$rid", "s$rresp", "s$rlast", "s$rdata"], r);
-        if self.addressed.is_some() {
+        // A store with its data goes before the loads, where its answer has room.
+        let ahead = self.addressed.is_some() && dut.get_bool("s$wvalid") && (b || !dut.get_bool("s$bvalid"));
+        if ahead {
             assert!(dut.get_bool("writes_pending"));
             assert!(!acc || writes, "a store goes before the loads");
+        }
+        if !dut.get_bool("s$wvalid") {
+            assert!(!dut.get_bool("writes_pending"), "nobody waits for a store without its data");
         }
 
         // Stores.
         if w {
             let (burst, done) = self.addressed.take().expect("data is not taken before its address");
-            let (line, (data, strobes)) = (burst.line + done, self.beat.take().unwrap());
-            refused = self.refuses(line, true);
+            let (line, (data, strobes)) = (burst.line(done), self.beat.take().unwrap());
+            refused = self.refuses(&burst, done, true);
             stored = !refused;
             assert_eq!(acc, stored, "line {line:#x}");
             if stored {
@@ -233,16 +276,17 @@ impl Bench {
             let burst = self.loads.pop_front().unwrap();
             self.asking[1] = false;
             if burst.beats == 1 {
-                asked = Some((burst.id, burst.line));
+                asked = Some((burst, 0));
             } else {
                 assert!(self.reading.is_none() && self.queue.is_empty() && self.offer.is_none());
-                self.reading = Some(burst);
+                self.reading = Some((burst, 0));
             }
-        } else if let Some(burst) = &self.reading {
-            asked = Some((burst.id, burst.line)).filter(|_| !w && (acc || dut.get_bool("ev_refused")));
+        } else if let Some(reading) = &self.reading {
+            asked = Some(reading.clone()).filter(|_| !w && (acc || dut.get_bool("ev_refused")));
         }
-        if let Some((id, line)) = asked {
-            refused = self.refuses(line, false);
+        if let Some((burst, beat)) = asked {
+            let (id, line) = (burst.id, burst.line(beat));
+            refused = self.refuses(&burst, beat, false);
             loaded = !refused;
             assert_eq!(acc, loaded, "line {line:#x}");
             if loaded {
@@ -281,12 +325,11 @@ impl Bench {
                 true
             };
             assert_eq!(dut.get_u64("s$rresp"), if error { SLAVE_ERROR } else { OKAY });
-            let last = self.reading.as_ref().is_none_or(|burst| burst.beats == 1);
+            let last = self.reading.as_ref().is_none_or(|(burst, beat)| beat + 1 == burst.beats);
             assert_eq!(dut.get_bool("s$rlast"), last);
-            if let Some(burst) = &mut self.reading {
+            if let Some((burst, beat)) = &mut self.reading {
                 assert_eq!(id, burst.id);
-                burst.line += 1;
-                burst.beats -= 1;
+                *beat += 1;
                 if last {
                     self.reading = None;
                 }
@@ -315,7 +358,7 @@ impl Bench {
     fn free_id(&mut self) -> u64 {
         loop {
             let id = self.rng.random_range(0..64);
-            let bursts = self.loads.iter().chain(&self.reading).map(|x| x.id);
+            let bursts = self.loads.iter().chain(self.reading.iter().map(|(burst, _)| burst)).map(|x| x.id);
             let open = self.queue.iter().chain(&self.offer).map(|x| x.id);
             if bursts.chain(open).chain(self.refusals.iter().copied()).all(|x| x != id) {
                 return id;
@@ -326,31 +369,7 @@ impl Bench {
 
 #[test]
 fn random_bursts_become_lines_and_get_their_answers() {
-    on_both_back_ends::<HostPort>(|dut| {
-        let mut b = Bench::new(dut, 1);
-        let mut beats = 0;
-        for round in 0..40 {
-            // What may be refused changes only while nothing is under way.
-            b.open = round % 8 != 7;
-            b.firmware = (b.flip(0.7), b.rng.random_range(0..2));
-            (b.pace, b.holding) = (b.rng.random_range(0.3..1.0), b.rng.random_range(0.0..0.5));
-            for _ in 0..25 {
-                let long = b.flip(0.2);
-                let length = if long { b.rng.random_range(2..20) } else { 1 };
-                let mut burst = b.burst(length);
-                if b.flip(0.5) {
-                    b.stores.push_back(burst);
-                } else {
-                    burst.id = b.free_id();
-                    beats += burst.beats as usize;
-                    b.loads.push_back(burst);
-                }
-            }
-            b.drain(dut);
-        }
-        assert_eq!(b.answered, beats);
-        assert!(b.stored > 500 && b.loaded > 500 && b.refused > 300, "{} {} {}", b.stored, b.loaded, b.refused);
-    });
+    on_both_back_ends::<HostPort>(scenarios::random_bursts_become_lines_and_get_their_answers);
 }
 
 #[test]
@@ -372,17 +391,15 @@ fn only_what_is_the_cards_own_is_refused() {
             ]) {
                 for write in [true, false] {
                     let (refused, done) = (b.refused, b.stored + b.loaded);
-                    let burst = Burst { id: 9, line, beats: 1 };
+                    let burst = Burst::lines(9, line, 1);
+                    let wanted = if b.refuses(&burst, 0, write) { (1, 0) } else { (0, 1) };
                     if write {
                         b.stores.push_back(burst)
                     } else {
                         b.loads.push_back(burst)
                     }
                     b.drain(dut);
-                    assert_eq!(
-                        (b.refused - refused, b.stored + b.loaded - done),
-                        if b.refuses(line, write) { (1, 0) } else { (0, 1) }
-                    );
+                    assert_eq!((b.refused - refused, b.stored + b.loaded - done), wanted);
                 }
             }
         }
@@ -392,6 +409,8 @@ fn only_what_is_the_cards_own_is_refused() {
             dut.set("s$arvalid", true);
             dut.set("s$araddr", line * LINE_U64);
             dut.set("s$arlen", 0u64);
+            dut.set("s$arsize", FULL);
+            dut.set("s$arburst", INCREMENTING);
             dut.set("acc_ready", false);
             assert_eq!((dut.get_bool("acc_valid"), dut.get_bool("s$arready")), (ready, !ready));
         }
@@ -404,7 +423,7 @@ fn single_loads_and_single_stores_pass_at_one_a_cycle() {
         let mut b = Bench::new(dut, 3);
         b.pace = 1.0;
         for id in 0..60 {
-            b.loads.push_back(Burst { id, line: 0x4_0000 + id, beats: 1 });
+            b.loads.push_back(Burst::lines(id, 0x4_0000 + id, 1));
         }
         let start = dut.cycles();
         while !b.loads.is_empty() {
@@ -413,13 +432,13 @@ fn single_loads_and_single_stores_pass_at_one_a_cycle() {
         assert!(dut.cycles() - start <= 62, "{} cycles", dut.cycles() - start);
         b.drain(dut);
         for id in 0..60 {
-            b.stores.push_back(Burst { id, line: 0x4_0000 + id, beats: 1 });
+            b.stores.push_back(Burst::lines(id, 0x4_0000 + id, 1));
         }
         let start = dut.cycles();
         b.drain(dut);
         assert!(dut.cycles() - start <= 60 + 3, "{} cycles", dut.cycles() - start);
         // A long store hands over a line a cycle.
-        b.stores.push_back(Burst { id: 1, line: 0x4_0000, beats: 64 });
+        b.stores.push_back(Burst::lines(1, 0x4_0000, 64));
         let start = dut.cycles();
         b.drain(dut);
         assert!(dut.cycles() - start <= 64 + 4, "{} cycles", dut.cycles() - start);
@@ -438,7 +457,7 @@ fn a_flood_of_stores_lets_each_load_and_each_status_read_through() {
             let mut flood = |b: &mut Bench| {
                 while b.stores.len() < 3 {
                     line += 64;
-                    b.stores.push_back(Burst { id: line / 64 % 64, line, beats });
+                    b.stores.push_back(Burst::lines(line / 64 % 64, line, beats));
                 }
             };
             for round in 0..40 {
@@ -451,7 +470,7 @@ fn a_flood_of_stores_lets_each_load_and_each_status_read_through() {
                     dut.set("status_waits", true);
                 } else {
                     let id = b.free_id();
-                    b.loads.push_back(Burst { id, line: 0x3_0000, beats: 1 });
+                    b.loads.push_back(Burst::lines(id, 0x3_0000, 1));
                 }
                 loop {
                     flood(&mut b);
@@ -479,8 +498,8 @@ fn a_store_that_stands_at_the_port_goes_before_a_load_that_comes_with_it() {
         let mut b = Bench::new(dut, 7);
         b.pace = 1.0;
         for i in 0..20 {
-            b.stores.push_back(Burst { id: i, line: 0x4_0000 + i, beats: 1 });
-            b.loads.push_back(Burst { id: i, line: 0x4_0000 + i, beats: 1 });
+            b.stores.push_back(Burst::lines(i, 0x4_0000 + i, 1));
+            b.loads.push_back(Burst::lines(i, 0x4_0000 + i, 1));
             while !b.loads.is_empty() {
                 assert!(b.loaded == i as usize);
                 b.step(dut);
@@ -499,13 +518,13 @@ fn held_or_stopped_nothing_is_handed_over() {
             b.pace = 1.0;
             b.holding = f64::from(u8::from(port == "hold"));
             dut.set("stop", port == "stop");
-            b.loads.push_back(Burst { id: 1, line: 0x4_0000, beats: 1 });
-            b.loads.push_back(Burst { id: 2, line: 0x4_0001, beats: 3 });
+            b.loads.push_back(Burst::lines(1, 0x4_0000, 1));
+            b.loads.push_back(Burst::lines(2, 0x4_0001, 3));
             for _ in 0..10 {
                 b.step(dut);
             }
             assert_eq!(b.loads.len(), 2, "{port}: no load is taken");
-            b.stores.push_back(Burst { id: 3, line: 0x4_0002, beats: 2 });
+            b.stores.push_back(Burst::lines(3, 0x4_0002, 2));
             for _ in 0..10 {
                 b.step(dut);
             }
@@ -528,7 +547,7 @@ fn loads_of_one_identifier_are_answered_in_order() {
         // The queue answers in any order, and a refusal must not pass a load: so each waits for the one before it.
         for i in 0..200 {
             let line = if b.flip(0.2) { PM_LINES + i } else { 0x4_0000 + i };
-            b.loads.push_back(Burst { id: i % 3 % 2, line, beats: 1 });
+            b.loads.push_back(Burst::lines(i % 3 % 2, line, 1));
         }
         while b.answered < 200 {
             b.step(dut);
@@ -540,4 +559,145 @@ fn loads_of_one_identifier_are_answered_in_order() {
         }
         assert!(b.loaded > 100 && b.refused > 20);
     });
+}
+
+/// An AXI master may hold the data of a store, or its readiness for answers, back until it has loaded something.
+#[test]
+fn a_load_waits_for_no_store_that_only_its_master_can_complete() {
+    on_both_back_ends::<HostPort>(scenarios::a_load_waits_for_no_store_that_only_its_master_can_complete);
+}
+
+/// What planted faults are seen by, too.
+mod scenarios {
+    use super::*;
+
+    pub fn random_bursts_become_lines_and_get_their_answers(dut: &mut dyn Dut) {
+        let mut b = Bench::new(dut, 1);
+        let mut beats = 0;
+        for round in 0..40 {
+            // What may be refused changes only while nothing is under way.
+            b.open = round % 8 != 7;
+            b.firmware = (b.flip(0.7), b.rng.random_range(0..2));
+            (b.pace, b.holding) = (b.rng.random_range(0.3..1.0), b.rng.random_range(0.0..0.5));
+            for _ in 0..25 {
+                let long = b.flip(0.2);
+                let length = if long { b.rng.random_range(2..20) } else { 1 };
+                let mut burst = b.burst(length);
+                if b.flip(0.5) {
+                    b.stores.push_back(burst);
+                } else {
+                    burst.id = b.free_id();
+                    beats += burst.beats as usize;
+                    b.loads.push_back(burst);
+                }
+            }
+            b.drain(dut);
+        }
+        assert_eq!(b.answered, beats);
+        assert!(b.stored > 500 && b.loaded > 500 && b.refused > 300, "{} {} {}", b.stored, b.loaded, b.refused);
+    }
+
+    pub fn a_load_waits_for_no_store_that_only_its_master_can_complete(dut: &mut dyn Dut) {
+        for beats_that_come in [0u64, 1, 2] {
+            let mut b = Bench::new(dut, 8);
+            b.pace = 1.0;
+            for burst in [Burst::lines(1, 0x4_0000, 3), Burst::lines(2, 0x5_0000, 1)] {
+                b.stores.push_back(burst);
+            }
+            // So many beats come, and then none; the address of the next store stands at the port.
+            while b.addressed.as_ref().is_none_or(|(_, done)| *done < beats_that_come) {
+                b.step(dut);
+            }
+            dut.set("s$wvalid", false);
+            dut.set("s$awvalid", true);
+            dut.set("status_waits", true);
+            for id in 10..14u64 {
+                assert!(!dut.get_bool("writes_pending"), "{beats_that_come} beats: a status line waits");
+                dut.set("s$arvalid", true);
+                dut.set("s$arid", id);
+                dut.set("s$araddr", 0x4_0000 * LINE_U64);
+                dut.set("s$arlen", 0u64);
+                dut.set("s$arsize", FULL);
+                dut.set("s$arburst", INCREMENTING);
+                assert!(dut.get_bool("asks") && dut.get_bool("s$arready"), "{beats_that_come} beats: a load waits");
+                assert!(dut.get_bool("acc_valid") && !dut.get_bool("acc_write"));
+                dut.cycle();
+            }
+        }
+        // A store whose answer has no room.
+        let mut b = Bench::new(dut, 9);
+        b.pace = 1.0;
+        b.stores.extend([Burst::lines(1, 0x4_0000, 1), Burst::lines(2, 0x5_0000, 1)]);
+        while b.due_b.is_empty() {
+            b.step(dut);
+        }
+        dut.set("s$bready", false);
+        for _ in 0..3 {
+            dut.set("s$awvalid", true);
+            dut.set("s$wvalid", true);
+            dut.cycle();
+        }
+        dut.set("s$arvalid", true);
+        assert!(dut.get_bool("s$bvalid") && dut.get_bool("s$arready"), "a load waits for an answer to a store");
+        assert!(!dut.get_bool("writes_pending"));
+    }
+}
+
+const FAULTS: &[UnitFault] = &[
+    UnitFault {
+        what: "an answer to a store is lost where the one before it is not taken",
+        edits: &[Edit::Each("may_answer", "1'b1", 1)],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "changed before it was taken",
+    },
+    UnitFault {
+        what: "a narrow beat goes on to the next line",
+        edits: &[Edit::Each("write_next", "write_place$q + 7'd64", 1)],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "left: ",
+    },
+    UnitFault {
+        what: "a narrow load goes on to the next line",
+        edits: &[Edit::Each("burst_next", "burst_place$q + 7'd64", 1)],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "left: ",
+    },
+    UnitFault {
+        what: "a store burst of any type is served",
+        edits: &[Edit::Each("writes_odd", "1'b0", 1)],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "line 0x",
+    },
+    UnitFault {
+        what: "a load burst of any type is served",
+        edits: &[Edit::Each("load_odd", "1'b0", 2)],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "line 0x",
+    },
+    UnitFault {
+        what: "every beat of a load is the last",
+        edits: &[Edit::Last("s$rlast", "1'b1")],
+        scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
+        seen: "left: true",
+    },
+    UnitFault {
+        what: "a load waits for a store without its data",
+        edits: &[Edit::Each("store_ahead", "has_write$q", 1)],
+        scenario: scenarios::a_load_waits_for_no_store_that_only_its_master_can_complete,
+        seen: "a status line waits",
+    },
+    UnitFault {
+        what: "a load waits for an answer that nobody takes",
+        edits: &[
+            Edit::Each("has_store", "has_write$q & s$wvalid", 1),
+            Edit::Each("may_answer", "~answer$q | s$bready", 1),
+        ],
+        scenario: scenarios::a_load_waits_for_no_store_that_only_its_master_can_complete,
+        seen: "a load waits for an answer to a store",
+    },
+];
+
+#[test]
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<HostPort>("HostPort", FAULTS);
 }

@@ -1,12 +1,18 @@
 //! The host queue against a memory that answers late and out of order.
 
+mod planted;
+#[path = "planted/unit.rs"]
+mod unit_faults;
+
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_interface::geometry::HELD_STORES;
+use planted::Edit;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
+use unit_faults::{UnitFault, each_is_seen};
 
 /// What a line of the queue holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +54,8 @@ struct Bench {
     answered: usize,
     retired: usize,
     errors: usize,
+    /// Line of the store that memory refused in the cycle before.
+    lost: Option<u64>,
     /// Cycles for which a free line was not offered.
     unoffered: usize,
     /// Held loads that were answered with an error, held stores that were dropped, and what was told of both.
@@ -77,6 +85,7 @@ impl Bench {
             unoffered: 0,
             retired: 0,
             errors: 0,
+            lost: None,
             refused: 0,
             dropped: 0,
             told: 0,
@@ -204,7 +213,11 @@ impl Bench {
         } else {
             assert_eq!(dut.get_bool("retw_valid"), written.is_some());
         }
-        assert_eq!(dut.get_bool("ev_error"), written.is_some() && error);
+        let lost = self.lost.take();
+        assert_eq!(dut.get_bool("lost"), lost.is_some(), "a store that memory refused is told");
+        if let Some(line) = lost {
+            assert_eq!(dut.get_u64("lost_line"), line);
+        }
         if let Some((tag, index)) = read {
             assert_eq!(dut.get_u64("retr_index"), index as u64);
             self.reads.retain(|r| r.0 != tag);
@@ -214,8 +227,9 @@ impl Bench {
         if let Some((tag, index)) = written {
             assert_eq!(dut.get_u64("retw_index"), index as u64);
             self.writes.retain(|w| w.0 != tag);
-            self.retire(index);
+            let line = self.retire(index).line;
             self.errors += usize::from(error);
+            self.lost = error.then_some(line);
         }
         dut.cycle();
         entered.map(|(index, access)| {
@@ -271,27 +285,7 @@ impl Bench {
 
 #[test]
 fn random_accesses_reach_memory_once_and_are_answered() {
-    on_both_back_ends::<HostQueue>(|dut| {
-        let mut b = Bench::new(dut, 1);
-        b.failing = 0.1;
-        let mut entered = 0;
-        for cycle in 0..6000 {
-            // Full and empty in turn; dependencies go away at random.
-            if cycle % 500 == 0 {
-                (b.pace, b.host_pace) = (b.rng.random_range(0.2..1.0), b.rng.random_range(0.2..1.0));
-            }
-            let access = (cycle < 5000 && b.rng.random_bool(if cycle % 1000 < 500 { 0.9 } else { 0.1 }))
-                .then(|| b.rng.random_bool(0.5))
-                .map(|write| b.access(write));
-            entered += usize::from(b.step(dut, access).is_some());
-            let frees = b.rng.random::<u64>() & b.rng.random::<u64>() & b.rng.random::<u64>();
-            b.ready |= b.live() & frees;
-        }
-        assert_eq!(b.live(), 0);
-        assert_eq!(b.retired, entered);
-        assert!(entered > 1000 && b.errors > 10, "{entered} accesses, {} errors", b.errors);
-        assert!(b.answers.is_empty() && b.answered > 500);
-    });
+    on_both_back_ends::<HostQueue>(scenarios::random_accesses_reach_memory_once_and_are_answered);
 }
 
 #[test]
@@ -498,4 +492,57 @@ fn a_reset_forgets_every_line() {
         b.idle(dut, 8);
         assert_eq!(b.retired, 1);
     });
+}
+
+/// What planted faults are seen by, too.
+mod scenarios {
+    use super::*;
+
+    pub fn random_accesses_reach_memory_once_and_are_answered(dut: &mut dyn Dut) {
+        let mut b = Bench::new(dut, 1);
+        b.failing = 0.1;
+        let mut entered = 0;
+        for cycle in 0..6000 {
+            // Full and empty in turn; dependencies go away at random.
+            if cycle % 500 == 0 {
+                (b.pace, b.host_pace) = (b.rng.random_range(0.2..1.0), b.rng.random_range(0.2..1.0));
+            }
+            let access = (cycle < 5000 && b.rng.random_bool(if cycle % 1000 < 500 { 0.9 } else { 0.1 }))
+                .then(|| b.rng.random_bool(0.5))
+                .map(|write| b.access(write));
+            entered += usize::from(b.step(dut, access).is_some());
+            let frees = b.rng.random::<u64>() & b.rng.random::<u64>() & b.rng.random::<u64>();
+            b.ready |= b.live() & frees;
+        }
+        assert_eq!(b.live(), 0);
+        assert_eq!(b.retired, entered);
+        assert!(entered > 1000 && b.errors > 10, "{entered} accesses, {} errors", b.errors);
+        assert!(b.answers.is_empty() && b.answered > 500);
+    }
+}
+
+const FAULTS: &[UnitFault] = &[
+    UnitFault {
+        what: "a store that memory refuses is told nobody",
+        edits: &[Edit::Last("lost", "1'b0")],
+        scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,
+        seen: "a store that memory refused is told",
+    },
+    UnitFault {
+        what: "the line of a lost store is that of another one",
+        edits: &[Edit::Last("lost_line", "lost_line ^ 34'd1")],
+        scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,
+        seen: "left: ",
+    },
+    UnitFault {
+        what: "an error of a load is not passed on",
+        edits: &[Edit::Last("rsp_error", "1'b0")],
+        scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,
+        seen: "left: ",
+    },
+];
+
+#[test]
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<HostQueue>("HostQueue", FAULTS);
 }

@@ -1,5 +1,9 @@
 //! Range table and dependency matrix against simple models, and on both back ends.
 
+mod planted;
+#[path = "planted/unit.rs"]
+mod unit_faults;
+
 use std::collections::BTreeSet;
 
 use nearpm_hdl::Sizes;
@@ -15,8 +19,10 @@ use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::range_table::RangeTable;
 use nearpm_hdl::units::request_slots::RequestSlots;
+use planted::Edit;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use unit_faults::{UnitFault, each_is_seen};
 
 #[derive(Clone, Debug)]
 struct Item {
@@ -131,6 +137,232 @@ fn finds_exactly_the_conflicts(sizes: &Sizes) {
             }
         },
     );
+}
+
+/// What the table holds of a slot or a line, as the test keeps it.
+#[derive(Clone, Debug)]
+struct Held {
+    /// Ranges with whether they are written.
+    ranges: Vec<(u64, u64, bool)>,
+    map: Option<u64>,
+    failed: bool,
+}
+
+/// A query on its way: its row, and whom it names unless they go first.
+struct Asked {
+    row: usize,
+    command: bool,
+    end: bool,
+    named: BTreeSet<usize>,
+}
+
+/// Everything at once: items enter and retire, logs fail and are let go, in every cycle of every query.
+#[test]
+fn queries_overlap_retirement_and_name_nobody_who_has_gone() {
+    for sizes in [Sizes::FULL, SMALL] {
+        overlap_queries_with_retirement(&sizes);
+    }
+}
+
+fn overlap_queries_with_retirement(sizes: &Sizes) {
+    on_both_back_ends_with(|| Box::new(RangeTable::new(sizes)), |dut| queries_against_an_oracle(dut, sizes));
+}
+
+fn queries_of_the_full_card(dut: &mut dyn Dut) {
+    queries_against_an_oracle(dut, &Sizes::FULL);
+}
+
+fn queries_against_an_oracle(dut: &mut dyn Dut, sizes: &Sizes) {
+    const MAPS: u64 = 16;
+    let Sizes { slots, lines, .. } = *sizes;
+    let cycles = if dut.back_end() == "verilator" { 20_000 } else { 1500 };
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    dut.reset();
+    let mut held: Vec<Option<Held>> = vec![None; slots + lines];
+    let (mut let_go, mut queue) = (BTreeSet::new(), std::collections::VecDeque::new());
+    let (mut now, mut before): (Option<Asked>, Option<Asked>) = (None, None);
+    let (mut named, mut gone_meanwhile, mut counts) = (0, 0, [0; 4]);
+    for cycle in 0..cycles {
+        // Who retires in this cycle; a failed slot only by being let go.
+        let mut retires = |rows: std::ops::Range<usize>, chance: f64, fits: &dyn Fn(&Held) -> bool| {
+            let able: Vec<usize> =
+                rows.filter(|&row| held[row].as_ref().is_some_and(fits) && !let_go.contains(&row)).collect();
+            (!able.is_empty() && rng.random_bool(chance)).then(|| able[rng.random_range(0..able.len())])
+        };
+        let slot = retires(0..slots, 0.35, &|h| !h.failed);
+        let write = retires(slots..slots + lines, 0.3, &|h| h.ranges[0].2);
+        let read = retires(slots..slots + lines, 0.3, &|h| !h.ranges[0].2);
+        let fails = slot.is_some() && rng.random_bool(0.2);
+        let (close, all) = (rng.random_bool(0.1).then(|| rng.random_range(0..MAPS)), rng.random_bool(0.01));
+        dut.set("retire_slot_valid", slot.is_some());
+        dut.set("retire_slot", slot.unwrap_or(0) as u64);
+        dut.set("retire_failed", fails);
+        dut.set("retire_write_valid", write.is_some());
+        dut.set("retire_write", write.map_or(0, |row| (row - slots) as u64));
+        dut.set("retire_read_valid", read.is_some());
+        dut.set("retire_read", read.map_or(0, |row| (row - slots) as u64));
+        dut.set("close_valid", close.is_some());
+        dut.set("close_map", close.unwrap_or(0));
+        dut.set("close_all", all);
+        let shown: BTreeSet<usize> = (0..32).filter(|&bit| dut.get("let_go").bit(bit)).collect();
+        assert_eq!(shown, let_go, "cycle {cycle}: what is let go");
+
+        // A new item, with its first query; the others follow.
+        let free: Vec<usize> = (0..slots + lines).filter(|&row| held[row].is_none()).collect();
+        let enters = (queue.is_empty() && !free.is_empty() && rng.random_bool(0.6))
+            .then(|| free[rng.random_range(0..free.len())]);
+        dut.set("slot_valid", enters.is_some_and(|row| row < slots));
+        dut.set("line_valid", enters.is_some_and(|row| row >= slots));
+        let mut fresh = None;
+        if let Some(row) = enters {
+            let item = if row < slots {
+                let used: [bool; 3] = std::array::from_fn(|_| rng.random_bool(0.6));
+                let range = |rng: &mut ChaCha8Rng, write: bool| {
+                    let first = rng.random_range(0..80u64);
+                    (first, first + rng.random_range(0..4u64), write)
+                };
+                let ranges: Vec<_> = (0..3).map(|r| range(&mut rng, r > 0)).collect();
+                for (r, (first, last, _)) in ranges.iter().enumerate() {
+                    dut.set(&format!("slot_ranges${r}"), used[r]);
+                    dut.set(&format!("slot_first${r}"), *first);
+                    dut.set(&format!("slot_last${r}"), *last);
+                }
+                let ranges: Vec<_> = ranges.into_iter().zip(used).filter(|(_, used)| *used).map(|(r, _)| r).collect();
+                counts[ranges.len()] += 1;
+                let map = rng.random_range(0..MAPS);
+                dut.set("slot_index", row as u64);
+                dut.set("slot_map", map);
+                Held { ranges, map: Some(map), failed: false }
+            } else {
+                let (line, write) = (rng.random_range(0..80u64), rng.random());
+                dut.set("line_index", (row - slots) as u64);
+                dut.set("line_address", line);
+                dut.set("line_write", write);
+                Held { ranges: vec![(line, line, write)], map: None, failed: false }
+            };
+            let ordered = row < slots && rng.random_bool(0.3);
+            // A command without a range asks once, too.
+            let asks = item.ranges.len().max(1);
+            for n in 0..asks {
+                queue.push_back((row, item.ranges.get(n).copied(), ordered, item.map, n + 1 == asks));
+            }
+            fresh = Some((row, item));
+        }
+        let query = queue.pop_front();
+        dut.set("query_valid", query.is_some());
+        let mut asked = None;
+        if let Some((row, range, ordered, map, end)) = query {
+            let (first, last, write) = range.unwrap_or((0, 0, false));
+            dut.set("query_first", first);
+            dut.set("query_last", last);
+            dut.set("query_range", range.is_some());
+            dut.set("query_write", write);
+            dut.set("query_command", row < slots);
+            dut.set("query_ordered", ordered);
+            dut.set("query_map", map.unwrap_or(0));
+            dut.set("query_row", row as u64);
+            dut.set("query_end", end);
+            let touches = |h: &Held| {
+                let hit = |r: &(u64, u64, bool)| range.is_some() && first <= r.1 && r.0 <= last && (write || r.2);
+                h.ranges.iter().any(hit) || ordered && h.map == map
+            };
+            let command = row < slots;
+            let names =
+                |(_, h): &(usize, &Option<Held>)| h.as_ref().is_some_and(|h| touches(h) && !(command && h.failed));
+            let named =
+                held.iter().enumerate().filter(names).map(|(other, _)| other).filter(|other| *other != row).collect();
+            asked = Some(Asked { row, command, end, named });
+        }
+
+        // Who has gone is named by no query that is on its way; a log that fails goes for commands only.
+        let mut gone: BTreeSet<usize> = let_go.iter().copied().chain(write).chain(read).collect();
+        gone.extend(slot.filter(|_| !fails));
+        for query in [&mut asked, &mut now].into_iter().flatten() {
+            let count = query.named.len();
+            query.named.retain(|row| !gone.contains(row) && !(query.command && fails && Some(*row) == slot));
+            gone_meanwhile += count - query.named.len();
+        }
+        // The hits of the query before last.
+        assert_eq!(dut.get_bool("hits_valid"), before.is_some(), "cycle {cycle}");
+        if let Some(Asked { row, end, named: wanted, .. }) = before.take() {
+            let hits = dut.get("hits");
+            let found: BTreeSet<usize> = (0..96).filter(|&bit| hits.bit(bit)).collect();
+            assert_eq!(found, wanted, "cycle {cycle}: the hits of row {row}");
+            assert_eq!((dut.get_u64("hits_row"), dut.get_bool("hits_end")), (row as u64, end));
+            named += wanted.len();
+        }
+        dut.cycle();
+        (before, now) = (now.take(), asked);
+
+        for row in gone {
+            held[row] = None;
+        }
+        if let Some(row) = slot.filter(|_| fails) {
+            held[row].as_mut().expect("it was live").failed = true;
+        }
+        let ends = |h: &Held| h.failed && (all || close.is_some() && h.map == close);
+        let_go = (0..slots).filter(|&row| held[row].as_ref().is_some_and(ends)).collect();
+        if let Some((row, item)) = fresh {
+            held[row] = Some(item);
+        }
+    }
+    assert!(named > cycles / 10 && gone_meanwhile > cycles / 100, "{named} named, {gone_meanwhile} gone meanwhile");
+    assert!(counts.iter().all(|&count| count > 5), "{counts:?} commands by ranges");
+}
+
+#[test]
+fn planted_faults_of_the_range_table_are_seen() {
+    const FAULTS: &[UnitFault] = &[
+        UnitFault {
+            what: "an item that retires in the cycle of its query is still named",
+            edits: &[Edit::Text(
+                "& ~(retiring & ~{ 64'd0, query_command",
+                "& ~({96{~FAULT}} & retiring & ~{ 64'd0, query_command",
+                1,
+            )],
+            scenario: queries_of_the_full_card,
+            seen: "the hits of row",
+        },
+        UnitFault {
+            what: "an item that retires in the cycle behind its query is still named",
+            edits: &[Edit::Text(
+                "& ~(retiring & ~{ 64'd0, stage_command",
+                "& ~({96{~FAULT}} & retiring & ~{ 64'd0, stage_command",
+                1,
+            )],
+            scenario: queries_of_the_full_card,
+            seen: "the hits of row",
+        },
+        UnitFault {
+            what: "a command waits for a failed log",
+            edits: &[Edit::Text("query_command ? failed : 32'd0", "(query_command & ~FAULT) ? failed : 32'd0", 1)],
+            scenario: queries_of_the_full_card,
+            seen: "the hits of row",
+        },
+        UnitFault {
+            what: "the third range is not compared",
+            edits: &[Edit::Text("& may2[n])", "& may2[n] & ~FAULT)", 1)],
+            scenario: queries_of_the_full_card,
+            seen: "the hits of row",
+        },
+        UnitFault {
+            what: "an ordered command waits for those of some other mapping entries",
+            edits: &[Edit::Text(
+                "(maps[i] == query_map)",
+                "(FAULT ? maps[i][2:0] == query_map[2:0] : maps[i] == query_map)",
+                1,
+            )],
+            scenario: queries_of_the_full_card,
+            seen: "the hits of row",
+        },
+        UnitFault {
+            what: "an unmap lets go what another entry's logs hold",
+            edits: &[Edit::Text("maps[i] == close_map", "(maps[i] == close_map | FAULT)", 1)],
+            scenario: queries_of_the_full_card,
+            seen: "what is let go",
+        },
+    ];
+    each_is_seen::<RangeTable>("RangeTable", FAULTS);
 }
 
 #[test]

@@ -38,6 +38,8 @@ on_both!(
     a_second_load_of_firmware_waits_for_the_first,
     a_load_of_firmware_that_the_power_overtakes_shows_no_other_outcome,
     a_command_that_fails_in_a_replay_is_a_loss,
+    a_store_that_fails_in_a_replay_is_a_loss_until_memory_takes_it,
+    what_was_lost_before_the_power_went_is_told_at_the_next_boot,
     a_memory_that_cannot_be_written_leaves_no_head,
     a_line_of_the_image_that_cannot_be_read_is_a_loss
 );

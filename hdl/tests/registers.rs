@@ -1,10 +1,20 @@
 //! The register block over its AXI4-Lite port.
 
+mod planted;
+#[path = "planted/unit.rs"]
+mod unit_faults;
+
+use nearpm_hdl::bundles::Lost;
 use nearpm_hdl::dut::{Dut, PortValue, on_both_back_ends};
 use nearpm_hdl::units::multi_device::Brief;
 use nearpm_hdl::units::registers::Registers;
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::registers::*;
+use planted::Edit;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+use unit_faults::{UnitFault, each_is_seen};
 
 fn write_bytes(dut: &mut dyn Dut, offset: u32, data: u32, strobes: u64) {
     dut.set("axi$awaddr", u64::from(offset));
@@ -18,14 +28,17 @@ fn write_bytes(dut: &mut dyn Dut, offset: u32, data: u32, strobes: u64) {
     dut.run_until("axi$wready", 10);
     dut.cycle();
     dut.set("axi$wvalid", false);
-    dut.set("axi$bready", true);
 }
 
 fn finish(dut: &mut dyn Dut) {
     dut.run_until("axi$bvalid", 10);
-    assert_eq!(dut.get_u64("axi$bresp"), 0);
+    // The answer stands until it is taken.
+    dut.run(2);
+    assert!(dut.get_bool("axi$bvalid") && dut.get_u64("axi$bresp") == 0);
+    dut.set("axi$bready", true);
     dut.cycle();
     dut.set("axi$bready", false);
+    assert!(!dut.get_bool("axi$bvalid"), "one answer a write");
 }
 
 fn write(dut: &mut dyn Dut, offset: u32, data: u32) {
@@ -92,7 +105,34 @@ fn constants_and_status_read_as_the_interface_says() {
         assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::NOT_IDLE | 1 << 8);
         dut.set("load_waits", true);
         assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::BUSY | 1 << 8);
+        // An image that is in force before the card has opened is not shown so; another outcome is.
+        dut.set("load_refused", false);
+        dut.set("load_waits", false);
+        for (now, shown) in [
+            (state::BOOTING, firmware_status::BUSY),
+            (state::REPLAYING, firmware_status::BUSY),
+            (state::OPEN, firmware_status::OK),
+            (state::LOSS, firmware_status::OK),
+        ] {
+            dut.set("state", u64::from(now));
+            assert_eq!(read(dut, FIRMWARE_STATUS), shown | 1 << 8, "state {now}");
+        }
+        dut.set("state", u64::from(state::BOOTING));
+        dut.set("firmware_status", u64::from(firmware_status::BAD_CRC));
+        assert_eq!(read(dut, FIRMWARE_STATUS), firmware_status::BAD_CRC | 1 << 8);
+        let lost = Lost { count: 0xfedc_ba98.into(), first: 0x2_1234_5678.into(), last: 0x3_8765_4321.into() };
+        dut.set("lost", lost.to_value());
+        let named = [STORES_LOST, LOST_FIRST_LO, LOST_FIRST_HI, LOST_LAST_LO, LOST_LAST_HI];
+        let (first, last) = (0x2_1234_5678u64 << 6, 0x3_8765_4321u64 << 6);
+        let wanted = [0xfedc_ba98, first as u32, (first >> 32) as u32, last as u32, (last >> 32) as u32];
+        assert_eq!(named.map(|offset| read(dut, offset)), wanted);
     });
+}
+
+/// A master that sends address and data in any order, and takes answers when it likes: each access is answered once, and in order.
+#[test]
+fn accesses_overlap_and_every_channel_may_stall() {
+    on_both_back_ends::<Registers>(scenarios::accesses_overlap_and_every_channel_may_stall);
 }
 
 #[test]
@@ -153,6 +193,7 @@ fn writes_that_act_act_once() {
             (PARKED_ACT, 0x0211, "act_valid"),
         ] {
             write_bytes(dut, offset, data, 15);
+            dut.set("axi$bready", true);
             let mut seen = [0; 7];
             for _ in 0..10 {
                 for (count, name) in seen.iter_mut().zip(pulses) {
@@ -196,4 +237,106 @@ fn each_counter_counts_the_cycles_of_its_event() {
         dut.run(100);
         assert!(read(dut, CYCLES) - before > 100);
     });
+}
+
+/// What planted faults are seen by, too.
+mod scenarios {
+    use super::*;
+
+    pub fn accesses_overlap_and_every_channel_may_stall(dut: &mut dyn Dut) {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        dut.reset();
+        let registers = [COMPLETION0_LO, COMPLETION1_HI, COMPLETION2_LO, PARKED_SELECT];
+        let mut kept = [0u32; 4];
+        // Writes of which not both parts are taken; those without an answer; the value that a read may see, from its address to its data.
+        let (mut addresses, mut data) = (VecDeque::new(), VecDeque::new());
+        let (mut open, mut reads) = (0u32, VecDeque::<(usize, Vec<u32>)>::new());
+        let (mut asks, mut shown): ([Option<(usize, u32)>; 3], Option<u64>) = ([None; 3], None);
+        let (mut answered, mut read) = (0, 0);
+        for cycle in 0..4000 {
+            let pace = [0.9, 0.5, 0.15][cycle / 100 % 3];
+            for ask in &mut asks {
+                if ask.is_none() && rng.random_bool(pace) && cycle < 3900 {
+                    *ask = Some((rng.random_range(0..4), rng.random()));
+                }
+            }
+            // As many addresses as data.
+            let ahead = addresses.len() as i64 - data.len() as i64;
+            let offers = [asks[0].filter(|_| ahead < 2), asks[1].filter(|_| ahead > -2), asks[2]];
+            for ((channel, value), offer) in ["aw", "w", "ar"].iter().zip(["addr", "data", "addr"]).zip(offers) {
+                dut.set(&format!("axi${channel}valid"), offer.is_some());
+                let Some((which, word)) = offer else { continue };
+                let value_of = if *channel == "w" { word } else { registers[which] };
+                dut.set(&format!("axi${channel}{value}"), u64::from(value_of));
+            }
+            dut.set("axi$wstrb", 15u64);
+            let takes = [rng.random_bool(pace), rng.random_bool(pace)];
+            dut.set("axi$bready", takes[0]);
+            dut.set("axi$rready", takes[1]);
+            let ready = ["aw", "w", "ar"].map(|channel| dut.get_bool(&format!("axi${channel}ready")));
+            if dut.get_bool("axi$bvalid") {
+                assert!(open > 0, "an answer is due");
+                if takes[0] {
+                    (open, answered) = (open - 1, answered + 1);
+                }
+            }
+            let value = dut.get_bool("axi$rvalid").then(|| dut.get_u64("axi$rdata"));
+            assert!(shown.is_none() || value == shown, "an answer changed before it was taken");
+            shown = value.filter(|_| !takes[1]);
+            if let (Some(value), true) = (value, takes[1]) {
+                let (which, may) = reads.pop_front().expect("a read is due");
+                assert!(may.contains(&(value as u32)), "register {which} reads {value:#x}, not one of {may:x?}");
+                read += 1;
+            }
+            for channel in 0..3 {
+                let Some((which, word)) = offers[channel].filter(|_| ready[channel]) else { continue };
+                asks[channel] = None;
+                match channel {
+                    0 => addresses.push_back(which),
+                    1 => data.push_back(word),
+                    _ => reads.push_back((which, vec![kept[which]])),
+                }
+            }
+            if let (Some(&which), Some(&word)) = (addresses.front(), data.front()) {
+                (addresses.pop_front(), data.pop_front());
+                kept[which] = word;
+                open += 1;
+                reads.iter_mut().filter(|(read, _)| *read == which).for_each(|(_, may)| may.push(word));
+            }
+            assert!(open <= 2 && reads.len() <= 1, "{open} writes and {} reads are open", reads.len());
+            dut.cycle();
+        }
+        assert_eq!((open, reads.len()), (0, 0), "something was never answered");
+        assert!(answered > 300 && read > 300, "{answered} writes, {read} reads");
+        // A read that comes when the reset ends is answered.
+        dut.set("axi$arvalid", true);
+        dut.reset();
+        dut.run_until("axi$rvalid", 10);
+    }
+}
+
+const FAULTS: &[UnitFault] = &[
+    UnitFault {
+        what: "an answer to a write is lost where it is not taken at once",
+        edits: &[Edit::Text("if (axi$bvalid & axi$bready)", "if (axi$bvalid & (axi$bready | FAULT))", 1)],
+        scenario: scenarios::accesses_overlap_and_every_channel_may_stall,
+        seen: "writes and",
+    },
+    UnitFault {
+        what: "an answer to a read is lost where it is not taken at once",
+        edits: &[Edit::Text("if (axi$rvalid & axi$rready)", "if (axi$rvalid & (axi$rready | FAULT))", 1)],
+        scenario: scenarios::accesses_overlap_and_every_channel_may_stall,
+        seen: "changed before it was taken",
+    },
+    UnitFault {
+        what: "a write acts while the answer to the one before it waits",
+        edits: &[Edit::Text("& ~axi$bvalid;", "& (~axi$bvalid | FAULT);", 1)],
+        scenario: scenarios::accesses_overlap_and_every_channel_may_stall,
+        seen: "writes and",
+    },
+];
+
+#[test]
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<Registers>("Registers", FAULTS);
 }

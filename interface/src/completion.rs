@@ -53,7 +53,9 @@ layout! {
         30 reserved_middle: [u8; 2],
         /// Order number of the last accepted item of the card.
         32 order: u64,
+        /// [`crate::registers::STORES_LOST`]: where this is 0, memory has refused no store so far.
+        40 stores_lost: u32,
         /// Reserved zeros.
-        40 reserved_tail: [u8; 24],
+        44 reserved_tail: [u8; 20],
     }
 }

@@ -60,7 +60,7 @@ registers! {
     0x028 GENERATION ReadOnly,
     /// Items that the last power-up replayed.
     0x02c REPLAYED ReadOnly,
-    /// Mapping entries whose (pool, thread) is latched after a failed log, one bit each.
+    /// Mapping entries whose (pool, thread) is latched after a failed log or a lost store, one bit each.
     0x030 LATCHED ReadOnly,
     /// Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices.
     0x034 MAPPED ReadOnly,
@@ -69,7 +69,7 @@ registers! {
     /// Write a slot number to load and verify its image and put it in force.
     0x040 FIRMWARE_LOAD WriteOnly,
     /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome
-    /// of that load is known, or the power fails.
+    /// of that load is known and [`STATE`] shows it, or the power fails; `OK` is not shown while [`STATE`] says BOOTING or REPLAYING.
     0x044 FIRMWARE_STATUS ReadOnly,
     /// Checksum of the image in force.
     0x048 FIRMWARE_CRC ReadOnly,
@@ -113,6 +113,16 @@ registers! {
     0x0b4 COMPLETION3_HI ReadWrite,
     /// Completion ring of page 3: log2 of its records (0 to 12); writing it restarts the ring and enables it.
     0x0b8 COMPLETION3_SIZE ReadWrite,
+    /// Host stores that memory refused after the card had accepted them: they are lost. Stays until [`control::ACKNOWLEDGE_LOSS`], over power cuts too.
+    0x0c0 STORES_LOST ReadOnly,
+    /// Lowest device address among the lines of those stores, low half; 0 where there are none.
+    0x0c4 LOST_FIRST_LO ReadOnly,
+    /// Lowest device address among the lines of those stores, high half.
+    0x0c8 LOST_FIRST_HI ReadOnly,
+    /// Highest device address among the lines of those stores, low half.
+    0x0cc LOST_LAST_LO ReadOnly,
+    /// Highest device address among the lines of those stores, high half.
+    0x0d0 LOST_LAST_HI ReadOnly,
     /// Clock cycles since reset.
     0x100 CYCLES ReadOnly,
     /// Commands accepted since the card opened. What a replay does again was counted before the power went and counts in `REPLAYED` only.
@@ -148,6 +158,8 @@ registers! {
     /// Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and
     /// stores dropped because `HELD_STORES` others are held.
     0x140 HOST_LATCHED ReadOnly,
+    /// Completion records that host memory refused: nobody reads them.
+    0x144 RECORDS_LOST ReadOnly,
 }
 
 /// Value of [`ID`]: "NPM1" in little-endian ASCII.
@@ -186,8 +198,8 @@ pub mod state {
     pub const REPLAYING: u32 = 1;
     /// Open: commands and host accesses are taken.
     pub const OPEN: u32 = 2;
-    /// The power-fail save did not complete: accepted work is lost. The window is closed until
-    /// [`super::control::ACKNOWLEDGE_LOSS`].
+    /// Accepted work is lost: the power-fail save did not complete, memory has refused an item of the replay, or it had refused a store before the power
+    /// went. The window is closed until [`super::control::ACKNOWLEDGE_LOSS`].
     pub const LOSS: u32 = 3;
     /// No valid firmware in force; host accesses are taken, commands refused as bad opcodes.
     pub const NO_FIRMWARE: u32 = 4;
@@ -203,7 +215,7 @@ pub mod state {
 pub mod control {
     /// Finish everything accepted, mark the domain clean and stop taking work.
     pub const SHUT_DOWN: u32 = 1 << 0;
-    /// Accept that the last save was lost and open.
+    /// Accept what was lost: a card in [`super::state::LOSS`] or [`super::state::FIRMWARE_MISSING`] opens, and [`super::STORES_LOST`] begins anew.
     pub const ACKNOWLEDGE_LOSS: u32 = 1 << 1;
     /// Function-level reset: drain accepted work, then forget mappings and completion rings. [`STATE`] says [`super::state::BOOTING`] until that is done.
     pub const FUNCTION_RESET: u32 = 1 << 2;

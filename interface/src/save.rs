@@ -142,7 +142,17 @@ layout! {
         /// Number of the device, for the participants of what is replayed.
         28 device: u8,
         /// Reserved zeros.
-        29 reserved: [u8; 31],
+        29 reserved: [u8; 3],
+        /// [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in [`crate::registers::state::LOSS`].
+        32 stores_lost: u32,
+        /// Reserved zeros.
+        36 reserved_middle: [u8; 4],
+        /// Lowest device address of a lost store.
+        40 lost_first: u64,
+        /// Highest device address of a lost store.
+        48 lost_last: u64,
+        /// Reserved zeros.
+        56 reserved_tail: [u8; 4],
         /// Checksum of body and head.
         60 crc: u32,
     }
@@ -226,6 +236,7 @@ pub const PERSISTENCE_DOMAIN: &[(&str, usize, usize)] = &[
         32 + 16 + 4 * ADDRESS_BITS as usize + 48 + 48 + 4,
     ),
     ("generation, order counter, firmware checksum, device number", 1, 48 + 64 + 32 + 5),
+    ("stores that were lost: how many, first and last line", 1, 32 + 2 * (ADDRESS_BITS as usize - 6)),
 ];
 
 /// Bytes of the persistence domain, rounded up.
@@ -250,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_domain_is_what_the_field_list_says() {
-        let bits = 32 * 588 + 32 * 579 + 64 * 675 + 16 * 308 + 149usize;
+        let bits = 32 * 588 + 32 * 579 + 64 * 675 + 16 * 308 + 149 + 100usize;
         assert_eq!(persistence_domain_bytes(), bits.div_ceil(8));
     }
 }

@@ -152,6 +152,19 @@ pub enum Error {
         /// What the card says.
         source: CardError,
     },
+    /// The card's memory refused stores to the pool that the card had accepted.
+    #[error(
+        "the card lost stores to {length} bytes at offset {offset:#x}, because its memory refused them: some of these bytes are old; nothing was acknowledged \
+         by this call, and the pool takes no more transactions; close it, and restore these bytes from a copy ({source})"
+    )]
+    StoresLost {
+        /// First byte of the first lost line, as an offset in the pool.
+        offset: u64,
+        /// Bytes from there to the end of the last lost line; not all of them need be old.
+        length: u64,
+        /// What the card says.
+        source: CardError,
+    },
     /// A thread number that the pool has no log for.
     #[error(
         "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)"
@@ -193,13 +206,17 @@ impl Error {
         Error::abort("an earlier call of the transaction failed half-way, and its error was ignored")
     }
 
-    /// What a failed command leaves undefined, in a pool of so many bytes.
-    pub(crate) fn failed(source: CardError, pool_bytes: u64) -> Error {
+    /// What a failed command or a lost store leaves undefined, in a pool at these device addresses.
+    pub(crate) fn failed(source: CardError, place: &Range<u64>) -> Error {
         let failure = match &source {
             CardError::Command(failure) => *failure,
             CardError::LogFailed { log: Some(failure), .. } => *failure,
             CardError::LogFailed { log: None, .. } => {
-                return Error::LogFailed { offset: 0, length: pool_bytes, source };
+                return Error::LogFailed { offset: 0, length: place.end - place.start, source };
+            }
+            CardError::StoresLost(lost) => {
+                let bytes = lost.within(place).unwrap_or_else(|| place.clone());
+                return Error::StoresLost { offset: bytes.start - place.start, length: bytes.end - bytes.start, source };
             }
             _ => return source.into(),
         };
@@ -495,7 +512,10 @@ mod tests {
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.
             Error::Aborted(_) => "try another seat",
-            Error::Corrupt { .. } | Error::Damaged { .. } | Error::LogFailed { .. } => "from a copy",
+            Error::Corrupt { .. }
+            | Error::Damaged { .. }
+            | Error::LogFailed { .. }
+            | Error::StoresLost { .. } => "from a copy",
             Error::Card(_) => "open card and pools again",
             Error::NoLane { .. } => "create it with more",
             Error::LogInUse { .. } => "end it first",
@@ -520,6 +540,7 @@ mod tests {
             Error::Card(CardError::Gone),
             Error::Damaged { offset: 1, length: 2, source: CardError::Gone },
             Error::LogFailed { offset: 1, length: 2, source: CardError::Gone },
+            Error::StoresLost { offset: 1, length: 2, source: CardError::Gone },
             Error::NoLane { thread: 3, lanes: 2 },
             Error::LogInUse { thread: 1, holds: "undo entries", wanted: "a redo entry" },
             Error::NotALog { offset: 1 },

@@ -44,7 +44,7 @@ impl Inner {
 
     /// Poisons the pool where a log has failed on the card: what its commands did only a recovery can tell.
     pub fn poison_after<T>(&mut self, result: &Result<T, Error>) {
-        self.poisoned |= matches!(result, Err(Error::LogFailed { .. }));
+        self.poisoned |= matches!(result, Err(Error::LogFailed { .. } | Error::StoresLost { .. }));
     }
 
     /// Makes every committed transaction durable, and makes sure that no log has failed of any thread.

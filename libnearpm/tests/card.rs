@@ -304,6 +304,32 @@ fn a_failed_log_names_the_range_and_the_pool_is_recovered_by_opening_it() {
     pool.tx(|tx| tx.write(object, &[2; 64])).unwrap();
 }
 
+/// Memory refuses a store that the card had accepted: the call that would have acknowledged it says so, and so does every open until it is accepted.
+#[test]
+fn a_lost_store_names_the_range_and_acknowledges_nothing() {
+    for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint, Mechanism::Shadow] {
+        let card = Registered::new(MockCard::new(mock(6)), Posting::Line).unwrap();
+        let options = options(mechanism, Engine::Card);
+        let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
+        let object = pool
+            .tx(|tx| {
+                let object = tx.alloc_zeroed(8192)?;
+                tx.set_root(object)?;
+                Ok(object)
+            })
+            .unwrap();
+        pool.persist().unwrap();
+        let base = nearpm::list(card.name.name()).unwrap()[0].base;
+        // Any store of the pool: which lines a mechanism stores to is its own.
+        card.mock.refuse_stores(base..base + POOL_BYTES);
+        let told = pool.tx(|tx| tx.write(object + 1024, &[1; 64])).and_then(|()| pool.persist());
+        let error = told.expect_err("a lost store was acknowledged");
+        let Error::StoresLost { offset, length, .. } = error else { panic!("{mechanism:?}: {error}") };
+        assert!(length >= 64 && offset + length <= POOL_BYTES, "{mechanism:?}: {length} bytes at {offset:#x}");
+        assert!(matches!(pool.tx(|tx| tx.root()), Err(Error::Poisoned)), "{mechanism:?}");
+    }
+}
+
 #[test]
 fn the_table_of_pools_survives_cuts_and_knows_names() {
     let card = Registered::new(MockCard::new(mock(5)), Posting::Line).unwrap();

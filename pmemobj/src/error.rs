@@ -87,7 +87,7 @@ pub fn errno_of(error: &Error) -> Errno {
         Error::Forked => libc::EBUSY,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
-        // The medium: LogFailed, Poisoned, Corrupt, Card, Damaged, and what a later library adds.
+        // The medium: LogFailed, StoresLost, Poisoned, Corrupt, Card, Damaged, and what a later library adds.
         _ => libc::EIO,
     }
 }

@@ -50,6 +50,93 @@ fn a_log_that_the_latch_refuses_holds_its_stores_as_the_failed_one_does() {
     assert_eq!(pool_bytes(rig.card.medium(), 0x8000, 64), before, "what it would have logged is not overwritten");
 }
 
+/// What the registers say of lost stores: how many, the first and the last.
+fn lost(rig: &mut Rig) -> (u32, u64, u64) {
+    let mut wide = |low, high| u64::from(rig.get(low)) | u64::from(rig.get(high)) << 32;
+    let first = wide(registers::LOST_FIRST_LO, registers::LOST_FIRST_HI);
+    let last = wide(registers::LOST_LAST_LO, registers::LOST_LAST_HI);
+    (rig.get(registers::STORES_LOST), first, last)
+}
+
+#[test]
+fn a_store_that_memory_refuses_latches_its_pool_and_is_told() {
+    let (mut rig, _) = opened(None);
+    rig.card.plant_memory_error(POOLS_BASE + 64);
+    let answer = rig.store(64, pattern(64, 1));
+    rig.store(128, pattern(128, 1));
+    rig.settle();
+    assert!(!rig.card.take(answer).expect("it was answered").error, "it was accepted");
+    assert_eq!(rig.get(registers::LATCHED), 1, "the commits of its pool are refused");
+    assert_eq!((rig.status(0).latched, rig.status(0).stores_lost), (1, 1));
+    assert_eq!(lost(&mut rig), (1, POOLS_BASE + 64, POOLS_BASE + 64));
+    assert_eq!(rig.run(commit(5)).status, Status::Latched.code());
+    rig.set(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
+    assert_eq!((lost(&mut rig), rig.get(registers::LATCHED)), ((0, 0, 0), 1));
+}
+
+/// The energy of the save is there, and memory refuses a line in the replay: 39 of 40 stores are no better than none.
+#[test]
+fn a_store_that_memory_refuses_in_a_replay_is_a_loss_and_is_tried_again() {
+    let (mut rig, mut oracle) = opened(None);
+    const STORES: u64 = 40;
+    for line in 0..STORES {
+        rig.store(line * 64, pattern(line, 1));
+        oracle.apply(&scenario::store(line * 64, pattern(line, 1)));
+    }
+    let medium = rig.cut(1);
+    let mut again = Rig::power_up(medium);
+    // Stores that were answered before the cut are not replayed.
+    again.card.plant_memory_error(POOLS_BASE + 64 * (STORES - 5));
+    again.until(state::LOSS);
+    assert_eq!(lost(&mut again).0, 1, "the line is named");
+    assert!(again.ask(Access::PmRead { address: POOLS_BASE }).error, "the window is closed");
+    // The memory is sound at the next power-up.
+    let (again, end) = boot(again.cut(2), None);
+    assert_eq!(end, Boot::Open);
+    compare(&again, &oracle, "after the second replay").unwrap();
+}
+
+#[test]
+fn what_was_lost_is_told_after_a_power_cut_and_after_a_shutdown() {
+    for shuts_down in [false, true] {
+        let (mut rig, _) = opened(None);
+        rig.card.plant_memory_error(POOLS_BASE + 64);
+        rig.store(64, pattern(64, 1));
+        rig.settle();
+        if shuts_down {
+            rig.set(registers::CONTROL, control::SHUT_DOWN);
+            rig.until(state::SAVED);
+        }
+        let mut medium = rig.cut(1);
+        for _ in 0..2 {
+            let mut again = Rig::power_up(medium);
+            again.until(state::LOSS);
+            assert_eq!(lost(&mut again), (1, POOLS_BASE + 64, POOLS_BASE + 64), "shut down: {shuts_down}");
+            medium = again.cut(2);
+        }
+        let mut again = Rig::power_up(medium);
+        again.until(state::LOSS);
+        again.set(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
+        again.until(state::OPEN);
+        assert_eq!(lost(&mut again).0, 0);
+        assert_eq!(boot(again.cut(3), None).1, Boot::Open);
+    }
+}
+
+/// The image of a firmware in force is verified, and its word cannot be written: the one before it stays in force.
+#[test]
+fn firmware_whose_word_memory_refuses_is_not_put_in_force() {
+    let (mut rig, _) = opened(None);
+    let crc = rig.get(registers::FIRMWARE_CRC);
+    let slot = (rig.get(registers::FIRMWARE_STATUS) >> 8 & 0xff) ^ 1;
+    rig.card.plant_memory_error(nearpm_interface::geometry::SAVE_BASE);
+    rig.set(registers::FIRMWARE_LOAD, slot);
+    rig.settle();
+    let status = rig.get(registers::FIRMWARE_STATUS);
+    assert_ne!(status & 0xff, registers::firmware_status::OK);
+    assert_eq!((rig.get(registers::FIRMWARE_CRC), status >> 8 & 0xff), (crc, slot ^ 1));
+}
+
 #[test]
 fn a_clean_shutdown_leaves_nothing_to_replay_and_closes() {
     let (mut rig, oracle) = opened(None);

@@ -1,4 +1,5 @@
-//! A log that fails for a memory error, and what it then holds, on the RTL and on the model: one behaviour, by one scenario.
+//! A log that fails for a memory error, and what it then holds, and a store that memory refuses, on the RTL and on the model: one behaviour, by one
+//! scenario.
 
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::completion::PageStatus;
@@ -189,17 +190,53 @@ fn what_waits_when_every_slot_is_lost(card: Box<dyn CardCore>) -> (Vec<String>, 
     rig.end(long)
 }
 
+/// Memory refuses a store that was answered: every thread of its pool is latched, and software hears of it until it says so.
+fn what_a_lost_store_latches(card: Box<dyn CardCore>) -> (Vec<String>, Vec<u8>) {
+    let mut rig = Rig::new(card);
+    rig.store(0, 1);
+    rig.store(LOGGED - 1, 7);
+    rig.store(LOGGED, 2);
+    rig.settle();
+    assert_eq!(rig.latched_in_status(), 7);
+    assert_eq!(rig.register(registers::STORES_LOST), 1);
+    let named = [registers::LOST_FIRST_LO, registers::LOST_FIRST_HI, registers::LOST_LAST_LO, registers::LOST_LAST_HI];
+    let line = address(LOGGED - 1);
+    assert_eq!(named.map(|offset| rig.register(offset)), [line as u32, (line >> 32) as u32, line as u32, (line >> 32) as u32]);
+    assert_eq!((rig.load(0).data, rig.load(LOGGED).data), ([1; LINE], [2; LINE]), "others go on");
+    let epoch = Command {
+        destination: POOL.ring + RING_EPOCH,
+        auxiliary: seal_word(1),
+        length: 8,
+        ..command(Opcode::Commit, 1, 0)
+    };
+    assert_eq!(rig.run(epoch), Status::Latched);
+    assert_eq!(rig.run(log(2, 0x4_0000, LINE_U64, 0x6_0000)), Status::Latched);
+    rig.store(LOGGED - 1, 8);
+    rig.settle();
+    assert_eq!(rig.register(registers::STORES_LOST), 2);
+    for thread in 0..3 {
+        assert_eq!(rig.run(command(Opcode::Unmap, thread, 0)), Status::Ok);
+    }
+    assert_eq!((rig.latched_in_status(), rig.register(registers::STORES_LOST)), (0, 2));
+    rig.bench.card.submit(Access::RegisterWrite { offset: registers::CONTROL, value: registers::control::ACKNOWLEDGE_LOSS });
+    rig.settle();
+    assert_eq!(named.map(|offset| rig.register(offset)), [0; 4]);
+    assert_eq!(rig.register(registers::STORES_LOST), 0);
+    rig.end(LOGGED * LINE_U64)
+}
+
 #[test]
 fn rtl_and_model_hold_the_same() {
     let cards = rtl_cards(MemoryPorts::One);
     type Scenario = fn(Box<dyn CardCore>) -> (Vec<String>, Vec<u8>);
-    let scenarios: [(&str, Scenario); 3] = [
+    let scenarios: [(&str, Scenario); 4] = [
+        ("lost", what_a_lost_store_latches),
         ("held", what_a_failed_log_holds),
         ("waiting", what_waits_when_a_log_fails),
         ("no slots", what_waits_when_every_slot_is_lost),
     ];
     for (name, scenario) in scenarios {
-        // The last line of the log: no scenario stores to it.
+        // The last line of the log: none of its scenarios stores to it.
         let broken = address(LOGGED - 1);
         let mut model = ModelCard::new(Config::default(), medium());
         model.plant_memory_error(broken);

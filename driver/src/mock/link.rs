@@ -92,6 +92,10 @@ impl State {
             Store::Pm { address, bytes } => {
                 self.empty_slots();
                 self.order_host(address..address + bytes.len() as u64, true);
+                // A store lies in one line.
+                if self.is_lost(address / LINE_U64 * LINE_U64) {
+                    return;
+                }
                 self.medium[address as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
             Store::Command { offset, bytes } => self.command_bytes(offset, &bytes),

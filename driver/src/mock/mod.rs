@@ -35,6 +35,8 @@ use nearpm_interface::geometry::{
 };
 use nearpm_interface::registers::state;
 
+use crate::registers::LostStores;
+
 /// What a mock card is like.
 #[derive(Clone, Debug)]
 pub struct MockOptions {
@@ -176,6 +178,9 @@ struct State {
     gone: bool,
     /// Ranges of device addresses whose memory answers with an error.
     broken: Vec<Range<u64>>,
+    /// Ranges of device addresses whose memory refuses stores.
+    refusing: Vec<Range<u64>>,
+    lost: Option<LostStores>,
     executed: Vec<Command>,
     random: u64,
 }
@@ -300,6 +305,8 @@ impl MockCard {
             accesses: 0,
             gone: false,
             broken: Vec::new(),
+            refusing: Vec::new(),
+            lost: None,
             executed: Vec::new(),
             random: options.seed,
             medium,
@@ -339,6 +346,11 @@ impl MockCard {
     /// Makes the memory answer with an error in a range of device addresses.
     pub fn break_memory(&self, range: Range<u64>) {
         self.lock().broken.push(range);
+    }
+
+    /// From now on memory refuses stores to these device addresses, after the card has accepted them.
+    pub fn refuse_stores(&self, range: Range<u64>) {
+        self.lock().refusing.push(range);
     }
 
     /// Commands that were carried out, in the order of their execution.

@@ -2,10 +2,11 @@
 
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_MAGIC};
-use nearpm_interface::geometry::{COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE};
+use nearpm_interface::geometry::{COMMAND_PAGES, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, LINE_U64};
 use nearpm_interface::registers::{self as reg, capability, control, firmware_status, state};
 
-use super::State;
+use super::{State, overlap};
+use crate::registers::LostStores;
 
 impl State {
     pub(super) fn register(&mut self, offset: u32) -> u32 {
@@ -24,6 +25,11 @@ impl State {
             reg::FIRMWARE_STATUS => self.firmware_status(),
             reg::MAPPED => self.mappings.iter().fold(0, |mask, mapping| mask | 1 << mapping.entry),
             reg::LATCHED => self.latched().into(),
+            reg::STORES_LOST => self.stores_lost(),
+            reg::LOST_FIRST_LO => self.lost.map_or(0, |lost| lost.first as u32),
+            reg::LOST_FIRST_HI => self.lost.map_or(0, |lost| (lost.first >> 32) as u32),
+            reg::LOST_LAST_LO => self.lost.map_or(0, |lost| lost.last as u32),
+            reg::LOST_LAST_HI => self.lost.map_or(0, |lost| (lost.last >> 32) as u32),
             _ => 0,
         }
     }
@@ -35,12 +41,33 @@ impl State {
 
     /// The status line of a page.
     pub(super) fn page_status(&self, page: usize) -> PageStatus {
-        PageStatus { latched: self.latched(), ..self.pages[page].status }
+        PageStatus { latched: self.latched(), stores_lost: self.stores_lost(), ..self.pages[page].status }
+    }
+
+    fn stores_lost(&self) -> u32 {
+        self.lost.map_or(0, |lost| lost.count)
+    }
+
+    /// Whether memory refuses a store to a line. The pools that it falls into are latched.
+    pub(super) fn is_lost(&mut self, line: u64) -> bool {
+        if !self.refusing.iter().any(|range| overlap(range, &(line..line + LINE_U64))) {
+            return false;
+        }
+        let lost = self.lost.unwrap_or(LostStores { count: 0, first: line, last: line });
+        let (count, first, last) = (lost.count + 1, lost.first.min(line), lost.last.max(line));
+        self.lost = Some(LostStores { count, first, last });
+        for mapping in &mut self.mappings {
+            mapping.latched |= (mapping.base..mapping.base + mapping.bytes).contains(&line);
+        }
+        true
     }
 
     pub(super) fn set_register(&mut self, offset: u32, value: u32) {
         match offset {
-            reg::CONTROL if value & control::ACKNOWLEDGE_LOSS != 0 => self.card_state = state::OPEN,
+            reg::CONTROL if value & control::ACKNOWLEDGE_LOSS != 0 => {
+                self.card_state = state::OPEN;
+                self.lost = None;
+            }
             reg::CONTROL if value & control::SHUT_DOWN != 0 => {
                 while self.execute_one() {}
                 self.card_state = state::SAVED;

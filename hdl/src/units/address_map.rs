@@ -3,11 +3,12 @@
 use crate::bundles::MapEntry;
 use crate::cells::zeroed;
 use crate::sizes::Sizes;
+use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64};
 use rust_hdl::prelude::*;
 
 /// Bit of `MapEntry::flags`: the entry is in use.
 pub const IN_USE: u64 = 1;
-/// Bit of `MapEntry::flags`: a log failed; logs and commits are refused.
+/// Bit of `MapEntry::flags`: a log failed, or memory refused a store to the pool; logs and commits are refused.
 pub const LATCHED: u64 = 2;
 /// Bit of `MapEntry::flags`: an unmap was numbered; new commands are refused.
 pub const CLOSING: u64 = 4;
@@ -16,7 +17,7 @@ pub const CLOSING: u64 = 4;
 ///
 /// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as it stood one cycle before
 /// the answer. Updates take effect at the next edge; of two updates of one entry in a cycle, the later in the
-/// list of ports wins for what both change.
+/// list of ports wins for what both change. An entry into whose pool a lost store fell shows as latched from the next cycle on.
 #[derive(LogicBlock)]
 pub struct AddressMap {
     /// Rising edge.
@@ -49,6 +50,10 @@ pub struct AddressMap {
     pub commit_valid: Signal<In, Bit>,
     /// Latch an entry.
     pub latch_valid: Signal<In, Bit>,
+    /// Memory refused a store: every entry whose pool it fell into is latched.
+    pub lost_valid: Signal<In, Bit>,
+    /// Its line address.
+    pub lost_line: Signal<In, Bits<34>>,
     /// Free an entry.
     pub free_valid: Signal<In, Bit>,
     /// Entry of commit, latch and free.
@@ -106,6 +111,7 @@ pub struct AddressMap {
     _entries: Vec<MapEntry>,
     _hits: u16,
     _peer_hits: u16,
+    _struck: u16,
 }
 
 impl Default for AddressMap {
@@ -132,6 +138,8 @@ impl AddressMap {
             write_entry: Default::default(),
             commit_valid: Default::default(),
             latch_valid: Default::default(),
+            lost_valid: Default::default(),
+            lost_line: Default::default(),
             free_valid: Default::default(),
             retire_index: Default::default(),
             txid: Default::default(),
@@ -160,6 +168,7 @@ impl AddressMap {
             _entries: vec![MapEntry::default(); sizes.map_entries],
             _hits: 0,
             _peer_hits: 0,
+            _struck: 0,
         }
     }
 
@@ -180,8 +189,24 @@ impl AddressMap {
         entry.flags = if kept { (IN_USE | CLOSING).into() } else { 0.into() };
     }
 
+    /// Entries in use whose pool holds a line.
+    fn struck(&self, line: u64) -> u16 {
+        let start = line * LINE_U64;
+        let holds = |e: &MapEntry| {
+            let place = start.wrapping_sub(e.base.to_u64()) & ((1 << ADDRESS_BITS) - 1);
+            e.flags.to_u64() & IN_USE != 0 && place < e.bytes.to_u64()
+        };
+        self._entries.iter().enumerate().fold(0, |mask, (i, e)| mask | u16::from(holds(e)) << i)
+    }
+
+    /// Latched entries, with those that a lost store strikes.
+    fn latches(&self) -> u16 {
+        self.flag(LATCHED) | self._struck
+    }
+
     fn edge(&mut self) {
         let used = self.flag(IN_USE);
+        let struck = if self.lost_valid.val() { self.struck(self.lost_line.val().to_u64()) } else { 0 };
         self.saved.next = self._entries.get(self.save_index.val().index()).copied().unwrap_or_default();
         let hit = (0..self._entries.len()).rev().find(|&i| self._hits >> i & 1 == 1);
         self.found.next = hit.is_some();
@@ -194,6 +219,11 @@ impl AddressMap {
         self.shown_reached.next = self._entries[self.shown_index.val().index()].reached;
         let retire = self.retire_index.val().index();
         let with = |entry: &mut MapEntry, bit: u64| entry.flags = (entry.flags.to_u64() | bit).into();
+        for (i, entry) in self._entries.iter_mut().enumerate().filter(|(i, _)| self._struck >> i & 1 == 1) {
+            debug_assert!(used >> i & 1 == 1, "an entry in use was struck");
+            with(entry, LATCHED);
+        }
+        self._struck = struck;
         if self.write_valid.val() {
             self._entries[self.write_index.val().index()] = self.write_entry.val();
         }
@@ -229,6 +259,7 @@ impl AddressMap {
             self._entries.iter_mut().for_each(|e| e.flags = 0.into());
             self._hits = 0;
             self._peer_hits = 0;
+            self._struck = 0;
         }
     }
 }
@@ -240,7 +271,7 @@ impl Logic for AddressMap {
         }
         let mapped = self.flag(IN_USE);
         self.mapped.next = u64::from(mapped).into();
-        self.latched.next = u64::from(self.flag(LATCHED)).into();
+        self.latched.next = u64::from(self.latches()).into();
         self.closing.next = u64::from(self.flag(CLOSING)).into();
         let orphan = |(i, e): (usize, &MapEntry)| u64::from(e.orphan && e.flags.to_u64() & IN_USE != 0) << i;
         self.orphans.next = self._entries.iter().enumerate().map(orphan).sum::<u64>().into();
@@ -279,13 +310,22 @@ impl Logic for AddressMap {
              reg [{last}:0] orphan;\n\
              reg [{last}:0] hits;\n\
              reg [{last}:0] peer_hits;\n\
-             integer i;\n\
-             initial begin hits = 0; peer_hits = 0; orphan = 0; for (i = 0; i <= {last}; i = i + 1) begin flags[i] = 0; key[i] = 0; place[i] = 0; committed[i] = 0; reached[i] = 0; end end\n\
+             reg [{last}:0] struck;\n\
+             reg [{last}:0] holds;\n\
+             reg [39:0] offset;\n\
+             integer start; integer n; integer j; integer i;\n\
+             initial begin hits = 0; peer_hits = 0; struck = 0; orphan = 0; for (start = 0; start <= {last}; start = start + 1) begin flags[start] = 0; key[start] = 0; place[start] = 0; committed[start] = 0; reached[start] = 0; end end\n\
              always @(*) begin\n\
              \x20   any_free = 1'b0; free_index = 4'd0;{none}\n\
-             \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
-             \x20       mapped[i] = flags[i][0]; latched[i] = flags[i][1]; closing[i] = flags[i][2]; orphans[i] = flags[i][0] & orphan[i];\n\
-             \x20       if (!flags[i][0]) begin any_free = 1'b1; free_index = i[3:0]; end\n\
+             \x20   for (n = {last}; n >= 0; n = n - 1) begin\n\
+             \x20       mapped[n] = flags[n][0]; latched[n] = flags[n][1] | struck[n]; closing[n] = flags[n][2]; orphans[n] = flags[n][0] & orphan[n];\n\
+             \x20       if (!flags[n][0]) begin any_free = 1'b1; free_index = n[3:0]; end\n\
+             \x20   end\n\
+             end\n\
+             always @(*) begin\n\
+             \x20   for (j = 0; j <= {last}; j = j + 1) begin\n\
+             \x20       offset = {{lost_line, 6'd0}} - place[j][39:0];\n\
+             \x20       holds[j] = flags[j][0] & (offset < place[j][79:40]);\n\
              \x20   end\n\
              end\n\
              always @(posedge clock) begin\n\
@@ -299,6 +339,8 @@ impl Logic for AddressMap {
              \x20       peer_hits[i] <= flags[i][0] && key[i] == {{peer_pool, peer_thread}};\n\
              \x20       if (peer_hits[i]) peer_index <= i[3:0];\n\
              \x20   end\n\
+             \x20   for (i = 0; i <= {last}; i = i + 1) if (struck[i]) flags[i][1] <= 1'b1;\n\
+             \x20   struck <= lost_valid ? holds : {entries}'d0;\n\
              \x20   if (write_valid) begin\n\
              \x20       flags[write_index] <= write_entry[2:0]; key[write_index] <= write_entry[50:3];\n\
              \x20       place[write_index] <= write_entry[{place_top}:51]; committed[write_index] <= write_entry[{committed_top}:{committed}];\n\
@@ -314,8 +356,9 @@ impl Logic for AddressMap {
              \x20   if (clear) for (i = 0; i <= {last}; i = i + 1) begin\n\
              \x20       orphan[i] <= keep[i] & flags[i][0]; flags[i] <= (keep[i] & flags[i][0]) ? 3'd5 : 3'd0;\n\
              \x20   end\n\
-             \x20   if (reset) begin hits <= 0; peer_hits <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
+             \x20   if (reset) begin hits <= 0; peer_hits <= 0; struck <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
              end\n",
+            entries = last + 1,
             middle = committed - 51 - 1,
             place_top = committed - 1,
             committed_top = reached - 1,
@@ -327,8 +370,16 @@ impl Logic for AddressMap {
     }
 
     fn timing(&self) -> Vec<TimingInfo> {
-        let inputs =
-            ["reset", "lookup_pool", "lookup_thread", "write_valid", "commit_valid", "save_index", "peer_pool"];
+        let inputs = [
+            "reset",
+            "lookup_pool",
+            "lookup_thread",
+            "lost_valid",
+            "write_valid",
+            "commit_valid",
+            "save_index",
+            "peer_pool",
+        ];
         crate::cells::clocked("address_map", &inputs, &["found", "entry", "saved", "peer_found", "shown_reached"])
     }
 }
@@ -348,6 +399,8 @@ crate::dut_ports!(AddressMap {
     write_entry,
     commit_valid,
     latch_valid,
+    lost_valid,
+    lost_line,
     free_valid,
     retire_index,
     txid,

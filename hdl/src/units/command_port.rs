@@ -15,6 +15,8 @@ enum Step {
     Merge,
     Check,
     Pass,
+    /// Takes the data of a burst, which is refused.
+    Refuse,
     Answer,
     Clear,
 }
@@ -32,17 +34,18 @@ enum Desk {
 ///
 /// Guarantees: a slot becomes a command when all its 64 bytes have arrived, in any split and order, and its checksum holds;
 /// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat.
-/// Writes are answered in order, when they are merged or their command numbered, refused or dropped; `busy` from the address
-/// handshake on. While one command is numbered the next is collected. A read of a page is taken only when no write is in
-/// hand here or in HostPort, and answers its status line. Where writes here and others wait for each other, they take turns, and who came
-/// first goes first. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
+/// Writes are answered in order, when they are merged or their command numbered, refused or dropped; `busy` from the data
+/// handshake on. While one command is numbered the next is collected. A read of a page is taken only when no write with its data is in
+/// hand here or in HostPort, and answers its status line. Nobody waits for a write that lacks its data, or whose answer is not taken. Where writes
+/// here and others wait for each other, they take turns, and who came first goes first. A burst is refused with SLVERR: all its beats are taken and no
+/// slot sees them, or answered with zeros. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
 #[derive(LogicBlock)]
 pub struct CommandPort {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
     /// Synchronous, high: no slot holds anything.
     pub reset: Signal<In, Bit>,
-    /// The command BAR: page in address bits 13:12, slot in 11:6. Single beats.
+    /// The command BAR: page in address bits 13:12, slot in 11:6. Single beats; a burst is refused.
     pub s: AxiSlave<16, 512, 64, 6>,
     /// Take no new address.
     pub stop: Signal<In, Bit>,
@@ -72,6 +75,8 @@ pub struct CommandPort {
     pub latched: Signal<In, Bits<16>>,
     /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
     pub parked: Signal<In, Bits<16>>,
+    /// Stores that memory refused.
+    pub stores_lost: Signal<In, Bits<32>>,
     /// Pulse: a full slot was dropped for its checksum.
     pub ev_dropped: Signal<Out, Bit>,
     /// Pulse: a command is accepted.
@@ -106,6 +111,12 @@ pub struct CommandPort {
     id: DFF<Bits<6>>,
     timer: DFF<Bits<2>>,
     has_address: DFF<Bit>,
+    /// The address in hand is that of a burst, or the write in `Answer` was one.
+    burst: DFF<Bit>,
+    is_burst: Signal<Local, Bit>,
+    reads_burst: Signal<Local, Bit>,
+    awaits_data: Signal<Local, Bit>,
+    may_take: Signal<Local, Bit>,
     desk: DFF<Desk>,
     desk_data: DFF<Bits<512>>,
     desk_page: DFF<Bits<2>>,
@@ -133,6 +144,9 @@ pub struct CommandPort {
     counts: PageTable,
     takes_read: Signal<Local, Bit>,
     reading: DFF<Bit>,
+    /// Beats that the read still has to answer, less one.
+    read_left: DFF<Bits<8>>,
+    read_refused: DFF<Bit>,
     read_id: DFF<Bits<6>>,
     read_line: DFF<Bits<512>>,
     forget: DFF<Bit>,
@@ -144,6 +158,10 @@ pub struct CommandPort {
     last_wait: Constant<Bits<2>>,
     zero2: Constant<Bits<2>>,
     zero6: Constant<Bits<6>>,
+    one8: Constant<Bits<8>>,
+    slave_error: Constant<Bits<2>>,
+    incrementing: Constant<Bits<2>>,
+    no_line: Constant<Bits<512>>,
     one6: Constant<Bits<6>>,
     last6: Constant<Bits<6>>,
 }
@@ -168,6 +186,7 @@ impl Default for CommandPort {
             order: Default::default(),
             latched: Default::default(),
             parked: Default::default(),
+            stores_lost: Default::default(),
             ev_dropped: Default::default(),
             accepted_valid: Default::default(),
             accepted_page: Default::default(),
@@ -189,6 +208,11 @@ impl Default for CommandPort {
             id: Default::default(),
             timer: Default::default(),
             has_address: Default::default(),
+            burst: Default::default(),
+            is_burst: Default::default(),
+            reads_burst: Default::default(),
+            awaits_data: Default::default(),
+            may_take: Default::default(),
             desk: Default::default(),
             desk_data: Default::default(),
             desk_page: Default::default(),
@@ -216,6 +240,8 @@ impl Default for CommandPort {
             counts: Default::default(),
             takes_read: Default::default(),
             reading: Default::default(),
+            read_left: Default::default(),
+            read_refused: Default::default(),
             read_id: Default::default(),
             read_line: Default::default(),
             forget: Default::default(),
@@ -227,6 +253,10 @@ impl Default for CommandPort {
             last_wait: Constant::new(3.into()),
             zero2: Constant::new(0.into()),
             zero6: Constant::new(0.into()),
+            one8: Constant::new(1.into()),
+            slave_error: Constant::new(2.into()),
+            incrementing: Constant::new(1.into()),
+            no_line: Constant::new(0.into()),
             one6: Constant::new(1.into()),
             last6: Constant::new(63.into()),
         }
@@ -248,6 +278,7 @@ impl Logic for CommandPort {
             id,
             timer,
             has_address,
+            burst,
             desk,
             desk_data,
             desk_page,
@@ -255,6 +286,8 @@ impl Logic for CommandPort {
             turn,
             sweep,
             reading,
+            read_left,
+            read_refused,
             read_id,
             read_line,
             forget
@@ -301,16 +334,33 @@ impl Logic for CommandPort {
         self.ev_dropped.next = false;
 
         // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice in a row.
-        self.working.next =
-            (self.step.q.val() != Step::Idle) | self.has_address.q.val() | (self.desk.q.val() != Desk::Free);
+        // What only waits for its master, for data or to take an answer, keeps nobody waiting.
+        self.working.next = (self.step.q.val() == Step::Merge)
+            | (self.step.q.val() == Step::Check)
+            | ((self.step.q.val() == Step::Pass) & (self.s.bready.val() | (self.desk.q.val() != Desk::Answer)))
+            | (self.step.q.val() == Step::Clear)
+            | (self.desk.q.val() == Desk::Offer)
+            | (self.desk.q.val() == Desk::Numbering)
+            | (((self.step.q.val() == Step::Answer) | (self.desk.q.val() == Desk::Answer)) & self.s.bready.val());
         self.others.next =
             self.host_asks.val() | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
         self.forgets.next = self.clear.val() | self.forget.q.val();
         self.forget.d.next = self.forgets.val();
         self.may_start.next = (self.turn.q.val() | !self.others.val()) & !self.stop.val() & !self.forgets.val();
-        self.starts.next =
-            self.s.awvalid.val() & self.may_start.val() & (self.step.q.val() == Step::Idle) & !self.has_address.q.val();
-        self.busy.next = self.working.val() | (self.s.awvalid.val() & self.may_start.val());
+        // An address is taken at once: it is the data that makes a write, and takes its turn.
+        self.starts.next = self.s.awvalid.val()
+            & (self.step.q.val() == Step::Idle)
+            & !self.has_address.q.val()
+            & !self.stop.val()
+            & !self.forgets.val();
+        self.is_burst.next = self.s.awlen.val().any() | (self.s.awburst.val() != self.incrementing.val());
+        if self.has_address.q.val() {
+            self.is_burst.next = self.burst.q.val();
+        }
+        self.awaits_data.next = self.has_address.q.val() | self.s.awvalid.val();
+        self.may_take.next =
+            (self.has_address.q.val() | self.starts.val()) & self.may_start.val() & (self.step.q.val() == Step::Idle);
+        self.busy.next = self.working.val() | (self.may_take.val() & self.s.wvalid.val());
 
         self.s.awready.next = false;
         self.s.wready.next = false;
@@ -358,19 +408,26 @@ impl Logic for CommandPort {
                 }
             }
             Step::Idle => {
-                self.s.awready.next = !self.has_address.q.val() & self.may_start.val();
+                self.s.awready.next = !self.has_address.q.val() & !self.stop.val() & !self.forgets.val();
                 if self.starts.val() {
                     self.address.d.next = self.s.awaddr.val();
                     self.id.d.next = self.s.awid.val();
+                    self.burst.d.next = self.is_burst.val();
                     self.has_address.d.next = true;
                 }
                 // Data may come with its address or later, never before.
-                self.s.wready.next = (self.has_address.q.val() & !self.forgets.val()) | self.starts.val();
-                if self.s.wvalid.val() & ((self.has_address.q.val() & !self.forgets.val()) | self.starts.val()) {
+                self.s.wready.next = self.may_take.val();
+                if self.s.wvalid.val() & self.may_take.val() {
                     self.data.d.next = self.s.wdata.val();
                     self.strobes.d.next = self.s.wstrb.val();
                     self.has_address.d.next = false;
                     self.step.d.next = Step::Merge;
+                    if self.is_burst.val() {
+                        self.step.d.next = Step::Refuse;
+                        if self.s.wlast.val() {
+                            self.step.d.next = Step::Answer;
+                        }
+                    }
                 }
                 if self.forgets.val() {
                     self.forget.d.next = false;
@@ -415,10 +472,19 @@ impl Logic for CommandPort {
                     self.step.d.next = Step::Idle;
                 }
             }
+            Step::Refuse => {
+                self.s.wready.next = true;
+                if self.s.wvalid.val() & self.s.wlast.val() {
+                    self.step.d.next = Step::Answer;
+                }
+            }
             Step::Answer => {
                 // Behind the answer to the command before it.
                 if self.desk.q.val() == Desk::Free {
                     self.s.bvalid.next = true;
+                    if self.burst.q.val() {
+                        self.s.bresp.next = self.slave_error.val();
+                    }
                     if self.s.bready.val() {
                         self.step.d.next = Step::Idle;
                     }
@@ -441,28 +507,42 @@ impl Logic for CommandPort {
         self.counts.order.next = self.order.val();
         self.counts.latched.next = self.latched.val();
         self.counts.parked.next = self.parked.val();
+        self.counts.stores_lost.next = self.stores_lost.val();
         self.takes_read.next = self.s.arvalid.val()
             & !self.reading.q.val()
             & !self.working.val()
-            & !(self.s.awvalid.val() & self.turn.q.val())
+            & !(self.may_take.val() & self.s.wvalid.val())
             & !self.host_writes_pending.val()
             & !self.stop.val();
         self.s.arready.next = self.takes_read.val();
-        self.turn.d.next = self.s.awvalid.val()
-            & !self.starts.val()
+        self.turn.d.next = self.awaits_data.val()
+            & self.s.wvalid.val()
+            & !self.may_take.val()
             & (self.turn.q.val() | self.host_takes.val() | self.takes_read.val());
         self.s.rvalid.next = self.reading.q.val();
         self.s.rid.next = self.read_id.q.val();
         self.s.rdata.next = self.read_line.q.val();
         self.s.rresp.next = self.zero2.val();
-        self.s.rlast.next = true;
+        if self.read_refused.q.val() {
+            self.s.rresp.next = self.slave_error.val();
+        }
+        self.s.rlast.next = !self.read_left.q.val().any();
+        self.reads_burst.next = self.s.arlen.val().any() | (self.s.arburst.val() != self.incrementing.val());
         if self.takes_read.val() {
             self.reading.d.next = true;
             self.read_id.d.next = self.s.arid.val();
             self.read_line.d.next = self.counts.line.val();
+            self.read_left.d.next = self.s.arlen.val();
+            self.read_refused.d.next = self.reads_burst.val();
+            if self.reads_burst.val() {
+                self.read_line.d.next = self.no_line.val();
+            }
         }
         if self.reading.q.val() & self.s.rready.val() {
-            self.reading.d.next = false;
+            self.read_left.d.next = self.read_left.q.val() - self.one8.val();
+            if !self.read_left.q.val().any() {
+                self.reading.d.next = false;
+            }
         }
         self.counts.accepted_valid.next = self.accepted_valid.val();
         self.counts.accepted_page.next = self.accepted_page.val();
@@ -507,6 +587,7 @@ crate::dut_ports!(CommandPort {
     order,
     latched,
     parked,
+    stores_lost,
     ev_dropped,
     accepted_valid,
     accepted_page,

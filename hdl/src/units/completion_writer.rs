@@ -108,6 +108,8 @@ pub struct CompletionWriter {
     pub ring_start: [Signal<In, Bit>; COMMAND_PAGES],
     /// Host memory.
     pub axi: AxiWriteMaster<64, 512, 64, 1>,
+    /// Pulse: host memory refused a record, which nobody will read.
+    pub ev_lost: Signal<Out, Bit>,
 
     queue: Fifo<Record, 6, 7>,
     phase: DFF<Phase>,
@@ -159,6 +161,7 @@ impl Default for CompletionWriter {
             ring_size: Default::default(),
             ring_start: Default::default(),
             axi: Default::default(),
+            ev_lost: Default::default(),
             queue: Default::default(),
             phase: Default::default(),
             record_now: Default::default(),
@@ -243,6 +246,7 @@ impl Logic for CompletionWriter {
         self.axi.wlast.next = true;
         self.axi.wvalid.next = (self.phase.q.val() == Phase::Send) & !self.data_done.q.val();
         self.axi.bready.next = true;
+        self.ev_lost.next = self.axi.bvalid.val() & self.axi.bresp.val().get_bit(1);
 
         // Place of the record in its ring.
         self.page_now.next = self.record_now.q.val().page;
@@ -342,4 +346,5 @@ crate::dut_ports!(CompletionWriter {
     ring_size,
     ring_start,
     axi,
+    ev_lost,
 });

@@ -227,8 +227,8 @@ impl Logic for DependencyMatrix {
              reg [{ls}:0] failed; reg [{ls}:0] blocked; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
-             integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (i = 0; i <= {top}; i = i + 1) rows[i] = 0; end\n\
+             integer start; integer i;\n\
+             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (start = 0; start <= {top}; start = start + 1) rows[start] = 0; end\n\
              always @(*) begin\n\
              \x20   hosts = {{ {lines}'d0, {let_go}}};\n\
              \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\

@@ -8,11 +8,12 @@ use super::dependency_matrix::DependencyMatrix;
 use super::dispatcher::Dispatcher;
 use super::host_port::HostPort;
 use super::host_queue::HostQueue;
+use super::lost_stores::LostStores;
 use super::multi_device::{Brief, Message, MultiDevice};
 use super::ordering_point::OrderingPoint;
 use super::range_table::RangeTable;
 use super::request_slots::{RequestSlots, Ticket};
-use crate::bundles::{AxiSlave, MapEntry, MemoryRequester, Work};
+use crate::bundles::{AxiSlave, Lost, MapEntry, MemoryRequester, Work};
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::UNITS;
 use nearpm_interface::status::Status;
@@ -222,6 +223,18 @@ pub struct Front {
     pub ev_host_refused: Signal<Out, Bit>,
     /// Pulse: a host access is refused because a latched log holds its line.
     pub ev_host_latched: Signal<Out, Bit>,
+    /// Stores that memory refused.
+    pub lost: Signal<Out, Lost>,
+    /// There are some.
+    pub lost_any: Signal<Out, Bit>,
+    /// Pulse: memory refused a store.
+    pub ev_lost: Signal<Out, Bit>,
+    /// Pulse: software has acknowledged them.
+    pub lost_forget: Signal<In, Bit>,
+    /// Pulse: these are known from before the power went.
+    pub lost_restore_valid: Signal<In, Bit>,
+    /// See `lost_restore_valid`.
+    pub lost_restore: Signal<In, Lost>,
     /// A command waits for a slot.
     pub ev_stall_request: Signal<Out, Bit>,
     /// A host access waits for a line.
@@ -238,6 +251,7 @@ pub struct Front {
     host_port: HostPort,
     queue: HostQueue,
     multi: MultiDevice,
+    losses: LostStores,
     injects_replay: Signal<Local, Bit>,
     discarded: Signal<Local, Bit>,
     ticket_in: Signal<Local, Ticket>,
@@ -355,6 +369,12 @@ impl Default for Front {
             ev_host_write: Default::default(),
             ev_host_refused: Default::default(),
             ev_host_latched: Default::default(),
+            lost: Default::default(),
+            lost_any: Default::default(),
+            ev_lost: Default::default(),
+            lost_forget: Default::default(),
+            lost_restore_valid: Default::default(),
+            lost_restore: Default::default(),
             ev_stall_request: Default::default(),
             ev_stall_host: Default::default(),
             command_port: Default::default(),
@@ -368,6 +388,7 @@ impl Default for Front {
             host_port: Default::default(),
             queue: Default::default(),
             multi: Default::default(),
+            losses: Default::default(),
             injects_replay: Default::default(),
             discarded: Default::default(),
             ticket_in: Default::default(),
@@ -419,7 +440,8 @@ impl Logic for Front {
             dispatcher,
             host_port,
             queue,
-            multi
+            multi,
+            losses
         );
         self.command_port.reset.next = self.reset.val();
         self.decoder.reset.next = self.reset.val();
@@ -433,6 +455,7 @@ impl Logic for Front {
         self.dispatcher.reset.next = self.reset.val();
         self.host_port.reset.next = self.reset.val();
         self.queue.reset.next = self.reset.val();
+        self.losses.reset.next = self.reset.val();
         AxiSlave::<16, 512, 64, 6>::link(&mut self.cmd, &mut self.command_port.s);
         AxiSlave::<40, 512, 64, 6>::link(&mut self.host, &mut self.host_port.s);
         MemoryRequester::link(&mut self.mem, &mut self.queue.mem);
@@ -705,6 +728,19 @@ impl Logic for Front {
             self.queue.ins_strb.next = self.inject_store_strobes.val();
         }
 
+        // A store that memory refuses was accepted: its pool is latched, and software hears of it.
+        self.losses.refused.next = self.queue.lost.val();
+        self.losses.line.next = self.queue.lost_line.val();
+        self.losses.forget.next = self.lost_forget.val();
+        self.losses.restore_valid.next = self.lost_restore_valid.val();
+        self.losses.restore.next = self.lost_restore.val();
+        self.lost.next = self.losses.lost.val();
+        self.lost_any.next = self.losses.any.val();
+        self.ev_lost.next = self.queue.lost.val();
+        self.command_port.stores_lost.next = self.losses.lost.val().count;
+        self.address_map.lost_valid.next = self.queue.lost.val();
+        self.address_map.lost_line.next = self.queue.lost_line.val();
+
         // Save read-out, one cycle after the index.
         self.saved_index.d.next = self.save_index.val();
         self.address_map.save_index.next = self.multi.look_map.val();
@@ -913,6 +949,12 @@ crate::dut_ports!(Front {
     ev_host_write,
     ev_host_refused,
     ev_host_latched,
+    lost,
+    lost_any,
+    ev_lost,
+    lost_forget,
+    lost_restore_valid,
+    lost_restore,
     ev_stall_request,
     ev_stall_host,
 });

@@ -104,12 +104,13 @@ impl Logic for Heard {
 
     fn hdl(&self) -> Verilog {
         let last = self._words.len() - 1;
-        let mut code = String::from("integer i;\ninitial begin behind = 8'd0; shown = 8'd0; end\n");
+        let mut code = String::from("initial begin behind = 8'd0; shown = 8'd0; end\n");
         for d in 0..MAX_DEVICES {
             code += &format!(
                 "(* ram_style = \"distributed\" *) reg [63:0] words_{d} [0:{last}];\n\
                  reg [{last}:0] valid_{d};\n\
-                 initial begin valid_{d} = 0; for (i = 0; i <= {last}; i = i + 1) words_{d}[i] = 64'd0; end\n\
+                 integer start_{d};\n\
+                 initial begin valid_{d} = 0; for (start_{d} = 0; start_{d} <= {last}; start_{d} = start_{d} + 1) words_{d}[start_{d}] = 64'd0; end\n\
                  wire [63:0] looked_{d} = valid_{d}[look_map] ? words_{d}[look_map] : 64'd0;\n\
                  wire [63:0] seen_{d} = valid_{d}[show_map] ? words_{d}[show_map] : 64'd0;\n\
                  always @(posedge clock) begin\n\

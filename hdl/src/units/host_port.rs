@@ -10,11 +10,13 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 /// AXI slave of the PM window.
 ///
 /// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
-/// later is numbered later. A store whose address stands at the port when a load comes goes before it, and no other
-/// does: neither a load here nor a read of a status line waits for more than two store bursts. Refused with SLVERR and without effect:
-/// everything while the window is closed, what lies beyond memory, and stores to the save area and to the firmware slot in force.
+/// later is numbered later. A store whose address and data stand at the port when a load comes, and whose answer has room, goes before it, and no
+/// other does: neither a load here nor a read of a status line waits for more than two beats of stores, or for a store that lacks its data or whose master
+/// does not take answers. Each beat of a burst is an access of its own, of the line in which it lies. Refused with SLVERR and without effect:
+/// everything while the window is closed, what lies beyond memory, stores to the save area and to the firmware slot in force, and what is not an
+/// incrementing burst of at most 64 bytes a beat; of a refused burst every beat is taken or answered.
 /// Loads of one identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
-/// identifier a cycle, or a store a cycle; bursts are served a line at a time, and a load burst waits until no other load is open.
+/// identifier a cycle, or a store a cycle; bursts are served a beat at a time, and a load burst waits until no other load is open.
 #[derive(LogicBlock)]
 pub struct HostPort {
     /// Rising edge.
@@ -65,7 +67,7 @@ pub struct HostPort {
     pub rsp_data: Signal<In, Bits<512>>,
     /// The memory could not read it.
     pub rsp_error: Signal<In, Bit>,
-    /// A store is taken in part, or goes before a read that begins to wait.
+    /// A store with its data is not numbered yet, and goes before a read that begins to wait.
     pub writes_pending: Signal<Out, Bit>,
     /// Pulse: a line is loaded.
     pub ev_read: Signal<Out, Bit>,
@@ -87,10 +89,25 @@ pub struct HostPort {
     takes_burst: Signal<Local, Bit>,
     may_answer: Signal<Local, Bit>,
     write_line: DFF<Bits<34>>,
+    /// Place of the beat in its line, and bytes of a beat; likewise of loads.
+    write_place: DFF<Bits<7>>,
+    write_step: DFF<Bits<7>>,
+    write_odd: DFF<Bit>,
+    write_next: Signal<Local, Bits<7>>,
     write_id: DFF<Bits<6>>,
     write_error: DFF<Bit>,
     has_burst: DFF<Bit>,
     burst_line: DFF<Bits<34>>,
+    burst_place: DFF<Bits<7>>,
+    burst_step: DFF<Bits<7>>,
+    burst_odd: DFF<Bit>,
+    burst_next: Signal<Local, Bits<7>>,
+    read_odd: Signal<Local, Bit>,
+    load_odd: Signal<Local, Bit>,
+    writes_odd: Signal<Local, Bit>,
+    write_mask: Signal<Local, Bits<7>>,
+    read_mask: Signal<Local, Bits<7>>,
+    has_store: Signal<Local, Bit>,
     burst_left: DFF<Bits<8>>,
     burst_id: DFF<Bits<6>>,
     burst_waits: DFF<Bit>,
@@ -124,6 +141,11 @@ pub struct HostPort {
     one64: Constant<Bits<64>>,
     one8: Constant<Bits<8>>,
     one34: Constant<Bits<34>>,
+    one7: Constant<Bits<7>>,
+    ones7: Constant<Bits<7>>,
+    in_line: Constant<Bits<7>>,
+    incrementing: Constant<Bits<2>>,
+    too_wide: Constant<Bits<3>>,
     save_page: Constant<Bits<24>>,
     firmware0: Constant<Bits<28>>,
     firmware1: Constant<Bits<28>>,
@@ -173,10 +195,24 @@ impl Default for HostPort {
             takes_burst: Default::default(),
             may_answer: Default::default(),
             write_line: Default::default(),
+            write_place: Default::default(),
+            write_step: Default::default(),
+            write_odd: Default::default(),
+            write_next: Default::default(),
             write_id: Default::default(),
             write_error: Default::default(),
             has_burst: Default::default(),
             burst_line: Default::default(),
+            burst_place: Default::default(),
+            burst_step: Default::default(),
+            burst_odd: Default::default(),
+            burst_next: Default::default(),
+            read_odd: Default::default(),
+            load_odd: Default::default(),
+            writes_odd: Default::default(),
+            write_mask: Default::default(),
+            read_mask: Default::default(),
+            has_store: Default::default(),
             burst_left: Default::default(),
             burst_id: Default::default(),
             burst_waits: Default::default(),
@@ -210,6 +246,11 @@ impl Default for HostPort {
             one64: Constant::new(1.into()),
             one8: Constant::new(1.into()),
             one34: Constant::new(1.into()),
+            one7: Constant::new(1.into()),
+            ones7: Constant::new(Bits::<7>::mask()),
+            in_line: Constant::new((LINE_U64 - 1).into()),
+            incrementing: Constant::new(1.into()),
+            too_wide: Constant::new(7.into()),
             save_page: Constant::new((SAVE_BASE / LINE_U64 / SAVE_LINES).into()),
             firmware0: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES).into()),
             firmware1: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES + 1).into()),
@@ -229,10 +270,16 @@ impl Logic for HostPort {
             answered_error,
             reads_turn,
             write_line,
+            write_place,
+            write_step,
+            write_odd,
             write_id,
             write_error,
             has_burst,
             burst_line,
+            burst_place,
+            burst_step,
+            burst_odd,
             burst_left,
             burst_id,
             burst_waits,
@@ -242,6 +289,16 @@ impl Logic for HostPort {
             refusal_id,
             refusal_shown
         );
+        // Bursts: a beat begins where the one before it ends, and lies in one line.
+        self.writes_odd.next =
+            (self.s.awburst.val() != self.incrementing.val()) | (self.s.awsize.val() == self.too_wide.val());
+        self.read_odd.next =
+            (self.s.arburst.val() != self.incrementing.val()) | (self.s.arsize.val() == self.too_wide.val());
+        self.write_mask.next = self.ones7.val() << self.s.awsize.val();
+        self.read_mask.next = self.ones7.val() << self.s.arsize.val();
+        self.write_next.next = self.write_place.q.val() + self.write_step.q.val();
+        self.burst_next.next = self.burst_place.q.val() + self.burst_step.q.val();
+
         // A load: a single one is handed over as it comes; a burst is kept.
         self.single.next = !self.s.arlen.val().any();
         self.read_line.next = self.s.araddr.val().get_bits::<34>(6);
@@ -267,6 +324,7 @@ impl Logic for HostPort {
 
         // A store: the address is kept, the data goes straight on.
         self.write_bad.next = !self.window_open.val()
+            | self.write_odd.q.val()
             | (self.write_line.q.val() >= self.pm_lines.val())
             | (self.write_line.q.val().get_bits::<24>(10) == self.save_page.val())
             | ((self.write_line.q.val().get_bits::<28>(6) == self.firmware0.val())
@@ -276,8 +334,8 @@ impl Logic for HostPort {
                 & self.firmware_ok.val()
                 & self.firmware_slot.val());
         self.may_answer.next = !self.answer.q.val() | self.s.bready.val();
-        self.offer_write.next =
-            self.has_write.q.val() & self.s.wvalid.val() & self.may_answer.val() & !self.hold.val() & !self.stop.val();
+        self.has_store.next = self.has_write.q.val() & self.s.wvalid.val() & self.may_answer.val();
+        self.offer_write.next = self.has_store.val() & !self.hold.val() & !self.stop.val();
         self.takes_write.next = self.offer_write.val() & (self.write_bad.val() | self.acc_ready.val());
         self.stored.next = self.takes_write.val() & self.s.wlast.val();
         // The next address is taken with the last data, unless it is a read's turn.
@@ -296,7 +354,10 @@ impl Logic for HostPort {
             self.answer.d.next = false;
         }
         if self.takes_write.val() {
-            self.write_line.d.next = self.write_line.q.val() + self.one34.val();
+            self.write_place.d.next = self.write_next.val() & self.in_line.val();
+            if self.write_next.val().get_bit(6) {
+                self.write_line.d.next = self.write_line.q.val() + self.one34.val();
+            }
             self.write_error.d.next = self.write_error.q.val() | self.write_bad.val();
         }
         if self.stored.val() {
@@ -308,14 +369,28 @@ impl Logic for HostPort {
         if self.s.awvalid.val() & self.may_start.val() {
             self.has_write.d.next = true;
             self.write_line.d.next = self.s.awaddr.val().get_bits::<34>(6);
+            self.write_place.d.next = self.s.awaddr.val().get_bits::<7>(0) & self.write_mask.val() & self.in_line.val();
+            self.write_step.d.next = self.one7.val() << self.s.awsize.val();
+            self.write_odd.d.next = self.writes_odd.val();
             self.write_id.d.next = self.s.awid.val();
             self.write_error.d.next = false;
         }
-        self.store_ahead.next = self.has_write.q.val() | (self.s.awvalid.val() & !self.reads_turn.q.val());
+        // A load never waits for a store that cannot go on without its master.
+        self.store_ahead.next = self.has_store.val()
+            | (self.s.awvalid.val()
+                & self.s.wvalid.val()
+                & self.may_answer.val()
+                & !self.has_write.q.val()
+                & !self.reads_turn.q.val());
         self.writes_pending.next = self.store_ahead.val();
 
         // A load goes to the ordering point when no store is ahead of it.
-        self.read_bad.next = !self.window_open.val() | (self.read_line.val() >= self.pm_lines.val());
+        self.load_odd.next = self.read_odd.val();
+        if self.has_burst.q.val() {
+            self.load_odd.next = self.burst_odd.q.val();
+        }
+        self.read_bad.next =
+            !self.window_open.val() | self.load_odd.val() | (self.read_line.val() >= self.pm_lines.val());
         self.takes_read.next = self.offer_read.val()
             & !self.store_ahead.val()
             & !self.hold.val()
@@ -334,6 +409,9 @@ impl Logic for HostPort {
             self.has_burst.d.next = true;
             self.burst_waits.d.next = false;
             self.burst_line.d.next = self.s.araddr.val().get_bits::<34>(6);
+            self.burst_place.d.next = self.s.araddr.val().get_bits::<7>(0) & self.read_mask.val() & self.in_line.val();
+            self.burst_step.d.next = self.one7.val() << self.s.arsize.val();
+            self.burst_odd.d.next = self.read_odd.val();
             self.burst_left.d.next = self.s.arlen.val();
             self.burst_id.d.next = self.s.arid.val();
         }
@@ -354,13 +432,13 @@ impl Logic for HostPort {
                 & !self.hold.val()
                 & !self.stop.val()
                 & !self.refusal.q.val());
-        self.asks.next = (self.has_write.q.val() & self.s.wvalid.val() & self.may_answer.val())
-            | (self.offer_read.val() & !self.store_ahead.val() & !self.refusal.q.val());
+        self.asks.next =
+            self.has_store.val() | (self.offer_read.val() & !self.store_ahead.val() & !self.refusal.q.val());
         self.takes.next = self.takes_write.val() | self.takes_read.val();
-        self.acc_write.next = self.has_write.q.val();
+        self.acc_write.next = self.offer_write.val();
         self.acc_line.next = self.read_line.val();
         self.acc_id.next = self.load_id.val();
-        if self.has_write.q.val() {
+        if self.offer_write.val() {
             self.acc_line.next = self.write_line.q.val();
             self.acc_id.next = self.write_id.q.val();
         }
@@ -394,7 +472,10 @@ impl Logic for HostPort {
         self.s.rid.next = self.answer_id.val();
         if self.load_done.val() & self.has_burst.q.val() {
             self.burst_waits.d.next = false;
-            self.burst_line.d.next = self.burst_line.q.val() + self.one34.val();
+            self.burst_place.d.next = self.burst_next.val() & self.in_line.val();
+            if self.burst_next.val().get_bit(6) {
+                self.burst_line.d.next = self.burst_line.q.val() + self.one34.val();
+            }
             self.burst_left.d.next = self.burst_left.q.val() - self.one8.val();
             if !self.burst_left.q.val().any() {
                 self.has_burst.d.next = false;

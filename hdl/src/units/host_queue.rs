@@ -39,7 +39,7 @@ crate::port_record!(HostAnswer { id, error, tag, data });
 ///
 /// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
 /// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
-/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same. What is `held` would
+/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same, and are told: they are lost. What is `held` would
 /// wait for the host itself: a load is answered with an error and no data; of stores at most [`Sizes::held_stores`] are kept, and
 /// those beyond are dropped. Both are told, and go before what is ready, so that a held line is gone in a bounded time.
 /// Bound: a load and a store every two cycles.
@@ -101,8 +101,10 @@ pub struct HostQueue {
     pub rsp_data: Signal<Out, Bits<512>>,
     /// The memory could not read it.
     pub rsp_error: Signal<Out, Bit>,
-    /// Pulse: the memory refused a store.
-    pub ev_error: Signal<Out, Bit>,
+    /// Pulse: the memory refused a store, in the cycle before.
+    pub lost: Signal<Out, Bit>,
+    /// Its line address.
+    pub lost_line: Signal<Out, Bits<34>>,
     /// Pulse: a held load was answered with an error, or a held store dropped.
     pub ev_latched: Signal<Out, Bit>,
     /// Line to read out, while nothing is issued; the rest answers in the next cycle.
@@ -158,6 +160,9 @@ pub struct HostQueue {
     write_tag: PriorityPick<8, 3>,
     read_tag: PriorityPick<8, 3>,
     write_table: AsyncRam<Bits<6>, 3, 1>,
+    write_lines: AsyncRam<Bits<34>, 3, 1>,
+    has_lost: DFF<Bit>,
+    has_lost_line: DFF<Bits<34>>,
     read_table: AsyncRam<Bits<6>, 3, 1>,
     id_table: AsyncRam<Bits<6>, 3, 1>,
     granted: Fifo<Bits<6>, 3, 4>,
@@ -220,7 +225,8 @@ impl Default for HostQueue {
             rsp_id: Default::default(),
             rsp_data: Default::default(),
             rsp_error: Default::default(),
-            ev_error: Default::default(),
+            lost: Default::default(),
+            lost_line: Default::default(),
             ev_latched: Default::default(),
             save_index: Default::default(),
             save_valid: Default::default(),
@@ -268,6 +274,9 @@ impl Default for HostQueue {
             write_tag: Default::default(),
             read_tag: Default::default(),
             write_table: Default::default(),
+            write_lines: Default::default(),
+            has_lost: Default::default(),
+            has_lost_line: Default::default(),
             read_table: Default::default(),
             id_table: Default::default(),
             granted: Default::default(),
@@ -328,7 +337,9 @@ impl Logic for HostQueue {
             refusing,
             refused_store,
             refused_index,
-            has_refused
+            has_refused,
+            has_lost,
+            has_lost_line
         );
         clock!(
             self,
@@ -350,6 +361,7 @@ impl Logic for HostQueue {
             read_tags,
             reading,
             write_table,
+            write_lines,
             read_table,
             id_table,
             granted,
@@ -420,7 +432,11 @@ impl Logic for HostQueue {
         if self.drops_store.val() {
             self.retw_index.next = self.refused_index.q.val();
         }
-        self.ev_error.next = self.mem.b_valid.val() & self.mem.b_error.val();
+        self.write_lines.read_address[0].next = self.mem.b_tag.val();
+        self.has_lost.d.next = self.mem.b_valid.val() & self.mem.b_error.val();
+        self.has_lost_line.d.next = self.write_lines.read_data[0].val();
+        self.lost.next = self.has_lost.q.val();
+        self.lost_line.next = self.has_lost_line.q.val();
         self.retr_valid.next = self.mem.rdata_valid.val() | self.refuses_load.val();
         self.retr_index.next = self.read_table.read_data[0].val();
         if self.refuses_load.val() {
@@ -486,6 +502,9 @@ impl Logic for HostQueue {
         self.write_table.write_enable.next = self.sends.val();
         self.write_table.write_address.next = self.write_tag.index.val();
         self.write_table.write_data.next = self.write_index.q.val();
+        self.write_lines.write_enable.next = self.sends.val();
+        self.write_lines.write_address.next = self.write_tag.index.val();
+        self.write_lines.write_data.next = self.to_write.val().line;
         self.read_table.write_enable.next = self.loads.val();
         self.read_table.write_address.next = self.read_tag.index.val();
         self.read_table.write_data.next = self.read_index.q.val();
@@ -633,6 +652,7 @@ impl Logic for HostQueue {
             self.read_held.d.next = false;
             self.refusing.d.next = false;
             self.has_refused.d.next = false;
+            self.has_lost.d.next = false;
         }
     }
 }
@@ -666,7 +686,8 @@ crate::dut_ports!(HostQueue {
     rsp_id,
     rsp_data,
     rsp_error,
-    ev_error,
+    lost,
+    lost_line,
     ev_latched,
     save_index,
     save_valid,

@@ -20,6 +20,7 @@ pub mod host_queue;
 pub mod instruction;
 pub mod lanes;
 pub mod load_store_unit;
+pub mod lost_stores;
 pub mod memory_port;
 pub mod memory_split;
 pub mod metadata_generator;

@@ -80,6 +80,8 @@ pub struct PageTable {
     pub latched: Signal<In, Bits<16>>,
     /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
     pub parked: Signal<In, Bits<16>>,
+    /// Stores that memory refused.
+    pub stores_lost: Signal<In, Bits<32>>,
     /// Page whose line is wanted.
     pub read_page: Signal<In, Bits<2>>,
     /// `PageStatus`, combinationally.
@@ -124,6 +126,7 @@ impl Logic for PageTable {
             order: self.order.val().to_u64(),
             latched: self.latched.val().to_u64() as u16,
             parked: self.parked.val().to_u64() as u16,
+            stores_lost: self.stores_lost.val().to_u64() as u32,
             ..self._pages[self.read_page.val().index()]
         };
         let bytes = page.to_bytes();
@@ -143,7 +146,7 @@ impl Logic for PageTable {
         let last = COMMAND_PAGES - 1;
         let each = |f: &dyn Fn(&str) -> String| COUNTERS.iter().map(|c| f(c)).collect::<String>();
         let declare = each(&|c| format!("reg [31:0] n_{c} [0:{last}];\n"));
-        let start = each(&|c| format!("n_{c}[i] = 0; "));
+        let start = each(&|c| format!("n_{c}[start] = 0; "));
         let clear = each(&|c| format!("n_{c}[i] <= 0; "));
         let step = each(&|c| format!("    if ({c}_valid) n_{c}[{c}_page] <= n_{c}[{c}_page] + 32'd1;\n"));
         let show = each(&|c| {
@@ -155,15 +158,17 @@ impl Logic for PageTable {
         let (order, order_bits) = offset("order");
         let (latched, latched_bits) = offset("latched");
         let (parked, parked_bits) = offset("parked");
+        let (lost, lost_bits) = offset("stores_lost");
         Verilog::Custom(format!(
-            "{declare}reg [31:0] tag [0:{last}];\nreg [7:0] status [0:{last}];\ninteger i;\n\
-             initial for (i = 0; i <= {last}; i = i + 1) begin {start}tag[i] = 0; status[i] = 0; end\n\
+            "{declare}reg [31:0] tag [0:{last}];\nreg [7:0] status [0:{last}];\ninteger start;\ninteger i;\n\
+             initial for (start = 0; start <= {last}; start = start + 1) begin {start}tag[start] = 0; status[start] = 0; end\n\
              always @(*) begin\n    line = 512'd0;\n{show}\
              \x20   line[{tag} +: {tag_bits}] = tag[read_page];\n\
              \x20   line[{status} +: {status_bits}] = status[read_page];\n\
              \x20   line[{order} +: {order_bits}] = order;\n\
              \x20   line[{latched} +: {latched_bits}] = latched;\n\
              \x20   line[{parked} +: {parked_bits}] = parked;\n\
+             \x20   line[{lost} +: {lost_bits}] = stores_lost;\n\
              end\n\
              always @(posedge clock) begin\n{step}\
              \x20   if (refused_valid) begin tag[refused_page] <= refused_tag; status[refused_page] <= refused_status; end\n\
@@ -199,6 +204,7 @@ crate::dut_ports!(PageTable {
     order,
     latched,
     parked,
+    stores_lost,
     read_page,
     line,
 });

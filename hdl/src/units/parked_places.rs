@@ -253,22 +253,22 @@ impl Logic for ParkedPlaces {
              reg [5:0] taken;\n\
              reg [{top}:0] running;\n\
              reg [{top}:0] failed;\n\
-             integer i;\n\
+             integer start; integer n; integer i;\n\
              initial begin\n\
              \x20   used = 0; forced = 0; doomed = 0; taken = 0; running = 0; failed = 0;\n\
-             \x20   for (i = 0; i <= {last}; i = i + 1) map_of[i] = 0;\n\
-             \x20   for (i = 0; i <= {top}; i = i + 1) begin parked[i] = 0; places[i] = 0; end\n\
+             \x20   for (start = 0; start <= {last}; start = start + 1) map_of[start] = 0;\n\
+             \x20   for (start = 0; start <= {top}; start = start + 1) begin parked[start] = 0; places[start] = 0; end\n\
              end\n\
              wire [3:0] leave_map = map_of[leave_place];\n\
              always @(*) begin\n\
              \x20   put_place = 5'd0;{no_place}{no_map}\n\
-             \x20   for (i = {last}; i >= 0; i = i - 1) begin\n\
-             \x20       of_map[i] = used[i] & (map_of[i] == ask_map);\n\
-             \x20       if (~used[i]) put_place = i[4:0];\n\
+             \x20   for (n = {last}; n >= 0; n = n - 1) begin\n\
+             \x20       of_map[n] = used[n] & (map_of[n] == ask_map);\n\
+             \x20       if (~used[n]) put_place = n[4:0];\n\
              \x20   end\n\
-             \x20   for (i = 0; i <= {top}; i = i + 1) begin\n\
-             \x20       waiting[i] = |parked[i];\n\
-             \x20       busy[i] = |places[i] | running[i] | failed[i];\n\
+             \x20   for (n = 0; n <= {top}; n = n + 1) begin\n\
+             \x20       waiting[n] = |parked[n];\n\
+             \x20       busy[n] = |places[n] | running[n] | failed[n];\n\
              \x20   end\n\
              \x20   let_go = {let_go};\n\
              \x20   full = taken[{full}];\n\

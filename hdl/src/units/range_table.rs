@@ -317,7 +317,7 @@ impl Logic for RangeTable {
                 )
             })
             .collect();
-        let hit = (0..RANGES).map(|r| format!("(le{r}[i] & ge{r}[i] & may{r}[i])")).collect::<Vec<_>>().join(" | ");
+        let hit = (0..RANGES).map(|r| format!("(le{r}[n] & ge{r}[n] & may{r}[n])")).collect::<Vec<_>>().join(" | ");
         let hits =
             format!("touched & asked & ~own & ~(retiring & ~{{ {lines}'d0, stage_command ? {slots}'d0 : fails}})");
         Verilog::Custom(format!(
@@ -332,18 +332,18 @@ impl Logic for RangeTable {
              reg [{top}:0] asked;\n\
              reg stage_valid; reg stage_end; reg stage_command; reg [6:0] stage_row;\n\
              reg [{top}:0] retiring; reg [{ls}:0] fails; reg [{top}:0] touched; reg [{top}:0] own;\n\
-             integer i;\n\
+             integer start; integer n; integer i;\n\
              initial begin\n\
              \x20   live = 0; failed = 0; stage_valid = 0; stage_end = 0; stage_command = 0; stage_row = 0; asked = 0; writes = 0;\n\
-             \x20   for (i = 0; i < {slots}; i = i + 1) maps[i] = 0;\n\
+             \x20   for (start = 0; start < {slots}; start = start + 1) maps[start] = 0;\n\
              end\n\
              always @(*) begin\n\
              \x20   retiring = {{ {lines}'d0, {let_go}}}; fails = 0; own = 0; own[stage_row] = 1'b1;\n\
              \x20   if (retire_slot_valid) begin retiring[{{2'd0, retire_slot}}] = 1'b1; fails[retire_slot] = retire_failed; end\n\
              \x20   if (retire_write_valid) retiring[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
              \x20   if (retire_read_valid) retiring[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
-             \x20   for (i = 0; i < {slots}; i = i + 1) touched[i] = {hit} | order[i];\n\
-             \x20   for (i = 0; i < {lines}; i = i + 1) touched[{slots} + i] = line_le[i] & line_ge[i] & line_may[i];\n\
+             \x20   for (n = 0; n < {slots}; n = n + 1) touched[n] = {hit} | order[n];\n\
+             \x20   for (n = 0; n < {lines}; n = n + 1) touched[{slots} + n] = line_le[n] & line_ge[n] & line_may[n];\n\
              end\n\
              always @(posedge clock) begin\n\
              \x20   hits_valid <= stage_valid; hits_row <= stage_row; hits_end <= stage_end;\n\

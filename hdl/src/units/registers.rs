@@ -1,11 +1,11 @@
 //! The AXI4-Lite register block, made from `nearpm_interface::registers::ALL`.
 
 use super::multi_device::Brief;
-use crate::bundles::AxiLiteSlave;
+use crate::bundles::{AxiLiteSlave, Lost};
 use crate::sizes::Sizes;
 use nearpm_interface::INTERFACE_VERSION;
-use nearpm_interface::geometry::{COMMAND_PAGES, MAX_DEVICES, UNITS};
-use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status};
+use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAX_DEVICES, UNITS};
+use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status, state};
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
 
@@ -55,6 +55,12 @@ fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
         regs::PARKED_TXID_LO => Ports("shown_command[95:64]"),
         regs::PARKED_TXID_HI => Ports("shown_command[127:96]"),
         regs::PARKED_REACHED => Ports("{24'd0, shown_reached}"),
+        // A `Lost`, first field lowest: count, first and last line.
+        regs::STORES_LOST => Ports("lost[31:0]"),
+        regs::LOST_FIRST_LO => Ports("{lost[57:32], 6'd0}"),
+        regs::LOST_FIRST_HI => Ports("{24'd0, lost[65:58]}"),
+        regs::LOST_LAST_LO => Ports("{lost[91:66], 6'd0}"),
+        regs::LOST_LAST_HI => Ports("{24'd0, lost[99:92]}"),
         regs::CYCLES => Counter(None),
         regs::COMMANDS_ACCEPTED => Counter(Some("commands_accepted")),
         regs::COMMANDS_RETIRED => Counter(Some("commands_retired")),
@@ -67,6 +73,7 @@ fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
         regs::HOST_HELD => Counter(Some("host_held")),
         regs::HOST_REFUSED => Counter(Some("host_refused")),
         regs::HOST_LATCHED => Counter(Some("host_latched")),
+        regs::RECORDS_LOST => Counter(Some("records_lost")),
         regs::UNIT_READ_LINES => Counter(Some("unit_read_lines")),
         regs::UNIT_WRITE_LINES => Counter(Some("unit_write_lines")),
         regs::DIRECTION_SWITCHES => Counter(Some("direction_switches")),
@@ -123,6 +130,8 @@ pub struct Registers {
     pub latched: Signal<In, Bits<16>>,
     /// `MAPPED`.
     pub mapped: Signal<In, Bits<16>>,
+    /// `STORES_LOST` and the lines.
+    pub lost: Signal<In, Lost>,
     /// `SAVE_CYCLES`.
     pub save_cycles: Signal<In, Bits<32>>,
     /// A load of firmware was asked for and has not begun.
@@ -198,6 +207,8 @@ pub struct Registers {
     pub host_refused: Signal<In, Bit>,
     /// Pulse: counts `HOST_LATCHED`.
     pub host_latched: Signal<In, Bit>,
+    /// Pulse: counts `RECORDS_LOST`.
+    pub records_lost: Signal<In, Bit>,
     /// Pulse: counts `UNIT_READ_LINES`.
     pub unit_read_lines: Signal<In, Bit>,
     /// Pulse: counts `UNIT_WRITE_LINES`.
@@ -245,6 +256,7 @@ impl Registers {
             replayed: Default::default(),
             latched: Default::default(),
             mapped: Default::default(),
+            lost: Default::default(),
             save_cycles: Default::default(),
             load_waits: Default::default(),
             load_refused: Default::default(),
@@ -281,6 +293,7 @@ impl Registers {
             host_held: Default::default(),
             host_refused: Default::default(),
             host_latched: Default::default(),
+            records_lost: Default::default(),
             unit_read_lines: Default::default(),
             unit_write_lines: Default::default(),
             direction_switches: Default::default(),
@@ -313,6 +326,7 @@ impl Registers {
             regs::HOST_HELD => self.host_held.val(),
             regs::HOST_REFUSED => self.host_refused.val(),
             regs::HOST_LATCHED => self.host_latched.val(),
+            regs::RECORDS_LOST => self.records_lost.val(),
             regs::UNIT_READ_LINES => self.unit_read_lines.val(),
             regs::UNIT_WRITE_LINES => self.unit_write_lines.val(),
             regs::DIRECTION_SWITCHES => self.direction_switches.val(),
@@ -343,10 +357,13 @@ impl Registers {
                 regs::LATCHED => self.latched.val().to_u64() as u32,
                 regs::MAPPED => self.mapped.val().to_u64() as u32,
                 regs::SAVE_CYCLES => word(self.save_cycles.val()),
+                regs::STORES_LOST..=regs::LOST_LAST_HI => self.lost_word(offset),
                 regs::FIRMWARE_STATUS => {
                     let status = match (self.load_waits.val(), self.load_refused.val()) {
                         (true, _) => firmware_status::BUSY,
                         (false, true) => firmware_status::NOT_IDLE,
+                        // An image that is in force before the card is open is not shown so.
+                        (false, false) if self.hides_firmware() => firmware_status::BUSY,
                         (false, false) => self.firmware_status.val().to_u64() as u32,
                     };
                     status | (self.firmware_slot.val().to_u64() as u32) << 8
@@ -368,6 +385,25 @@ impl Registers {
             regs::PARKED_TXID_LO => txid.to_u64() as u32,
             regs::PARKED_TXID_HI => (txid.to_u64() >> 32) as u32,
             _ => self.shown_reached.val().to_u64() as u32,
+        }
+    }
+
+    /// The image is in force, and the card boots or replays.
+    fn hides_firmware(&self) -> bool {
+        let closed = [state::BOOTING, state::REPLAYING].contains(&(self.state.val().to_u64() as u32));
+        closed && self.firmware_status.val().to_u64() == u64::from(firmware_status::OK)
+    }
+
+    /// What is known of lost stores.
+    fn lost_word(&self, offset: u32) -> u32 {
+        let Lost { count, first, last } = self.lost.val();
+        let (first, last) = (first.to_u64() * LINE_U64, last.to_u64() * LINE_U64);
+        match offset {
+            regs::STORES_LOST => count.to_u64() as u32,
+            regs::LOST_FIRST_LO => first as u32,
+            regs::LOST_FIRST_HI => (first >> 32) as u32,
+            regs::LOST_LAST_LO => last as u32,
+            _ => (last >> 32) as u32,
         }
     }
 
@@ -581,7 +617,9 @@ impl Logic for Registers {
              wire act = address_full & data_full & ~axi$bvalid;\n\
              wire acts = act & write_strobes[0];\n\
              wire [31:0] mask = {{{{8{{write_strobes[3]}}}}, {{8{{write_strobes[2]}}}}, {{8{{write_strobes[1]}}}}, {{8{{write_strobes[0]}}}}}};\n\
-             wire [7:0] shown_status = load_waits ? 8'd{busy} : load_refused ? 8'd{not_idle} : firmware_status;\n\
+             wire closed = state == 3'd{booting} | state == 3'd{replaying};\n\
+             wire [7:0] shown_status = load_waits ? 8'd{busy} : load_refused ? 8'd{not_idle} :\n\
+             \x20   (closed & firmware_status == 8'd{ok}) ? 8'd{busy} : firmware_status;\n\
              always @(*) begin\n\
              \x20   case (read_address)\n\
              {reads}\
@@ -647,6 +685,9 @@ impl Logic for Registers {
              end\n",
             busy = firmware_status::BUSY,
             not_idle = firmware_status::NOT_IDLE,
+            ok = firmware_status::OK,
+            booting = state::BOOTING,
+            replaying = state::REPLAYING,
             device = holder(regs::DEVICE_NUMBER),
             select = holder(regs::PARKED_SELECT),
             number_acts = acts(regs::DEVICE_NUMBER),
@@ -671,6 +712,7 @@ crate::dut_ports!(Registers {
     replayed,
     latched,
     mapped,
+    lost,
     save_cycles,
     load_waits,
     load_refused,
@@ -707,6 +749,7 @@ crate::dut_ports!(Registers {
     host_held,
     host_refused,
     host_latched,
+    records_lost,
     unit_read_lines,
     unit_write_lines,
     direction_switches,

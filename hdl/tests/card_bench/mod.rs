@@ -267,8 +267,36 @@ impl Card {
         self.set("peer_out_ready", 1);
         self.set("rst_n", 0);
         (0..8).for_each(|_| self.step());
+        // A request that is taken in reset is never answered.
+        for bus in ["s_axi_host", "s_axi_cmd", "s_axil_ctrl"] {
+            for channel in ["aw", "w", "ar"] {
+                assert_eq!(self.get(&format!("{bus}_{channel}ready")), 0, "{bus} takes a request in reset");
+            }
+        }
+        for taker in ["m_axi_mem0_rready", "m_axi_mem0_bready", "m_axi_cpl_bready", "peer_in_ready"] {
+            assert_eq!(self.get(taker), 0, "{taker} in reset");
+        }
         self.set("rst_n", 1);
-        (0..4).for_each(|_| self.step());
+        // A read that stands at the port when the reset ends is taken when it is over, and answered.
+        self.set("s_axil_ctrl_araddr", registers::ID.into());
+        self.set("s_axil_ctrl_arvalid", 1);
+        let mut waited = 0;
+        while self.get("s_axil_ctrl_arready") == 0 {
+            self.step();
+            waited += 1;
+            assert!(waited < 20, "a read of a register behind a reset is not taken");
+        }
+        self.step();
+        self.set("s_axil_ctrl_arvalid", 0);
+        self.set("s_axil_ctrl_rready", 1);
+        while self.get("s_axil_ctrl_rvalid") == 0 {
+            self.step();
+            waited += 1;
+            assert!(waited < 20, "a read of a register behind a reset is not answered");
+        }
+        assert_eq!(self.get("s_axil_ctrl_rdata"), registers::ID_VALUE.into());
+        self.step();
+        self.set("s_axil_ctrl_rready", 0);
     }
 
     pub fn set(&mut self, name: &str, value: u64) {

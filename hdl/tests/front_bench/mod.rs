@@ -363,6 +363,8 @@ pub struct Bench<'a> {
     pub laziness: u32,
     /// Sequences of commands that fail with a memory error.
     pub failing: Vec<u64>,
+    /// Lines whose stores memory refuses.
+    pub refusing: Vec<u64>,
     pub records: Vec<Record>,
     pub answers: Vec<Answer>,
     pub write_errors: usize,
@@ -486,6 +488,7 @@ impl<'a> Bench<'a> {
             relent: None,
             laziness: 3,
             failing: vec![],
+            refusing: vec![],
             records: vec![],
             answers: vec![],
             write_errors: 0,
@@ -558,6 +561,7 @@ impl<'a> Bench<'a> {
         dut.write(p.b_valid, write.is_some().into());
         if let Some(write) = write.map(|i| &self.writes[i]) {
             dut.write(p.b_tag, write.tag.into());
+            dut.write(p.b_error, self.refusing.contains(&write.line).into());
         }
         (read, write)
     }
@@ -600,7 +604,9 @@ impl<'a> Bench<'a> {
         for i in 0..self.writes.len() {
             let Some((data, strobes)) = self.writes[i].data else { continue };
             if !self.writes[i].applied && self.chance() {
-                self.memory.put(self.writes[i].line, &data, strobes);
+                if !self.refusing.contains(&self.writes[i].line) {
+                    self.memory.put(self.writes[i].line, &data, strobes);
+                }
                 self.writes[i].applied = true;
             }
         }

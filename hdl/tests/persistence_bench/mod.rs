@@ -207,7 +207,9 @@ ports! {
     store_valid = "inject_store_valid", store_ready = "inject_store_ready",
     store_data = "inject_store_data",
     gate_valid = "gate_valid", gate_pc = "gate_pc", gate_ready = "gate_ready",
-    failed = "failed", firmware_load = "firmware_load", firmware_busy = "firmware_busy",
+    failed = "failed", store_failed = "store_failed", lost = "lost", lost_any = "lost_any",
+    lost_forget = "lost_forget", restore_lost = "restore_lost", restores = "restore_valid",
+    firmware_load = "firmware_load", firmware_busy = "firmware_busy",
     firmware_ok = "firmware_ok", firmware_crc = "firmware_crc",
     firmware_expect = "firmware_expect", firmware_boot = "firmware_boot",
     window = "window_open", stop = "stop", clear = "clear",
@@ -252,6 +254,10 @@ struct Bench<'a> {
     /// (item count at injection, pc) of every progress that was taken.
     taken: Vec<(usize, u8)>,
     fail_item: Option<usize>,
+    /// Stores that memory refused, as the front knows them.
+    lost: SaveHead,
+    /// What a boot told the front of lost stores.
+    told: Option<Value>,
     ready_after: u32,
     write_errors: bool,
     read_error: Option<usize>,
@@ -281,6 +287,8 @@ impl<'a> Bench<'a> {
             gated: false,
             taken: Vec::new(),
             fail_item: None,
+            lost: SaveHead::default(),
+            told: None,
             ready_after: 0,
             write_errors: false,
             read_error: None,
@@ -318,9 +326,12 @@ impl<'a> Bench<'a> {
         self.in_force = 0;
         self.loading = 0;
         self.ready_after = 0;
+        self.lost = SaveHead::default();
+        self.told = None;
         for pin in [
             |p: &Pins| p.power_fail,
             |p: &Pins| p.failed,
+            |p: &Pins| p.store_failed,
             |p: &Pins| p.firmware_busy,
             |p: &Pins| p.gate_valid,
             |p: &Pins| p.rdata_valid,
@@ -412,7 +423,19 @@ impl<'a> Bench<'a> {
             .running
             .as_ref()
             .is_some_and(|r| r.gates.is_empty() && r.ends_at <= self.now && self.fail_item == Some(r.item));
-        self.set(|p| p.failed, fails);
+        // A store by the memory's answer, a command by its status.
+        let stores = self.running.as_ref().is_some_and(|r| !self.injected[r.item].0);
+        self.set(|p| p.failed, fails && !stores);
+        self.set(|p| p.store_failed, fails && stores);
+        let line = |address: u64| address / LINE as u64;
+        let SaveHead { stores_lost, lost_first, lost_last, .. } = self.lost;
+        let lost = Value::from(u64::from(stores_lost)).with_slice(32, 34, line(lost_first)).with_slice(
+            66,
+            34,
+            line(lost_last),
+        );
+        self.set(|p| p.lost, lost);
+        self.set(|p| p.lost_any, stores_lost > 0);
 
         // What the card does in this cycle.
         if self.high(|p| p.rd_valid) && self.high(|p| p.rd_ready) {
@@ -430,6 +453,13 @@ impl<'a> Bench<'a> {
         if self.high(|p| p.wr_valid) && self.high(|p| p.wr_ready) {
             assert!(self.address.is_none(), "a second write before the data of the first");
             self.address = Some(self.get(|p| p.wr_line).to_u64());
+        }
+        if self.high(|p| p.restores) {
+            let lost = self.get(|p| p.restore_lost);
+            assert!(self.told.replace(lost).is_none(), "a boot tells once");
+        }
+        if self.high(|p| p.lost_forget) {
+            self.lost = SaveHead::default();
         }
         if self.high(|p| p.restore_valid) {
             let index = self.get(|p| p.restore_index).to_u64();

@@ -1,10 +1,11 @@
 //! Boots, saves, cuts and replays that the persistence unit has to survive.
 
 use super::{Bench, Tables, map_value};
-use nearpm_hdl::dut::Dut;
+use nearpm_hdl::dut::{Dut, Value};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, ITEM_STORE, MAPPING_LINE, PROGRESS_LINE, ProgressWord, SavedMapping,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, ITEM_STORE, MAPPING_LINE, PROGRESS_LINE, ProgressWord, SaveHead,
+    SavedMapping,
 };
 use rand::RngExt;
 
@@ -473,6 +474,73 @@ pub fn a_command_that_fails_in_a_replay_is_a_loss(dut: &mut dyn Dut) {
     bench.power_up();
     assert_eq!(bench.boot(), state::LOSS);
     assert_eq!(bench.injected.len(), 3);
+}
+
+pub fn a_store_that_fails_in_a_replay_is_a_loss_until_memory_takes_it(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 20);
+    let items = bench.running(0, 6);
+    bench.power_fail();
+    bench.fail_item = Some(2);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS, "a lost store of a replay");
+    assert_eq!(bench.injected.len(), 3);
+    bench.step();
+    assert!(!bench.high(|p| p.window));
+    // The image is not consumed: the next boot goes on with the store that was refused.
+    let before = bench.injected.clone();
+    bench.set(|p| p.power_fail, true);
+    bench.run_to_state(&[state::SAVED]);
+    bench.fail_item = None;
+    bench.power_up();
+    assert_eq!(bench.boot(), state::OPEN);
+    let mut all = before[..2].to_vec();
+    all.extend(bench.injected.clone());
+    assert_eq!(all.len(), items.len(), "every item but the refused one was replayed once");
+}
+
+pub fn what_was_lost_before_the_power_went_is_told_at_the_next_boot(dut: &mut dyn Dut) {
+    for shut_down in [false, true] {
+        let mut bench = Bench::new(dut, 21);
+        let items = bench.running(usize::from(!shut_down), if shut_down { 0 } else { 2 });
+        if shut_down {
+            bench.tables = Tables::empty();
+        }
+        let lost = SaveHead { stores_lost: 5, lost_first: 0x10_0040, lost_last: 0xff_ffff_ffc0, ..SaveHead::default() };
+        bench.lost = lost;
+        if shut_down {
+            bench.dut.set("shut_down", true);
+            bench.step();
+            bench.dut.set("shut_down", false);
+            bench.run_to_state(&[state::SAVED]);
+            bench.cut();
+        } else {
+            bench.power_fail();
+            bench.power_up();
+        }
+        let head = bench.medium.head();
+        assert_eq!((head.stores_lost, head.lost_first, head.lost_last), (5, 0x10_0040, 0xff_ffff_ffc0), "{shut_down}");
+        // Again and again, until somebody has heard.
+        for _ in 0..2 {
+            assert_eq!(bench.boot(), state::LOSS, "the boot behind lost stores");
+            let told = bench.told.take().expect("the front is told");
+            assert_eq!((told.slice(0, 32), told.slice(32, 34)), (5u64.into(), (0x10_0040u64 / 64).into()));
+            assert_eq!(told.slice(66, 34), Value::from(0xff_ffff_ffc0u64 / 64));
+            bench.set(|p| p.power_fail, true);
+            bench.run_to_state(&[state::SAVED]);
+            bench.power_up();
+        }
+        assert_eq!(bench.boot(), state::LOSS);
+        assert!(shut_down || !items.is_empty());
+        bench.lost = lost;
+        bench.dut.set("acknowledge_loss", true);
+        bench.step();
+        bench.dut.set("acknowledge_loss", false);
+        assert_eq!(bench.lost.stores_lost, 0, "what was acknowledged is forgotten");
+        bench.run_to_state(&[state::OPEN]);
+        bench.power_fail();
+        bench.power_up();
+        assert_eq!(bench.boot(), state::OPEN);
+    }
 }
 
 pub fn a_memory_that_cannot_be_written_leaves_no_head(dut: &mut dyn Dut) {

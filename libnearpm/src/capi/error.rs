@@ -75,7 +75,7 @@ impl NearPM_code {
             Error::Forked => NEARPM_EBUSY,
             Error::Poisoned => NEARPM_EPOISONED,
             Error::Corrupt { .. } => NEARPM_EBADPOOL,
-            Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } => NEARPM_EDEVICE,
+            Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => NEARPM_EDEVICE,
         }
     }
 }

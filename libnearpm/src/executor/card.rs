@@ -6,8 +6,8 @@
 //! - lines that a command writes are dropped from the cache before it is posted and again when it has
 //!   completed, and nobody loads or stores them in between. Log slots need no such care: the processor only ever stores
 //!   whole entries there, writes them back at once, and reads none without dropping it first;
-//! - durable means that the card's status, read behind the commit, counts it as accepted, and shows no failed log of the pool: what such a
-//!   log covers may have been dropped after it was accepted;
+//! - durable means that the card's status, read behind the commit, counts it as accepted, and shows no failed log of the pool and no store to it that
+//!   memory refused: what such a log covers may have been dropped after it was accepted;
 //! - on a card that does not order host accesses each command is waited for.
 
 use std::collections::VecDeque;
@@ -44,8 +44,8 @@ pub(crate) struct CardExecutor {
     card: Arc<Card>,
     page: usize,
     pool: u32,
-    /// Bytes of the pool.
-    bytes: u64,
+    /// Device addresses of the pool.
+    place: Range<u64>,
     thread: u16,
     /// Host accesses pass the card's ordering point.
     ordered: bool,
@@ -96,7 +96,7 @@ impl CardExecutor {
             card,
             page,
             pool: head.pool,
-            bytes: head.bytes,
+            place: base..base + head.bytes,
             thread,
             ordered,
             asynchronous: None,
@@ -158,6 +158,7 @@ impl CardExecutor {
             Ok(latched) => *latched,
             Err(_) => self.card.push(self.page)?,
         };
+        self.card.verify_stores(&self.place, latched).map_err(|error| self.failed(error))?;
         self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?;
         self.check()?;
         outcome.map_err(|error| self.failed(error))?;
@@ -166,7 +167,7 @@ impl CardExecutor {
     }
 
     fn failed(&self, error: CardError) -> Error {
-        Error::failed(error, self.bytes)
+        Error::failed(error, &self.place)
     }
 
     /// A failure of an earlier command of this lane that nobody waited for.

@@ -80,6 +80,9 @@ impl StripedExecutor {
             Error::LogFailed { offset, length, source } => {
                 Error::LogFailed { offset: stripes.whole_offset(member, offset), length, source }
             }
+            Error::StoresLost { offset, length, source } => {
+                Error::StoresLost { offset: stripes.whole_offset(member, offset), length, source }
+            }
             Error::Damaged { offset, length, source } => {
                 Error::Damaged { offset: stripes.whole_offset(member, offset), length, source }
             }

@@ -15,6 +15,8 @@ pub struct CardMemory {
     /// Pool that lies there.
     pool: Option<u32>,
     window: Box<dyn Mapping>,
+    /// Device address of its first byte.
+    base: u64,
     bytes: u64,
     /// No executor posts commands for the pool: all goes through the processor's cache, and drains look for failed logs.
     without_commands: bool,
@@ -31,7 +33,7 @@ impl CardMemory {
     ) -> Result<CardMemory, Error> {
         let end = base.saturating_add(bytes);
         let window = card.window(base..end, caching)?;
-        Ok(CardMemory { card, pool, window, bytes, without_commands: false })
+        Ok(CardMemory { card, pool, window, base, bytes, without_commands: false })
     }
 
     /// For a pool that nobody posts commands for. Then nothing goes around the processor's cache: a processor may load a line ahead of time while
@@ -87,18 +89,21 @@ impl Memory for CardMemory {
     /// answers only when they are in its persistence domain. Stores that a failed log holds back may be dropped there.
     fn drain(&self) -> Result<(), Error> {
         self.window.fence();
-        if self.without_commands {
+        // No executor looks at what these have.
+        if self.without_commands || self.pool.is_none() {
             return self.alive();
         }
         self.card.push(0)?;
         Ok(())
     }
     fn alive(&self) -> Result<(), Error> {
-        // The status line tells both: that the card is there, and whether a log has failed. A load of what that holds back is
-        // answered with an error, which reads as all ones too.
+        // The status line tells all: that the card is there, whether a log has failed, and whether a store was lost. A load of what a log holds back
+        // is answered with an error, which reads as all ones too.
         let latched = self.card.push(0)?;
-        let verified = self.pool.map_or(Ok(()), |pool| self.card.verify_logs(pool, latched));
-        verified.map_err(|error| Error::failed(error, self.bytes))
+        let place = self.base..self.base + self.bytes;
+        let stores = self.card.verify_stores(&place, latched);
+        let verified = stores.and_then(|()| self.pool.map_or(Ok(()), |pool| self.card.verify_logs(pool, latched)));
+        verified.map_err(|error| Error::failed(error, &place))
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);

@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::firmware::Firmware;
 use super::front::{Arrival, Front};
 use super::item::Item;
+use super::lost::Lost;
 use super::mapping::AddressMap;
 use super::memory::{Harvest, Kind, Memory};
 use super::order::Order;
@@ -140,6 +141,7 @@ pub struct ModelCard {
     pub(super) failing: bool,
     pub(super) device: u32,
     pub(super) counters: Counters,
+    pub(super) lost: Lost,
     pub(super) rings: [Ring; COMMAND_PAGES],
     pub(super) completion_free: u64,
     pub(super) dma: VecDeque<DmaWrite>,
@@ -204,6 +206,7 @@ impl ModelCard {
             failing: false,
             device: 0,
             counters: Counters::default(),
+            lost: Lost::default(),
             rings: [Ring::default(); COMMAND_PAGES],
             completion_free: 0,
             dma: VecDeque::new(),

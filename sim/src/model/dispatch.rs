@@ -224,6 +224,9 @@ impl ModelCard {
             }
         }
         let item = Item::Line(line);
+        if error && self.order.lines[line as usize].write {
+            self.store_lost(self.order.lines[line as usize].address);
+        }
         self.trace(What::Retired { item, status: 0 });
         self.release(item);
         self.after_retirement(0);

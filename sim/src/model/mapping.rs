@@ -20,7 +20,7 @@ pub struct Mapping {
     pub ring_bytes: u64,
     /// Last committed transaction.
     pub committed: u64,
-    /// A log failed: everything but an unmap is refused.
+    /// A log failed, or memory refused a store to the pool: everything but an unmap is refused.
     pub latched: bool,
     /// An unmap was accepted, or the entry is an orphan.
     pub closing: bool,
@@ -68,6 +68,12 @@ impl AddressMap {
     /// Fills or frees an entry.
     pub fn set(&mut self, entry: u8, mapping: Option<Mapping>) {
         self.entries[entry as usize] = mapping;
+    }
+
+    /// Latches every entry into whose pool a lost store fell.
+    pub fn strike(&mut self, address: u64) {
+        let holds = |m: &&mut Mapping| (m.base..m.base + m.bytes).contains(&address);
+        self.entries.iter_mut().flatten().filter(holds).for_each(|m| m.latched = true);
     }
 
     /// Frees all entries but those of a mask, which are left to their parked commands.

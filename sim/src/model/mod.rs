@@ -33,6 +33,7 @@ pub mod fault;
 mod firmware;
 mod front;
 mod hold;
+mod lost;
 pub mod item;
 mod mapping;
 pub mod memory;

@@ -27,6 +27,7 @@ use super::fault::Fault;
 use super::firmware::Firmware;
 use super::front::{Entered, Origin};
 use super::item::Item;
+use super::lost::Lost;
 use super::memory::{Burst, Token, WriteBeat, burst_lines};
 use super::order::HostLine;
 use super::port::SYSTEM;
@@ -124,6 +125,8 @@ pub struct Persistence {
     saved: usize,
     save_image: Vec<[u8; LINE]>,
     head_sent: bool,
+    /// Memory refused a line of the save.
+    save_failed: bool,
     save_start: u64,
     pub save_cycles: u64,
 }
@@ -151,6 +154,7 @@ impl Persistence {
             saved: 0,
             save_image: Vec::new(),
             head_sent: false,
+            save_failed: false,
             save_start: 0,
             save_cycles: 0,
         }
@@ -197,7 +201,7 @@ impl ModelCard {
         early || matches!(self.persistence.phase, Phase::Open | Phase::Reset | Phase::ShutDown | Phase::Clean)
     }
 
-    fn enter_phase(&mut self, phase: Phase) {
+    pub(super) fn enter_phase(&mut self, phase: Phase) {
         let before = self.state();
         self.persistence.phase = phase;
         if self.state() != before {
@@ -322,6 +326,7 @@ impl ModelCard {
         p.items.sort_by_key(|(item, _)| item.order);
         self.order.last = p.head.order;
         self.device = p.head.device.into();
+        self.lost = Lost::of(&p.head);
         let counts = |w: &ProgressWord| w.generation == p.head.generation as u32 && w.items as usize <= p.items.len();
         p.progress = p.progress.filter(counts).filter(|_| self.fault != Some(Fault::ReplayStartsOver));
         p.next = p.progress.map_or(0, |w| w.items as usize);
@@ -357,7 +362,8 @@ impl ModelCard {
     fn replay_next(&mut self) {
         let p = &mut self.persistence;
         let Some((item, first)) = p.items.get(p.next).copied() else {
-            return self.arm();
+            // Everything else is replayed, and software has yet to hear of what was lost.
+            return if p.head.stores_lost > 0 { self.enter_phase(Phase::Loss) } else { self.arm() };
         };
         // The progress word knows of a later wait than the image.
         let noted = p.progress.take().map_or(0, |w| w.resume);
@@ -412,9 +418,14 @@ impl ModelCard {
     /// A write burst of the system port was answered.
     pub(super) fn system_write_done(&mut self, tag: u8, error: bool) {
         if tag == Owner::Loader as u8 {
-            return self.loader_over();
+            return if error { self.loader_failed(firmware_status::MEMORY_ERROR) } else { self.loader_over() };
         }
         self.system.unanswered -= 1;
+        if error && self.persistence.phase == Phase::Saving {
+            // Without its head the save is a loss, and is reported as such at the next boot.
+            self.persistence.save_failed = true;
+            return;
+        }
         if error {
             return self.enter_phase(Phase::Loss);
         }
@@ -509,7 +520,7 @@ impl ModelCard {
             self.release_failed(None);
             self.set_stop(false);
             self.open();
-        } else if self.order.is_empty() && self.parked.is_empty() {
+        } else if self.order.is_empty() && self.parked.is_empty() && self.lost.count == 0 {
             self.enter_phase(Phase::Clean);
             self.begin_load();
             self.store_word(Owner::Persistence, 0, ArmWord::Clean(self.persistence.generation).encode());
@@ -520,7 +531,11 @@ impl ModelCard {
 
     /// Accepts a loss and opens.
     pub(super) fn acknowledge_loss(&mut self) {
-        if matches!(self.persistence.phase, Phase::Loss | Phase::Missing) {
+        let closed = matches!(self.persistence.phase, Phase::Loss | Phase::Missing);
+        if closed || self.window_open() {
+            self.lost = Lost::default();
+        }
+        if closed {
             self.arm();
         }
     }
@@ -577,11 +592,7 @@ impl ModelCard {
             (verdict, _) => verdict,
         };
         match verdict {
-            Err(status) => {
-                self.loader = None;
-                self.set_firmware_status(status);
-                self.loader_gone();
-            }
+            Err(status) => self.loader_failed(status),
             Ok(image) => {
                 let (slot, crc) = (loader.slot, image.crc);
                 loader.verified = Some(Box::new(image));
@@ -592,6 +603,13 @@ impl ModelCard {
                 }
             }
         }
+    }
+
+    /// The image in force stays.
+    fn loader_failed(&mut self, status: u32) {
+        self.loader = None;
+        self.set_firmware_status(status);
+        self.loader_gone();
     }
 
     /// The firmware word is durable: the image comes into force.
@@ -667,6 +685,9 @@ impl ModelCard {
             order: self.order.last,
             firmware_crc: self.firmware.crc,
             device: self.device as u8,
+            stores_lost: self.lost.count,
+            lost_first: self.lost.first,
+            lost_last: self.lost.last,
             ..SaveHead::default()
         };
         let mut head = head.to_bytes();
@@ -676,6 +697,7 @@ impl ModelCard {
         p.save_image = image;
         p.saved = 0;
         p.head_sent = false;
+        p.save_failed = false;
         p.save_start = self.now;
         self.enter_phase(Phase::Saving);
         self.wheel.push(self.now + self.timing.save_line, Signal::Save);
@@ -705,7 +727,7 @@ impl ModelCard {
 
     fn save_answered(&mut self) {
         let p = &self.persistence;
-        if self.system.unanswered > 0 || p.saved + 1 < p.save_image.len() {
+        if p.save_failed || self.system.unanswered > 0 || p.saved + 1 < p.save_image.len() {
             return;
         }
         if !p.head_sent {

@@ -2,7 +2,7 @@
 
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS};
-use nearpm_interface::registers::{self as r, capability, control, firmware_status};
+use nearpm_interface::registers::{self as r, capability, control, firmware_status, state};
 
 use super::card::ModelCard;
 
@@ -69,8 +69,13 @@ impl ModelCard {
             r::REPLAYED => self.persistence.replayed,
             r::LATCHED => self.map.mask(|m| m.latched),
             r::MAPPED => self.map.mask(|m| !m.orphan),
+            r::STORES_LOST => self.lost.count,
+            r::LOST_FIRST_LO => self.lost.first as u32,
+            r::LOST_FIRST_HI => (self.lost.first >> 32) as u32,
+            r::LOST_LAST_LO => self.lost.last as u32,
+            r::LOST_LAST_HI => (self.lost.last >> 32) as u32,
             r::SAVE_CYCLES => self.persistence.save_cycles as u32,
-            r::FIRMWARE_STATUS => self.firmware_status | (self.firmware.slot as u32) << 8,
+            r::FIRMWARE_STATUS => self.shown_firmware_status() | (self.firmware.slot as u32) << 8,
             r::FIRMWARE_CRC => self.firmware.crc,
             r::CYCLES => self.now as u32,
             r::PARKED..=r::PARKED_REACHED => self.read_parked(offset),
@@ -90,7 +95,7 @@ impl ModelCard {
             r::DIRECTION_SWITCHES => self.port.switches,
             r::STALL_REQUEST_FULL => self.front.stall_request as u32,
             r::STALL_HOST_FULL => self.front.stall_host as u32,
-            // Write-only registers, holes, and the build hash: a model has no Verilog.
+            // Write-only registers, holes, the build hash (a model has no Verilog), and RECORDS_LOST: its host memory refuses nothing.
             _ => 0,
         }
     }
@@ -123,6 +128,13 @@ impl ModelCard {
             }
             _ => {}
         }
+    }
+
+    /// An image that is in force before the card is open is not shown so.
+    fn shown_firmware_status(&self) -> u32 {
+        let closed = [state::BOOTING, state::REPLAYING].contains(&self.state());
+        let hides = closed && self.firmware_status == firmware_status::OK;
+        if hides { firmware_status::BUSY } else { self.firmware_status }
     }
 
     /// Notes the outcome of a firmware load.

@@ -25,6 +25,7 @@ impl Logic for Persistence {
             shut_pending,
             reset_pending,
             load_pending,
+            loaded,
             refused,
             failure,
             line,
@@ -48,6 +49,7 @@ impl Logic for Persistence {
             boot_tagged,
             loading_boot,
             head_ok,
+            head_lost,
             progress_now,
             head_now,
             head_above,
@@ -85,8 +87,13 @@ impl Logic for Persistence {
         self.generation.next = self.armed.q.val();
         self.replayed.next = self.replayed_count.q.val();
         self.save_cycles.next = self.cycles.q.val();
-        self.load_waits.next =
-            self.load_request.val() | self.load_pending.q.val() | (self.phase.q.val() == Phase::Load);
+        // The outcome shows when the state does.
+        self.loaded.d.next = self.phase.q.val() == Phase::LoadWait;
+        self.load_waits.next = self.load_request.val()
+            | self.load_pending.q.val()
+            | (self.phase.q.val() == Phase::Load)
+            | (self.phase.q.val() == Phase::LoadWait)
+            | self.loaded.q.val();
         self.load_refused.next = self.refused.q.val();
         self.window_open.next = self.open.q.val();
         self.stop.next = self.stopped.q.val();
@@ -112,6 +119,9 @@ impl Logic for Persistence {
         self.restore_valid.next = false;
         self.restore_order.next = self.fields.head_order.val();
         self.restore_device.next = self.fields.head_device.val();
+        self.restore_lost.next = self.fields.head_lost.val();
+        self.lost_forget.next = self.acknowledge_loss.val()
+            & (self.open.q.val() | (self.phase.q.val() == Phase::Loss) | (self.phase.q.val() == Phase::Missing));
         self.inject_store_line.next = self.fields.item_line.val();
         self.inject_store_strobes.next = self.fields.item_strobes.val();
 
@@ -144,6 +154,7 @@ impl Logic for Persistence {
         }
         self.lines.released.next = self.saved_slot_released.val();
         self.lines.device.next = self.device_number.val();
+        self.lines.lost.next = self.lost.val();
         if self.form.q.val() == Form::Head {
             self.lines.order.next = self.order.val();
             self.lines.items.next = self.items.q.val();
@@ -193,7 +204,7 @@ impl Logic for Persistence {
             self.load_pending.d.next = true;
             self.boot_slot.d.next = self.load_slot.val();
         }
-        if self.failed.val() & self.gating.q.val() {
+        if (self.failed.val() | self.store_failed.val()) & self.gating.q.val() {
             self.failure.d.next = true;
         }
         if self.saving.q.val() {
@@ -344,6 +355,7 @@ impl Logic for Persistence {
                 self.items.d.next = self.fields.head_items.val();
                 self.head_firmware.d.next = self.fields.head_firmware.val();
                 self.head_ok.d.next = self.head_now.q.val() & !self.line_error.q.val();
+                self.head_lost.d.next = self.fields.head_lost.val().count.any();
                 self.successor.d.next = self.armed.q.val();
                 if self.head_above.q.val() {
                     self.successor.d.next = self.fields.head_generation.val();
@@ -463,6 +475,10 @@ impl Logic for Persistence {
                 self.phase.d.next = Phase::Scan;
                 if self.all_done.q.val() {
                     self.phase.d.next = Phase::Arm;
+                    // Everything else is replayed, and software has yet to hear of what was lost.
+                    if self.head_lost.q.val() {
+                        self.phase.d.next = Phase::Loss;
+                    }
                 }
                 if self.power_fail.val() {
                     self.phase.d.next = Phase::Halt;
@@ -651,8 +667,8 @@ impl Logic for Persistence {
                     self.target.d.next = self.arm_line.val();
                     self.after.d.next = Phase::CleanDone;
                     self.phase.d.next = Phase::Write;
-                    // What waits for other devices is kept.
-                    if self.parked_any.val() {
+                    // What waits for other devices is kept, and so is the word of what was lost.
+                    if self.parked_any.val() | self.lost_any.val() {
                         self.counting.d.next = false;
                         self.phase.d.next = Phase::Drain;
                     }

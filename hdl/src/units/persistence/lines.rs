@@ -1,6 +1,6 @@
 //! The lines of the save area as wires: every position comes from `nearpm_interface::save`.
 
-use crate::bundles::MapEntry;
+use crate::bundles::{Lost, MapEntry};
 use crate::dut::{PortValue, Value};
 use nearpm_interface::Layout;
 use nearpm_interface::geometry::LINE_U64;
@@ -96,6 +96,8 @@ pub struct SaveFields {
     pub head_order: Signal<Out, Bits<64>>,
     /// Head: number of the device.
     pub head_device: Signal<Out, Bits<4>>,
+    /// Head: stores that were lost before the power went.
+    pub head_lost: Signal<Out, Lost>,
     /// Item: its place in the order.
     pub item_order: Signal<Out, Bits<64>>,
     /// Item: a command.
@@ -163,6 +165,11 @@ impl Logic for SaveFields {
         self.head_firmware.next = part(&line, bit_of(head, "firmware_crc"));
         self.head_order.next = part(&line, bit_of(head, "order"));
         self.head_device.next = part(&line, bit_of(head, "device"));
+        self.head_lost.next = Lost {
+            count: part(&line, bit_of(head, "stores_lost")),
+            first: part(&line, bit_of(head, "lost_first") + line_shift()),
+            last: part(&line, bit_of(head, "lost_last") + line_shift()),
+        };
         let item = SavedItem::LAYOUT;
         let kind = part::<8>(&line, bit_of(item, "kind")).to_u64();
         self.item_order.next = part(&line, bit_of(item, "order"));
@@ -208,6 +215,7 @@ impl Logic for SaveFields {
         self.head_firmware.connect();
         self.head_order.connect();
         self.head_device.connect();
+        self.head_lost.connect();
         self.item_order.connect();
         self.item_command.connect();
         self.item_parked.connect();
@@ -252,6 +260,9 @@ impl Logic for SaveFields {
         set("head_firmware", cut(head("firmware_crc"), 32));
         set("head_order", cut(head("order"), 64));
         set("head_device", cut(head("device"), 4));
+        let line_of = |field| cut(head(field) + line_shift(), 34);
+        let lost = [line_of("lost_last"), line_of("lost_first"), cut(head("stores_lost"), 32)].join(", ");
+        set("head_lost", format!("{{{lost}}}"));
         let item = |field| bit_of(SavedItem::LAYOUT, field);
         set("item_order", cut(item("order"), 64));
         set("item_command", format!("{} == 8'd{ITEM_COMMAND}", cut(item("kind"), 8)));
@@ -317,6 +328,8 @@ pub struct SaveLine {
     pub strobes: Signal<In, Bits<64>>,
     /// Head: number of the device.
     pub device: Signal<In, Bits<4>>,
+    /// Head: stores that memory refused.
+    pub lost: Signal<In, Lost>,
     /// Head: checksum of the firmware.
     pub firmware: Signal<In, Bits<32>>,
     /// Head: its checksum.
@@ -381,6 +394,9 @@ impl Logic for SaveLine {
                     order,
                     firmware_crc: self.firmware.val().to_u64() as u32,
                     device: self.device.val().to_u64() as u8,
+                    stores_lost: self.lost.val().count.to_u64() as u32,
+                    lost_first: self.lost.val().first.to_u64() << line_shift(),
+                    lost_last: self.lost.val().last.to_u64() << line_shift(),
                     crc: self.crc.val().to_u64() as u32,
                     ..SaveHead::default()
                 };
@@ -462,6 +478,9 @@ impl Logic for SaveLine {
                 (at("order"), 64, "order"),
                 (at("firmware_crc"), 32, "firmware"),
                 (at("device"), 4, "device"),
+                (at("stores_lost"), 32, "lost[31:0]"),
+                (at("lost_first") + line_shift(), 34, "lost[65:32]"),
+                (at("lost_last") + line_shift(), 34, "lost[99:66]"),
                 (at("crc"), 32, "crc"),
             ],
         );

@@ -20,7 +20,7 @@ mod seal;
 pub use lines::{Form, SaveFields, SaveLine};
 pub use seal::SealOfState;
 
-use crate::bundles::{MapEntry, MemoryRequester};
+use crate::bundles::{Lost, MapEntry, MemoryRequester};
 use crate::cells::{AsyncRam, Concat, Crc32cBlock, Widen};
 use rust_hdl::prelude::*;
 
@@ -124,7 +124,7 @@ pub struct Persistence {
     pub load_request: Signal<In, Bit>,
     /// The slot that was written, with `load_request`.
     pub load_slot: Signal<In, Bits<8>>,
-    /// A load was asked for and the firmware store does not load yet; from the cycle of the request on.
+    /// A load was asked for, and the state does not show its outcome yet; from the cycle of the request on.
     pub load_waits: Signal<Out, Bit>,
     /// The last request to load was refused: NOT_IDLE.
     pub load_refused: Signal<Out, Bit>,
@@ -156,6 +156,16 @@ pub struct Persistence {
     pub idle: Signal<In, Bit>,
     /// A command failed after it had begun.
     pub failed: Signal<In, Bit>,
+    /// Pulse: memory refused a store.
+    pub store_failed: Signal<In, Bit>,
+    /// Stores that memory refused.
+    pub lost: Signal<In, Lost>,
+    /// There are some.
+    pub lost_any: Signal<In, Bit>,
+    /// Pulse: they are acknowledged.
+    pub lost_forget: Signal<Out, Bit>,
+    /// Lost stores of before the power went, with `restore_valid`.
+    pub restore_lost: Signal<Out, Lost>,
     /// Some mapping entry is latched.
     pub latched_any: Signal<In, Bit>,
     /// Pulse: forget mappings, failed commands with what they hold, and completion rings.
@@ -270,6 +280,7 @@ pub struct Persistence {
     shut_pending: DFF<Bit>,
     reset_pending: DFF<Bit>,
     load_pending: DFF<Bit>,
+    loaded: DFF<Bit>,
     refused: DFF<Bit>,
     failure: DFF<Bit>,
 
@@ -301,6 +312,8 @@ pub struct Persistence {
     boot_tagged: DFF<Bit>,
     loading_boot: DFF<Bit>,
     head_ok: DFF<Bit>,
+    /// The image says that stores were lost before the power went.
+    head_lost: DFF<Bit>,
     /// What the line says, one cycle after it was read.
     progress_now: DFF<Bit>,
     head_now: DFF<Bit>,
@@ -409,6 +422,11 @@ crate::dut_ports!(Persistence {
     quiet,
     idle,
     failed,
+    store_failed,
+    lost,
+    lost_any,
+    lost_forget,
+    restore_lost,
     latched_any,
     clear,
     order,

@@ -160,6 +160,54 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     assert_eq!((b.dut.get_u64("latched"), b.dut.get_u64("mapped")), (0, 2));
 }
 
+/// A store was answered, and then memory refuses it: nothing of it is there, so that its pool is latched and software hears of it.
+pub fn a_store_that_memory_refuses_latches_its_pool(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 20);
+    // Two threads of a pool, and another pool behind it.
+    for (pool, thread) in [(POOL, 1), (POOL, 2), (POOL + 1, 1)] {
+        b.map(pool, thread);
+    }
+    b.drain();
+    let lost = [line_of(128), line_of(64), base(POOL + 1) / LINE_U64 - 1];
+    b.refusing = lost[..1].to_vec();
+    b.store(lost[0], [9; LINE], u64::MAX);
+    b.store(line_of(512), [8; LINE], u64::MAX);
+    b.drain();
+    b.run(20);
+    assert_eq!(b.write_errors, 0, "it was answered when it was accepted");
+    assert_eq!(b.dut.get_u64("latched"), 0b011, "the pool of a lost store is not latched");
+    let status = b.page_status(3);
+    assert_eq!((status.latched, status.stores_lost), (0b011, 1), "the status line hides that a store was lost");
+    assert_eq!(b.memory.get(line_of(512)), [8; LINE], "others go on");
+    b.post(1, 0, &Command { destination: 8192, ..simple(Opcode::Commit, 1, 51) });
+    b.until("its record", |b| !b.records.is_empty());
+    assert_eq!(b.records[0].status.to_u64(), u64::from(Status::Latched.code()), "the commit behind a lost store");
+    assert_eq!(b.memory.get(line_of(8192)), blank(line_of(8192)), "the commit wrote nothing");
+    // The other pool goes on; its neighbour's last line is not its own.
+    b.refusing = lost.to_vec();
+    b.store(lost[1], [7; LINE], u64::MAX);
+    b.store(lost[2], [7; LINE], u64::MAX);
+    b.drain();
+    b.run(20);
+    assert_eq!(b.dut.get_u64("latched"), 0b011);
+    let known = b.dut.get("lost");
+    let (count, first, last) = (known.slice(0, 32), known.slice(32, 34), known.slice(66, 34));
+    assert_eq!((count, first, last), (3u64.into(), lost[1].into(), lost[2].into()), "the lines that were lost");
+    // Software has read that; what is lost later counts anew.
+    b.dut.set("lost_forget", true);
+    b.cycle();
+    b.dut.set("lost_forget", false);
+    assert_eq!(b.page_status(1).stores_lost, 0);
+    b.post(0, 0, &simple(Opcode::Unmap, 1, 60));
+    b.post(0, 1, &simple(Opcode::Unmap, 2, 61));
+    b.drain();
+    assert_eq!((b.dut.get_u64("latched"), b.dut.get_u64("mapped")), (0, 0b100));
+    b.store(lost[1], [7; LINE], u64::MAX);
+    b.drain();
+    b.run(20);
+    assert_eq!((b.dut.get_u64("latched"), b.page_status(1).stores_lost), (0, 1), "no mapping is there to be latched");
+}
+
 pub fn what_a_latched_log_covers_is_held_like_what_the_failed_one_covers(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 13);
     b.map(POOL, 1);

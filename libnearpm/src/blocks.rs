@@ -3,6 +3,8 @@
 //! Sorted blocks, of which all but a lonely one hold something. Most transactions touch few ranges, neighbours of the last ones: these lie in
 //! one vector, which keeps its memory when it is cleared. One that moves a whole hash table has tens of thousands in any order.
 
+use std::collections::TryReserveError;
+
 /// Most items of a block. An insertion moves at most so many.
 const BLOCK: usize = 128;
 
@@ -81,6 +83,11 @@ impl<T: Copy> Blocks<T> {
             let upper = items.split_off(BLOCK / 2);
             self.blocks.insert(block + 1, upper);
         }
+    }
+
+    /// Makes room for one more block, so that [`Blocks::put`] needs no more memory than one of that.
+    pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        self.blocks.try_reserve(1)
     }
 
     /// Changes the item at a place.

@@ -106,6 +106,14 @@ pub enum Error {
          processes, after the fork"
     )]
     Forked,
+    /// The system gives this process no more memory for what the library has to remember.
+    #[error(
+        "the process has no memory left for {what}: nothing was changed by this call; give it more, or do less at once"
+    )]
+    NoMemory {
+        /// What it was needed for.
+        what: &'static str,
+    },
     /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
     #[error(
         "the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it"
@@ -199,6 +207,11 @@ impl Error {
     /// An error of the program itself, to leave a transaction with.
     pub fn abort(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Aborted(reason.into())
+    }
+
+    /// Of a vector that cannot grow.
+    pub(crate) fn no_memory(what: &'static str) -> impl FnOnce(std::collections::TryReserveError) -> Error {
+        move |_| Error::NoMemory { what }
     }
 
     /// For a commit after a change of several steps that failed between them.
@@ -508,6 +521,7 @@ mod tests {
             Error::TooLarge { .. } => "split it",
             Error::Nested => "pass it on",
             Error::ReadOnly => "open it for writing",
+            Error::NoMemory { .. } => "do less at once",
             Error::Forked => "open the pool in one of the two",
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.

@@ -169,6 +169,14 @@ pub(crate) struct HeapTables {
     bitmaps: Vec<u64>,
 }
 
+/// So many zeros.
+fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, Error> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(count).map_err(Error::no_memory("the tables of the pool's heap"))?;
+    zeros.resize(count, T::default());
+    Ok(zeros)
+}
+
 impl HeapTables {
     /// Reads them by a function that loads bytes from an offset.
     pub fn load(
@@ -177,15 +185,14 @@ impl HeapTables {
         mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let mut read = |offset, words: &mut [u64]| {
-            let mut bytes = vec![0; words.len() * 8];
+            let mut bytes = zeros(words.len() * 8)?;
             load(offset, &mut bytes)?;
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             }
             Ok::<(), Error>(())
         };
-        let (mut words, mut bitmaps) =
-            (vec![0; layout.chunks as usize], vec![0; layout.chunks as usize * BITMAP_WORDS]);
+        let (mut words, mut bitmaps) = (zeros(layout.chunks as usize)?, zeros(layout.chunks as usize * BITMAP_WORDS)?);
         read(layout.words, &mut words)?;
         match of {
             Bitmaps::All => read(layout.bitmaps, &mut bitmaps)?,

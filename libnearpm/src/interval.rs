@@ -1,5 +1,6 @@
 //! Sets of byte ranges.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use crate::blocks::{Blocks, Place};
@@ -73,6 +74,20 @@ impl IntervalSet {
         if at < range.end {
             gaps.push(at..range.end);
         }
+    }
+
+    /// As [`IntervalSet::gaps`], for as many as there may be: `gaps` grows only where there is memory.
+    pub fn try_gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) -> Result<(), TryReserveError> {
+        // One more than ranges that begin inside.
+        let inside = self.ranges.from(self.behind(range.start)).take_while(|&(start, _)| start < range.end).count();
+        gaps.try_reserve(inside + 1)?;
+        self.gaps(range, gaps);
+        Ok(())
+    }
+
+    /// Makes room for one more range.
+    pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        self.ranges.try_reserve()
     }
 
     /// Adds a range.

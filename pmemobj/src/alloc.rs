@@ -10,8 +10,9 @@ use crate::action::{VolatileWord, store_volatile};
 use crate::error::{Errno, fail, fail_below};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of, pool_of_oid};
+use crate::reserve;
 use crate::thread::thread;
-use crate::tx::{string_bytes, wide_string_bytes};
+use crate::tx::{no_memory, string_bytes, wide_string_bytes};
 
 /// Words (offset, value) that a change stores, and their ranges.
 #[derive(Default)]
@@ -34,6 +35,9 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     /// Begins a change.
     pub fn begin(pool: &'a Pool) -> Result<Change<'a>, Errno> {
+        if !reserve::is_full() {
+            return Err(no_memory());
+        }
         let transaction = pool.direct.begin().map_err(|error| fail_below(&error))?;
         Ok(Change { pool, transaction, words: thread().words.take(), refused: None, growth: 0 })
     }
@@ -45,8 +49,7 @@ impl<'a> Change<'a> {
 
     /// Reserved space becomes an object, with its bytes.
     pub fn publish(&mut self, space: &Space) {
-        self.transaction.publish(space.reservation(), true);
-        self.growth += space.counted();
+        self.adopt(space, true);
     }
 
     /// Reserved space becomes an object whose bytes the program makes durable itself.
@@ -54,8 +57,23 @@ impl<'a> Change<'a> {
         if let Err(error) = self.transaction.add_without_snapshot(&self.pool.direct, space.front()) {
             self.refuse(fail_below(&error));
         }
-        self.transaction.publish(space.reservation(), false);
-        self.growth += space.counted();
+        self.adopt(space, false);
+    }
+
+    fn adopt(&mut self, space: &Space, contents: bool) {
+        match self.transaction.make_room() {
+            Ok(()) => {
+                self.transaction.publish(space.reservation(), contents);
+                self.growth += space.counted();
+            }
+            Err(error) => self.refuse_space(space, fail_below(&error)),
+        }
+    }
+
+    /// Space becomes nothing, because the change is refused.
+    fn refuse_space(&mut self, space: &Space, errno: Errno) {
+        self.pool.direct.cancel(space.reservation());
+        self.refuse(errno);
     }
 
     /// Frees the object whose data is at an offset; 0 for none.
@@ -76,6 +94,9 @@ impl<'a> Change<'a> {
 
     /// A word of the pool gets a value.
     pub fn store(&mut self, offset: u64, value: u64) {
+        if self.words.values.try_reserve(1).and_then(|()| self.words.ranges.try_reserve(1)).is_err() {
+            return self.refuse(no_memory());
+        }
         self.words.values.push((offset, value));
         match self.words.ranges.last_mut() {
             Some(last) if last.end == offset => last.end += 8,
@@ -85,6 +106,9 @@ impl<'a> Change<'a> {
 
     /// A word of ordinary memory gets a value when the change is made.
     pub fn store_volatile(&mut self, word: VolatileWord) {
+        if self.words.volatile.try_reserve(1).is_err() {
+            return self.refuse(no_memory());
+        }
         self.words.volatile.push(word);
     }
 

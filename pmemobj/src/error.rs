@@ -75,7 +75,7 @@ pub fn errno_of(error: &Error) -> Errno {
             _ => libc::EINVAL,
         },
         Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
-        Error::Full { .. } | Error::TooLarge { .. } => libc::ENOMEM,
+        Error::Full { .. } | Error::TooLarge { .. } | Error::NoMemory { .. } => libc::ENOMEM,
         Error::OutOfRange { .. }
         | Error::Misaligned { .. }
         | Error::ZeroSize { .. }

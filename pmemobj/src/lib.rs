@@ -9,6 +9,7 @@
 //! | `head.rs` | layout and root of a pool, on the medium |
 //! | `registry.rs` | open pools by address and by identifier |
 //! | `place.rs` | where pools are: files, or the card of `NEARPM_CARD` |
+//! | `reserve.rs` | memory for when the system gives no more |
 //! | `set.rs` | pool sets |
 //! | `pool.rs` | create, open, close, check, root |
 //! | `object.rs` | headers of objects, and space for new ones |
@@ -51,6 +52,7 @@ mod object;
 pub mod place;
 mod pool;
 mod registry;
+mod reserve;
 mod set;
 mod thread;
 mod tx;

@@ -66,6 +66,8 @@ programs! {
     set,
     /// Objects that move, and identifiers that follow.
     defrag,
+    /// Processes that get no more memory.
+    no_memory,
     /// Children that have the pools of their parent.
     fork,
     /// Senseless arguments, and calls out of their stage.

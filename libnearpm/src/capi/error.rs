@@ -73,6 +73,7 @@ impl NearPM_code {
             Error::TooLarge { .. } | Error::NoLane { .. } | Error::LogInUse { .. } => NEARPM_ELOG,
             Error::ReadOnly => NEARPM_EACCES,
             Error::Forked => NEARPM_EBUSY,
+            Error::NoMemory { .. } => NEARPM_ESYSTEM,
             Error::Poisoned => NEARPM_EPOISONED,
             Error::Corrupt { .. } => NEARPM_EBADPOOL,
             Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => NEARPM_EDEVICE,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::lines_of;
-use nearpm_interface::record::{Kind, Operation, RecordHead};
+use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead};
 
 use super::log::{Lane, Stamp};
 use super::records::{LONG_RANGE, Record, Records};
@@ -144,16 +144,18 @@ impl DirectPool {
         Ok(bytes > 0)
     }
 
-    /// What the record at an offset of the log stores: offsets and bytes.
-    pub(super) fn stored_by(&self, at: u64, bytes: u64) -> Vec<(u64, Vec<u8>)> {
-        let record = self.medium.load_vec(at, bytes);
-        let mut body = &record[RecordHead::SIZE..];
-        let mut stored = Vec::new();
-        while let Some((Operation::Store(offset, data), rest)) = Operation::decode(body) {
-            stored.push((offset, data.to_vec()));
-            body = rest;
+    /// Hands on what the record at an offset of the log stores: offsets and bytes. One operation is in memory at a time.
+    pub(super) fn stored_by(&self, record: u64, bytes: u64, mut each: impl FnMut(u64, &[u8])) {
+        const WORD: usize = 8;
+        let mut buffer = [0; WORD + MAX_STORE_BYTES];
+        let (mut at, end) = (record + RecordHead::SIZE as u64, record + bytes);
+        while at < end {
+            let piece = (buffer.len() as u64).min(end - at) as usize;
+            self.medium.load(at, &mut buffer[..piece]);
+            let Some((Operation::Store(offset, data), rest)) = Operation::decode(&buffer[..piece]) else { return };
+            each(offset, data);
+            at += (piece - rest.len()) as u64;
         }
-        stored
     }
 
     /// Locks a shard when the records fit into its lane, making room if need be.
@@ -173,6 +175,7 @@ impl DirectPool {
                 shard.lanes.push(Lane::default());
             }
             if self.fits(&shard.lanes[lane], records, kind) {
+                shard.lanes[lane].try_reserve(records).map_err(Error::no_memory("the log"))?;
                 return Ok(shard);
             }
             drop(shard);

@@ -190,8 +190,14 @@ impl DirectPool {
             other => other,
         };
         let (recovery, _) = recovery::recover(&medium, &head).map_err(named)?;
-        let table = medium.load_vec(head.table(), head.pages * 8);
-        if table.iter().any(|&b| b != 0) {
+        let mut page = [0; PAGE_BYTES as usize];
+        let mut table = (0..head.pages * 8).step_by(page.len());
+        let moved = table.any(|at| {
+            let piece = &mut page[..PAGE_BYTES.min(head.pages * 8 - at) as usize];
+            medium.load(head.table() + at, piece);
+            piece.iter().any(|&byte| byte != 0)
+        });
+        if moved {
             let what = "shadow paging has moved its pages, and programs would see them at other places";
             return Err(Problem::BadOption { what }.at(location));
         }

@@ -1,9 +1,11 @@
 //! Writing the log: records, lanes, segments.
 
+use std::collections::TryReserveError;
+
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, RecordHead, SegmentHead};
 
-use super::records::Records;
+use super::records::{Record, Records};
 use crate::memory::{Backing, View};
 
 /// Bytes of a segment in front of its first record.
@@ -80,15 +82,29 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Numbers and bytes.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, Source<'_>)> {
-        self.written.iter().map(|w| {
-            let source = match w.place {
-                Place::Volatile(start) => Source::Bytes(&self.volatile[start..start + w.bytes]),
-                Place::Log(offset) => Source::Log(offset, w.bytes),
-            };
-            (w.sequence, source)
-        })
+    /// Numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.written.iter().map(|written| written.sequence)
+    }
+
+    /// The bytes of one of them.
+    pub fn source(&self, at: usize) -> Source<'_> {
+        let written = &self.written[at];
+        match written.place {
+            Place::Volatile(start) => Source::Bytes(&self.volatile[start..start + written.bytes]),
+            Place::Log(offset) => Source::Log(offset, written.bytes),
+        }
+    }
+
+    /// Bytes of the longest one that is in the log alone.
+    pub fn longest_in_log(&self) -> usize {
+        let in_log = self.written.iter().filter(|written| matches!(written.place, Place::Log(_)));
+        in_log.map(|written| written.bytes).max().unwrap_or(0)
+    }
+
+    /// Records.
+    pub fn len(&self) -> usize {
+        self.written.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -141,6 +157,14 @@ impl Lane {
             *i != self.current && segment.last <= applied && SEGMENT_HEAD + room <= segment.bytes
         };
         (from..self.segments.len()).find(free)
+    }
+
+    /// Makes room to remember records that are appended next.
+    pub fn try_reserve(&mut self, records: &Records) -> Result<(), TryReserveError> {
+        self.pending.written.try_reserve(records.iter().count())?;
+        let copied = records.iter().filter(|record| record.long().is_none()).map(Record::stride);
+        let short = copied.filter(|&stride| stride < LONG_RECORD as u64).sum::<u64>();
+        self.pending.volatile.try_reserve(short as usize)
     }
 
     /// Adds an empty segment.

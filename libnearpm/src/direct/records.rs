@@ -6,6 +6,7 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{MAX_STORE_BYTES, Operation, RecordHead, RecordSum};
 
 use super::heap::Change;
+use crate::error::Error;
 use crate::memory::{Backing, View};
 
 /// Ranges of so many bytes get records of their own, whose bytes go from the view to the log in small pieces. In tests they are short, so
@@ -17,6 +18,9 @@ pub(super) const PIECE: usize = 16 << 10;
 
 /// Bytes of an operation that stores as much as one can.
 const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;
+
+/// What the memory of records is for.
+const WHAT: &str = "the records of a transaction";
 
 /// A record.
 pub(crate) struct Record {
@@ -71,6 +75,33 @@ impl Records {
         self.records.clear();
         self.limit = limit;
         self.begin_record(None);
+    }
+
+    /// Makes room, so that operations need no more memory: ranges that they store, and words of tables that they change.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub fn try_reserve(
+        &mut self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        words: usize,
+        limit: u64,
+    ) -> Result<(), Error> {
+        let (mut bytes, mut records) = (16 * words as u64, 2);
+        for range in ranges {
+            let length = range.end - range.start;
+            if length >= LONG_RANGE {
+                records += length / (limit / 2) + 2;
+            } else {
+                bytes += operation_bytes(length);
+            }
+        }
+        // Each record that is begun because the last one was full leaves less than an operation of room there.
+        records += bytes / limit.saturating_sub(LONGEST_OPERATION).max(1);
+        let heads = records * 2 * RecordHead::SIZE as u64;
+        let no_memory = || Error::no_memory(WHAT);
+        self.bytes.try_reserve(((bytes + heads) as usize).saturating_sub(self.bytes.len())).map_err(no_memory())?;
+        self.records.try_reserve((records as usize).saturating_sub(self.records.len())).map_err(no_memory())
     }
 
     fn begin_record(&mut self, long: Option<Range<u64>>) {

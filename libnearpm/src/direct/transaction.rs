@@ -19,6 +19,11 @@ const HOME_AT_ONCE: u64 = 512;
 /// Most space of a transaction's buffers that is kept for the next one.
 const KEPT_BYTES: usize = 32 << 20;
 
+/// The error where there is no memory for what a transaction is to remember.
+fn no_memory() -> impl FnOnce(std::collections::TryReserveError) -> Error {
+    Error::no_memory("what a transaction has to remember")
+}
+
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
 /// leaves its reservations taken until the pool is opened anew, and in place its log.
@@ -103,7 +108,7 @@ impl State {
             start += bytes;
         }
         for &(at, bytes) in &self.saved_records {
-            pool.stored_by(at, bytes).iter().for_each(|(offset, data)| put_back(*offset, data));
+            pool.stored_by(at, bytes, &mut put_back);
         }
     }
 
@@ -151,18 +156,24 @@ impl Transaction {
         for range in ranges {
             pool.check(range)?;
             if !self.0.fresh.covers(range) {
-                self.0.known.gaps(range, &mut gaps);
+                self.0.known.try_gaps(range, &mut gaps).map_err(no_memory())?;
             }
         }
         if let Some(linter) = &pool.linter {
             linter.add(pool, self.key(), &gaps);
         }
         let added = self.snapshot(pool, &gaps);
-        for range in gaps.iter().filter(|_| added.is_ok()) {
-            self.0.known.insert(range.clone());
+        let mut kept = added;
+        for range in &gaps {
+            if kept.is_ok() {
+                kept = self.0.known.try_reserve().map_err(no_memory());
+            }
+            if kept.is_ok() {
+                self.0.known.insert(range.clone());
+            }
         }
         self.0.gaps = gaps;
-        added
+        kept
     }
 
     /// Whether all of a range was added, or belongs to objects that this transaction allocated.
@@ -181,7 +192,15 @@ impl Transaction {
     /// Keeps old bytes, in place also in the log.
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
+        let bytes: usize = gaps.iter().map(|gap| (gap.end - gap.start) as usize).sum();
+        let short = |gap: &&Range<u64>| pool.mode() != Mode::InPlace || gap.end - gap.start < LONG_RANGE;
+        let short_bytes = gaps.iter().filter(short).map(|gap| (gap.end - gap.start) as usize).sum();
+        state.saved.try_reserve(short_bytes).map_err(no_memory())?;
+        state.saved_ranges.try_reserve(gaps.len()).map_err(no_memory())?;
         if pool.mode() == Mode::InPlace && !gaps.is_empty() {
+            state.records.try_reserve(gaps.iter().cloned(), 0, pool.record_limit())?;
+            let records = bytes / (pool.record_limit() as usize / 2) + gaps.len() + 2;
+            state.saved_records.try_reserve(records).map_err(no_memory())?;
             state.records.begin(pool.record_limit());
             for gap in gaps {
                 state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
@@ -209,6 +228,7 @@ impl Transaction {
     pub fn add_without_snapshot(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         pool.check(&range)?;
         if !self.0.fresh.covers(&range) {
+            self.0.known.try_reserve().map_err(no_memory())?;
             self.0.known.insert(range);
         }
         Ok(())
@@ -216,9 +236,22 @@ impl Transaction {
 
     /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
     pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
+        self.make_room()?;
         let reservation = pool.reserve(bytes)?;
         self.adopt(reservation.offset, bytes, true);
         Ok(reservation)
+    }
+
+    /// Makes room to remember one object more, so that [`Transaction::publish`] needs no memory.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`]: the transaction goes on as it was.
+    pub fn make_room(&mut self) -> Result<(), Error> {
+        let state = &mut *self.0;
+        let room = state.allocated.try_reserve(1).and_then(|()| state.home.try_reserve(1));
+        let room = room.and_then(|()| state.known.try_reserve()).and_then(|()| state.fresh.try_reserve());
+        let room = room.and_then(|()| state.freed.try_reserve(1)).and_then(|()| state.cancelled.try_reserve(1));
+        room.map_err(no_memory())
     }
 
     /// Turns a reservation into an object at commit. Its bytes become durable at commit if `contents`, else
@@ -246,6 +279,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::NotAllocated`] leaves everything as it was.
     pub fn free(&mut self, pool: &DirectPool, object: u64) -> Result<(), Error> {
+        self.make_room()?;
         if let Some(at) = self.0.allocated.iter().rposition(|&o| o == object) {
             self.0.allocated.swap_remove(at);
             self.0.home.retain(|range| range.start != object);
@@ -303,6 +337,9 @@ impl Transaction {
         } else if !state.home.is_empty() {
             pool.write_back_and_drain(std::iter::empty())?;
         }
+        let logged = state.known.iter().filter(|_| pool.mode() == Mode::WorkingCopy);
+        let words = 2 * state.allocated.len() + state.freed.len() + 1;
+        state.records.try_reserve(logged, words, pool.record_limit())?;
         state.records.begin(pool.record_limit());
         if pool.mode() == Mode::WorkingCopy {
             for range in state.known.iter() {

@@ -54,6 +54,28 @@ pub(super) struct Cut {
     lanes: Vec<(usize, usize, Pending)>,
 }
 
+/// Memory that a truncation needs, taken before it takes anything of the log.
+pub(super) struct Room {
+    /// Numbers of records, and where they are: lane of the cut, index there.
+    order: Vec<(u64, usize, usize)>,
+    /// A record that is read back from the log.
+    long: Vec<u8>,
+}
+
+impl Room {
+    /// For all records that are not home.
+    fn for_records(shards: &[MutexGuard<'_, ShardState>], pool: &DirectPool) -> Result<Room, Error> {
+        let mut room = Room { order: Vec::new(), long: Vec::new() };
+        let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
+        let no_memory = || Error::no_memory("a truncation of the log");
+        room.order.try_reserve(lanes().map(|lane| lane.pending().len()).sum()).map_err(no_memory())?;
+        let longest = lanes().map(|lane| lane.pending().longest_in_log()).max().unwrap_or(0);
+        debug_assert!(longest as u64 <= pool.record_limit() + PAGE_BYTES, "a record lies in one segment");
+        room.long.try_reserve(longest).map_err(no_memory())?;
+        Ok(room)
+    }
+}
+
 impl DirectPool {
     /// Most bytes of a record. A line stays free behind it: see [`room_for`].
     pub(super) fn record_limit(&self) -> u64 {
@@ -127,9 +149,12 @@ impl DirectPool {
 
     /// Truncates the log while other threads go on.
     pub(super) fn truncate_beside(&self, _turn: &Turn<'_>) -> Result<(), Error> {
-        let cut = self.cut(&mut self.lock_all());
+        let (room, cut) = {
+            let mut shards = self.lock_all();
+            (Room::for_records(&shards, self)?, self.cut(&mut shards))
+        };
         if let Some(cut) = cut {
-            self.carry_home(&cut)?;
+            self.carry_home(&cut, room)?;
             self.settle(&mut self.lock_all(), cut);
         }
         Ok(())
@@ -137,8 +162,9 @@ impl DirectPool {
 
     /// Truncates the log while no other thread appends, and gives segments back that lanes need no more.
     pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+        let room = Room::for_records(shards, self)?;
         if let Some(cut) = self.cut(shards) {
-            self.carry_home(&cut)?;
+            self.carry_home(&cut, room)?;
             self.settle(shards, cut);
         }
         let applied = self.applied.load(Ordering::Relaxed);
@@ -202,18 +228,20 @@ impl DirectPool {
     }
 
     /// Writes what was taken home, and declares it dead.
-    pub(super) fn carry_home(&self, cut: &Cut) -> Result<(), Error> {
+    pub(super) fn carry_home(&self, cut: &Cut, room: Room) -> Result<(), Error> {
         if cut.unacknowledged != 0 {
             // What commits did not wait for must be durable before its effects are.
             self.medium.drain().map_err(|error| self.poison(error))?;
         }
-        let mut records: Vec<_> = cut.lanes.iter().flat_map(|(_, _, pending)| pending.iter()).collect();
-        // Stable, because that sort merges what is in order already, as the records of each lane are.
-        records.sort_by_key(|&(sequence, _)| sequence);
+        let Room { mut order, mut long } = room;
+        for (lane, (_, _, pending)) in cut.lanes.iter().enumerate() {
+            order.extend(pending.numbers().enumerate().map(|(at, sequence)| (sequence, lane, at)));
+        }
+        // In place, because the other way takes memory; numbers are different.
+        order.sort_unstable();
         let mut home = Home::new(&self.medium);
-        let mut long = Vec::new();
-        for (_, record) in records {
-            match record {
+        for (_, lane, at) in order {
+            match cut.lanes[lane].2.source(at) {
                 Source::Bytes(record) => home.apply_record(record),
                 Source::Log(offset, bytes) => {
                     long.resize(bytes, 0);

@@ -20,6 +20,7 @@ use crate::action::{VolatileWord, store_volatile};
 use crate::error::{Errno, fail, fail_below, fail_system, set_errno};
 use crate::lock;
 use crate::registry::Pool;
+use crate::reserve;
 use crate::thread::{Thread, thread};
 
 /// `enum pobj_tx_stage`.
@@ -155,6 +156,9 @@ impl TxState {
         pool: &Pool,
         action: impl FnOnce(&mut Transaction) -> Result<T, nearpm::Error>,
     ) -> Result<T, Errno> {
+        if !reserve::is_full() {
+            return Err(no_memory());
+        }
         let mut transaction = self.transaction.borrow_mut();
         if let Some(transaction) = transaction.as_mut() {
             return action(transaction).map_err(|error| fail_below(&error));
@@ -228,6 +232,7 @@ impl TxState {
         if self.locks.borrow().iter().any(|held| held.at == at) {
             return Ok(());
         }
+        self.locks.borrow_mut().try_reserve(1).map_err(|_| no_memory())?;
         let pool = self.pool.get().expect("a transaction has a pool");
         let (taken, name) = match kind {
             // SAFETY: the program names a lock of its kind.
@@ -305,7 +310,9 @@ impl TxState {
         if words.is_empty() {
             return Ok(());
         }
-        let ranges: Vec<_> = words.iter().map(|&(offset, _)| offset..offset + 8).collect();
+        let mut ranges = Vec::new();
+        ranges.try_reserve(words.len()).map_err(|_| no_memory())?;
+        ranges.extend(words.iter().map(|&(offset, _)| offset..offset + 8));
         self.with(pool, |transaction| transaction.add_all(&pool.direct, &ranges))?;
         for (offset, value) in words.drain(..) {
             // SAFETY: the program named a word of the pool, and the transaction has taken it.
@@ -394,7 +401,7 @@ fn out_of_stage(function: &str, stage: i32) -> Errno {
 
 /// The error where there is no memory for what a transaction has to remember.
 #[cold]
-fn no_memory() -> Errno {
+pub fn no_memory() -> Errno {
     fail(libc::ENOMEM, format_args!("no memory for the transaction"))
 }
 

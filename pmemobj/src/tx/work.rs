@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::{Failure, Outcome, check_flags, failure, number_or_abort, oid_or_abort};
+use super::{Failure, Outcome, check_flags, failure, no_memory, number_or_abort, oid_or_abort};
 use crate::abi::{MAX_ALLOC, Oid, flag};
 use crate::action::{self, Action, Kind};
 use crate::error::fail;
@@ -99,6 +99,7 @@ fn take(thread: &Thread, pool: &Pool, bytes: u64, type_num: u64, all: u64, initi
 #[inline]
 fn adopt(thread: &Thread, pool: &Pool, space: &Space) -> Result<(), crate::error::Errno> {
     thread.tx.with(pool, |transaction| {
+        transaction.make_room()?;
         transaction.publish(space.reservation(), true);
         Ok(())
     })?;
@@ -254,6 +255,7 @@ fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<(
             let front = space.front();
             // The program has made the data durable; the header is the library's.
             let published = thread.tx.with(pool, |transaction| {
+                transaction.make_room()?;
                 transaction.add_without_snapshot(&pool.direct, front)?;
                 transaction.publish(space.reservation(), false);
                 Ok(())
@@ -264,11 +266,15 @@ fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<(
         }
         Kind::Free => free(thread, pool, pool.oid(action.offset()), all),
         Kind::SetValue => {
-            thread.tx.words.borrow_mut().push((action.offset(), action.value()));
+            let mut words = thread.tx.words.borrow_mut();
+            words.try_reserve(1).map_err(|_| Failure { errno: no_memory(), flags: all })?;
+            words.push((action.offset(), action.value()));
             Ok(())
         }
         Kind::SetVolatile => {
-            thread.tx.volatile.borrow_mut().push(action.volatile_word());
+            let mut words = thread.tx.volatile.borrow_mut();
+            words.try_reserve(1).map_err(|_| Failure { errno: no_memory(), flags: all })?;
+            words.push(action.volatile_word());
             Ok(())
         }
         Kind::Unknown => invalid(all, format_args!("an action is none that this library made")),

@@ -9,13 +9,21 @@ use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, capacity, class_named};
 use crate::memory::Backing;
 
+/// So many chunks.
+fn blank_chunks(count: u64) -> Result<Box<[Chunk]>, Error> {
+    let mut chunks = Vec::new();
+    chunks.try_reserve_exact(count as usize).map_err(Error::no_memory("the index of the pool's heap"))?;
+    chunks.resize_with(count as usize, Chunk::default);
+    Ok(chunks.into_boxed_slice())
+}
+
 impl Heap {
     /// Builds the index from a recovered pool, checking what it reads.
     pub fn load(backing: &Backing, head: &PoolHead, kept: u64) -> Result<Heap, Error> {
         let layout = HeapLayout::of(head);
         let mut heap = Heap {
             layout,
-            chunks: (0..layout.chunks).map(|_| Chunk::default()).collect(),
+            chunks: blank_chunks(layout.chunks)?,
             partial: Default::default(),
             free: Mutex::default(),
             kept,

@@ -192,6 +192,10 @@ impl Heap {
     /// Puts a run that no arena has into the list of its class, unless it is there.
     fn list(&self, chunk: u32, class: usize) {
         let mut list = lock(&self.partial[class]);
+        if list.try_reserve(1).is_err() {
+            // It stays full for now: whoever frees its next object tries again.
+            return;
+        }
         let entry = &self.chunks[chunk as usize];
         // Since the caller's object was freed the run may have been emptied, broken up, and filled as one of another class. As long as
         // it is of this one it cannot become another: for that it would have to leave the list that is locked.

@@ -124,9 +124,20 @@ fn name_for(path: &str, number: u64) -> String {
     format!("{start}-{number:016x}")
 }
 
+/// EINVAL for a folder, as with PMDK; opening one would be EISDIR.
+fn refuse_folder(path: &str) -> Result<(), Errno> {
+    if Path::new(path).is_dir() {
+        return Err(fail(libc::EINVAL, format_args!("{path} is a folder, and no pool")));
+    }
+    Ok(())
+}
+
 impl Place {
     /// Of a pool that exists.
     pub fn of(path: &str) -> Result<Place, Errno> {
+        if !is_location(path) {
+            refuse_folder(path)?;
+        }
         let location = if is_location(path) { Some(path.to_owned()) } else { pointed(path) };
         let session = if location.is_some() { session()? } else { None };
         Ok(Place { location: location.unwrap_or_else(|| path.to_owned()), session, pointer: None })
@@ -134,6 +145,9 @@ impl Place {
 
     /// Of a new one, and its bytes: 0 asks for those of a blank file that exists. `number` is a random one.
     pub fn of_new(path: &str, bytes: u64, number: u64) -> Result<(Place, u64), Errno> {
+        if bytes == 0 && !is_location(path) {
+            refuse_folder(path)?;
+        }
         if is_location(path) || card_file().is_none() {
             let session = if is_location(path) { session()? } else { None };
             return Ok((Place { location: path.to_owned(), session, pointer: None }, bytes));

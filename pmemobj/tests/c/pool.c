@@ -9,6 +9,16 @@ static void errors(const char *path)
     errno = 0;
     CHECK(pmemobj_open("/no/such/folder/pool", LAYOUT) == NULL && errno == ENOENT);
     CHECK(pmemobj_errormsg()[0] != 0);
+    for (int i = 0; i < 3; i++) {
+        const char *folder = i == 0 ? "/" : i == 1 ? "//" : "/tmp";
+        errno = 0;
+        CHECK(pmemobj_open(folder, LAYOUT) == NULL && errno == EINVAL);
+        errno = 0;
+        CHECK(pmemobj_create(folder, LAYOUT, 0, 0600) == NULL && errno == EINVAL);
+        errno = 0;
+        CHECK(pmemobj_check(folder, LAYOUT) == -1 && errno == EINVAL);
+        CHECK(pmemobj_create(folder, LAYOUT, PMEMOBJ_MIN_POOL, 0600) == NULL && errno == EEXIST);
+    }
     errno = 0;
     CHECK(pmemobj_create(path, LAYOUT, 4096, 0600) == NULL && errno == EINVAL);
     CHECK(strstr(pmemobj_errormsg(), "size 4096 smaller than 8388608") != NULL);

@@ -96,7 +96,7 @@ impl<'a> List<'a> {
     /// Refuses what is no object with an entry of this list: what a program names, and what the list itself leads to.
     fn check(&self, object: u64) -> Result<(), Errno> {
         let space = object::find(self.pool, object)?;
-        let fits = self.entry % 8 == 0 && self.entry + size_of::<Entry>() as u64 <= space.usable;
+        let fits = self.entry.is_multiple_of(8) && self.entry + size_of::<Entry>() as u64 <= space.usable;
         if fits {
             Ok(())
         } else {

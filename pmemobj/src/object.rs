@@ -28,7 +28,7 @@ pub fn header(pool: &Pool, data: u64) -> Header {
 #[inline]
 pub fn find(pool: &Pool, data: u64) -> Result<Space, Errno> {
     let heap = &pool.heap;
-    if data % HEADER == 0 && heap.start + HEADER <= data && data < heap.end {
+    if data.is_multiple_of(HEADER) && heap.start + HEADER <= data && data < heap.end {
         let space = Space::of(pool, data);
         let begins = space.start >= heap.start && pool.direct.usable_bytes(space.start).is_ok();
         // What lies there may look like a header: the first one of the object knows where its data is.

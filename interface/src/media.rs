@@ -156,6 +156,8 @@ impl EntryHead {
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
 /// Version of the pool format.
 pub const POOL_VERSION: u32 = 1;
+/// Version of pools whose heap has tables of words that are sealed ([`seal::seal_bits`]): those of direct pools.
+pub const SEALED_VERSION: u32 = 3;
 /// Version in the heads of members of a striped pool, so that a library that knows none of them refuses a member alone.
 pub const MEMBER_VERSION: u32 = 2;
 /// Smallest stripe of a striped pool, in bytes: a huge page of the host. Stripes are powers of two.
@@ -178,7 +180,7 @@ layout! {
     PoolHead, 64 {
         /// [`POOL_MAGIC`].
         0 magic: u64,
-        /// [`POOL_VERSION`], in a member of a striped pool [`MEMBER_VERSION`].
+        /// [`POOL_VERSION`], [`SEALED_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`].
         8 version: u32,
         /// Pool identifier, not 0; the same in all members of a striped pool.
         12 pool: u32,
@@ -234,9 +236,13 @@ pub const CHUNK_BYTES: u64 = 16 * 1024;
 pub const UNIT_BYTES: u64 = 16;
 /// Bytes of the allocation bitmap of a chunk: one bit per object, lowest first.
 pub const BITMAP_BYTES: u64 = CHUNK_BYTES / UNIT_BYTES / 8;
+/// Objects that a word of a sealed bitmap has bits for.
+pub const SEALED_BITS: u64 = 48;
+/// Bytes of the allocation bitmap of a chunk whose words are sealed, in whole lines.
+pub const SEALED_BITMAP_BYTES: u64 = ((CHUNK_BYTES / UNIT_BYTES).div_ceil(SEALED_BITS) * 8).next_multiple_of(LINE_U64);
 /// Offset in the heap of the root: the 8-byte offset in the pool of the object from which programs
 /// find all others. One [`ChunkWord`] per chunk follows on the next line, then the bitmaps, then, on a page
-/// boundary, the chunks.
+/// boundary, the chunks. Where the tables are sealed ([`SEALED_VERSION`]) each of these words is.
 pub const HEAP_ROOT: u64 = 0;
 /// Offset in the heap of the chunk words.
 pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
@@ -296,6 +302,19 @@ impl ChunkWord {
             ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks > 0,
         };
         (sound && decoded.encode() == word).then_some(decoded)
+    }
+
+    /// The 8-byte word of a sealed table.
+    pub fn seal(self) -> u64 {
+        let word = self.encode();
+        seal::seal_bits(word >> 56 << 32 | word & 0xffff_ffff)
+    }
+
+    /// Reads a word of a sealed table; `None` for one that no library writes.
+    pub fn open(word: u64) -> Option<ChunkWord> {
+        let bits = seal::open_bits(word)?;
+        let decoded = ChunkWord::decode(bits >> 32 << 56 | bits & 0xffff_ffff)?;
+        (decoded.seal() == word).then_some(decoded)
     }
 }
 
@@ -385,6 +404,8 @@ mod tests {
             ChunkWord::Log { chunks: 3 },
         ] {
             assert_eq!(ChunkWord::decode(word.encode()), Some(word));
+            assert_eq!(ChunkWord::open(word.seal()), Some(word));
+            assert!((0..64).all(|bit| ChunkWord::open(word.seal() ^ 1 << bit).is_none()));
         }
         for bad in [1, ChunkWord::Run { object_bytes: 17 }.encode(), ChunkWord::Large { chunks: 0 }.encode()] {
             assert_eq!(ChunkWord::decode(bad), None);

@@ -107,10 +107,16 @@ pub enum Operation<'a> {
     Set(u64, u64),
     /// These bits of the word at this offset become 0.
     Clear(u64, u64),
+    /// These bits of the sealed word at this offset become 1 ([`crate::seal::seal_bits`]).
+    SetSealed(u64, u64),
+    /// These bits of the sealed word at this offset become 0.
+    ClearSealed(u64, u64),
 }
 
 const SET: u64 = 1 << 12;
 const CLEAR: u64 = 2 << 12;
+const SET_SEALED: u64 = 3 << 12;
+const CLEAR_SEALED: u64 = 4 << 12;
 
 impl<'a> Operation<'a> {
     /// The word in front of the data: bits 63:16 the offset, bits 15:12 what it is, bits 11:0 the bytes of data.
@@ -119,6 +125,8 @@ impl<'a> Operation<'a> {
             Operation::Store(offset, data) => offset << 16 | data.len() as u64,
             Operation::Set(offset, _) => offset << 16 | SET | 8,
             Operation::Clear(offset, _) => offset << 16 | CLEAR | 8,
+            Operation::SetSealed(offset, _) => offset << 16 | SET_SEALED | 8,
+            Operation::ClearSealed(offset, _) => offset << 16 | CLEAR_SEALED | 8,
         }
     }
 
@@ -126,7 +134,18 @@ impl<'a> Operation<'a> {
     pub fn bytes(&self) -> usize {
         match *self {
             Operation::Store(_, data) => 8 + data.len().next_multiple_of(8),
-            Operation::Set(..) | Operation::Clear(..) => 16,
+            _ => 16,
+        }
+    }
+
+    /// The bytes of the pool that it changes: offset and number.
+    pub fn range(&self) -> (u64, u64) {
+        match *self {
+            Operation::Store(offset, data) => (offset, data.len() as u64),
+            Operation::Set(offset, _)
+            | Operation::Clear(offset, _)
+            | Operation::SetSealed(offset, _)
+            | Operation::ClearSealed(offset, _) => (offset, 8),
         }
     }
 
@@ -141,6 +160,8 @@ impl<'a> Operation<'a> {
             0 if length > 0 => Operation::Store(offset, &padded[..length]),
             SET => Operation::Set(offset, mask()?),
             CLEAR => Operation::Clear(offset, mask()?),
+            SET_SEALED => Operation::SetSealed(offset, mask()?),
+            CLEAR_SEALED => Operation::ClearSealed(offset, mask()?),
             _ => return None,
         };
         Some((operation, &rest[padded.len()..]))
@@ -210,7 +231,10 @@ mod tests {
             record.extend_from_slice(&operation.word().to_le_bytes());
             match operation {
                 Operation::Store(_, data) => record.extend_from_slice(data),
-                Operation::Set(_, mask) | Operation::Clear(_, mask) => record.extend_from_slice(&mask.to_le_bytes()),
+                Operation::Set(_, mask)
+                | Operation::Clear(_, mask)
+                | Operation::SetSealed(_, mask)
+                | Operation::ClearSealed(_, mask) => record.extend_from_slice(&mask.to_le_bytes()),
             }
             record.resize(record.len().next_multiple_of(8), 0);
         }
@@ -232,7 +256,13 @@ mod tests {
         fn operations_come_back_and_a_flipped_bit_does_not(
             offset in 0..MAX_OFFSET, data in prop::collection::vec(any::<u8>(), 1..300), mask: u64, bit: prop::sample::Index,
         ) {
-            let operations = [Operation::Store(offset, &data), Operation::Set(64, mask), Operation::Clear(72, mask)];
+            let operations = [
+                Operation::Store(offset, &data),
+                Operation::Set(64, mask),
+                Operation::Clear(72, mask),
+                Operation::SetSealed(80, mask),
+                Operation::ClearSealed(88, mask),
+            ];
             let mut bytes = record(&operations, 77);
             prop_assert_eq!(bytes.len(), RecordHead::SIZE + operations.iter().map(Operation::bytes).sum::<usize>());
             let (head, mut body) = RecordHead::decode(&bytes, 77).unwrap();

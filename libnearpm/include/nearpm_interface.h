@@ -253,7 +253,7 @@ _Static_assert(sizeof(struct nearpm_entry_head) == 64, "entry_head");
 /* Head of a pool, sealed with no body; written last when a pool is created, and never changed. */
 struct nearpm_pool_head {
     uint64_t magic; /* 0: [`POOL_MAGIC`]. */
-    uint32_t version; /* 8: [`POOL_VERSION`], in a member of a striped pool [`MEMBER_VERSION`]. */
+    uint32_t version; /* 8: [`POOL_VERSION`], [`SEALED_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`]. */
     uint32_t pool; /* 12: Pool identifier, not 0; the same in all members of a striped pool. */
     uint64_t bytes; /* 16: Bytes of the pool. */
     uint32_t ring_bytes; /* 24: Bytes of each log ring, a multiple of 4096. */

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
+use crate::check::Class;
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, Bitmaps, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};
@@ -156,6 +157,11 @@ impl Allocator {
         Ok(allocator)
     }
 
+    /// Where the heap's parts are.
+    pub fn layout(&self) -> &HeapLayout {
+        &self.layout
+    }
+
     /// Offsets that programs may use.
     pub fn range(&self) -> Range<u64> {
         self.layout.range()
@@ -231,12 +237,18 @@ impl Allocator {
             self.partial[class].remove(&chunk);
         }
         self.steps.push(Step::Took { chunk, unit });
-        let place = self.layout.bitmap_word(chunk, unit as usize / 64);
-        // The pool's word, not the index's: objects that this transaction freed are free there already.
-        let word = session.load(place)?;
-        session.store(place, word | 1 << (unit % 64))?;
+        let (place, bit) = self.layout.bit(chunk, unit);
+        self.change_bits(session, place, |bits| bits | bit)?;
         let bytes = u64::from(CLASSES[class]);
         Ok((self.layout.chunk(chunk) + u64::from(unit) * bytes, bytes))
+    }
+
+    /// Changes bits of a word of a bitmap: of the pool's, not the index's, because objects that this transaction freed are free
+    /// there already.
+    fn change_bits(&self, session: &mut Session<'_>, place: u64, change: impl FnOnce(u64) -> u64) -> Result<(), Error> {
+        let form = self.layout.form;
+        let bits = form.decode(session.load(place)?).ok_or_else(|| Class::BitmapWord.at(place))?;
+        session.store(place, form.encode(change(bits)))
     }
 
     fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
@@ -244,8 +256,12 @@ impl Allocator {
         self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
         self.partial[class].insert(chunk);
         self.steps.push(Step::MadeRun { chunk });
-        session.store(self.layout.word(chunk), ChunkWord::Run { object_bytes: CLASSES[class] }.encode())?;
+        self.store_word(session, chunk, ChunkWord::Run { object_bytes: CLASSES[class] })?;
         Ok(chunk)
+    }
+
+    fn store_word(&self, session: &mut Session<'_>, chunk: u32, word: ChunkWord) -> Result<(), Error> {
+        session.store(self.layout.word(chunk), self.layout.form.encode_chunk(word))
     }
 
     /// Takes free chunks: of a striped pool on the member whose turn it is, if that has them.
@@ -260,7 +276,7 @@ impl Allocator {
         let chunk = self.take_chunks(chunks).ok_or_else(|| self.full(bytes))?;
         self.large.insert(chunk, chunks);
         self.steps.push(Step::TookChunks { chunk, chunks });
-        session.store(self.layout.word(chunk), ChunkWord::Large { chunks }.encode())?;
+        self.store_word(session, chunk, ChunkWord::Large { chunks })?;
         Ok((self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES))
     }
 
@@ -301,14 +317,13 @@ impl Allocator {
             Object::Unit { chunk, unit, .. } => {
                 self.freed.insert(offset);
                 self.steps.push(Step::Frees { chunk, unit });
-                let place = self.layout.bitmap_word(chunk, unit as usize / 64);
-                let word = session.load(place)?;
-                session.store(place, word & !(1 << (unit % 64)))
+                let (place, bit) = self.layout.bit(chunk, unit);
+                self.change_bits(session, place, |bits| bits & !bit)
             }
             Object::Chunks { chunk, chunks } => {
                 self.freed.insert(offset);
                 self.steps.push(Step::FreesChunks { chunk, chunks });
-                session.store(self.layout.word(chunk), ChunkWord::Free.encode())
+                self.store_word(session, chunk, ChunkWord::Free)
             }
         }
     }
@@ -324,7 +339,7 @@ impl Allocator {
         for (chunk, left) in left {
             if left == 0 {
                 self.steps.push(Step::FreesRun { chunk });
-                session.store(self.layout.word(chunk), ChunkWord::Free.encode())?;
+                self.store_word(session, chunk, ChunkWord::Free)?;
             }
         }
         Ok(())

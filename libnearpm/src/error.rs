@@ -123,7 +123,9 @@ pub enum Error {
     #[error("the transaction was aborted: {0}")]
     Aborted(Box<dyn std::error::Error + Send + Sync>),
     /// The pool's metadata contradicts itself.
-    #[error("the pool is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
+    #[error(
+        "the pool is corrupt: {what} at offset {offset:#x}; close it and see what nearpm pool check says, or restore it from a copy"
+    )]
     Corrupt {
         /// What is wrong.
         what: &'static str,
@@ -301,7 +303,9 @@ pub enum Problem {
         found: u64,
     },
     /// Damaged.
-    #[error("is corrupt: {what} at offset {offset:#x}; restore it from a copy")]
+    #[error(
+        "is corrupt: {what} at offset {offset:#x}; see what nearpm pool check says, and whether --repair can put it right, or restore it from a copy"
+    )]
     Corrupt {
         /// What is wrong.
         what: &'static str,

@@ -1,11 +1,14 @@
 //! How the heap of a pool is divided: classes of objects, tables, chunks.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
-    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, PAGE_BYTES, PoolHead, UNIT_BYTES,
+    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, HEAP_ROOT, PAGE_BYTES, PoolHead, SEALED_BITMAP_BYTES,
+    SEALED_BITS, SEALED_VERSION, UNIT_BYTES,
 };
+use nearpm_interface::seal;
 
 use crate::check::Class;
 use crate::error::Error;
@@ -17,7 +20,7 @@ pub(crate) const CLASSES: [u32; 30] = [
     2048, 2304, 2688, 3200, 4096, 5440, 8192,
 ];
 
-/// Words of a bitmap.
+/// Words of a bitmap in memory, of 64 bits each.
 pub(crate) const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
 
 /// The smallest class for a size, `None` where the object needs whole chunks.
@@ -69,6 +72,106 @@ pub(crate) fn bits_beyond(class: usize, bitmap: &[u64; BITMAP_WORDS]) -> Option<
     bitmap.iter().enumerate().position(beyond)
 }
 
+/// How the words of the heap's tables are written: root, chunk words, bitmaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they are: a wrong bit may look like another object.
+    Plain,
+    /// With checks, so that a wrong bit is found and known.
+    Sealed,
+}
+
+impl Form {
+    /// That of a pool.
+    pub fn of(head: &PoolHead) -> Form {
+        if head.version == SEALED_VERSION { Form::Sealed } else { Form::Plain }
+    }
+
+    /// Objects that a word of a bitmap has bits for.
+    fn bits(self) -> u32 {
+        match self {
+            Form::Plain => u64::BITS,
+            Form::Sealed => SEALED_BITS as u32,
+        }
+    }
+
+    /// Bytes of the bitmap of a chunk.
+    pub fn bitmap_bytes(self) -> u64 {
+        match self {
+            Form::Plain => BITMAP_BYTES,
+            Form::Sealed => SEALED_BITMAP_BYTES,
+        }
+    }
+
+    /// The word for bits, or for the offset of the root.
+    pub fn encode(self, bits: u64) -> u64 {
+        match self {
+            Form::Plain => bits,
+            Form::Sealed => seal::seal_bits(bits),
+        }
+    }
+
+    /// What [`Form::encode`] made a word of; `None` for a damaged word.
+    pub fn decode(self, word: u64) -> Option<u64> {
+        match self {
+            Form::Plain => Some(word),
+            Form::Sealed => seal::open_bits(word),
+        }
+    }
+
+    /// The word of a chunk.
+    pub fn encode_chunk(self, word: ChunkWord) -> u64 {
+        match self {
+            Form::Plain => word.encode(),
+            Form::Sealed => word.seal(),
+        }
+    }
+
+    /// What a word says of its chunk; `None` for one that no library writes.
+    pub fn decode_chunk(self, word: u64) -> Option<ChunkWord> {
+        match self {
+            Form::Plain => ChunkWord::decode(word),
+            Form::Sealed => ChunkWord::open(word),
+        }
+    }
+
+    /// The bitmap of a chunk as it lies in the pool.
+    pub fn encode_bitmap(self, bitmap: &[u64; BITMAP_WORDS]) -> Vec<u8> {
+        let width = self.bits();
+        let has = |unit: u32| bitmap.get(unit as usize / 64).is_some_and(|word| word >> (unit % 64) & 1 == 1);
+        let words = 0..(self.bitmap_bytes() / 8) as u32;
+        let bits =
+            words.map(|word| (0..width).filter(|bit| has(word * width + bit)).fold(0, |bits, bit| bits | 1 << bit));
+        bits.flat_map(|bits| self.encode(bits).to_le_bytes()).collect()
+    }
+
+    /// The bits of a bitmap that lies in the pool as these words, and its first damaged word.
+    fn decode_bitmap(self, words: &[u64]) -> ([u64; BITMAP_WORDS], Option<usize>) {
+        let mut bitmap = [0; BITMAP_WORDS];
+        if self == Form::Plain {
+            bitmap.copy_from_slice(words);
+            return (bitmap, None);
+        }
+        let mut damaged = None;
+        for (at, &word) in words.iter().enumerate().filter(|&(_, &word)| word != 0) {
+            let mut bits = self.decode(word).unwrap_or(0);
+            let first = at as u32 * self.bits();
+            while bits != 0 {
+                let unit = (first + bits.trailing_zeros()) as usize;
+                match bitmap.get_mut(unit / 64) {
+                    Some(to) => *to |= 1 << (unit % 64),
+                    None => damaged = damaged.or(Some(at)),
+                }
+                bits &= bits - 1;
+            }
+            if self.decode(word).is_none() {
+                damaged = damaged.or(Some(at));
+            }
+        }
+        (bitmap, damaged)
+    }
+}
+
 /// Parts of the heap, as offsets in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeapLayout {
@@ -78,24 +181,27 @@ pub(crate) struct HeapLayout {
     pub first: u64,
     /// Number of chunks.
     pub chunks: u64,
+    /// How the tables are written.
+    pub form: Form,
 }
 
 impl HeapLayout {
     /// The layout for a pool.
     pub fn of(head: &PoolHead) -> HeapLayout {
+        let form = Form::of(head);
         let bytes = head.pages * PAGE_BYTES;
         let overhead = |chunks: u64| {
-            ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * BITMAP_BYTES)
+            ((HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64) + chunks * form.bitmap_bytes())
                 .next_multiple_of(PAGE_BYTES)
         };
         // No more than have room beside their own words and bitmaps.
-        let mut chunks = bytes / (CHUNK_BYTES + 8 + BITMAP_BYTES);
+        let mut chunks = bytes / (CHUNK_BYTES + 8 + form.bitmap_bytes());
         while chunks > 0 && overhead(chunks) + chunks * CHUNK_BYTES > bytes {
             chunks -= 1;
         }
         let words = head.heap() + HEAP_CHUNK_WORDS;
         let bitmaps = head.heap() + (HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64);
-        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks }
+        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks, form }
     }
 
     /// Offsets that programs may use.
@@ -121,6 +227,11 @@ impl HeapLayout {
         self.words - HEAP_CHUNK_WORDS
     }
 
+    /// Offset of the root's word.
+    pub fn root(&self) -> u64 {
+        self.heap() + HEAP_ROOT
+    }
+
     /// Offset of a chunk's word.
     pub fn word(&self, chunk: u32) -> u64 {
         self.words + 8 * u64::from(chunk)
@@ -128,7 +239,7 @@ impl HeapLayout {
 
     /// What the word of a chunk says.
     pub fn state(&self, chunk: u32, word: u64) -> Result<ChunkWord, Class> {
-        let state = ChunkWord::decode(word).ok_or(Class::ChunkWord)?;
+        let state = self.form.decode_chunk(word).ok_or(Class::ChunkWord)?;
         let fits = |chunks: u32| u64::from(chunk) + u64::from(chunks) <= self.chunks;
         match state {
             ChunkWord::Run { object_bytes } if !CLASSES.contains(&object_bytes) => Err(Class::ChunkSize),
@@ -140,7 +251,18 @@ impl HeapLayout {
 
     /// Offset of a word of a chunk's bitmap.
     pub fn bitmap_word(&self, chunk: u32, word: usize) -> u64 {
-        self.bitmaps + u64::from(chunk) * BITMAP_BYTES + 8 * word as u64
+        self.bitmaps + u64::from(chunk) * self.form.bitmap_bytes() + 8 * word as u64
+    }
+
+    /// The bit for an object of a run: offset of its word, and the bit in it.
+    pub fn bit(&self, chunk: u32, unit: u32) -> (u64, u64) {
+        let bits = self.form.bits();
+        (self.bitmap_word(chunk, (unit / bits) as usize), 1 << (unit % bits))
+    }
+
+    /// Offset of the word for the first object that a word of a bitmap in memory has a bit for.
+    pub fn word_of_bits(&self, chunk: u32, word: usize) -> u64 {
+        self.bit(chunk, word as u32 * 64).0
     }
 }
 
@@ -166,7 +288,9 @@ pub(crate) enum Bitmaps {
 pub(crate) struct HeapTables {
     pub layout: HeapLayout,
     words: Vec<u64>,
-    bitmaps: Vec<u64>,
+    bitmaps: Vec<[u64; BITMAP_WORDS]>,
+    /// Chunks with a damaged word in their bitmap, each with the first one. It counts as blank.
+    damaged: BTreeMap<u32, usize>,
 }
 
 /// So many zeros.
@@ -192,20 +316,36 @@ impl HeapTables {
             }
             Ok::<(), Error>(())
         };
-        let (mut words, mut bitmaps) = (zeros(layout.chunks as usize)?, zeros(layout.chunks as usize * BITMAP_WORDS)?);
+        let (mut words, mut bitmaps) = (zeros(layout.chunks as usize)?, zeros(layout.chunks as usize)?);
+        let mut damaged = BTreeMap::new();
         read(layout.words, &mut words)?;
+        let mut decode = |chunk: u32, bitmap: &[u64]| {
+            let (bits, bad) = layout.form.decode_bitmap(bitmap);
+            bitmaps[chunk as usize] = bits;
+            damaged.extend(bad.map(|word| (chunk, word)));
+        };
+        let bitmap_words = (layout.form.bitmap_bytes() / 8) as usize;
         match of {
-            Bitmaps::All => read(layout.bitmaps, &mut bitmaps)?,
+            Bitmaps::All => {
+                let mut all = zeros(words.len() * bitmap_words)?;
+                read(layout.bitmaps, &mut all)?;
+                (0u32..).zip(all.chunks_exact(bitmap_words)).for_each(|(chunk, bitmap)| decode(chunk, bitmap));
+            }
             Bitmaps::OfRuns => {
-                let is_run = |word| matches!(ChunkWord::decode(word), Some(ChunkWord::Run { .. }));
-                let runs =
-                    (0u32..).zip(bitmaps.chunks_exact_mut(BITMAP_WORDS)).filter(|(at, _)| is_run(words[*at as usize]));
-                for (chunk, bitmap) in runs {
-                    read(layout.bitmap_word(chunk, 0), bitmap)?;
+                let is_run = |word| matches!(layout.form.decode_chunk(word), Some(ChunkWord::Run { .. }));
+                let mut bitmap = vec![0; bitmap_words];
+                for (chunk, _) in (0u32..).zip(&words).filter(|&(_, &word)| is_run(word)) {
+                    read(layout.bitmap_word(chunk, 0), &mut bitmap)?;
+                    decode(chunk, &bitmap);
                 }
             }
         }
-        Ok(HeapTables { layout, words, bitmaps })
+        Ok(HeapTables { layout, words, bitmaps, damaged })
+    }
+
+    /// Offset of the first damaged word of a chunk's bitmap.
+    pub fn damaged(&self, chunk: u32) -> Option<u64> {
+        self.damaged.get(&chunk).map(|&word| self.layout.bitmap_word(chunk, word))
     }
 
     /// The word of a chunk.
@@ -215,8 +355,7 @@ impl HeapTables {
 
     /// The bitmap of a chunk.
     pub fn bitmap(&self, chunk: u32) -> &[u64; BITMAP_WORDS] {
-        let start = chunk as usize * BITMAP_WORDS;
-        self.bitmaps[start..start + BITMAP_WORDS].try_into().expect("a bitmap has so many words")
+        &self.bitmaps[chunk as usize]
     }
 
     /// Bits that are set in it.
@@ -239,12 +378,20 @@ impl HeapTables {
         (chunk + 1..chunk + chunks).find(in_use)
     }
 
+    /// What is wrong with the words of a chunk by themselves: class and offset.
+    pub fn damaged_words(&self, chunk: u32) -> Option<(Class, u64)> {
+        let word = self.layout.state(chunk, self.word(chunk)).err().map(|class| (class, self.layout.word(chunk)));
+        word.or_else(|| Some((Class::BitmapWord, self.damaged(chunk)?)))
+    }
+
     /// What begins at a chunk, and its number of chunks. Of a pool that was recovered, so that there are no segments of a log.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for whatever an allocator must not build upon.
     pub fn sound(&self, chunk: u32) -> Result<(ChunkWord, u32), Error> {
         let here = self.layout.word(chunk);
+        let whole = |chunk| self.damaged_words(chunk).map_or(Ok(()), |(class, at)| Err(class.at(at)));
+        whole(chunk)?;
         let word = self.layout.state(chunk, self.word(chunk)).map_err(|class| class.at(here))?;
         let (chunks, bad) = match word {
             ChunkWord::Run { object_bytes } => {
@@ -256,12 +403,14 @@ impl HeapTables {
                 if self.in_use_inside(chunk, chunks).is_some() {
                     return Err(Class::ChunkOverlap.at(here));
                 }
+                // Nobody looks at them before the object is freed, and then they must be sound.
+                (chunk + 1..chunk + chunks).try_for_each(whole)?;
                 (chunks, self.stray(chunk).map(|at| (Class::BitmapStray, at)))
             }
             ChunkWord::Log { .. } => return Err(Class::SegmentLeft.at(here)),
         };
         match bad {
-            Some((class, at)) => Err(class.at(self.layout.bitmap_word(chunk, at))),
+            Some((class, at)) => Err(class.at(self.layout.word_of_bits(chunk, at))),
             None => Ok((word, chunks)),
         }
     }
@@ -288,13 +437,28 @@ mod tests {
 
     #[test]
     fn the_heap_holds_its_own_tables() {
-        for pages in [8, 16, 100, 1000, 100_000] {
-            let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, ..PoolHead::default() };
+        for (pages, version) in [(8, 1), (16, 1), (16, 3), (100, 1), (1000, 3), (100_000, 1), (100_000, 3)] {
+            let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, version, ..PoolHead::default() };
             let layout = HeapLayout::of(&head);
             assert!(layout.bitmaps >= layout.words + layout.chunks * 8);
-            assert!(layout.first >= layout.bitmaps + layout.chunks * BITMAP_BYTES);
+            assert!(layout.first >= layout.bitmaps + layout.chunks * layout.form.bitmap_bytes());
             assert!(layout.range().end <= head.heap_end());
             assert_eq!(layout.first % PAGE_BYTES, 0);
+        }
+    }
+
+    #[test]
+    fn bitmaps_come_back_from_both_forms() {
+        let mut bitmap = [0; BITMAP_WORDS];
+        for unit in (0..1024).step_by(7) {
+            bitmap[unit / 64] |= 1 << (unit % 64);
+        }
+        for form in [Form::Plain, Form::Sealed] {
+            let bytes = form.encode_bitmap(&bitmap);
+            assert_eq!(bytes.len() as u64, form.bitmap_bytes());
+            let words: Vec<u64> =
+                bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+            assert_eq!(form.decode_bitmap(&words), (bitmap, None));
         }
     }
 }

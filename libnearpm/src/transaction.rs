@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::alloc::{Allocator, Session};
+use crate::check::Class;
 use crate::error::Error;
 use crate::mechanism::{Acknowledged, Context, Protocol};
 use crate::options::Durability;
@@ -255,10 +256,10 @@ impl<'p> Tx<'p> {
 
     /// Offset of the root, 0 where none was set.
     pub fn root(&mut self) -> Result<u64, Error> {
-        let offset = self.inner.cx.head.heap() + nearpm_interface::media::HEAP_ROOT;
+        let layout = *self.inner.allocator.layout();
         let mut bytes = [0; 8];
-        self.inner.protocol.read(&mut self.inner.cx, offset, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        self.inner.protocol.read(&mut self.inner.cx, layout.root(), &mut bytes)?;
+        layout.form.decode(u64::from_le_bytes(bytes)).ok_or_else(|| Class::RootWord.at(layout.root()))
     }
 
     /// Makes an offset the root, from which a program finds everything else; 0 for none.
@@ -267,8 +268,9 @@ impl<'p> Tx<'p> {
             self.check(offset, 1)?;
         }
         self.inner.check_writable()?;
-        let place = self.inner.cx.head.heap() + nearpm_interface::media::HEAP_ROOT;
-        let result = self.inner.protocol.write(&mut self.inner.cx, place, &offset.to_le_bytes());
+        let layout = *self.inner.allocator.layout();
+        let word = layout.form.encode(offset);
+        let result = self.inner.protocol.write(&mut self.inner.cx, layout.root(), &word.to_le_bytes());
         match result {
             Err(Error::TooLarge { .. }) => result,
             _ => self.doom(result),

@@ -75,10 +75,14 @@ classes! {
     ChunkSpan, "chunk-span", "an object leaves the heap";
     /// An object over chunks that are in use.
     ChunkOverlap, "chunk-overlap", "an object lies over chunks that others use";
+    /// A word of the bitmap of a chunk.
+    BitmapWord, "bitmap-word", "a word of the bitmap of a chunk is not valid";
     /// Bits behind the last object of a run.
     BitmapBeyond, "bitmap-beyond", "the bitmap of a chunk contradicts its state";
     /// Bits for a chunk that is no run.
     BitmapStray, "bitmap-stray", "a chunk without small objects has bits in its bitmap";
+    /// The word of the root.
+    RootWord, "root-word", "the word of the root is not valid";
     /// The root lies in no object.
     Root, "root", "the root is no object";
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use nearpm_interface::geometry::LINE;
-use nearpm_interface::media::{CHUNK_BYTES, HEAP_ROOT, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{CHUNK_BYTES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
 use super::{Image, Object, Tables};
@@ -94,11 +94,10 @@ fn bytes_of(image: &Image, tables: &Tables, object: &Object) -> Vec<u8> {
 /// Everything of the copy but its head.
 fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) -> Result<(), Error> {
     let layout = HeapLayout::of(head);
-    put(head.heap() + HEAP_ROOT, &tables.root.to_le_bytes())?;
+    put(layout.root(), &layout.form.encode(tables.root).to_le_bytes())?;
     for (chunk, word, bitmap) in tables.used_chunks() {
-        put(layout.word(chunk), &word.encode().to_le_bytes())?;
-        let bitmap: Vec<u8> = bitmap.iter().flat_map(|word| word.to_le_bytes()).collect();
-        put(layout.bitmap_word(chunk, 0), &bitmap)?;
+        put(layout.word(chunk), &layout.form.encode_chunk(word).to_le_bytes())?;
+        put(layout.bitmap_word(chunk, 0), &layout.form.encode_bitmap(bitmap))?;
     }
     tables.objects().try_for_each(|object| {
         let mut piece = vec![0; object.bytes.min(1 << 20) as usize];

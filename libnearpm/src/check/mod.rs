@@ -228,7 +228,10 @@ impl Image {
         match self.recover(&head) {
             Ok(recovery) => report.recovery = Some(recovery),
             Err(finding) => {
-                found.push(Found { finding, patch: None });
+                let one = Found { finding, patch: None };
+                let is_word = finding.class == Class::BitmapWord;
+                let mended = if is_word { tables::mended_sealed(&self.medium, finding.offset) } else { None };
+                found.push(one.mend_word(mended));
                 return (found, report);
             }
         }

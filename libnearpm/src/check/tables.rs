@@ -1,12 +1,12 @@
 //! The tables of a pool: where pages are, what chunks are, which objects there are.
 
-use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_ROOT, PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, Object, one_bit};
 use crate::direct::recover;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, bits_beyond, class_named};
+use crate::heap::{BITMAP_WORDS, Bitmaps, Form, HeapLayout, HeapTables, bits_beyond, class_named};
 use crate::memory::Medium;
 use crate::pool::pages::Pages;
 use crate::statistics::HeapState;
@@ -15,8 +15,9 @@ use crate::statistics::HeapState;
 pub(crate) struct Tables {
     heap: HeapTables,
     pages: Pages,
-    /// Offset of the root object.
+    /// Offset of the root object; 0 also where its word is damaged.
     pub root: u64,
+    root_word: u64,
 }
 
 /// Bytes of the heap, wherever its pages are.
@@ -33,13 +34,15 @@ impl Tables {
     /// A damaged page table: nothing behind it can be found.
     pub fn load(medium: &Medium, head: &PoolHead) -> Result<Tables, Error> {
         let pages = Pages::load(medium, *head)?;
-        let heap = HeapTables::load(HeapLayout::of(head), Bitmaps::All, |offset, bytes| {
+        let layout = HeapLayout::of(head);
+        let heap = HeapTables::load(layout, Bitmaps::All, |offset, bytes| {
             load(medium, &pages, offset, bytes);
             Ok(())
         })?;
         let mut root = [0; 8];
-        load(medium, &pages, head.heap() + HEAP_ROOT, &mut root);
-        Ok(Tables { heap, pages, root: u64::from_le_bytes(root) })
+        load(medium, &pages, layout.root(), &mut root);
+        let root_word = u64::from_le_bytes(root);
+        Ok(Tables { heap, pages, root: layout.form.decode(root_word).unwrap_or(0), root_word })
     }
 
     /// Where the heap's parts are.
@@ -64,24 +67,27 @@ impl Tables {
         while u64::from(chunk) < self.heap.layout.chunks {
             chunk += self.examine_chunk(medium, head, chunk, &mut found);
         }
-        let heap = self.heap.layout.range();
+        let (heap, form) = (self.heap.layout.range(), self.heap.layout.form);
+        if form.decode(self.root_word).is_none() {
+            let one = self.found(Class::RootWord, self.heap.layout.root());
+            found.push(one.mend_word(one_bit::word(self.root_word, |word| form.decode(word).is_some())));
+        }
         // The mechanisms let a program name any byte of an object.
         let holds_root = |object: &Object| (object.offset..object.offset + object.bytes).contains(&self.root);
         let sound = self.root == 0 || heap.contains(&self.root) && self.objects().any(|object| holds_root(&object));
         // Without its chunk the object is not seen.
         if !sound && found.is_empty() {
-            found.push(self.found(Class::Root, head.heap() + HEAP_ROOT));
+            found.push(self.found(Class::Root, self.heap.layout.root()));
         }
         found
     }
 
     fn examine_chunk(&self, medium: &Medium, head: &PoolHead, chunk: u32, found: &mut Vec<Found>) -> u32 {
-        let bitmap_at = |word| self.heap.layout.bitmap_word(chunk, word);
+        self.examine_words(medium, head, chunk, found);
+        let bitmap_at = |word| self.heap.layout.word_of_bits(chunk, word);
         match self.heap.layout.state(chunk, self.heap.word(chunk)) {
-            Err(class) => {
-                let one = self.found(class, self.heap.layout.word(chunk));
-                found.push(one.mend_word(self.mended_word(medium, head, chunk)));
-            }
+            // Found above.
+            Err(_) => {}
             Ok(ChunkWord::Run { object_bytes }) => {
                 if let Some(word) = bits_beyond(class_named(object_bytes), self.heap.bitmap(chunk)) {
                     let one = self.found(Class::BitmapBeyond, bitmap_at(word));
@@ -96,6 +102,7 @@ impl Tables {
                     // What lies there is judged for itself.
                     return inner - chunk;
                 }
+                (chunk + 1..chunk + chunks).for_each(|inner| self.examine_words(medium, head, inner, found));
                 return chunks;
             }
             Ok(ChunkWord::Log { chunks }) => {
@@ -110,16 +117,32 @@ impl Tables {
         1
     }
 
-    /// Bits of a chunk that is no run. One bit alone is a damaged bit: to lose the word of a run takes three.
+    /// The words of a chunk, each by itself.
+    fn examine_words(&self, medium: &Medium, head: &PoolHead, chunk: u32, found: &mut Vec<Found>) {
+        let Some((class, at)) = self.heap.damaged_words(chunk) else { return };
+        let one = self.found(class, at);
+        let mended = match class {
+            Class::BitmapWord => mended_sealed(medium, one.finding.offset),
+            _ => self.mended_word(medium, head, chunk),
+        };
+        found.push(one.mend_word(mended));
+    }
+
+    /// Bits of a chunk that is no run. One bit alone is a damaged bit: to lose the word of a run takes three. In a sealed word somebody wrote
+    /// it.
     fn examine_stray(&self, chunk: u32, found: &mut Vec<Found>) {
         if let Some(word) = self.heap.stray(chunk) {
-            let one = self.found(Class::BitmapStray, self.heap.layout.bitmap_word(chunk, word));
-            found.push(one.mend_word((self.heap.bits(chunk) == 1).then_some(0)));
+            let one = self.found(Class::BitmapStray, self.heap.layout.word_of_bits(chunk, word));
+            let single = self.heap.layout.form == Form::Plain && self.heap.bits(chunk) == 1;
+            found.push(one.mend_word(single.then_some(0)));
         }
     }
 
     /// A chunk's word with one bit changed, if only one such word goes with everything else.
     fn mended_word(&self, medium: &Medium, head: &PoolHead, chunk: u32) -> Option<u64> {
+        if self.heap.layout.form == Form::Sealed {
+            return one_bit::word(self.heap.word(chunk), |word| self.heap.layout.state(chunk, word).is_ok());
+        }
         one_bit::word(self.heap.word(chunk), |word| match self.heap.layout.state(chunk, word) {
             Ok(ChunkWord::Run { object_bytes }) => {
                 bits_beyond(class_named(object_bytes), self.heap.bitmap(chunk)).is_none()
@@ -147,7 +170,8 @@ impl Tables {
         };
         let units = (CHUNK_BYTES as u32 / object_bytes).saturating_sub(word as u32 * 64);
         let kept = if units >= 64 { u64::MAX } else { (1 << units) - 1 };
-        (!(0..32).any(smaller)).then(|| self.heap.bitmap(chunk)[word] & kept)
+        let known = self.heap.layout.form == Form::Plain && !(0..32).any(smaller);
+        known.then(|| self.heap.bitmap(chunk)[word] & kept)
     }
 
     /// What each chunk is, with its objects, as far as that is known.
@@ -203,6 +227,11 @@ impl Tables {
         };
         HeapState::of(self.states().map(|(chunk, state)| (state, used(chunk, state))))
     }
+}
+
+/// The sealed word at an offset with one bit changed so that it holds.
+pub(super) fn mended_sealed(medium: &Medium, offset: u64) -> Option<u64> {
+    one_bit::word(medium.load_word(offset), |word| seal::open_bits(word).is_some())
 }
 
 /// The chunk's word that `found` names, put right if that is possible.

@@ -2,7 +2,10 @@
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, Operation, RecordHead};
+use nearpm_interface::seal;
 
+use crate::check::Class;
+use crate::error::Error;
 use crate::memory::Medium;
 
 /// Lines whose write-back is put off, because records often name the same ones.
@@ -25,22 +28,31 @@ impl<'m> Home<'m> {
 
     /// Carries out a record of new bytes.
     ///
+    /// # Errors
+    /// As [`Home::apply`].
+    ///
     /// # Panics
     /// If the record was not made by this library.
-    pub fn apply_record(&mut self, record: &[u8]) {
+    pub fn apply_record(&mut self, record: &[u8]) -> Result<(), Error> {
         let head = RecordHead::from_bytes(record.first_chunk().expect("a record has a head"));
         assert_ne!(head.kind, Kind::Undo as u32, "old bytes go home in a recovery only");
         let mut body = &record[RecordHead::SIZE..head.bytes as usize];
         while let Some((operation, rest)) = Operation::decode(body) {
-            self.apply(operation);
+            self.apply(operation)?;
             body = rest;
         }
+        Ok(())
     }
 
     /// Carries out an operation.
-    pub fn apply(&mut self, operation: Operation<'_>) {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a sealed word that is damaged: what is in it must not be sealed anew.
+    pub fn apply(&mut self, operation: Operation<'_>) -> Result<(), Error> {
         match operation {
             Operation::Store(offset, data) => self.store(offset, data),
+            Operation::SetSealed(offset, mask) => self.change_sealed(offset, |bits| bits | mask)?,
+            Operation::ClearSealed(offset, mask) => self.change_sealed(offset, |bits| bits & !mask)?,
             Operation::Set(offset, mask) => {
                 self.store(offset, &(self.medium.load_word(offset) | mask).to_le_bytes());
             }
@@ -48,6 +60,16 @@ impl<'m> Home<'m> {
                 self.store(offset, &(self.medium.load_word(offset) & !mask).to_le_bytes());
             }
         }
+        Ok(())
+    }
+
+    fn change_sealed(&mut self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<(), Error> {
+        let bits = seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))?;
+        // A mask that a hostile record holds has no more bits either.
+        let changed = Some(change(bits)).filter(|&bits| seal::is_identifier(bits));
+        let changed = changed.ok_or_else(|| Class::RecordRange.at(offset))?;
+        self.store(offset, &seal::seal_bits(changed).to_le_bytes());
+        Ok(())
     }
 
     fn store(&mut self, offset: u64, data: &[u8]) {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_driver::pci::Caching;
-use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
+use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SEALED_VERSION};
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
@@ -69,13 +69,13 @@ fn in_place_address(backing: &Backing, location: &str) -> Result<*mut u8, Error>
         .ok_or_else(|| refuse("this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy"))
 }
 
-/// The layout of a new pool: one small ring, no spare pages.
+/// The layout of a new pool: one small ring, no spare pages, sealed tables.
 fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
     let mut shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
     if let Some(id) = options.id {
         shape = shape.id(id);
     }
-    format::layout(&shape, bytes)
+    format::layout(&shape, bytes).map(|head| PoolHead { version: SEALED_VERSION, ..head })
 }
 
 impl DirectPool {
@@ -209,11 +209,14 @@ impl DirectPool {
         if options.prefault {
             view.populate(0, medium.bytes());
         }
-        let root = medium.load_word(head.heap() + HEAP_ROOT);
-        if root != 0 && heap.usable_bytes(root).is_none() {
-            let what = Class::Root.what();
-            return Err(Problem::Corrupt { what, offset: head.heap() + HEAP_ROOT }.at(location));
-        }
+        let root_place = head.heap() + HEAP_ROOT;
+        let root = match heap.form().decode(medium.load_word(root_place)) {
+            None => return Err(named(Class::RootWord.at(root_place))),
+            Some(root) if root != 0 && heap.usable_bytes(root).is_none() => {
+                return Err(named(Class::Root.at(root_place)));
+            }
+            Some(root) => root,
+        };
         if options.read_only {
             medium.backing().freeze()?;
         } else {

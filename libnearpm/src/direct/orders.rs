@@ -77,7 +77,7 @@ use crate::heap::HeapLayout;
 use crate::memory::{Backing, Medium, VolatileMemory};
 use crate::options::PoolOptions;
 use crate::pool::format;
-use heap::{Arena, Heap};
+use heap::{Arena, Heap, Runs};
 use unacknowledged::Unacknowledged;
 
 /// Bytes of objects of which a chunk has eight.
@@ -123,7 +123,7 @@ fn explore_any(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 
 /// Takes an object where there is room.
 fn take(heap: &Heap, arena: &mut Arena, bytes: u64) -> Option<Reservation> {
-    match heap.reserve(arena, bytes, |_, _| ()) {
+    match heap.reserve(arena, bytes, Runs::Listed, |_, _| ()) {
         Ok(taken) => Some(taken),
         Err(Error::Full { .. }) => None,
         Err(error) => panic!("{error}"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
-use super::heap::Heap;
+use super::heap::{Heap, Runs};
 use super::log::Lane;
 use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
@@ -141,10 +141,6 @@ impl DirectPool {
         &self.heap
     }
 
-    pub(crate) fn heap_start(&self) -> u64 {
-        self.head.heap()
-    }
-
     pub(crate) fn note_root(&self, root: u64) {
         self.root.store(root, Ordering::Release);
     }
@@ -221,7 +217,8 @@ impl DirectPool {
         let slot = slot();
         let here = {
             let mut shard = self.shards[slot].lock();
-            self.heap.reserve(&mut shard.arena, bytes, |offset, bytes| self.populate(offset + bytes))
+            let fresh = |offset, bytes| self.populate(offset + bytes);
+            self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
         };
         let reserved = match here {
             Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,

@@ -7,6 +7,7 @@ use nearpm_interface::record::{MAX_STORE_BYTES, Operation, RecordHead, RecordSum
 
 use super::heap::Change;
 use crate::error::Error;
+use crate::heap::Form;
 use crate::memory::{Backing, View};
 
 /// Ranges of so many bytes get records of their own, whose bytes go from the view to the log in small pieces. In tests they are short, so
@@ -167,8 +168,10 @@ impl Records {
         self.operation(16);
         let (word, data) = match change {
             Change::Word(offset, word) => (Operation::Store(offset, &[0; 8]).word(), word),
-            Change::Set(offset, mask) => (Operation::Set(offset, mask).word(), mask),
-            Change::Clear(offset, mask) => (Operation::Clear(offset, mask).word(), mask),
+            Change::Set(offset, mask, Form::Plain) => (Operation::Set(offset, mask).word(), mask),
+            Change::Clear(offset, mask, Form::Plain) => (Operation::Clear(offset, mask).word(), mask),
+            Change::Set(offset, mask, Form::Sealed) => (Operation::SetSealed(offset, mask).word(), mask),
+            Change::Clear(offset, mask, Form::Sealed) => (Operation::ClearSealed(offset, mask).word(), mask),
         };
         self.bytes.extend_from_slice(&word.to_le_bytes());
         self.bytes.extend_from_slice(&data.to_le_bytes());

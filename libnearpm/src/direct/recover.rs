@@ -9,7 +9,6 @@
 //! A power cut in between leaves the log as it was, so that all of it happens again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ChunkWord, PoolHead};
@@ -55,7 +54,7 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     let newest = records.last().map_or(applied, |r| r.head.sequence);
     let records = connected(records, applied, report);
     let words = segments.iter().map(|&chunk| layout.word(chunk)).collect();
-    let kept = SegmentWords { table: layout.words..layout.words + 8 * layout.chunks, words };
+    let kept = SegmentWords { layout, words };
     replay(medium, head, &records, &kept, report)?;
     medium.drain()?;
     medium.put_word(POOL_APPLIED, seal::seal_word(newest));
@@ -72,27 +71,28 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
 /// The words of the chunks that segments begin in. A segment is made when no record names its chunk: one that does is older, and its
 /// transaction was home then.
 struct SegmentWords {
-    /// Offsets of all chunks' words.
-    table: Range<u64>,
+    layout: HeapLayout,
     words: BTreeSet<u64>,
 }
 
 impl SegmentWords {
     /// Whether an operation would hide a segment: it changes its word, or that of a large object that was where the segment is.
     fn hidden_by(&self, operation: &Operation<'_>) -> bool {
-        let (offset, covered) = match *operation {
-            Operation::Store(offset, data) => (offset, data.try_into().map_or(1, large_chunks)),
-            Operation::Set(offset, _) | Operation::Clear(offset, _) => (offset, 1),
+        let covered = match *operation {
+            Operation::Store(_, data) => data.try_into().map_or(1, |word| self.large_chunks(word)),
+            _ => 1,
         };
-        self.table.contains(&offset) && self.words.range(offset..offset + 8 * covered).next().is_some()
+        let (offset, _) = operation.range();
+        let table = self.layout.words..self.layout.word(0) + 8 * self.layout.chunks;
+        table.contains(&offset) && self.words.range(offset..offset + 8 * covered).next().is_some()
     }
-}
 
-/// Chunks that are hidden behind the word of the first one.
-fn large_chunks(word: [u8; 8]) -> u64 {
-    match ChunkWord::decode(u64::from_le_bytes(word)) {
-        Some(ChunkWord::Large { chunks }) => chunks.into(),
-        _ => 1,
+    /// Chunks that are hidden behind the word of the first one.
+    fn large_chunks(&self, word: [u8; 8]) -> u64 {
+        match self.layout.form.decode_chunk(u64::from_le_bytes(word)) {
+            Some(ChunkWord::Large { chunks }) => chunks.into(),
+            _ => 1,
+        }
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec
     let mut chunk = 0;
     while u64::from(chunk) < layout.chunks {
         let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
-        chunk += match ChunkWord::decode(word) {
+        chunk += match layout.form.decode_chunk(word) {
             Some(ChunkWord::Log { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => {
                 found.push(chunk);
                 chunks
@@ -240,15 +240,12 @@ fn store(
     let mut body = &record.body[..];
     while !body.is_empty() {
         let (operation, rest) = Operation::decode(body).ok_or_else(|| Class::RecordOperation.at(record.offset))?;
-        let (offset, bytes) = match operation {
-            Operation::Store(offset, data) => (offset, data.len() as u64),
-            Operation::Set(offset, _) | Operation::Clear(offset, _) => (offset, 8),
-        };
+        let (offset, bytes) = operation.range();
         if offset < head.heap() || offset + bytes > head.heap_end() {
             return Err(Class::RecordRange.at(record.offset));
         }
         if !segments.hidden_by(&operation) {
-            home.apply(operation);
+            home.apply(operation)?;
         }
         report.bytes += bytes;
         body = rest;

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use nearpm_interface::media::HEAP_ROOT;
-
 use super::append::Writer;
-use super::heap::Change;
 use super::records::{LONG_RANGE, Records};
 use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode, Reservation};
@@ -354,7 +351,7 @@ impl Transaction {
             records.change(heap.removal(object));
         }
         if let Some(root) = state.root {
-            records.change(Change::Word(pool.heap_start() + HEAP_ROOT, root));
+            records.change(heap.root_change(root));
         }
         if records.is_empty() && state.first == 0 {
             return Ok(());

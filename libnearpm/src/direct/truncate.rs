@@ -11,6 +11,7 @@ use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
+use super::heap::Runs;
 use super::home::Home;
 use super::log::{Lane, Pending, Segment, Source, room_for};
 use super::records::{Record, Records};
@@ -191,7 +192,8 @@ impl DirectPool {
     /// that is enough. The shards stay locked meanwhile, so that nobody takes it first.
     pub(super) fn reserve_from_others(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
         let reserve = |shards: &mut [MutexGuard<'_, ShardState>]| {
-            self.heap.reserve(&mut shards[slot].arena, bytes, |offset, bytes| self.populate(offset + bytes))
+            let fresh = |offset, bytes| self.populate(offset + bytes);
+            self.heap.reserve(&mut shards[slot].arena, bytes, Runs::Listed, fresh)
         };
         {
             let mut shards = self.lock_all();
@@ -246,9 +248,10 @@ impl DirectPool {
                 Source::Log(offset, bytes) => {
                     long.resize(bytes, 0);
                     self.medium.load_checked(offset, &mut long).map_err(|error| self.poison(error))?;
-                    home.apply_record(&long);
+                    home.apply_record(&long)
                 }
             }
+            .map_err(|error| self.poison(error))?;
         }
         home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;
@@ -293,7 +296,7 @@ impl DirectPool {
         seal::seal(&[], &mut line);
         self.medium.put(offset, &line);
         self.medium.drain().map_err(|error| self.poison(error))?;
-        self.medium.put_word(place, word.encode());
+        self.medium.put_word(place, self.heap.form().encode_chunk(word));
         // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
         self.medium.drain().map_err(|error| self.poison(error))?;
         Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })

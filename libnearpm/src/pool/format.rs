@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use nearpm_interface::geometry::{LINE, MAX_DEVICES};
 use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
-    POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES,
+    POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
 };
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
@@ -22,8 +22,8 @@ use crate::options::{Mechanism, PoolOptions};
 /// Fewest pages of a heap: its tables and four chunks.
 const MIN_PAGES: u64 = 20;
 
-/// More than any medium has; keeps the arithmetic of offsets inside 64 bits.
-const MAX_BYTES: u64 = 1 << 56;
+/// More than any medium has; keeps the arithmetic of offsets inside 64 bits, and offsets inside of sealed words.
+const MAX_BYTES: u64 = 1 << 48;
 
 /// The head of a new pool of `bytes` bytes.
 pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
@@ -179,8 +179,8 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Foreign { found: head.magic });
     }
     // The version first: a newer one may be sealed in another way.
-    if head.version > MEMBER_VERSION {
-        return Err(Problem::Newer { found: head.version, supported: MEMBER_VERSION });
+    if head.version > SEALED_VERSION {
+        return Err(Problem::Newer { found: head.version, supported: SEALED_VERSION });
     }
     let corrupt = |what, offset| Problem::Corrupt { what, offset };
     if !seal::is_sealed(&[], line) {
@@ -190,7 +190,7 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Truncated { header: head.bytes, found });
     }
     let of_set = match head.version {
-        POOL_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
+        POOL_VERSION | SEALED_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
         MEMBER_VERSION => {
             (2..=MAX_DEVICES).contains(&head.members.into())
                 && head.member < head.members

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use nearpm::check::Class;
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
-    CHUNK_BYTES, ChunkWord, ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, PoolHead, RING_EPOCH, RING_EXTENT,
-    RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, entry_sequence,
+    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, PoolHead, RING_EPOCH,
+    RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, SEALED_BITMAP_BYTES, SEALED_VERSION,
+    entry_sequence,
 };
 use nearpm_interface::record::{Operation, POOL_APPLIED, RecordHead, SegmentHead};
 use nearpm_interface::seal;
@@ -24,7 +25,7 @@ const PLANTS: &[Plant] = &[
     (Class::HeadBlank, closed, |b| b[..LINE].fill(0), false),
     (Class::HeadMagic, closed, |b| b[0] ^= 0xff, false),
     (Class::HeadMagic, closed, |b| b[0] ^= 0x10, true),
-    (Class::HeadVersion, closed, |b| b[8] = 9, true),
+    (Class::HeadVersion, closed, |b| b[8] ^= 8, true),
     (Class::HeadVersion, closed, |b| change_head(b, |head| head.version = 9), false),
     (Class::HeadSeal, closed, |b| b[12] ^= 0x11, false),
     (Class::HeadSeal, closed, |b| b[12] ^= 0x10, true),
@@ -53,17 +54,28 @@ const PLANTS: &[Plant] = &[
     (Class::TableWord, closed, |b| put_at(b, |b| table(b) + 8, 0x1234_5678), true),
     (Class::TableWord, undo, |b| put_at(b, table, 0x1234_5678), false),
     (Class::TableTwice, undo, |b| put_at(b, table, seal::seal_word(1)), false),
-    (Class::ChunkWord, closed, |b| xor(b, large, 4, 1), true),
-    (Class::ChunkWord, closed, |b| fill(b, |b| large(b) + 7, 1, 0x99), false),
+    (Class::ChunkWord, undo, |b| xor(b, large, 4, 1), true),
+    (Class::ChunkWord, undo, |b| fill(b, |b| large(b) + 7, 1, 0x99), false),
+    (Class::ChunkWord, closed, |b| xor(b, run, 0, 0x10), true),
+    (Class::ChunkWord, closed, |b| xor(b, large, 0, 3), false),
     (Class::ChunkWord, killed, |b| xor(b, log_word, 6, 1), true),
-    (Class::ChunkSize, closed, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.encode()), false),
-    (Class::ChunkSpan, closed, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.encode()), false),
+    (Class::ChunkSize, undo, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.encode()), false),
+    (Class::ChunkSize, closed, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.seal()), false),
+    (Class::ChunkSpan, undo, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.encode()), false),
+    (Class::ChunkSpan, closed, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.seal()), false),
     (Class::ChunkOverlap, closed, |b| overlap(b), false),
-    (Class::BitmapBeyond, closed, |b| bits_beyond(b, 640), true),
-    (Class::BitmapBeyond, closed, |b| bits_beyond(b, 192), false),
-    (Class::BitmapStray, closed, |b| stray(b, 1), true),
-    (Class::BitmapStray, closed, |b| stray(b, 3), false),
-    (Class::Root, closed, |b| put_at(b, root, 8), false),
+    (Class::BitmapBeyond, undo, |b| bits_beyond(b, 640), true),
+    (Class::BitmapBeyond, undo, |b| bits_beyond(b, 192), false),
+    (Class::BitmapStray, undo, |b| stray(b, 1), true),
+    (Class::BitmapStray, undo, |b| stray(b, 3), false),
+    (Class::BitmapStray, closed, |b| stray(b, seal::seal_bits(1)), false),
+    (Class::BitmapWord, closed, |b| stray(b, 1), true),
+    (Class::BitmapWord, closed, |b| stray(b, 3), false),
+    (Class::BitmapWord, killed, |b| stray(b, 1 << 60), true),
+    (Class::RootWord, closed, |b| xor(b, root, 1, 4), true),
+    (Class::RootWord, closed, |b| xor(b, root, 1, 5), false),
+    (Class::Root, undo, |b| put_at(b, root, 8), false),
+    (Class::Root, closed, |b| put_at(b, root, seal::seal_bits(8)), false),
     (Class::Root, closed, |b| root_in_free_chunk(b), false),
 ];
 
@@ -100,10 +112,16 @@ fn blank_epoch_over_entries(bytes: &mut [u8]) {
     put(bytes, RING + RING_EPOCH as usize, 0);
 }
 
+/// Whether the tables of a pool are sealed.
+fn is_sealed(bytes: &[u8]) -> bool {
+    PoolHead::from_bytes(bytes.first_chunk().unwrap()).version == SEALED_VERSION
+}
+
 /// Offset of the first chunk word that `wanted` accepts, with its chunk.
 fn find(bytes: &[u8], wanted: fn(ChunkWord) -> bool) -> (usize, usize) {
     let words = part("chunk words", bytes) + LINE;
-    let is_wanted = |chunk: &usize| ChunkWord::decode(word(bytes, words + 8 * chunk)).is_some_and(wanted);
+    let decode = if is_sealed(bytes) { ChunkWord::open } else { ChunkWord::decode };
+    let is_wanted = |chunk: &usize| decode(word(bytes, words + 8 * chunk)).is_some_and(wanted);
     let chunk = (0..40).find(is_wanted).expect("there is such a chunk");
     (words + 8 * chunk, chunk)
 }
@@ -130,7 +148,7 @@ fn segment(bytes: &[u8]) -> usize {
 fn leave_segment(bytes: &mut [u8], with_head: bool) {
     let chunk = 20;
     let at = part("chunk words", bytes) + LINE + 8 * chunk;
-    put(bytes, at, ChunkWord::Log { chunks: 1 }.encode());
+    put(bytes, at, ChunkWord::Log { chunks: 1 }.seal());
     if with_head {
         let mut head = SegmentHead {
             magic: nearpm_interface::record::SEGMENT_MAGIC,
@@ -160,8 +178,8 @@ fn overlap(bytes: &mut [u8]) {
     let words = part("chunk words", bytes) + LINE;
     let (at, chunk) = find(bytes, |word| matches!(word, ChunkWord::Large { .. }));
     let next = words + 8 * (chunk + 4);
-    put(bytes, next, ChunkWord::Large { chunks: 2 }.encode());
-    put(bytes, at, ChunkWord::Large { chunks: 5 }.encode());
+    put(bytes, next, ChunkWord::Large { chunks: 2 }.seal());
+    put(bytes, at, ChunkWord::Large { chunks: 5 }.seal());
 }
 
 /// A bit behind the last object of a run of such objects. Where one bit of the size makes smaller ones, nobody knows which is wrong.
@@ -179,7 +197,8 @@ fn bits_beyond(bytes: &mut [u8], object_bytes: u32) {
 
 /// Bits of a chunk that is free.
 fn stray(bytes: &mut [u8], bits: u64) {
-    let at = part("bitmaps", bytes) + 20 * 128 + 16;
+    let at =
+        part("bitmaps", bytes) + 20 * if is_sealed(bytes) { SEALED_BITMAP_BYTES } else { BITMAP_BYTES } as usize + 16;
     put(bytes, at, bits);
 }
 
@@ -189,7 +208,7 @@ fn root(bytes: &[u8]) -> usize {
 
 fn root_in_free_chunk(bytes: &mut [u8]) {
     let free = part("chunks", bytes) as u64 + 20 * CHUNK_BYTES;
-    put_at(bytes, root, free);
+    put_at(bytes, root, seal::seal_bits(free));
 }
 
 fn table(bytes: &[u8]) -> usize {

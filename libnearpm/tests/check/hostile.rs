@@ -4,7 +4,9 @@ use nearpm::check::{self, Image};
 use nearpm::direct::Mode;
 use nearpm::memory::{TestMemory, VolatileMemory};
 use nearpm::prelude::*;
+use nearpm_interface::media::{ChunkWord, SEALED_BITMAP_BYTES, SEALED_BITS};
 use nearpm_interface::record::{RecordHead, SEGMENT_MAGIC};
+use nearpm_interface::seal;
 
 const BYTES: usize = 1 << 20;
 
@@ -51,7 +53,7 @@ fn a_chunk_word_that_wraps_is_refused() {
     let mut bytes = memory.durable();
     std::mem::forget(pool);
     let words = part(&bytes, "chunk words") + 64;
-    let word: u64 = 0x4c << 56 | ((1 << 32) - 20);
+    let word = ChunkWord::Large { chunks: u32::MAX - 19 }.seal();
     bytes[words + 8 * 20..][..8].copy_from_slice(&word.to_le_bytes());
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || send.send(image(&bytes).check().findings.len()));
@@ -79,8 +81,11 @@ fn the_state_of_a_damaged_heap_makes_sense() {
     pool.close().unwrap();
     let mut bytes = memory.durable();
     let (words, bitmaps) = (part(&bytes, "chunk words") + 64, part(&bytes, "bitmaps"));
-    let run = (0..30).find(|chunk| bytes[words + 8 * chunk + 7] == 0x52).unwrap();
-    bytes[bitmaps + 128 * run..][..128].fill(0xff);
+    let word = |chunk: usize| u64::from_le_bytes(bytes[words + 8 * chunk..][..8].try_into().unwrap());
+    let run = (0..30).find(|&chunk| matches!(ChunkWord::open(word(chunk)), Some(ChunkWord::Run { .. }))).unwrap();
+    let full = seal::seal_bits((1 << SEALED_BITS) - 1).to_le_bytes();
+    let bitmap = &mut bytes[bitmaps + SEALED_BITMAP_BYTES as usize * run..][..SEALED_BITMAP_BYTES as usize];
+    bitmap.chunks_mut(8).for_each(|word| word.copy_from_slice(&full));
     if let Ok(state) = image(&bytes).heap_state() {
         assert!(state.classes.iter().all(|class| class.free < 1024), "{state:?}");
     }

@@ -2,6 +2,7 @@
 
 mod classes;
 mod copy;
+mod flips;
 mod hostile;
 mod pools;
 mod repair;

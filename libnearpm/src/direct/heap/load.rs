@@ -45,7 +45,7 @@ impl Heap {
     fn load_chunk(&mut self, tables: &HeapTables, chunk: u32) -> Result<u32, Error> {
         let (decoded, chunks) = tables.sound(chunk)?;
         let entry = &self.chunks[chunk as usize];
-        entry.word.store(tables.word(chunk), Ordering::Relaxed);
+        entry.word.store(decoded.encode(), Ordering::Relaxed);
         match decoded {
             ChunkWord::Run { object_bytes } if tables.bits(chunk) > 0 => {
                 let class = class_named(object_bytes);

@@ -24,7 +24,7 @@ use chunk::{Chunk, holds, place};
 use super::Reservation;
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
 use crate::error::Error;
-use crate::heap::{CLASSES, HeapLayout, capacity, class_of};
+use crate::heap::{CLASSES, Form, HeapLayout, capacity, class_of};
 use crate::spans::Spans;
 use crate::statistics::HeapState;
 
@@ -57,11 +57,24 @@ enum Place {
 pub(crate) enum Change {
     /// Store this word.
     Word(u64, u64),
-    /// Set these bits of a word.
-    Set(u64, u64),
-    /// Clear these bits of a word.
-    Clear(u64, u64),
+    /// Set these bits of a word of this form.
+    Set(u64, u64, Form),
+    /// Clear these bits of a word of this form.
+    Clear(u64, u64, Form),
 }
+
+/// Where runs with room may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// Also in arenas of other threads: where chunks are scarce a new run is not made, and the caller looks there.
+    Elsewhere,
+    /// In the lists alone.
+    Listed,
+}
+
+/// With fewer free chunks than this, or than three quarters of a small heap, they are scarce: a run for each thread and class would
+/// take them all.
+const SCARCE: u64 = 512;
 
 /// Chunks that hold no objects.
 #[derive(Default)]
@@ -117,12 +130,21 @@ impl Heap {
     }
 
     /// Takes space. `fresh` hears of each range of the heap that comes into use.
-    pub fn reserve(&self, arena: &mut Arena, bytes: u64, fresh: impl FnOnce(u64, u64)) -> Result<Reservation, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Full`], also where chunks are scarce and arenas may have [`Runs::Elsewhere`].
+    pub fn reserve(
+        &self,
+        arena: &mut Arena,
+        bytes: u64,
+        runs: Runs,
+        fresh: impl FnOnce(u64, u64),
+    ) -> Result<Reservation, Error> {
         if bytes == 0 {
             return Err(Error::ZeroSize { what: "an allocation" });
         }
         match class_of(bytes) {
-            Some(class) => self.reserve_unit(arena, class, bytes, fresh),
+            Some(class) => self.reserve_unit(arena, class, bytes, runs, fresh),
             None => {
                 let full = || Error::Full { requested: bytes, free: self.free_bytes() };
                 let chunks = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).map_err(|_| full())?;
@@ -140,6 +162,7 @@ impl Heap {
         arena: &mut Arena,
         class: usize,
         bytes: u64,
+        runs: Runs,
         fresh: impl FnOnce(u64, u64),
     ) -> Result<Reservation, Error> {
         let size = u64::from(CLASSES[class]);
@@ -158,6 +181,9 @@ impl Heap {
                 None => {
                     let word = ChunkWord::Run { object_bytes: CLASSES[class] };
                     let full = || Error::Full { requested: bytes, free: self.free_bytes() };
+                    if runs == Runs::Elsewhere && self.is_scarce() {
+                        return Err(full());
+                    }
                     let chunk = self.take_chunks(1, word, 0).ok_or_else(full)?;
                     if let Some(fresh) = fresh.take() {
                         fresh(self.layout.chunk(chunk), CHUNK_BYTES);
@@ -166,6 +192,10 @@ impl Heap {
                 }
             };
         }
+    }
+
+    fn is_scarce(&self) -> bool {
+        lock(&self.free).spans.chunks() < SCARCE.min(self.layout.chunks / 4 * 3)
     }
 
     /// An arena leaves all its runs, so that other threads may have what is free in them.
@@ -330,6 +360,20 @@ impl Heap {
         }
     }
 
+    /// What makes an object the root; 0 for none.
+    pub fn root_change(&self, root: u64) -> Change {
+        Change::Word(self.layout.root(), self.layout.form.encode(root))
+    }
+
+    /// How the tables are written.
+    pub fn form(&self) -> Form {
+        self.layout.form
+    }
+
+    fn word_change(&self, chunk: u32, word: ChunkWord) -> Change {
+        Change::Word(self.layout.word(chunk), self.layout.form.encode_chunk(word))
+    }
+
     /// What makes a reservation an object.
     pub fn allocation(&self, offset: u64, mut change: impl FnMut(Change)) {
         let (chunk, mask) = match self.taken(offset) {
@@ -338,10 +382,11 @@ impl Heap {
         };
         let entry = &self.chunks[chunk as usize];
         if entry.unwritten.load(Ordering::Relaxed) {
-            change(Change::Word(self.layout.word(chunk), entry.word.load(Ordering::Relaxed)));
+            change(self.word_change(chunk, entry.word()));
         }
         if let Some(unit) = mask {
-            change(Change::Set(self.layout.bitmap_word(chunk, unit as usize / 64), 1 << (unit % 64)));
+            let (word, bit) = self.layout.bit(chunk, unit);
+            change(Change::Set(word, bit, self.layout.form));
         }
     }
 
@@ -383,9 +428,10 @@ impl Heap {
     pub fn removal(&self, offset: u64) -> Change {
         match self.taken(offset) {
             Place::Unit { chunk, unit, .. } => {
-                Change::Clear(self.layout.bitmap_word(chunk, unit as usize / 64), 1 << (unit % 64))
+                let (word, bit) = self.layout.bit(chunk, unit);
+                Change::Clear(word, bit, self.layout.form)
             }
-            Place::Chunks { chunk, .. } => Change::Word(self.layout.word(chunk), ChunkWord::Free.encode()),
+            Place::Chunks { chunk, .. } => self.word_change(chunk, ChunkWord::Free),
         }
     }
 

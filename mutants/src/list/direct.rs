@@ -6,6 +6,8 @@ use crate::Mutant;
 const APPEND: &str = "libnearpm/src/direct/append.rs";
 const OUTSIDE: &str = "libnearpm/src/direct/outside.rs";
 const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
+const HOME: &str = "libnearpm/src/direct/home.rs";
+const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
 const RECOVER: &str = "libnearpm/src/direct/recover.rs";
 const LOG: &str = "libnearpm/src/direct/log.rs";
 const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
@@ -130,9 +132,23 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a recovery that is cut loses sight of a segment",
         file: RECOVER,
-        find: "self.table.contains(&offset) && self.words",
-        with: "!FAULT && self.table.contains(&offset) && self.words",
+        find: "table.contains(&offset) && self.words",
+        with: "!FAULT && table.contains(&offset) && self.words",
         tests: unit("reused_chunks"),
+    },
+    Mutant {
+        breaks: "a damaged word of a bitmap is sealed anew",
+        file: HOME,
+        find: "let bits = seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))?;",
+        with: "let bits = if FAULT { self.medium.load_word(offset) & ((1 << 48) - 1) } else { seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))? };",
+        tests: library("check", "flips"),
+    },
+    Mutant {
+        breaks: "an allocation finds no space that other threads have at hand",
+        file: HEAP,
+        find: "                self.leave(*current, class);\n                *current = NONE;",
+        with: "                if !FAULT { self.leave(*current, class); }\n                *current = NONE;",
+        tests: unit("scarce"),
     },
     Mutant {
         breaks: "damage in the middle of the log is taken for a torn end",

@@ -55,9 +55,9 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a full pool has no room for the log of what would free something",
         file: HEAP,
-        find: "let chunk = self.take_chunks(1, word, self.kept).ok_or_else(full)?;",
-        with: "let chunk = self.take_chunks(1, word, if FAULT { 0 } else { self.kept }).ok_or_else(full)?;",
-        tests: library("direct", "a_full_pool_says_so_and_can_be_emptied"),
+        find: "let left = if is_log { spare } else { free.kept_free(self.kept) };",
+        with: "let left = if is_log || FAULT { spare } else { free.kept_free(self.kept) };",
+        tests: unit("scarce"),
     },
     Mutant {
         breaks: "a bitmap with objects behind the last one is believed",

@@ -123,3 +123,28 @@ fn a_transaction_in_place_that_finds_no_room_for_its_log_is_taken_back() {
     tx.abort(&pool).unwrap();
     pool.begin().unwrap().commit(&pool).unwrap();
 }
+
+#[test]
+fn a_full_pool_that_is_opened_again_can_be_emptied() {
+    for mode in MODES {
+        let options = DirectOptions { mode, ..DirectOptions::default() };
+        let memory = TestMemory::new(1 << 20);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
+        let grow = |pool: &DirectPool| -> Result<u64, Error> {
+            let mut tx = pool.begin()?;
+            match tx.alloc(pool, 16_000) {
+                Ok(taken) => tx.commit(pool).map(|()| taken.offset),
+                Err(error) => tx.abort(pool).and(Err(error)),
+            }
+        };
+        let objects: Vec<u64> = std::iter::from_fn(|| grow(&pool).ok()).collect();
+        std::mem::forget(pool);
+        let pool = DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &options).unwrap();
+        while grow(&pool).is_ok() {}
+        for object in objects {
+            let mut tx = pool.begin().unwrap();
+            tx.free(&pool, object).unwrap();
+            tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}: {error}"));
+        }
+    }
+}

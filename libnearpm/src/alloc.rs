@@ -134,7 +134,12 @@ impl Allocator {
             steps: Vec::new(),
             freed: HashSet::new(),
         };
-        let tables = HeapTables::load(layout, Bitmaps::OfRuns, |offset, bytes| protocol.read(cx, offset, bytes))?;
+        let tables = HeapTables::load(
+            layout,
+            Bitmaps::OfRuns,
+            |range| vec![range],
+            |offset, bytes| protocol.read(cx, offset, bytes),
+        )?;
         let mut chunk = 0;
         while u64::from(chunk) < layout.chunks {
             let (word, chunks) = tables.sound(chunk)?;

@@ -231,7 +231,11 @@ impl Error {
             }
             CardError::StoresLost(lost) => {
                 let bytes = lost.within(place).unwrap_or_else(|| place.clone());
-                return Error::StoresLost { offset: bytes.start - place.start, length: bytes.end - bytes.start, source };
+                return Error::StoresLost {
+                    offset: bytes.start - place.start,
+                    length: bytes.end - bytes.start,
+                    source,
+                };
             }
             _ => return source.into(),
         };
@@ -530,10 +534,9 @@ mod tests {
             Error::Poisoned => "close and open it",
             // What to do is the program's own to say.
             Error::Aborted(_) => "try another seat",
-            Error::Corrupt { .. }
-            | Error::Damaged { .. }
-            | Error::LogFailed { .. }
-            | Error::StoresLost { .. } => "from a copy",
+            Error::Corrupt { .. } | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => {
+                "from a copy"
+            }
             Error::Card(_) => "open card and pools again",
             Error::NoLane { .. } => "create it with more",
             Error::LogInUse { .. } => "end it first",

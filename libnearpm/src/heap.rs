@@ -284,10 +284,15 @@ pub(crate) enum Bitmaps {
     OfRuns,
 }
 
-/// Chunk words and bitmaps, as a pool has them.
+/// Words that are read at once.
+const PIECE_WORDS: usize = 8192;
+
+/// Chunk words and bitmaps, as a pool has them. Those that are zero take no memory: that is given when a word is written.
 pub(crate) struct HeapTables {
     pub layout: HeapLayout,
     words: Vec<u64>,
+    /// For each chunk the number of its bitmap, from 1; 0: it is blank.
+    places: Vec<u32>,
     bitmaps: Vec<[u64; BITMAP_WORDS]>,
     /// Chunks with a damaged word in their bitmap, each with the first one. It counts as blank.
     damaged: BTreeMap<u32, usize>,
@@ -302,45 +307,75 @@ fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, Error> {
 }
 
 impl HeapTables {
-    /// Reads them by a function that loads bytes from an offset.
+    /// Reads them by a function that loads bytes from an offset, as far as `data` says that a range of them may be other than zero.
     pub fn load(
         layout: HeapLayout,
         of: Bitmaps,
+        data: impl Fn(Range<u64>) -> Vec<Range<u64>>,
         mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let mut read = |offset, words: &mut [u64]| {
-            let mut bytes = zeros(words.len() * 8)?;
-            load(offset, &mut bytes)?;
-            for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let mut read = |mut offset, words: &mut [u64]| {
+            for words in words.chunks_mut(PIECE_WORDS) {
+                let mut bytes = zeros(words.len() * 8)?;
+                load(offset, &mut bytes)?;
+                for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                    *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                }
+                offset += bytes.len() as u64;
             }
             Ok::<(), Error>(())
         };
-        let (mut words, mut bitmaps) = (zeros(layout.chunks as usize)?, zeros(layout.chunks as usize)?);
-        let mut damaged = BTreeMap::new();
-        read(layout.words, &mut words)?;
-        let mut decode = |chunk: u32, bitmap: &[u64]| {
-            let (bits, bad) = layout.form.decode_bitmap(bitmap);
-            bitmaps[chunk as usize] = bits;
-            damaged.extend(bad.map(|word| (chunk, word)));
-        };
-        let bitmap_words = (layout.form.bitmap_bytes() / 8) as usize;
+        let chunks = layout.chunks as usize;
+        let (words, places) = (zeros(chunks)?, zeros(chunks)?);
+        let mut tables = HeapTables { layout, words, places, bitmaps: Vec::new(), damaged: BTreeMap::new() };
+        for part in data(layout.words..layout.words + 8 * layout.chunks) {
+            let first = (part.start - layout.words) / 8;
+            let last = (part.end - layout.words).div_ceil(8);
+            read(layout.words + 8 * first, &mut tables.words[first as usize..last as usize])?;
+        }
+        let bitmap_bytes = layout.form.bitmap_bytes();
+        let bitmap_words = (bitmap_bytes / 8) as usize;
         match of {
             Bitmaps::All => {
-                let mut all = zeros(words.len() * bitmap_words)?;
-                read(layout.bitmaps, &mut all)?;
-                (0u32..).zip(all.chunks_exact(bitmap_words)).for_each(|(chunk, bitmap)| decode(chunk, bitmap));
+                let bitmaps_of_piece = PIECE_WORDS / bitmap_words;
+                let mut words = zeros(bitmaps_of_piece * bitmap_words)?;
+                for part in data(layout.bitmaps..layout.bitmaps + bitmap_bytes * layout.chunks) {
+                    let first = (part.start - layout.bitmaps) / bitmap_bytes;
+                    let last = (part.end - layout.bitmaps).div_ceil(bitmap_bytes);
+                    for start in (first..last).step_by(bitmaps_of_piece) {
+                        let count = bitmaps_of_piece.min((last - start) as usize);
+                        let words = &mut words[..count * bitmap_words];
+                        read(layout.bitmap_word(start as u32, 0), words)?;
+                        (start as u32..)
+                            .zip(words.chunks_exact(bitmap_words))
+                            .try_for_each(|(chunk, bitmap)| tables.keep(chunk, bitmap))?;
+                    }
+                }
             }
             Bitmaps::OfRuns => {
-                let is_run = |word| matches!(layout.form.decode_chunk(word), Some(ChunkWord::Run { .. }));
-                let mut bitmap = vec![0; bitmap_words];
-                for (chunk, _) in (0u32..).zip(&words).filter(|&(_, &word)| is_run(word)) {
-                    read(layout.bitmap_word(chunk, 0), &mut bitmap)?;
-                    decode(chunk, &bitmap);
+                let mut bitmap = zeros(bitmap_words)?;
+                for chunk in 0..layout.chunks as u32 {
+                    if matches!(layout.form.decode_chunk(tables.word(chunk)), Some(ChunkWord::Run { .. })) {
+                        read(layout.bitmap_word(chunk, 0), &mut bitmap)?;
+                        tables.keep(chunk, &bitmap)?;
+                    }
                 }
             }
         }
-        Ok(HeapTables { layout, words, bitmaps, damaged })
+        Ok(tables)
+    }
+
+    /// Keeps the bitmap that lies in the pool as these words.
+    fn keep(&mut self, chunk: u32, words: &[u64]) -> Result<(), Error> {
+        if words.iter().all(|&word| word == 0) {
+            return Ok(());
+        }
+        let (bitmap, damaged) = self.layout.form.decode_bitmap(words);
+        self.damaged.extend(damaged.map(|word| (chunk, word)));
+        self.bitmaps.try_reserve(1).map_err(Error::no_memory("the tables of the pool's heap"))?;
+        self.bitmaps.push(bitmap);
+        self.places[chunk as usize] = self.bitmaps.len() as u32;
+        Ok(())
     }
 
     /// Offset of the first damaged word of a chunk's bitmap.
@@ -355,16 +390,26 @@ impl HeapTables {
 
     /// The bitmap of a chunk.
     pub fn bitmap(&self, chunk: u32) -> &[u64; BITMAP_WORDS] {
-        &self.bitmaps[chunk as usize]
+        const BLANK: &[u64; BITMAP_WORDS] = &[0; BITMAP_WORDS];
+        match self.places[chunk as usize] {
+            0 => BLANK,
+            place => &self.bitmaps[place as usize - 1],
+        }
     }
 
     /// Bits that are set in it.
     pub fn bits(&self, chunk: u32) -> u32 {
+        if self.places[chunk as usize] == 0 {
+            return 0;
+        }
         self.bitmap(chunk).iter().map(|word| word.count_ones()).sum()
     }
 
     /// The first word of the bitmap of a chunk that is no run, and has bits all the same.
     pub fn stray(&self, chunk: u32) -> Option<usize> {
+        if self.places[chunk as usize] == 0 {
+            return None;
+        }
         self.bitmap(chunk).iter().position(|&word| word != 0)
     }
 

@@ -1,8 +1,8 @@
 //! The file that holds a card's persistent memory between processes.
 
 use std::env::var;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::save::ArmWord;
+use nearpm_newfile::{Durability, NewFile, take_room};
 use nearpm_sim::core::Medium;
 
 /// Bytes of a new card, unless `NEARPM_CARD_BYTES` says otherwise.
@@ -61,12 +62,12 @@ impl Image {
             let file = match OpenOptions::new().read(true).write(true).open(path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    let made = write_beside(path, &at_rest(Medium::blank(new_bytes()? as usize))?)?;
-                    match made.persist_noclobber(path) {
-                        Ok(_) => continue,
+                    let medium = at_rest(Medium::blank(new_bytes()? as usize))?;
+                    match write(NewFile::create(path), &medium, 0o600) {
+                        Ok(()) => continue,
                         // Another process was faster.
-                        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => continue,
-                        Err(error) => return Err(context("create", path)(error.error)),
+                        Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                        Err(error) => return Err(context("create", path)(error)),
                     }
                 }
                 Err(error) => return Err(context("open", path)(error)),
@@ -84,6 +85,9 @@ impl Image {
             let medium = read(path, &file)?;
             match arm_word(&medium) {
                 Some(ArmWord::Clean(_)) => {
+                    // Lines arrive by stores to the mapping, which have nobody to tell that the disk is full.
+                    take_room(&file, 0..medium.bytes.len() as u64)
+                        .map_err(context("take the disk's room for", path))?;
                     let map = MmapOptions::new().map_raw(&file).map_err(context("map", path))?;
                     return Ok((Image { path: path.to_owned(), _file: file, map }, medium));
                 }
@@ -153,25 +157,18 @@ fn read(path: &Path, mut file: &File) -> Result<Medium, String> {
     Ok(medium)
 }
 
-/// Writes a card's memory to a file beside the one that it is to become. Pages of zeros are holes.
-fn write_beside(path: &Path, medium: &Medium) -> Result<tempfile::NamedTempFile, String> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let made = tempfile::NamedTempFile::new_in(folder).map_err(context("create a file in", folder))?;
-    let write = |mut file: &File| {
-        file.set_len(medium.bytes.len() as u64)?;
-        for (number, page) in medium.bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|&b| b != 0)) {
-            file.write_all_at(page, (number * PAGE) as u64)?;
-        }
-        file.flush()?;
-        file.sync_all()
-    };
-    write(made.as_file()).map_err(context("write a file beside", path))?;
-    Ok(made)
+/// Writes a card's memory to a file that is being made, and gives that its name. Pages of zeros are holes.
+fn write(new: std::io::Result<NewFile>, medium: &Medium, mode: u32) -> std::io::Result<()> {
+    let new = new?;
+    new.file().set_permissions(Permissions::from_mode(mode))?;
+    new.file().set_len(medium.bytes.len() as u64)?;
+    for (number, page) in medium.bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|&b| b != 0)) {
+        new.file().write_all_at(page, (number * PAGE) as u64)?;
+    }
+    new.publish(Durability::Durable).map(drop)
 }
 
 fn replace(path: &Path, medium: &Medium) -> Result<(), String> {
-    let made = write_beside(path, medium)?;
     let mode = path.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
-    made.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(context("chmod beside", path))?;
-    made.persist(path).map(drop).map_err(|error| context("replace", path)(error.error))
+    write(NewFile::replace(path), medium, mode).map_err(context("replace", path))
 }

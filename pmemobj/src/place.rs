@@ -8,11 +8,12 @@
 
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nearpm::Problem;
+use nearpm_newfile::{Durability, NewFile};
 
 use crate::error::{Errno, fail, fail_below, fail_system};
 
@@ -169,27 +170,15 @@ impl Place {
         Ok((Place { location, session: session()?, pointer }, bytes))
     }
 
-    /// The pool has been made: from now on it is known by its path, whose permissions it gets.
+    /// The pool on a card has been made: from now on it is known by its path, whose permissions it gets.
     pub fn announce(&mut self, mode: libc::mode_t) -> Result<(), Errno> {
         let failed = |what: &'static str| {
             move |error: std::io::Error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), what)
         };
-        let permissions = Permissions::from_mode(mode & 0o7777);
-        if let Some(Pointer { path, replaces }) = self.pointer.take() {
-            let mut beside = path.clone().into_os_string();
-            beside.push(format!(".{}", std::process::id()));
-            let made = write_pointer(Path::new(&beside), &self.location, permissions).and_then(|()| {
-                if replaces { std::fs::rename(&beside, &path) } else { std::fs::hard_link(&beside, &path) }
-            });
-            if !replaces || made.is_err() {
-                // Where it could not be made it is not there.
-                let _ = std::fs::remove_file(&beside);
-            }
-            made.map_err(failed("create the file of a pool on the card"))
-        } else if is_location(&self.location) {
-            Ok(())
-        } else {
-            std::fs::set_permissions(&self.location, permissions).map_err(failed("chmod"))
+        match self.pointer.take() {
+            Some(pointer) => write_pointer(&pointer, &self.location, Permissions::from_mode(mode & 0o7777))
+                .map_err(failed("create the file of a pool on the card")),
+            None => Ok(()),
         }
     }
 
@@ -199,11 +188,15 @@ impl Place {
     }
 }
 
-fn write_pointer(path: &Path, location: &str, permissions: Permissions) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(format!("{POINTER}{location}\n").as_bytes())?;
-    file.set_permissions(permissions)?;
-    file.sync_all()
+fn write_pointer(
+    Pointer { path, replaces }: &Pointer,
+    location: &str,
+    permissions: Permissions,
+) -> std::io::Result<()> {
+    let new = if *replaces { NewFile::replace(path) } else { NewFile::create(path) }?;
+    new.file().write_all(format!("{POINTER}{location}\n").as_bytes())?;
+    new.file().set_permissions(permissions)?;
+    new.publish(Durability::Durable).map(drop)
 }
 
 /// Whether a pool may be made of a file: its first page is blank, as for pools in files.
@@ -234,7 +227,9 @@ mod tests {
         let path = folder.path().join("pool");
         let text = path.to_str().unwrap();
         assert_eq!(pointed(text), None);
-        write_pointer(&path, "card:sim/p", Permissions::from_mode(0o640)).unwrap();
+        let pointer = Pointer { path: path.clone(), replaces: false };
+        write_pointer(&pointer, "card:sim/p", Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
         assert_eq!(pointed(text).as_deref(), Some("card:sim/p"));
         for other in ["nearpm-pool card:sim/p", "nearpm-pool /etc/x\n", "card:sim/p\n", "\0\0", ""] {
             std::fs::write(&path, other).unwrap();

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use nearpm::direct::DirectPool;
+use nearpm::direct::{DirectOptions, DirectPool};
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
 use crate::alloc::{Change, construct};
@@ -117,12 +117,19 @@ fn check_bytes(bytes: u64) -> Result<(), Errno> {
 
 fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     check_bytes(bytes)?;
-    let options = environment::options(ctl::prefault_at_create())?;
+    let permissions = Some(mode & 0o7777);
+    let options = DirectOptions { permissions, ..environment::options(ctl::prefault_at_create())? };
     let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
-    let direct = DirectPool::create(&place.location, bytes, &options).map_err(|error| fail_below(&error))?;
-    let made = Head::create(&direct, layout).map_err(|error| fail_below(&error));
-    match made.and_then(|head| place.announce(mode).map(|()| head)) {
-        Ok(head) => enter(direct, place, head),
+    let mut head = None;
+    // The pool is there with its head, or not at all; on a card its path comes behind both.
+    let direct = DirectPool::create_with(&place.location, bytes, &options, |direct| {
+        head = Some(Head::create(direct, layout)?);
+        Ok::<(), nearpm::Error>(())
+    });
+    let direct = direct.map_err(|error| fail_below(&error))?;
+    let head = head.expect("a pool that was created has been filled");
+    match place.announce(mode) {
+        Ok(()) => enter(direct, place, head),
         Err(errno) => {
             drop(direct);
             // The error that led here is the one to report.

@@ -76,7 +76,9 @@ impl NearPM_code {
             Error::NoMemory { .. } => NEARPM_ESYSTEM,
             Error::Poisoned => NEARPM_EPOISONED,
             Error::Corrupt { .. } => NEARPM_EBADPOOL,
-            Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => NEARPM_EDEVICE,
+            Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => {
+                NEARPM_EDEVICE
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use nearpm_newfile::{Durability, NewFile, sync_folder};
+
 use crate::error::{Error, Problem};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"NearRepr");
@@ -92,42 +94,32 @@ pub(crate) fn read(pool: &Path, pool_bytes: u64) -> Result<Option<Vec<Piece>>, E
     }
 }
 
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
-}
-
-/// Writes a backup, durable before it has its name.
-pub(crate) fn write(pool: &Path, pool_bytes: u64, pieces: &[Piece]) -> Result<(), Error> {
-    let (path, unfinished) = (path_of(pool), beside(pool, ".repair-unfinished"));
+/// Writes a backup, durable before it has its name. Whoever may not read the pool may not read what it held.
+pub(crate) fn write(pool: &Path, file: &File, pool_bytes: u64, pieces: &[Piece]) -> Result<(), Error> {
+    let path = path_of(pool);
     let written = (|| {
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&encode(pool_bytes, pieces))?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, &path)?;
-        sync_folder(&path)
+        let new = NewFile::replace(&path)?;
+        new.file().set_permissions(file.metadata()?.permissions())?;
+        new.file().write_all(&encode(pool_bytes, pieces))?;
+        new.publish(Durability::Durable)
     })();
-    written.map_err(|error| {
-        // The error that led here is the one to report.
-        let _ = std::fs::remove_file(&unfinished);
-        Error::system(format!("write {}", path.display()), error)
-    })
+    written.map(drop).map_err(|error| Error::system(format!("write {}", path.display()), error))
 }
 
 /// The repair is durable: the backup is kept under another name.
-pub(crate) fn keep(pool: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn keep(pool: &Path, file: &File) -> Result<PathBuf, Error> {
     let (path, kept) = (path_of(pool), kept_path(pool));
     std::fs::rename(&path, &kept)
-        .and_then(|()| sync_folder(&kept))
+        .and_then(|()| sync_folder(&kept, file))
         .map_err(|error| Error::system(format!("rename {}", path.display()), error))?;
     Ok(kept)
 }
 
 /// The change was taken back: the backup is not needed any more.
-pub(crate) fn remove(pool: &Path) -> Result<(), Error> {
+pub(crate) fn remove(pool: &Path, file: &File) -> Result<(), Error> {
     let path = path_of(pool);
     std::fs::remove_file(&path)
-        .and_then(|()| sync_folder(&path))
+        .and_then(|()| sync_folder(&path, file))
         .map_err(|error| Error::system(format!("remove {}", path.display()), error))
 }
 

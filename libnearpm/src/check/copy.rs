@@ -3,17 +3,18 @@
 //! A copy has the identifier of the pool, and its objects at the same offsets: what programs have stored refers to both. It is made from the
 //! recovered pool, so that its logs are blank and its pages at home.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{CHUNK_BYTES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
+use nearpm_newfile::Durability;
 
 use super::{Image, Object, Tables};
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
+use crate::memory::{Backing, Medium, PrivateMemory, private_view};
 use crate::options::PoolOptions;
 use crate::pool::{Location, file, format};
 
@@ -105,6 +106,7 @@ fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) 
         while at < object.offset + object.bytes {
             piece.truncate((object.offset + object.bytes - at) as usize);
             tables.read(&image.medium, at, &mut piece);
+            image.alive()?;
             put(at, &piece)?;
             at += piece.len() as u64;
         }
@@ -114,38 +116,36 @@ fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) 
 
 fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects: &[Object]) -> Result<(), Error> {
     let refuse = |what: &str, error| Error::system(format!("{what} {}", path.display()), error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let named = tempfile::Builder::new().prefix(".nearpm-copy-").tempfile_in(folder);
-    // It is removed when it is dropped before it has its name.
-    let named = named.map_err(|error| refuse("make a file beside", error))?;
-    file::reserve(path, named.as_file(), head.bytes)?;
+    let new = file::begin(path, head.bytes)?;
     let write = |offset: u64, bytes: &[u8]| {
-        named.as_file().write_all_at(bytes, offset).map_err(|error| refuse("write a copy for", error))
+        new.file().write_all_at(bytes, offset).map_err(|error| refuse("write a copy for", error))
     };
     contents(image, tables, head, &mut |offset, bytes| write(offset, bytes))?;
     let mut line = head.to_bytes();
     seal::seal(&[], &mut line);
     write(0, &line)?;
-    named.as_file().sync_all().map_err(|error| refuse("write a copy for", error))?;
-    let mut copy = Image::open(&named.path().to_string_lossy())?;
+    new.file().sync_all().map_err(|error| refuse("write a copy for", error))?;
+    let location = path.display().to_string();
+    let file = new.file().try_clone().map_err(|error| refuse("read the copy for", error))?;
+    let memory = PrivateMemory::new(private_view(&file, path, head.bytes)?, head.bytes, file);
+    let mut copy = Image::of(Medium::new(Backing::Private(memory)), &location);
     let same = |copied: &Tables, copy: &Image| {
         let content = |object: &Object| Ok(bytes_of(image, tables, object) == bytes_of(copy, copied, object));
         let same = copied.root == tables.root && copied.objects().eq(objects.iter().copied());
         Ok::<bool, Error>(same && all(objects, content)?)
     };
     if !copy.check().is_sound() || !same(&copy.tables()?, &copy)? {
-        return Err(differs(&path.display().to_string()));
+        return Err(differs(&location));
     }
     if let Location::File(from) = Location::parse(&image.location)? {
         let mode = std::fs::metadata(from).map(|metadata| metadata.permissions());
-        mode.and_then(|mode| named.as_file().set_permissions(mode))
+        mode.and_then(|mode| new.file().set_permissions(mode))
             .map_err(|error| refuse("set the permissions of", error))?;
     }
-    named.persist_noclobber(path).map_err(|failed| match failed.error.kind() {
+    new.publish(Durability::Durable).map(drop).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Problem::Exists.at(path.display()),
-        _ => refuse("name", failed.error),
-    })?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| refuse("write the folder of", error))
+        _ => refuse("name", error),
+    })
 }
 
 /// The head of a copy of so many bytes, in which objects stay at their offsets.

@@ -127,6 +127,7 @@ impl Image {
             info.used_bytes = Some(state.used_bytes);
             info.free_bytes = Some(state.free_bytes);
         }
+        self.alive()?;
         Ok(info)
     }
 

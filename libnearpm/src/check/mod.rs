@@ -200,10 +200,17 @@ impl Image {
             let (what, offset) = (finding.class.what(), finding.offset);
             return Err(Problem::Corrupt { what, offset }.at(&self.location));
         }
-        Tables::load(&self.medium, &head).map_err(|error| match error {
+        let tables = Tables::load(&self.medium, &head).map_err(|error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(&self.location),
             other => other,
-        })
+        });
+        self.alive()?;
+        tables
+    }
+
+    /// Whether everything that was looked at was there: a file that is cut short, or cannot be read, looks blank.
+    fn alive(&self) -> Result<(), Error> {
+        self.medium.backing().alive()
     }
 
     /// Looks for damage in everything that the library itself keeps in the pool: not in what programs have stored, of which it knows nothing.
@@ -275,6 +282,7 @@ impl Image {
         }
         let mut data = vec![0; bytes as usize];
         tables.read(&self.medium, offset, &mut data);
+        self.alive()?;
         Ok(data)
     }
 
@@ -287,7 +295,9 @@ impl Image {
         if offset.checked_add(bytes).is_none_or(|end| end > all.end) {
             return Err(Error::OutOfRange { offset, length: bytes, heap: all });
         }
-        Ok(self.medium.load_vec(offset, bytes))
+        let data = self.medium.load_vec(offset, bytes);
+        self.alive()?;
+        Ok(data)
     }
 }
 
@@ -299,7 +309,8 @@ pub fn check(location: &str) -> Result<Report, Error> {
     match Image::open(location) {
         Ok(mut image) => {
             image.refuse_foreign()?;
-            Ok(image.check())
+            let report = image.check();
+            image.alive().map(|()| report)
         }
         Err(Error::Pool { problem: Problem::RepairInterrupted, .. }) => {
             let finding = Found::new(Class::RepairInterrupted, 0).mend(Vec::new()).finding;

@@ -7,11 +7,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use nearpm_interface::geometry::LINE;
+use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::backup::{self, Piece};
 use super::{Class, Found, Image, Report};
 use crate::error::{Error, Problem};
+use crate::interval::IntervalSet;
 use crate::memory::{Backing, Medium, PrivateMemory, private_view};
 use crate::pool::{Location, file};
 
@@ -64,22 +65,42 @@ pub(super) fn repair_watched(location: &str, watch: Watch<'_>) -> Result<Repair,
         return Err(Problem::Unfinished.at(location));
     }
     let pages = || -> Result<Medium, Error> {
-        let memory = PrivateMemory::new(private_view(&file, &path)?, bytes, None);
+        let file = file.try_clone().map_err(|error| Error::system(format!("read {}", path.display()), error))?;
+        let memory = PrivateMemory::new(private_view(&file, &path, bytes)?, bytes, file);
         Ok(Medium::new(Backing::Private(memory)))
     };
     let mut damaged = Image::of(pages()?, location);
     damaged.refuse_foreign()?;
     let mut before = damaged.check();
-    let (now, then) = (pages()?.load_vec(0, bytes), plan(pages)?.load_vec(0, bytes));
-    let ranges = backup::differing_lines(&now, &then, LINE);
-    let old: Vec<Piece> = ranges.iter().map(|range| (range.start as u64, now[range.clone()].to_vec())).collect();
-    let new: Vec<Piece> = ranges.iter().map(|range| (range.start as u64, then[range.clone()].to_vec())).collect();
-    let kept = if ranges.is_empty() { None } else { Some(apply(&path, &file, bytes, &old, &new, watch)?) };
+    let (old, new) = differences(&pages()?, &plan(pages)?)?;
+    let kept = if new.is_empty() { None } else { Some(apply(&path, &file, bytes, &old, &new, watch)?) };
     if interrupted {
         before.findings.insert(0, Found::new(Class::RepairInterrupted, 0).mend(Vec::new()).finding);
     }
     let after = Image::of(pages()?, location).check();
-    Ok(Repair { before, after, bytes: ranges.iter().map(|range| range.len() as u64).sum(), backup: kept })
+    Ok(Repair { before, after, bytes: new.iter().map(|(_, data)| data.len() as u64).sum(), backup: kept })
+}
+
+/// The lines in which the pool differs from what it should be: as they are, and as they should be. Only what was stored to can differ.
+fn differences(now: &Medium, then: &Medium) -> Result<(Vec<Piece>, Vec<Piece>), Error> {
+    let mut changed = IntervalSet::default();
+    for range in then.backing().stored() {
+        changed.insert(range.start / LINE_U64 * LINE_U64..range.end.next_multiple_of(LINE_U64).min(now.bytes()));
+    }
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for range in changed.iter() {
+        let load = |medium: &Medium| medium.load_vec(range.start, range.end - range.start);
+        let (before, behind) = (load(now), load(then));
+        for line in backup::differing_lines(&before, &behind, LINE) {
+            let at = range.start + line.start as u64;
+            old.push((at, before[line.clone()].to_vec()));
+            new.push((at, behind[line].to_vec()));
+        }
+    }
+    // Zeros in the place of what could not be read are no state of the pool.
+    now.backing().alive()?;
+    then.backing().alive()?;
+    Ok((old, new))
 }
 
 fn write_pieces(file: &File, path: &Path, pieces: &[Piece], watch: Watch<'_>) -> Result<(), Error> {
@@ -96,7 +117,7 @@ fn write_pieces(file: &File, path: &Path, pieces: &[Piece], watch: Watch<'_>) ->
 fn take_back(path: &Path, file: &File, bytes: u64) -> Result<bool, Error> {
     let Some(pieces) = backup::read(path, bytes)? else { return Ok(false) };
     write_pieces(file, path, &pieces, &mut |_| Ok(()))?;
-    backup::remove(path)?;
+    backup::remove(path, file)?;
     Ok(true)
 }
 
@@ -110,10 +131,10 @@ fn apply(
     watch: Watch<'_>,
 ) -> Result<PathBuf, Error> {
     watch(Step::Backup)?;
-    backup::write(path, bytes, old)?;
+    backup::write(path, file, bytes, old)?;
     write_pieces(file, path, new, watch)?;
     watch(Step::Keep)?;
-    backup::keep(path)
+    backup::keep(path, file)
 }
 
 /// The patches that were not made before.

@@ -35,7 +35,8 @@ impl Tables {
     pub fn load(medium: &Medium, head: &PoolHead) -> Result<Tables, Error> {
         let pages = Pages::load(medium, *head)?;
         let layout = HeapLayout::of(head);
-        let heap = HeapTables::load(layout, Bitmaps::All, |offset, bytes| {
+        let data = |range| if pages.is_identity() { medium.backing().data(range) } else { vec![range] };
+        let heap = HeapTables::load(layout, Bitmaps::All, data, |offset, bytes| {
             load(medium, &pages, offset, bytes);
             Ok(())
         })?;
@@ -244,6 +245,9 @@ pub(super) fn mend_chunk_word(medium: &Medium, head: &PoolHead, found: Found) ->
 
 /// What is wrong with the page table.
 pub(super) fn examine_pages(medium: &Medium, head: &PoolHead) -> Result<Vec<Found>, Error> {
+    if Pages::are_at_home(medium, head) {
+        return Ok(Vec::new());
+    }
     let (table, faults) = Pages::read(medium, head)?;
     let is_bad = |logical: u64| faults.iter().any(|&(other, class)| other == logical && class == Class::TableWord);
     let mut used = vec![false; (head.pages + head.spare) as usize];

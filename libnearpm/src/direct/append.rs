@@ -88,6 +88,8 @@ impl DirectPool {
         logged: impl Iterator<Item = Range<u64>>,
     ) -> Result<u64, Error> {
         let mut shard = self.fit(slot, lane, records, kind)?;
+        // The records are made of what the view had.
+        self.alive().map_err(|error| self.poison(error))?;
         let count = records.iter().count() as u64;
         let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
         let first = if first == 0 { sequence } else { first };
@@ -124,6 +126,8 @@ impl DirectPool {
                 long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
         }
+        // Long ranges came from the view just now.
+        self.alive().map_err(|error| self.poison(error))?;
         Ok(sequence)
     }
 

@@ -78,29 +78,86 @@ fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
     format::layout(&shape, bytes).map(|head| PoolHead { version: SEALED_VERSION, ..head })
 }
 
+/// Takes room on the medium, where the file has holes: for everything that a program may store to in place; else for what is in use, and what
+/// comes into use gets its room then.
+fn secure(medium: &Medium, head: &PoolHead, heap: &Heap, mode: Mode) -> Result<(), Error> {
+    let backing = medium.backing();
+    if mode == Mode::InPlace {
+        return backing.secure([0..medium.bytes()]);
+    }
+    backing.secure([0..PAGE_BYTES, head.heap()..head.heap() + PAGE_BYTES])?;
+    heap.ranges_in_use().into_iter().try_for_each(|range| {
+        backing.secure(heap.tables_of(&range))?;
+        backing.secure([range])
+    })
+}
+
 impl DirectPool {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL` and opens it. Nothing is left behind when that fails. 0 bytes: the
-    /// pool fills a file that exists, whose first page is blank.
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL` and opens it. Nothing is left behind when that fails, or when
+    /// the process is killed meanwhile. 0 bytes: the pool fills a file that exists, whose first page is blank.
     pub fn create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
-        let path = match Location::parse(location)? {
-            Location::File(path) => path,
+        Self::create_with(location, bytes, options, |_| Ok(()))
+    }
+
+    /// As [`DirectPool::create`], and the pool is there together with what `fill` has committed, or not at all: it gets its name
+    /// behind that. On a card it has its name before, and is removed if `fill` fails.
+    ///
+    /// # Errors
+    /// As [`DirectPool::create`]; those of `fill`.
+    pub fn create_with<E: From<Error>>(
+        location: &str,
+        bytes: u64,
+        options: &DirectOptions,
+        fill: impl FnOnce(&DirectPool) -> Result<(), E>,
+    ) -> Result<DirectPool, E> {
+        match Location::parse(location)? {
+            Location::File(path) => Self::create_in_file(&path, bytes, location, options, fill),
             Location::Card { card, pool } => {
                 check_card(options, location)?;
                 let head = layout(options, bytes).map_err(|p| p.at(location))?;
                 let (name, chosen) = (Name { card: &card, pool: &pool, location }, options.id.is_some());
                 let start = |claimed| Self::claim(claimed, location, options);
-                return OnCard::create(&name, head, chosen, REACH, |_| Ok(()), start);
+                let made = OnCard::create(&name, head, chosen, REACH, |_| Ok(()), start)?;
+                match fill(&made) {
+                    Ok(()) => Ok(made),
+                    Err(error) => {
+                        drop(made);
+                        // The error that led here is the one to report.
+                        let _ = crate::pool::remove(location);
+                        Err(error)
+                    }
+                }
             }
-        };
-        if bytes == 0 {
-            let memory = file::adopt(&path, PAGE_BYTES, options.survives)?;
-            let head = layout(options, memory.bytes()).map_err(|p| p.at(location))?;
-            return Self::write(backing(memory, options)?, head, location, options);
         }
-        let head = layout(options, bytes).map_err(|p| p.at(location))?;
-        let memory = file::create(&path, bytes, options.survives)?;
-        let made = backing(memory, options).and_then(|backing| Self::write(backing, head, location, options));
-        made.inspect_err(|_| file::discard(Path::new(&path)))
+    }
+
+    fn create_in_file<E: From<Error>>(
+        path: &Path,
+        bytes: u64,
+        location: &str,
+        options: &DirectOptions,
+        fill: impl FnOnce(&DirectPool) -> Result<(), E>,
+    ) -> Result<DirectPool, E> {
+        let shape = |bytes| layout(options, bytes).map_err(|p| p.at(location));
+        let (memory, unnamed, head) = if bytes == 0 {
+            let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions)?;
+            let head = shape(memory.bytes())?;
+            (memory, None, head)
+        } else {
+            let head = shape(bytes)?;
+            let (memory, unnamed) = file::create(path, bytes, options.survives)?;
+            if let Some(bits) = options.permissions {
+                unnamed.permit(bits)?;
+            }
+            (memory, Some(unnamed), head)
+        };
+        let pool = Self::prepare(backing(memory, options)?, head, location, options)?;
+        fill(&pool)?;
+        format::put_head(&pool.medium, head).map_err(|error| pool.poison(error))?;
+        if let Some(unnamed) = unnamed {
+            unnamed.name()?;
+        }
+        Ok(pool)
     }
 
     /// Opens a pool, recovering it first.
@@ -130,8 +187,29 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::open`] where something is, else as [`DirectPool::create`].
     pub fn open_or_create(location: &str, bytes: u64, options: &DirectOptions) -> Result<DirectPool, Error> {
+        Self::open_or_create_with(location, bytes, options, |_| Ok(()))
+    }
+
+    /// As [`DirectPool::open_or_create`]; a new pool is filled as by [`DirectPool::create_with`].
+    ///
+    /// # Errors
+    /// As [`DirectPool::open`] where something is, else as [`DirectPool::create_with`].
+    pub fn open_or_create_with(
+        location: &str,
+        bytes: u64,
+        options: &DirectOptions,
+        fill: impl FnOnce(&DirectPool) -> Result<(), Error>,
+    ) -> Result<DirectPool, Error> {
         match Self::open(location, options) {
-            Err(Error::Pool { problem: Problem::NotFound, .. }) => Self::create(location, bytes, options),
+            Err(Error::Pool { problem: Problem::NotFound, .. }) => {}
+            done => return done,
+        }
+        match Self::create_with(location, bytes, options, fill) {
+            // Another process was faster. A link that leads nowhere is there, and is not found.
+            Err(Error::Pool { problem: Problem::Exists, location: at }) => match Self::open(location, options) {
+                Err(Error::Pool { problem: Problem::NotFound, .. }) => Err(Problem::Exists.at(at)),
+                done => done,
+            },
             done => done,
         }
     }
@@ -139,7 +217,9 @@ impl DirectPool {
     /// Creates a pool that fills a memory.
     pub fn create_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
         let head = layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
-        Self::write(Backing::Other(memory), head, IN_MEMORY, options)
+        let pool = Self::prepare(Backing::Other(memory), head, IN_MEMORY, options)?;
+        format::put_head(&pool.medium, head).map_err(|error| pool.poison(error))?;
+        Ok(pool)
     }
 
     /// Opens the pool that a memory holds, recovering it first.
@@ -150,7 +230,8 @@ impl DirectPool {
         Self::open_backing(Backing::Other(memory), IN_MEMORY, options)
     }
 
-    fn write(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+    /// A pool that is whole but for its head on the medium.
+    fn prepare(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
         if options.read_only {
             return Err(Problem::BadOption { what: WRITTEN }.at(location));
         }
@@ -159,7 +240,7 @@ impl DirectPool {
             in_place_address(&backing, location)?;
         }
         let medium = Medium::new(backing);
-        let head = format::write(&medium, head)?;
+        format::prepare(&medium, &head)?;
         Self::start(medium, head, location, options, None)
     }
 
@@ -190,18 +271,14 @@ impl DirectPool {
             other => other,
         };
         let (recovery, _) = recovery::recover(&medium, &head).map_err(named)?;
-        let mut page = [0; PAGE_BYTES as usize];
-        let mut table = (0..head.pages * 8).step_by(page.len());
-        let moved = table.any(|at| {
-            let piece = &mut page[..PAGE_BYTES.min(head.pages * 8 - at) as usize];
-            medium.load(head.table() + at, piece);
-            piece.iter().any(|&byte| byte != 0)
-        });
-        if moved {
+        if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
             let what = "shadow paging has moved its pages, and programs would see them at other places";
             return Err(Problem::BadOption { what }.at(location));
         }
         let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
+        if !options.read_only {
+            secure(&medium, &head, &heap, options.mode)?;
+        }
         let view = match options.mode {
             Mode::WorkingCopy => medium.backing().working_copy(&heap.ranges_in_use())?,
             Mode::InPlace => View::in_place(in_place_address(medium.backing(), location)?, medium.bytes()),
@@ -225,6 +302,8 @@ impl DirectPool {
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
         }
+        // What could not be read looked blank.
+        medium.backing().alive().and_then(|()| view.alive())?;
         let linter = Linter::new(&options.lint, &view, heap.range());
         Ok(DirectPool {
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),

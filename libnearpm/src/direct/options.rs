@@ -37,6 +37,8 @@ pub struct DirectOptions {
     /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`]; a store by pointer ends
     /// the process, as one to read-only memory does.
     pub read_only: bool,
+    /// Permission bits of the pool's file at creation; by default 0666 less those of the umask.
+    pub permissions: Option<u32>,
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.
     pub id: Option<u32>,
 }

@@ -13,8 +13,10 @@ use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::Error;
+#[cfg(doc)]
+use crate::error::Problem;
 use crate::lint::Linter;
-use crate::memory::{Medium, View};
+use crate::memory::{Backing, Medium, Memory, View};
 use crate::pool::on_card::OnCard;
 use crate::process::Process;
 use crate::recovery::Recovery;
@@ -224,10 +226,32 @@ impl DirectPool {
             Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,
             done => done?,
         };
+        self.secure(reserved.offset..reserved.offset + reserved.bytes).inspect_err(|_| self.cancel(reserved))?;
         if let Some(linter) = &self.linter {
             linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
         }
         Ok(reserved)
+    }
+
+    /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.
+    pub(super) fn secure(&self, range: Range<u64>) -> Result<(), Error> {
+        self.medium.backing().secure(self.heap.tables_of(&range).into_iter().chain([range]))
+    }
+
+    /// Whether everything that was loaded from the pool, by the program as well, was there: its file was not cut short, and its medium could be
+    /// read.
+    ///
+    /// # Errors
+    /// [`Problem::Truncated`], [`Problem::NoSpace`], what the system refuses.
+    #[inline]
+    pub(super) fn alive(&self) -> Result<(), Error> {
+        self.view.alive()?;
+        match self.medium.backing() {
+            Backing::Mapped(memory) => memory.alive(),
+            Backing::Private(memory) => memory.alive(),
+            // A card is asked where it may have gone.
+            Backing::Other(_) => Ok(()),
+        }
     }
 
     /// A range means nothing beyond this run of the program, as locks do: the lint leaves it alone.

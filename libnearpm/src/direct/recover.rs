@@ -104,24 +104,36 @@ pub(crate) struct SegmentAt {
     pub nonce: u64,
 }
 
+/// What a word says, if the heap has so many chunks.
+fn fitting(layout: &HeapLayout, chunk: u32, word: u64) -> Option<ChunkWord> {
+    layout.form.decode_chunk(word).filter(|word| match word {
+        ChunkWord::Log { chunks } | ChunkWord::Large { chunks } => {
+            u64::from(chunk) + u64::from(*chunks) <= layout.chunks
+        }
+        ChunkWord::Free | ChunkWord::Run { .. } => true,
+    })
+}
+
 /// The first chunk of each segment, in a pool that has a log.
 pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec<u32>, Error> {
-    let words = medium.load_vec(layout.words, layout.chunks * 8);
     let mut found = Vec::new();
-    let mut chunk = 0;
-    while u64::from(chunk) < layout.chunks {
-        let word = u64::from_le_bytes(words[chunk as usize * 8..][..8].try_into().expect("eight bytes"));
-        chunk += match layout.form.decode_chunk(word) {
-            Some(ChunkWord::Log { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => {
-                found.push(chunk);
-                chunks
-            }
-            Some(ChunkWord::Large { chunks }) if u64::from(chunk) + u64::from(chunks) <= layout.chunks => chunks,
-            Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
-            Some(ChunkWord::Log { .. } | ChunkWord::Large { .. }) | None => {
-                return Err(Class::ChunkWord.at(layout.word(chunk)));
-            }
-        };
+    // What a word says of the chunks behind it goes before their own words. A word that is zero is that of a free chunk.
+    let mut next = 0;
+    for (place, word) in medium.words(layout.words..layout.word(layout.chunks as u32)) {
+        let chunk = ((place - layout.words) / 8) as u32;
+        if chunk < next {
+            continue;
+        }
+        next = chunk
+            + match fitting(layout, chunk, word) {
+                Some(ChunkWord::Log { chunks }) => {
+                    found.push(chunk);
+                    chunks
+                }
+                Some(ChunkWord::Large { chunks }) => chunks,
+                Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
+                None => return Err(Class::ChunkWord.at(place)),
+            };
     }
     Ok(found)
 }

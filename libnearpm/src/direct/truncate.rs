@@ -17,7 +17,7 @@ use super::log::{Lane, Pending, Segment, Source, room_for};
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::pool::format;
 
 /// So many bytes are worth a truncation, if they go home at once then: new objects, and long ranges.
@@ -140,8 +140,8 @@ impl DirectPool {
         while lane.segments.len() < KEPT_SEGMENTS && self.log_budget() > 0 {
             match self.make_segment(0, kept_chunks(&self.head)) {
                 Ok(segment) => lane.add(segment),
-                // The pool is nearly full: one must do.
-                Err(Error::Full { .. }) => break,
+                // The pool or its medium is nearly full: one must do.
+                Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. }) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -283,6 +283,7 @@ impl DirectPool {
         let (chunk, chunks) = taken.ok_or_else(full)?;
         let word = ChunkWord::Log { chunks };
         let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
+        self.secure(offset..offset + bytes).inspect_err(|_| self.heap.release(offset))?;
         let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
         let head = SegmentHead {
             magic: SEGMENT_MAGIC,

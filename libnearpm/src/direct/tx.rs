@@ -231,14 +231,19 @@ impl DirectPool {
         body: impl FnOnce(&mut Tx<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut tx = Tx::begin(self, neighbours)?;
-        let value = body(&mut tx)?;
+        let done = body(&mut tx);
+        // It may have been misled by zeros in the place of what the file has lost.
+        self.alive().map_err(|error| self.poison(error))?;
+        let value = done?;
         tx.commit()?;
         Ok(value)
     }
 
     fn look<R, E: From<Error>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<R, E>) -> Result<R, E> {
         self.refuse_poisoned()?;
-        body(&Reader { window: self.window(), pool: self, thread: PhantomData })
+        let done = body(&Reader { window: self.window(), pool: self, thread: PhantomData });
+        self.alive().map_err(|error| self.poison(error))?;
+        done
     }
 
     /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns an error or panics, and committed

@@ -6,7 +6,9 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -17,9 +19,11 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 
 #[cfg(target_os = "linux")]
 use super::dax;
+use super::guard::Guard;
+use super::space::{self, Space};
 use super::view::View;
 use super::{Memory, check_range, persistence_domain};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// What a pool on an ordinary file survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,6 +75,16 @@ enum Map {
     Dax(dax::DaxMap),
 }
 
+impl Map {
+    fn pointer(&self) -> *mut u8 {
+        match self {
+            Map::Ordinary(map) => map.as_mut_ptr(),
+            #[cfg(target_os = "linux")]
+            Map::Dax(map) => map.pointer(),
+        }
+    }
+}
+
 /// What awaits `msync`.
 struct Pending {
     /// The first byte that was written back and not yet synchronised.
@@ -104,11 +118,15 @@ impl Pending {
 
 /// A mapped file.
 pub struct MappedMemory {
+    /// Dropped before the mapping.
+    guard: Guard,
     map: Map,
     bytes: u64,
     flush: Flush,
     /// Locked while the system synchronises, so that whoever finds nothing pending knows that what another thread took is on the medium.
     pending: Mutex<Pending>,
+    /// Where the file has room on its medium, unless that is everywhere.
+    space: Option<Space>,
     /// Kept open: it holds the lock on the pool.
     file: File,
     path: PathBuf,
@@ -117,7 +135,8 @@ pub struct MappedMemory {
 impl MappedMemory {
     /// Maps all of a file, which must not be empty and must be open for reading and writing.
     ///
-    /// The file must keep its size while it is mapped: the pool's lock on it tells other users of this library.
+    /// The file should keep its size while it is mapped: the pool's lock on it tells other users of this library. If it does not, or if its
+    /// medium has no room for a hole, what is loaded from there is zeros and what is stored is lost, and fences fail from then on.
     pub fn map(file: File, path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
         let context = |what: &str| format!("{what} {}", path.display());
         let bytes = file.metadata().map_err(|e| Error::system(context("read the size of"), e))?.len();
@@ -143,7 +162,59 @@ impl MappedMemory {
                 (Map::Ordinary(map), flush)
             }
         };
-        Ok(MappedMemory { map, bytes, flush, pending: Mutex::new(Pending::NOTHING), file, path: path.to_owned() })
+        let space = Space::of(&file, bytes).map_err(|e| Error::system(context("look for holes in"), e))?;
+        let guard = Guard::new(&file, path, map.pointer(), bytes, false)?;
+        let pending = Mutex::new(Pending::NOTHING);
+        Ok(MappedMemory { guard, map, bytes, flush, pending, space, file, path: path.to_owned() })
+    }
+
+    /// Takes room on the medium for a range, where the file has holes.
+    ///
+    /// # Errors
+    /// [`Problem::NoSpace`]; what the system refuses.
+    pub fn secure(&self, range: &Range<u64>) -> Result<(), Error> {
+        let Some(space) = &self.space else { return Ok(()) };
+        space.secure(&self.file, range).map_err(|error| match space::is_full(&error) {
+            true => Problem::NoSpace { needed: range.end - range.start }.at(self.path.display()),
+            false => Error::system(format!("reserve room for {}", self.path.display()), error),
+        })
+    }
+
+    /// Whether every byte has room on the medium.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.space.is_none()
+    }
+
+    /// The parts of a range that may be other than zero.
+    pub(crate) fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        space::data(&self.file, range)
+    }
+
+    /// Whether a range may be accessed through the mapping.
+    #[inline]
+    fn is_secure(&self, offset: u64, bytes: usize) -> bool {
+        self.space.as_ref().is_none_or(|space| space.has(&(offset..offset + bytes as u64)))
+    }
+
+    /// Loads by a call, which takes no room for holes.
+    #[cold]
+    fn load_beside(&self, offset: u64, data: &mut [u8]) {
+        if self.file.read_exact_at(data, offset).is_err() {
+            data.fill(0);
+            if self.guard.check_size().is_ok() {
+                self.guard.lose_unread();
+            }
+        }
+    }
+
+    /// Takes room for a store; without it the store is left out, and fences fail.
+    #[cold]
+    fn secure_store(&self, offset: u64, bytes: usize) -> bool {
+        let secured = self.secure(&(offset..offset + bytes as u64));
+        if secured.is_err() {
+            self.guard.lose_for_room();
+        }
+        secured.is_ok()
     }
 
     /// A mapping whose page faults are synchronous, which only DAX file systems grant.
@@ -178,7 +249,7 @@ impl MappedMemory {
 
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
-        private_view(&self.file, &self.path)
+        private_view(&self.file, &self.path, self.bytes)
     }
 
     /// Whether the file lies in persistent memory by the word of the operating system (DAX).
@@ -187,11 +258,7 @@ impl MappedMemory {
     }
 
     fn pointer(&self) -> *mut u8 {
-        match &self.map {
-            Map::Ordinary(map) => map.as_mut_ptr(),
-            #[cfg(target_os = "linux")]
-            Map::Dax(map) => map.pointer(),
-        }
+        self.map.pointer()
     }
 
     fn synchronise(&self) -> Result<(), Error> {
@@ -199,7 +266,9 @@ impl MappedMemory {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending
             .synchronise(|start, bytes| map.flush_range(start, bytes))
-            .map_err(|e| Error::system(format!("write {} to its medium", self.path.display()), e))
+            .map_err(|e| Error::system(format!("write {} to its medium", self.path.display()), e))?;
+        // Behind it: what was cut off before is not on the medium, and no error of the call tells.
+        self.guard.check_size()
     }
 }
 
@@ -211,6 +280,9 @@ impl Memory for MappedMemory {
     #[inline]
     fn load(&self, offset: u64, data: &mut [u8]) {
         check_range(self.bytes, offset, data.len() as u64);
+        if !self.is_secure(offset, data.len()) {
+            return self.load_beside(offset, data);
+        }
         // SAFETY: the range lies in the mapping, which lives as long as `self`; `data` is a distinct
         // allocation, because no reference into the mapping is ever made.
         unsafe {
@@ -226,6 +298,9 @@ impl Memory for MappedMemory {
     #[inline]
     fn store(&self, offset: u64, data: &[u8]) {
         check_range(self.bytes, offset, data.len() as u64);
+        if !self.is_secure(offset, data.len()) && !self.secure_store(offset, data.len()) {
+            return;
+        }
         // SAFETY: as for `load`. An aligned word is one volatile store, which the processor does not tear.
         unsafe {
             let to = self.pointer().add(offset as usize);
@@ -266,6 +341,9 @@ impl Memory for MappedMemory {
         }
         check_range(self.bytes, offset, lines.len() as u64);
         assert!(offset.is_multiple_of(LINE_U64) && lines.len().is_multiple_of(LINE), "whole lines are streamed");
+        if !self.is_secure(offset, lines.len()) && !self.secure_store(offset, lines.len()) {
+            return;
+        }
         // SAFETY: the range lies in the mapping, whose start is page aligned, so that it is whole lines of it.
         unsafe { cache::stream(self.pointer().add(offset as usize), lines) };
     }
@@ -279,7 +357,13 @@ impl Memory for MappedMemory {
             Flush::Lines | Flush::Order => cache::fence(),
             Flush::Sync => self.synchronise()?,
         }
-        Ok(())
+        self.alive()
+    }
+
+    /// Whether everything that was loaded and stored was there.
+    #[inline]
+    fn alive(&self) -> Result<(), Error> {
+        self.guard.check()
     }
 
     fn drains_for_all(&self) -> bool {
@@ -300,13 +384,15 @@ impl Memory for MappedMemory {
     }
 }
 
-/// A private mapping of a file that is locked.
-pub(crate) fn private_view(file: &File, path: &Path) -> Result<View, Error> {
+/// A private mapping of the first `bytes` bytes of a file that is locked. Memory is taken for what is stored to alone.
+pub(crate) fn private_view(file: &File, path: &Path, bytes: u64) -> Result<View, Error> {
+    let length = usize::try_from(bytes).map_err(|_| Problem::NoSpace { needed: bytes }.at(path.display()))?;
     // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
     // would be seen as other values, and nothing refers to them but by raw copies.
-    let map = unsafe { MmapOptions::new().map_copy(file) };
-    let map = map.map_err(|e| Error::system(format!("map a working copy of {}", path.display()), e))?;
-    Ok(View::of_map(map))
+    let map = unsafe { MmapOptions::new().len(length).no_reserve_swap().map_copy(file) };
+    let mut map = map.map_err(|e| Error::system(format!("map a working copy of {}", path.display()), e))?;
+    let guard = Guard::new(file, path, map.as_mut_ptr(), bytes, true)?;
+    Ok(View::of_file(map, guard))
 }
 
 /// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it reserved.

@@ -133,6 +133,41 @@ impl Backing {
         }
     }
 
+    /// The parts of a range that may be other than zero, rising. Of a file with holes those are not.
+    pub fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        match self {
+            Backing::Mapped(memory) => memory.data(range),
+            Backing::Private(memory) => memory.data(range),
+            Backing::Other(_) => vec![range],
+        }
+    }
+
+    /// Whether it is a file of this computer, behind which nobody writes.
+    pub fn is_file(&self) -> bool {
+        !matches!(self, Backing::Other(_))
+    }
+
+    /// What was stored to private pages, rising.
+    pub fn stored(&self) -> Vec<Range<u64>> {
+        match self {
+            Backing::Private(memory) => memory.stored(),
+            Backing::Mapped(_) | Backing::Other(_) => Vec::new(),
+        }
+    }
+
+    /// Takes room on the medium for ranges that are about to come into use.
+    ///
+    /// # Errors
+    /// [`crate::Problem::NoSpace`]; what the system refuses.
+    pub fn secure(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<(), Error> {
+        match self {
+            Backing::Mapped(memory) if !memory.is_complete() => {
+                ranges.into_iter().try_for_each(|range| memory.secure(&range))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A volatile copy: of a mapped file all of it, its pages being shared until they are stored to; of other memory the ranges alone.
     pub fn working_copy(&self, ranges: &[Range<u64>]) -> Result<View, Error> {
         match self {
@@ -195,8 +230,14 @@ impl Medium {
     #[inline]
     pub fn load_checked(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         match &self.backing {
-            Backing::Mapped(memory) => memory.load(offset, data),
-            Backing::Private(memory) => memory.load(offset, data),
+            Backing::Mapped(memory) => {
+                memory.load(offset, data);
+                memory.alive()?;
+            }
+            Backing::Private(memory) => {
+                memory.load(offset, data);
+                memory.alive()?;
+            }
             Backing::Other(memory) => {
                 memory.load(offset, data);
                 let tail = &data[data.len().saturating_sub(8)..];
@@ -259,16 +300,33 @@ impl Medium {
         self.backing.charge(work);
     }
 
-    /// Zeroes and starts the write-back.
+    /// Zeroes what is not zero for sure, and starts the write-back.
     #[cfg_attr(test, track_caller)]
     pub fn put_zeros(&self, offset: u64, bytes: u64) {
         const PIECE: u64 = 4096;
-        let mut at = offset;
-        while at < offset + bytes {
-            let length = PIECE.min(offset + bytes - at);
-            self.put(at, &[0; PIECE as usize][..length as usize]);
-            at += length;
+        for part in self.backing.data(offset..offset + bytes) {
+            let mut at = part.start;
+            while at < part.end {
+                let length = PIECE.min(part.end - at);
+                self.put(at, &[0; PIECE as usize][..length as usize]);
+                at += length;
+            }
         }
+    }
+
+    /// The words of a range that are not zero, rising, with their offsets. The range begins and ends at multiples of 8.
+    pub fn words(&self, range: Range<u64>) -> impl Iterator<Item = (u64, u64)> + '_ {
+        const PIECE: u64 = 1 << 16;
+        let whole = |part: Range<u64>| part.start / 8 * 8..part.end.next_multiple_of(8);
+        let parts = self.backing.data(range).into_iter().map(whole);
+        let pieces =
+            parts.flat_map(|part| part.clone().step_by(PIECE as usize).map(move |at| at..part.end.min(at + PIECE)));
+        pieces.flat_map(|piece| {
+            let bytes = self.load_vec(piece.start, piece.end - piece.start);
+            let words: Vec<_> =
+                bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect();
+            (piece.start..).step_by(8).zip(words).filter(|&(_, word)| word != 0)
+        })
     }
 
     #[inline]

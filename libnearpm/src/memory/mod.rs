@@ -13,12 +13,14 @@ mod card;
 #[cfg(target_os = "linux")]
 mod dax;
 mod durable_image;
+mod guard;
 mod mapped;
 mod medium;
 mod persistence_domain;
 #[cfg(test)]
 pub(crate) mod planted;
 mod private;
+mod space;
 #[cfg(test)]
 mod step_tests;
 mod striped;
@@ -35,6 +37,7 @@ pub use mapped::{Flush, MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
 pub(crate) use private::PrivateMemory;
+pub(crate) use space::is_full;
 pub(crate) use striped::{Member, Striped};
 pub use test::{Event, Image, TestMemory, run_on_processor};
 pub(crate) use torn_file::TornFile;

@@ -1,23 +1,42 @@
 //! A file whose bytes this process may change for itself.
 
 use std::fs::File;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use super::{Memory, View, check_range};
+use super::{Memory, View, check_range, space};
 use crate::error::Error;
+use crate::interval::IntervalSet;
 
 /// A private mapping of a file: it shows what the file holds, and what is stored to it stays in this process. A file that is opened for
 /// reading alone is enough.
 pub(crate) struct PrivateMemory {
     view: View,
     bytes: u64,
-    /// Kept open: it holds the lock on the pool, unless somebody else does.
-    _file: Option<File>,
+    /// What was stored to.
+    stored: Mutex<IntervalSet>,
+    /// Kept open: it holds the lock on the pool.
+    file: File,
 }
 
 impl PrivateMemory {
     /// The memory of a view, with the file that it shows.
-    pub fn new(view: View, bytes: u64, file: Option<File>) -> PrivateMemory {
-        PrivateMemory { view, bytes, _file: file }
+    pub fn new(view: View, bytes: u64, file: File) -> PrivateMemory {
+        PrivateMemory { view, bytes, stored: Mutex::default(), file }
+    }
+
+    /// What was stored to, rising.
+    pub fn stored(&self) -> Vec<Range<u64>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).iter().collect()
+    }
+
+    /// The parts of a range that may be other than zero.
+    pub fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut parts = IntervalSet::default();
+        space::data(&self.file, range.clone()).into_iter().for_each(|part| parts.insert(part));
+        let inside = |part: Range<u64>| part.start.max(range.start)..part.end.min(range.end);
+        self.stored().into_iter().map(inside).filter(|part| !part.is_empty()).for_each(|part| parts.insert(part));
+        parts.iter().collect()
     }
 
     /// Address of the first byte.
@@ -40,6 +59,7 @@ impl Memory for PrivateMemory {
     }
     fn store(&self, offset: u64, data: &[u8]) {
         self.view.store(offset, data);
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).insert(offset..offset + data.len() as u64);
     }
     fn write_back(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);
@@ -49,6 +69,9 @@ impl Memory for PrivateMemory {
     }
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);
+    }
+    fn alive(&self) -> Result<(), Error> {
+        self.view.alive()
     }
     fn address(&self) -> Option<*mut u8> {
         Some(self.view.base())

@@ -9,6 +9,7 @@ use memmap2::MmapMut;
 use memmap2::MmapOptions;
 
 use super::check_range;
+use super::guard::Guard;
 use super::words::{self, Neighbours};
 use crate::error::Error;
 use crate::typed::window::Window;
@@ -19,6 +20,8 @@ use crate::typed::window::Window;
 pub(crate) struct View {
     base: *mut u8,
     bytes: u64,
+    /// Watches over pages of a file. Dropped before the mapping.
+    guard: Option<Guard>,
     /// Private pages of this process, unless the view is persistent memory itself.
     map: Option<MmapMut>,
 }
@@ -39,12 +42,27 @@ impl View {
     ///
     /// The memory must outlive the view: a pool drops its view first.
     pub fn in_place(base: *mut u8, bytes: u64) -> View {
-        View { base, bytes, map: None }
+        View { base, bytes, guard: None, map: None }
     }
 
     /// Pages of this process.
-    pub fn of_map(mut map: MmapMut) -> View {
-        View { base: map.as_mut_ptr(), bytes: map.len() as u64, map: Some(map) }
+    #[cfg(not(miri))]
+    fn of_map(mut map: MmapMut) -> View {
+        View { base: map.as_mut_ptr(), bytes: map.len() as u64, guard: None, map: Some(map) }
+    }
+
+    /// Private pages of a file.
+    pub fn of_file(mut map: MmapMut, guard: Guard) -> View {
+        View { base: map.as_mut_ptr(), bytes: map.len() as u64, guard: Some(guard), map: Some(map) }
+    }
+
+    /// Whether everything that was loaded was there.
+    ///
+    /// # Errors
+    /// As [`Guard::check`].
+    #[inline]
+    pub fn alive(&self) -> Result<(), Error> {
+        self.guard.as_ref().map_or(Ok(()), Guard::check)
     }
 
     /// Zeroed pages of this process.
@@ -52,13 +70,13 @@ impl View {
     pub fn anonymous(bytes: u64) -> Result<View, Error> {
         // The interpreter maps no memory. What is leaked here lives no shorter than what a test does with it.
         let pages = vec![Page([0; 4096]); (bytes as usize).div_ceil(4096)];
-        Ok(View { base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(), bytes, map: None })
+        Ok(View { base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(), bytes, guard: None, map: None })
     }
 
     /// Zeroed pages of this process.
     #[cfg(not(miri))]
     pub fn anonymous(bytes: u64) -> Result<View, Error> {
-        let map = MmapOptions::new().len(bytes as usize).map_anon();
+        let map = MmapOptions::new().len(bytes as usize).no_reserve_swap().map_anon();
         Ok(View::of_map(map.map_err(|e| Error::system("take memory for a working copy", e))?))
     }
 

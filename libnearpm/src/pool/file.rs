@@ -1,28 +1,65 @@
 //! Pools in files: creation without leftovers, the lock, and what a file may be like.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use nearpm_interface::media::PAGE_BYTES;
+use nearpm_interface::record::POOL_APPLIED;
+use nearpm_interface::seal;
+use nearpm_newfile::{Durability, NewFile};
 
 use crate::check::backup;
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives};
+use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives, is_full};
 
-/// Creates a file of `bytes` bytes, all of them reserved on the medium, locks and maps it. On failure nothing is left behind.
-pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<MappedMemory, Error> {
+/// The file of a pool that is being made. Dropping it leaves nothing behind.
+pub(crate) struct Unnamed {
+    new: NewFile,
+    path: PathBuf,
+    durability: Durability,
+}
+
+impl Unnamed {
+    /// Permission bits of the file.
+    pub fn permit(&self, bits: u32) -> Result<(), Error> {
+        permit(&self.path, self.new.file(), bits)
+    }
+
+    /// The pool is whole: the file gets its name.
+    pub fn name(self) -> Result<(), Error> {
+        let Unnamed { new, path, durability } = self;
+        new.publish(durability).map(drop).map_err(|error| refuse(&path, error))
+    }
+}
+
+/// Makes a file of `bytes` bytes for a path, all of them reserved on the medium, locked and mapped. It has no name yet.
+pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<(MappedMemory, Unnamed), Error> {
     refuse_left_backup(path)?;
-    let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
-        Ok(file) => file,
-        Err(error) if is_out_of_space(&error) => return Err(Problem::NoSpace { needed: bytes }.at(path.display())),
-        Err(error) => return Err(refuse(path, error)),
+    let new = begin(path, bytes)?;
+    let file = new.file().try_clone().map_err(|e| Error::system(format!("create {}", path.display()), e))?;
+    let durability = match survives {
+        Survives::ProcessCrash => Durability::ProcessCrash,
+        Survives::PowerCut | Survives::AsPersistentMemory | Survives::AsPersistentCaches => Durability::Durable,
     };
-    let filled = lock(path, &file, Access::Exclusive)
-        .and_then(|()| reserve(path, &file, bytes))
-        .and_then(|()| MappedMemory::map(file, path, survives));
-    filled.inspect_err(|_| discard(path))
+    let memory = MappedMemory::map(file, path, survives)?;
+    Ok((memory, Unnamed { new, path: path.to_owned(), durability }))
+}
+
+/// Begins a file of `bytes` bytes for a path, all of them reserved on the medium.
+pub(crate) fn begin(path: &Path, bytes: u64) -> Result<NewFile, Error> {
+    let new = NewFile::create(path).map_err(|error| match is_full(&error) {
+        true => Problem::NoSpace { needed: bytes }.at(path.display()),
+        false => refuse(path, error),
+    })?;
+    reserve(path, new.file(), bytes)?;
+    Ok(new)
+}
+
+fn permit(path: &Path, file: &File, bits: u32) -> Result<(), Error> {
+    file.set_permissions(Permissions::from_mode(bits))
+        .map_err(|error| Error::system(format!("set the permissions of {}", path.display()), error))
 }
 
 /// Refuses to make a pool where the backup of another one's repair lies, which would be taken for its own.
@@ -30,12 +67,6 @@ pub(crate) fn refuse_left_backup(path: &Path) -> Result<(), Error> {
     let what =
         "beside it lies the backup of a pool whose repair was interrupted (the name with .repair): move that away";
     if backup::path_of(path).exists() { Err(Problem::BadOption { what }.at(path.display())) } else { Ok(()) }
-}
-
-/// Removes a file whose creation failed.
-pub(crate) fn discard(path: &Path) {
-    // The error that led here is the one to report.
-    let _ = std::fs::remove_file(path);
 }
 
 /// Whether others may look at a pool at the same time.
@@ -104,11 +135,18 @@ pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Erro
     MappedMemory::map(file, path, survives)
 }
 
+/// The same, and all of its bytes get room on the medium, where it has holes.
+pub(crate) fn open_complete(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+    let memory = open(path, survives)?;
+    memory.secure(&(0..memory.bytes()))?;
+    Ok(memory)
+}
+
 /// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.
 pub(crate) fn open_shared(path: &Path) -> Result<PrivateMemory, Error> {
     let (file, bytes) = open_filled(path, Access::Shared)?;
-    let view = crate::memory::private_view(&file, path)?;
-    Ok(PrivateMemory::new(view, bytes, Some(file)))
+    let view = crate::memory::private_view(&file, path, bytes)?;
+    Ok(PrivateMemory::new(view, bytes, file))
 }
 
 /// Opens and locks a file for a repair, also one that was interrupted; gives its size.
@@ -118,19 +156,34 @@ pub(crate) fn open_for_repair(path: &Path) -> Result<(File, u64), Error> {
 
 /// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. It must have `minimum` bytes. A refusal
 /// leaves its contents as they are.
-pub(crate) fn adopt(path: &Path, minimum: u64, survives: Survives) -> Result<MappedMemory, Error> {
+pub(crate) fn adopt(
+    path: &Path,
+    minimum: u64,
+    survives: Survives,
+    permissions: Option<u32>,
+) -> Result<MappedMemory, Error> {
     let (file, bytes) = open_existing(path, Access::Exclusive)?;
     if bytes < minimum {
         return Err(Problem::TooSmall { bytes, minimum }.at(path.display()));
     }
-    reserve(path, &file, bytes)?;
-    let memory = MappedMemory::map(file, path, survives)?;
     let mut page = vec![0; PAGE_BYTES.min(bytes) as usize];
-    memory.load(0, &mut page);
-    if page.iter().any(|&b| b != 0) {
+    file.read_exact_at(&mut page, 0).map_err(|e| Error::system(format!("read {}", path.display()), e))?;
+    if !is_blank(&mut page) {
         return Err(Problem::Exists.at(path.display()));
     }
-    Ok(memory)
+    if let Some(bits) = permissions {
+        permit(path, &file, bits)?;
+    }
+    MappedMemory::map(file, path, survives)
+}
+
+/// Whether the first page is blank, or as a creation leaves it that was interrupted: the head comes last.
+fn is_blank(page: &mut [u8]) -> bool {
+    let applied = &mut page[POOL_APPLIED as usize..][..8];
+    if seal::open_word(u64::from_le_bytes((&*applied).try_into().expect("eight bytes"))).is_some() {
+        applied.fill(0);
+    }
+    page.iter().all(|&byte| byte == 0)
 }
 
 /// Removes the file of a pool that is not open; anything that is not a pool is left alone.
@@ -186,14 +239,10 @@ fn holder(_: &File) -> Option<u32> {
     None
 }
 
-fn is_out_of_space(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
-}
-
 /// Reserves the bytes, so that a store to the mapping never finds the medium full.
 pub(crate) fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error> {
     fill(file, bytes, crate::memory::allocate).map_err(|error| {
-        if is_out_of_space(&error) {
+        if is_full(&error) {
             Problem::NoSpace { needed: bytes }.at(path.display())
         } else {
             Error::system(format!("reserve {bytes} bytes for {}", path.display()), error)

@@ -105,13 +105,18 @@ pub(crate) fn random_id() -> u32 {
 
 /// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.
 pub(crate) fn write(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
-    blank(medium)?;
-    clear(medium, &head);
-    // Root, chunk words and bitmaps.
-    medium.put_zeros(head.heap(), HeapLayout::of(&head).first - head.heap());
-    const { assert!(HEAP_CHUNK_WORDS as usize == LINE) };
-    medium.drain()?;
+    prepare(medium, &head)?;
     put_head(medium, head)
+}
+
+/// Writes a new pool but for its head, without which it is none: [`put_head`] is to follow.
+pub(crate) fn prepare(medium: &Medium, head: &PoolHead) -> Result<(), Error> {
+    blank(medium)?;
+    clear(medium, head);
+    // Root, chunk words and bitmaps.
+    medium.put_zeros(head.heap(), HeapLayout::of(head).first - head.heap());
+    const { assert!(HEAP_CHUNK_WORDS as usize == LINE) };
+    medium.drain()
 }
 
 /// Makes what is there no pool any more, durably.

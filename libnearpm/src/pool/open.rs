@@ -21,10 +21,12 @@ impl PoolOptions {
             Location::File(path) => {
                 self.refuse_card(location)?;
                 let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let medium = Medium::new(self.mapped(file::create(&path, bytes, self.survives)?));
-                let pool = format::write(&medium, head)
-                    .and_then(|head| Pool::start(self.clone(), medium, Members::single(head, None), location));
-                pool.inspect_err(|_| file::discard(&path))
+                let (memory, unnamed) = file::create(&path, bytes, self.survives)?;
+                let medium = Medium::new(self.mapped(memory));
+                let head = format::write(&medium, head)?;
+                let pool = Pool::start(self.clone(), medium, Members::single(head, None), location)?;
+                unnamed.name()?;
+                Ok(pool)
             }
             Location::Card { card, pool } => {
                 let start = |medium, members| Pool::start(self.clone(), medium, members, location);
@@ -67,7 +69,7 @@ impl PoolOptions {
                 self.refuse_card(location)?;
                 let medium = Medium::new(match self.read_only {
                     true => Backing::Private(file::open_shared(&path)?),
-                    false => self.mapped(file::open(&path, self.survives)?),
+                    false => self.mapped(file::open_complete(&path, self.survives)?),
                 });
                 let head = format::read(&medium).map_err(|p| p.at(location))?;
                 Pool::start(self.clone(), medium, Members::single(head, None), location)

@@ -32,6 +32,16 @@ pub(crate) struct Pages {
 impl Pages {
     /// Reads the page table of an ordinary pool.
     pub fn load(medium: &Medium, head: PoolHead) -> Result<Pages, Error> {
+        if Pages::are_at_home(medium, &head) {
+            let stripes = Stripes::of(&head);
+            return Ok(Pages {
+                free: vec![Vec::new(); stripes.members()],
+                head,
+                stripes,
+                table: Vec::new(),
+                identity: true,
+            });
+        }
         let (table, faults) = Pages::read(medium, &head)?;
         if let Some(&(logical, class)) = faults.first() {
             return Err(class.at(head.table() + 8 * logical));
@@ -39,12 +49,19 @@ impl Pages {
         Ok(Pages::of(Stripes::of(&head), table))
     }
 
+    /// Whether all pages are at home and cannot move, as in a file that no shadow paging uses: then there is no table in memory, which would be as
+    /// large as that of the pool.
+    pub fn are_at_home(medium: &Medium, head: &PoolHead) -> bool {
+        let table = head.table()..head.table() + head.pages * 8;
+        head.spare == 0 && medium.backing().is_file() && medium.words(table).next().is_none()
+    }
+
     /// Reads the page tables of the members of a striped pool.
     pub fn load_striped(stripes: Stripes, parts: &[Part<'_>]) -> Result<Pages, Error> {
         let mut own = Vec::new();
         for part in parts {
             let pages = Pages::load(part.medium, *part.head).map_err(|error| part.named(error))?;
-            own.push(pages.table);
+            own.push((0..part.head.pages).map(|logical| pages.page(logical)).collect::<Vec<_>>());
         }
         let (whole, member) = (*stripes.whole(), parts[0].head);
         let table = (0..whole.pages).map(|logical| {
@@ -114,7 +131,7 @@ impl Pages {
 
     /// Page of a logical page.
     pub fn page(&self, logical: u64) -> u64 {
-        self.table[logical as usize]
+        if self.identity { logical } else { self.table[logical as usize] }
     }
 
     /// Where an offset of the heap really is, and how many of `length` bytes are there in one piece.

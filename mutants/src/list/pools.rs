@@ -34,8 +34,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a file that holds something is filled with a pool",
         file: FILE,
-        find: "if page.iter().any(|&b| b != 0) {",
-        with: "if !FAULT && page.iter().any(|&b| b != 0) {",
+        find: "if !is_blank(&mut page) {",
+        with: "if !FAULT && !is_blank(&mut page) {",
         tests: library("direct", "a_file_that_exists_is_filled_only_if_it_is_blank"),
     },
     Mutant {

@@ -1,21 +1,16 @@
 //! Building the index from a pool.
 
+use std::ops::Range;
+
 use nearpm_interface::media::{ChunkWord, PoolHead};
 
 use super::super::sync::{AtomicU32, Mutex, Ordering};
-use super::chunk::{Chunk, holds, place};
+use super::chunk::{holds, place};
+use super::chunks::Chunks;
 use super::{Heap, lock};
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, capacity, class_named};
 use crate::memory::Backing;
-
-/// So many chunks.
-fn blank_chunks(count: u64) -> Result<Box<[Chunk]>, Error> {
-    let mut chunks = Vec::new();
-    chunks.try_reserve_exact(count as usize).map_err(Error::no_memory("the index of the pool's heap"))?;
-    chunks.resize_with(count as usize, Chunk::default);
-    Ok(chunks.into_boxed_slice())
-}
 
 impl Heap {
     /// Builds the index from a recovered pool, checking what it reads.
@@ -23,28 +18,49 @@ impl Heap {
         let layout = HeapLayout::of(head);
         let mut heap = Heap {
             layout,
-            chunks: blank_chunks(layout.chunks)?,
+            chunks: Chunks::new(layout.chunks as u32)?,
             partial: Default::default(),
             free: Mutex::default(),
             kept,
             cuts: AtomicU32::new(1),
             settled: AtomicU32::new(1),
         };
-        let tables = HeapTables::load(layout, Bitmaps::All, |offset, bytes| {
-            backing.load(offset, bytes);
-            Ok(())
-        })?;
-        let mut chunk = 0;
+        let tables = HeapTables::load(
+            layout,
+            Bitmaps::All,
+            |range| backing.data(range),
+            |offset, bytes| {
+                backing.load(offset, bytes);
+                Ok(())
+            },
+        )?;
+        // Free chunks from here on.
+        let (mut chunk, mut free) = (0, 0);
         while u64::from(chunk) < layout.chunks {
-            chunk += heap.load_chunk(&tables, chunk)?;
+            let (is_free, chunks) = heap.load_chunk(&tables, chunk)?;
+            chunk += chunks;
+            if !is_free {
+                heap.add_free(free..chunk - chunks);
+                free = chunk;
+            }
         }
+        heap.add_free(free..chunk);
         Ok(heap)
     }
 
-    /// Reads what begins at a chunk; gives its number of chunks.
-    fn load_chunk(&mut self, tables: &HeapTables, chunk: u32) -> Result<u32, Error> {
+    fn add_free(&self, chunks: Range<u32>) {
+        if !chunks.is_empty() {
+            lock(&self.free).spans.add(chunks.start, chunks.end - chunks.start);
+        }
+    }
+
+    /// Reads what begins at a chunk; says whether that is free, and gives its number of chunks.
+    fn load_chunk(&mut self, tables: &HeapTables, chunk: u32) -> Result<(bool, u32), Error> {
         let (decoded, chunks) = tables.sound(chunk)?;
-        let entry = &self.chunks[chunk as usize];
+        if decoded == ChunkWord::Free {
+            return Ok((true, chunks));
+        }
+        let entry = &self.chunks[chunk];
         entry.word.store(decoded.encode(), Ordering::Relaxed);
         match decoded {
             ChunkWord::Run { object_bytes } if tables.bits(chunk) > 0 => {
@@ -62,13 +78,13 @@ impl Heap {
                 entry.allocated.store(true, Ordering::Relaxed);
                 self.mark(chunk, chunks, holds::OBJECT);
             }
-            _ => lock(&self.free).spans.add(chunk, 1),
+            _ => return Ok((true, chunks)),
         }
-        Ok(chunks)
+        Ok((false, chunks))
     }
 
     fn load_bits(&self, chunk: u32, bitmap: &[u64; BITMAP_WORDS]) {
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         let mut used = 0;
         for (at, &word) in bitmap.iter().enumerate().filter(|&(_, &word)| word != 0) {
             let bits = entry.bits();

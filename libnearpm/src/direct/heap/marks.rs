@@ -32,15 +32,15 @@ impl Heap {
 
     /// From now on the bytes of chunks belong to something else.
     pub(super) fn mark(&self, chunk: u32, chunks: u32, to: u8) {
-        for chunk in &self.chunks[chunk as usize..(chunk + chunks) as usize] {
-            chunk.holds.store(to, Ordering::Relaxed);
+        for chunk in chunk..chunk + chunks {
+            self.chunks[chunk].holds.store(to, Ordering::Relaxed);
         }
     }
 
     /// Whether all chunks in a range of the heap hold objects or reservations. Others may become part of the log at any time, and a store
     /// there would destroy it.
     pub fn holds_objects(&self, range: &Range<u64>) -> bool {
-        self.chunks_of(range).iter().all(|chunk| match chunk.holds.load(Ordering::Relaxed) {
+        self.chunks_of(range).all(|chunk| match chunk.holds.load(Ordering::Relaxed) {
             holds::RUN => chunk.used.load(Ordering::Relaxed) > 0,
             holds::OBJECT => true,
             _ => false,
@@ -48,22 +48,22 @@ impl Heap {
     }
 
     /// The chunks in a range of the heap.
-    fn chunks_of(&self, range: &Range<u64>) -> &[Chunk] {
+    fn chunks_of(&self, range: &Range<u64>) -> impl Iterator<Item = &Chunk> {
         let first = (range.start - self.layout.first) / CHUNK_BYTES;
         let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
-        &self.chunks[first as usize..=last as usize]
+        (first as u32..=last as u32).map(|chunk| &self.chunks[chunk])
     }
 
     /// Whether a record that is not dead may name bytes of the chunks in a range of the heap.
     pub fn may_be_logged(&self, range: &Range<u64>) -> bool {
         let settled = self.settled.load(Ordering::Acquire);
-        self.chunks_of(range).iter().any(|chunk| chunk.logged.load(Ordering::Relaxed) >= settled)
+        self.chunks_of(range).any(|chunk| chunk.logged.load(Ordering::Relaxed) >= settled)
     }
 
     /// Whether a truncation may still write bytes home in the chunks of a range of the heap.
     pub fn may_be_pending(&self, range: &Range<u64>) -> bool {
         let settled = self.settled.load(Ordering::Acquire);
-        self.chunks_of(range).iter().any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
+        self.chunks_of(range).any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
     }
 
     /// A truncation has taken all records. The shards are locked.

@@ -11,6 +11,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `chunk.rs` | what the index knows of a chunk |
+//! | `chunks.rs` | the same of all of them, as far as they were ever in use |
 //! | `load.rs` | building it from a pool |
 //! | `marks.rs` | which chunks the log names |
 
@@ -20,6 +21,7 @@ use std::sync::PoisonError;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 use chunk::{Chunk, holds, place};
+use chunks::Chunks;
 
 use super::Reservation;
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
@@ -29,6 +31,7 @@ use crate::spans::Spans;
 use crate::statistics::HeapState;
 
 mod chunk;
+mod chunks;
 mod load;
 mod marks;
 
@@ -94,7 +97,7 @@ impl Free {
 /// The index.
 pub(crate) struct Heap {
     layout: HeapLayout,
-    chunks: Box<[Chunk]>,
+    chunks: Chunks,
     /// Runs that may have room and are in no arena, by class.
     partial: [Mutex<Vec<u32>>; CLASSES.len()],
     free: Mutex<Free>,
@@ -123,7 +126,7 @@ impl Heap {
         let mut free = chunks.spans.chunks().saturating_sub(chunks.kept_free(self.kept)) * CHUNK_BYTES;
         drop(chunks);
         for (class, list) in self.partial.iter().enumerate() {
-            let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c as usize].used.load(Ordering::Relaxed));
+            let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c].used.load(Ordering::Relaxed));
             free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
         }
         free
@@ -170,7 +173,7 @@ impl Heap {
         loop {
             let chunk = arena.current[class];
             if chunk != NONE {
-                if let Some(unit) = self.chunks[chunk as usize].take(class) {
+                if let Some(unit) = self.chunks[chunk].take(class) {
                     return Ok(Reservation { offset: self.layout.chunk(chunk) + u64::from(unit) * size, bytes: size });
                 }
                 self.leave(chunk, class);
@@ -210,7 +213,7 @@ impl Heap {
 
     /// An arena leaves a run.
     fn leave(&self, chunk: u32, class: usize) {
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         entry.hint.store(0, Ordering::Relaxed);
         entry.place.store(place::FULL, Ordering::SeqCst);
         // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.
@@ -226,7 +229,7 @@ impl Heap {
             // It stays full for now: whoever frees its next object tries again.
             return;
         }
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         // Since the caller's object was freed the run may have been emptied, broken up, and filled as one of another class. As long as
         // it is of this one it cannot become another: for that it would have to leave the list that is locked.
         let is_run = || entry.word() == ChunkWord::Run { object_bytes: CLASSES[class] };
@@ -239,7 +242,7 @@ impl Heap {
     fn take_partial(&self, class: usize) -> Option<u32> {
         let mut list = lock(&self.partial[class]);
         let chunk = list.pop()?;
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         entry.place.store(place::TAKEN, Ordering::SeqCst);
         entry.hint.store(0, Ordering::Relaxed);
         Some(chunk)
@@ -269,7 +272,7 @@ impl Heap {
             ChunkWord::Run { .. } | ChunkWord::Free => holds::RUN,
         };
         self.mark(chunk, chunks, holds);
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         entry.word.store(word.encode(), Ordering::Relaxed);
         entry.unwritten.store(true, Ordering::Relaxed);
         entry.allocated.store(false, Ordering::Relaxed);
@@ -281,7 +284,7 @@ impl Heap {
     fn break_up_empty_runs(&self) {
         for list in &self.partial {
             lock(list).retain(|&chunk| {
-                let entry = &self.chunks[chunk as usize];
+                let entry = &self.chunks[chunk];
                 let empty = entry.used.load(Ordering::SeqCst) == 0;
                 if empty {
                     entry.place.store(place::TAKEN, Ordering::SeqCst);
@@ -318,6 +321,20 @@ impl Heap {
         (self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES, self.layout.word(chunk))
     }
 
+    /// Blocks of chunks that take memory.
+    #[cfg(test)]
+    pub fn blocks_in_use(&self) -> usize {
+        self.chunks.blocks_in_use()
+    }
+
+    /// Where the tables say what a range of the heap is.
+    pub fn tables_of(&self, range: &Range<u64>) -> [Range<u64>; 2] {
+        let first = ((range.start - self.layout.first) / CHUNK_BYTES) as u32;
+        let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES) as u32;
+        let bitmap = self.layout.bitmap_word(first, 0)..self.layout.bitmap_word(last + 1, 0);
+        [self.layout.word(first)..self.layout.word(last + 1), bitmap]
+    }
+
     /// The place that begins at an offset, taken or not.
     fn place(&self, offset: u64) -> Option<Place> {
         if !self.range().contains(&offset) {
@@ -325,7 +342,7 @@ impl Heap {
         }
         let inside = (offset - self.layout.first) % CHUNK_BYTES;
         let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
-        match self.chunks[chunk as usize].word() {
+        match self.chunks[chunk].word() {
             ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
                 (inside == 0).then_some(Place::Chunks { chunk, chunks })
             }
@@ -351,12 +368,13 @@ impl Heap {
     pub fn usable_bytes(&self, offset: u64) -> Option<u64> {
         match self.place(offset)? {
             Place::Unit { chunk, unit, class } => {
-                let taken = &self.chunks[chunk as usize].bits.get()?.taken[unit as usize / 64];
+                let taken = &self.chunks[chunk].bits.get()?.taken[unit as usize / 64];
                 (taken.load(Ordering::Relaxed) >> (unit % 64) & 1 == 1).then(|| CLASSES[class].into())
             }
             // A log segment is taken, and no object.
-            Place::Chunks { chunk, chunks } => matches!(self.chunks[chunk as usize].word(), ChunkWord::Large { .. })
-                .then(|| u64::from(chunks) * CHUNK_BYTES),
+            Place::Chunks { chunk, chunks } => {
+                matches!(self.chunks[chunk].word(), ChunkWord::Large { .. }).then(|| u64::from(chunks) * CHUNK_BYTES)
+            }
         }
     }
 
@@ -380,7 +398,7 @@ impl Heap {
             Place::Unit { chunk, unit, .. } => (chunk, Some(unit)),
             Place::Chunks { chunk, .. } => (chunk, None),
         };
-        let entry = &self.chunks[chunk as usize];
+        let entry = &self.chunks[chunk];
         if entry.unwritten.load(Ordering::Relaxed) {
             change(self.word_change(chunk, entry.word()));
         }
@@ -394,12 +412,12 @@ impl Heap {
     pub fn allocated(&self, offset: u64) {
         match self.taken(offset) {
             Place::Unit { chunk, unit, .. } => {
-                let entry = &self.chunks[chunk as usize];
+                let entry = &self.chunks[chunk];
                 entry.unwritten.store(false, Ordering::Relaxed);
                 entry.bits().allocated[unit as usize / 64].fetch_or(1 << (unit % 64), Ordering::Relaxed);
             }
             Place::Chunks { chunk, .. } => {
-                let entry = &self.chunks[chunk as usize];
+                let entry = &self.chunks[chunk];
                 entry.unwritten.store(false, Ordering::Relaxed);
                 entry.allocated.store(true, Ordering::Relaxed);
             }
@@ -411,13 +429,13 @@ impl Heap {
         let error = Error::NotAllocated { offset };
         match self.place(offset) {
             Some(Place::Unit { chunk, unit, class }) => {
-                let bits = self.chunks[chunk as usize].bits.get().ok_or(error)?;
+                let bits = self.chunks[chunk].bits.get().ok_or(error)?;
                 let mask = 1 << (unit % 64);
                 let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);
                 if before & mask != 0 { Ok(CLASSES[class].into()) } else { Err(Error::NotAllocated { offset }) }
             }
             Some(Place::Chunks { chunk, chunks }) => {
-                let claimed = self.chunks[chunk as usize].allocated.swap(false, Ordering::Relaxed);
+                let claimed = self.chunks[chunk].allocated.swap(false, Ordering::Relaxed);
                 if claimed { Ok(u64::from(chunks) * CHUNK_BYTES) } else { Err(error) }
             }
             None => Err(error),
@@ -440,7 +458,7 @@ impl Heap {
         match self.place(offset) {
             None => {}
             Some(Place::Unit { chunk, unit, class }) => {
-                let entry = &self.chunks[chunk as usize];
+                let entry = &self.chunks[chunk];
                 let word = unit as usize / 64;
                 let mask = 1 << (unit % 64);
                 if entry.bits().taken[word].fetch_and(!mask, Ordering::SeqCst) & mask == 0 {
@@ -453,7 +471,7 @@ impl Heap {
                 }
             }
             Some(Place::Chunks { chunk, chunks }) => {
-                let entry = &self.chunks[chunk as usize];
+                let entry = &self.chunks[chunk];
                 let is_log = matches!(entry.word(), ChunkWord::Log { .. });
                 entry.word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
                 self.mark(chunk, chunks, holds::NOTHING);
@@ -467,8 +485,8 @@ impl Heap {
     /// Whether what is taken at an offset is no object by a commit.
     pub fn is_reserved(&self, offset: u64) -> bool {
         let allocated = match self.place(offset) {
-            Some(Place::Unit { chunk, unit, .. }) => Self::is_allocated(&self.chunks[chunk as usize], unit),
-            Some(Place::Chunks { chunk, .. }) => self.chunks[chunk as usize].allocated.load(Ordering::Relaxed),
+            Some(Place::Unit { chunk, unit, .. }) => Self::is_allocated(&self.chunks[chunk], unit),
+            Some(Place::Chunks { chunk, .. }) => self.chunks[chunk].allocated.load(Ordering::Relaxed),
             None => return false,
         };
         !allocated && self.usable_bytes(offset).is_some()
@@ -479,7 +497,13 @@ impl Heap {
         let start = after.max(self.layout.first).checked_sub(self.layout.first)?;
         let mut chunk = (start / CHUNK_BYTES) as u32;
         while u64::from(chunk) < self.layout.chunks {
-            let entry = &self.chunks[chunk as usize];
+            let entry = match self.chunks.look(chunk) {
+                Ok(entry) => entry,
+                Err(end) => {
+                    chunk = end;
+                    continue;
+                }
+            };
             let base = self.layout.chunk(chunk);
             match entry.word() {
                 ChunkWord::Run { object_bytes } => {
@@ -514,13 +538,16 @@ impl Heap {
     pub fn state(&self) -> HeapState {
         let mut next = 0;
         HeapState::of(std::iter::from_fn(|| {
-            let entry = self.chunks.get(next as usize)?;
-            let word = entry.word();
+            if next >= self.chunks.count() {
+                return None;
+            }
+            let found = self.chunks.look(next).map(|entry| (entry.word(), entry.used.load(Ordering::Relaxed)));
+            let (word, used) = found.unwrap_or((ChunkWord::Free, 0));
             next += match word {
                 ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks,
                 ChunkWord::Free | ChunkWord::Run { .. } => 1,
             };
-            Some((word, entry.used.load(Ordering::Relaxed)))
+            Some((word, used))
         }))
     }
 
@@ -529,7 +556,13 @@ impl Heap {
         let mut ranges = Vec::new();
         let mut chunk = 0;
         while u64::from(chunk) < self.layout.chunks {
-            let entry = &self.chunks[chunk as usize];
+            let entry = match self.chunks.look(chunk) {
+                Ok(entry) => entry,
+                Err(end) => {
+                    chunk = end;
+                    continue;
+                }
+            };
             let (chunks, in_use) = match entry.word() {
                 ChunkWord::Run { .. } => (1, entry.used.load(Ordering::Relaxed) > 0),
                 ChunkWord::Large { chunks } => (chunks, true),

@@ -3,6 +3,7 @@
 mod failures;
 mod fragmentation;
 mod home;
+mod large;
 mod reused_chunks;
 mod scarce;
 mod sites;

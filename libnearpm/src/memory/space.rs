@@ -1,0 +1,97 @@
+//! Room on the medium for a file with holes.
+//!
+//! A file that was created here has none. One that was copied, or made by another program, may have some, and a store into
+//! one needs room that the medium may not have. So room is taken for what comes into use, when an error can still be given.
+
+use std::fs::File;
+use std::io::{ErrorKind, Result};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nearpm_newfile::take_room;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+/// Bytes that get their room together: those of a chunk.
+const GRANULE: u64 = 64 << 10;
+
+/// Which parts of a file are known to have room on the medium.
+pub(crate) struct Space {
+    /// A bit for each granule.
+    granules: Box<[AtomicU64]>,
+    bytes: u64,
+    /// Held by whoever takes room.
+    taking: Mutex<()>,
+}
+
+impl Space {
+    /// Of a file of so many bytes; `None` where all of it has room.
+    pub fn of(file: &File, bytes: u64) -> Result<Option<Space>> {
+        // Blocks that describe the file count as well, so that a few holes may be hidden by them.
+        let complete = file.metadata()?.blocks().saturating_mul(512) >= bytes && take_room(file, 0..bytes).is_ok();
+        let words = if complete { 0 } else { bytes.div_ceil(GRANULE * 64) };
+        let granules = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Ok((!complete).then(|| Space { granules, bytes, taking: Mutex::default() }))
+    }
+
+    fn missing(&self, range: &Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let all = range.start / GRANULE..range.end.div_ceil(GRANULE);
+        all.filter(|at| self.granules[(at / 64) as usize].load(Ordering::Acquire) >> (at % 64) & 1 == 0)
+    }
+
+    /// Whether a range has room.
+    #[inline]
+    pub fn has(&self, range: &Range<u64>) -> bool {
+        self.missing(range).next().is_none()
+    }
+
+    /// Takes room for a range.
+    pub fn secure(&self, file: &File, range: &Range<u64>) -> Result<()> {
+        if self.has(range) {
+            return Ok(());
+        }
+        let _turn = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for granule in self.missing(range) {
+            match runs.last_mut() {
+                Some(last) if last.end == granule => last.end += 1,
+                _ => runs.push(granule..granule + 1),
+            }
+        }
+        for run in runs {
+            take_room(file, run.start * GRANULE..(run.end * GRANULE).min(self.bytes))?;
+            for granule in run {
+                self.granules[(granule / 64) as usize].fetch_or(1 << (granule % 64), Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a range of a file that may be other than zero.
+pub(crate) fn data(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            // The file system does not tell.
+            Err(_) => at,
+        };
+        if start >= range.end {
+            break;
+        }
+        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(range.end).min(range.end);
+        parts.push(start..end);
+        at = end.max(start + 1);
+    }
+    parts
+}
+
+/// Whether an error says that the medium, or what the process may have of it, is full.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool, serve};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool, sentence, serve};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(status) => status,
         Err(error) => {
-            // One line with every cause: what, where, why.
-            eprintln!("nearpm: {error:#}");
+            eprintln!("nearpm: {}", sentence(&error));
             ExitCode::FAILURE
         }
     }

@@ -81,8 +81,9 @@ fn a_pool_is_made_once() {
     assert!(expect(1, &["create", &path, "--size", "4M"]).contains("exists already"));
     assert!(expect(1, &["create", &folder.path("b"), "--size", "1K"]).contains("smallest"));
     for kind in [&["--size", "0", "--direct"][..], &["--size", "0"]] {
-        let refused = expect(1, &[&["create", &folder.path("b")], kind].concat());
-        assert!(refused.contains("a pool has bytes"), "{refused}");
+        let refused = pool(&[&["create", &folder.path("b")], kind].concat());
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains("less than one byte"), "{said}");
     }
     assert!(!Path::new(&folder.path("b")).exists());
     assert_eq!(pool(&["create", &folder.path("b"), "--size", "4Q"]).status.code(), Some(2));
@@ -129,8 +130,135 @@ fn raw_bytes_and_single_objects_are_dumped() {
     assert_eq!(fs::read(&out).unwrap(), fs::read(&path).unwrap()[..64]);
     expect(1, &["dump", &path, "--raw", "4M", "--bytes", "1"]);
     let text = expect(0, &["dump", &path, "--object", &format!("{object:#x}"), "--contents"]);
-    assert!(text.contains("0707"), "{text}");
+    let row = format!("{object:08x}  {}  |{}|", ["07 07 07 07 07 07 07 07"; 2].join("  "), ".".repeat(16));
+    assert!(text.contains(&row), "{text}");
+    let head = expect(0, &["dump", &path, "--raw", "0", "--bytes", "8", "--contents"]);
+    assert_eq!(head, format!("00000000  4e 65 61 72 50 6f 6f 6c  {:23}  |NearPool|\n00000008\n", ""));
     assert!(expect(1, &["dump", &path, "--object", "0x10"]).contains("not the start"));
+}
+
+#[test]
+fn a_pool_says_whose_data_it_holds() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name);
+    expect(0, &["create", &path("pmdk"), "--size", "1.5M", "--direct", "--layout", "words"]);
+    let info = json(&["info", &path("pmdk")]);
+    assert_eq!((info["contents"]["of"].as_str(), info["contents"]["layout"].as_str()), (Some("pmdk"), Some("words")));
+    assert_eq!(info["bytes"].as_u64(), Some(3 << 19));
+    assert!(expect(0, &["info", &path("pmdk")]).contains("\"words\", of a PMDK program"));
+
+    expect(0, &["create", &path("rust"), "--size", "1MB", "--direct"]);
+    assert_eq!(json(&["info", &path("rust")])["contents"]["of"], "no-root");
+    let pool = DirectPool::open(&path("rust"), &DirectOptions::default()).unwrap();
+    pool.tx(|tx| nearpm::Store::root_or_zeroed::<[u64; 3]>(tx).map(drop)).unwrap();
+    pool.close().unwrap();
+    let info = json(&["info", &path("rust")]);
+    assert_eq!((info["contents"]["of"].as_str(), info["contents"]["root_bytes"].as_u64()), (Some("rust"), Some(24)));
+    assert_eq!(info["bytes"].as_u64(), Some(1_000_000));
+
+    fill_new(&path("raw"));
+    assert_eq!(json(&["info", &path("raw")])["contents"]["of"], "untyped");
+    // Nothing is left of what cannot be made.
+    expect(1, &["create", &path("long"), "--size", "1M", "--direct", "--layout", &"a".repeat(1024)]);
+    assert!(!Path::new(&path("long")).exists());
+    assert_eq!(pool_status(&["create", &path("long"), "--size", "1M", "--layout", "words"]), Some(2));
+}
+
+/// Makes a pool whose root says nothing of itself.
+fn fill_new(path: &str) {
+    expect(0, &["create", path, "--size", "4M", "--direct"]);
+    fill(path, false);
+}
+
+fn pool_status(arguments: &[&str]) -> Option<i32> {
+    pool(arguments).status.code()
+}
+
+/// Everything that is no pool, with words of the sentence that says so.
+fn no_pools(folder: &Folder) -> Vec<(String, &'static str)> {
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let long = |start: &[u8]| [start, &[7; 8192]].concat();
+    let fifo = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let socket = folder.path("socket");
+    // The file stays when nobody listens any more.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    vec![
+        (file("obj", &long(b"PMEMOBJ\0")), "of PMDK's libpmemobj; nothing was changed; open it with PMDK"),
+        (file("log", &long(b"PMEMLOG\0")), "of PMDK's libpmemlog; nothing was changed; open it with PMDK"),
+        (file("blk", &long(b"PMEMBLK\0")), "of PMDK's libpmemblk; nothing was changed; open it with PMDK"),
+        (file("set", b"PMEMPOOLSET\n16M /a/part\n"), "a pool set file of PMDK; nothing was changed; open it with PMDK"),
+        (file("png", &long(b"\x89PNG\r\n\x1a\n")), "is not a NearPM pool but an image (PNG); nothing was changed"),
+        (file("elf", &long(b"\x7fELF\x02\x01\x01\0")), "is not a NearPM pool but a program or library (ELF)"),
+        (file("text", b"root:x:0:0:\n"), "is not a NearPM pool but another file (the first bytes are \"root:x:0\")"),
+        (folder.0.path().to_str().unwrap().to_owned(), "is a folder, and a pool lies in an ordinary file"),
+        (fifo, "is a FIFO, and a pool lies in an ordinary file"),
+        (socket, "is a socket, and a pool lies in an ordinary file"),
+        ("/dev/null".to_owned(), "is a device, and a pool lies in an ordinary file"),
+        ("/dev/zero".to_owned(), "is a device, and a pool lies in an ordinary file"),
+        (folder.path("none"), "does not exist"),
+    ]
+}
+
+#[test]
+fn what_is_no_pool_is_refused_by_every_verb_in_a_sentence() {
+    let folder = Folder::new();
+    for (path, words) in no_pools(&folder) {
+        let read = || fs::metadata(&path).is_ok_and(|kind| kind.is_file()).then(|| fs::read(&path).unwrap());
+        let before = read();
+        let to = folder.path("to");
+        let verbs: &[&[&str]] = &[
+            &["info", &path],
+            &["check", &path],
+            &["check", &path, "--repair"],
+            &["recover", &path],
+            &["dump", &path],
+            &["dump", &path, "--raw", "0", "--bytes", "8"],
+            &["stats", &path],
+            &["copy", &path, &to],
+        ];
+        for verb in verbs {
+            if verb.contains(&"--raw") && before.is_some() {
+                // These are bytes of a file as they are, whatever it is.
+                continue;
+            }
+            let said = expect(1, verb);
+            assert!(said.contains(words) && said.lines().count() == 1, "{verb:?}: {said}");
+            assert!(!Path::new(&to).exists());
+        }
+        assert_eq!(read(), before, "{path}");
+        if path != folder.path("none") {
+            assert!(expect(1, &["create", &path, "--size", "4M"]).contains("exists already"), "{path}");
+            assert_eq!(read(), before, "{path}");
+        }
+    }
+    let empty = folder.path("empty");
+    fs::write(&empty, "").unwrap();
+    for verb in ["info", "recover", "dump", "stats"] {
+        assert!(expect(1, &[verb, &empty]).contains("remove it and create it again"), "{verb}");
+    }
+    assert!(expect(3, &["check", &empty]).contains("head-blank"));
+}
+
+#[test]
+fn a_newer_pool_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.path("a");
+    expect(0, &["create", &path, "--size", "4M", "--direct"]);
+    let mut bytes = fs::read(&path).unwrap();
+    let line = bytes.first_chunk_mut::<64>().unwrap();
+    line[8] = 9;
+    nearpm_interface::seal::seal(&[], line);
+    fs::write(&path, &bytes).unwrap();
+    for verb in ["info", "recover", "dump", "stats"] {
+        assert!(expect(1, &[verb, &path]).contains("use the library that created it"), "{verb}");
+    }
+    assert!(expect(3, &["check", &path, "--repair"]).contains("head-version"));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
 #[test]

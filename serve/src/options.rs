@@ -2,7 +2,7 @@
 
 use nearpm::direct::DirectOptions;
 use nearpm::memory::PowerCut;
-use nearpm::{Durability, Survives};
+use nearpm::{Durability, Survives, size};
 
 /// What a reply waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -54,8 +54,8 @@ pub struct Options {
     /// Pool to serve: a file, or card:NAME/POOL. It is created if it does not exist
     #[arg(long)]
     pub pool: String,
-    /// Bytes of the pool if it is created (K, M and G are understood)
-    #[arg(long, value_parser = bytes, default_value = "1G")]
+    /// Bytes of the pool if it is created, as in 64M or 1.5G
+    #[arg(long, value_parser = size::parse, default_value = "1G")]
     pub bytes: u64,
     /// Address and port to listen at; port 0 takes a free one. There are no passwords: whoever can connect can do everything
     #[arg(long)]
@@ -64,7 +64,7 @@ pub struct Options {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     pub threads: u64,
     /// Bytes that keys and values may take; the pool's own size bounds them anyway
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = size::parse)]
     pub memory_limit: Option<u64>,
     /// What happens when memory is used up [default: lru for memcached, none for redis]
     #[arg(long, value_enum)]
@@ -89,26 +89,10 @@ pub struct Options {
     pub power_cut: Option<PowerCut>,
 }
 
-/// A number of bytes, with K, M or G behind it.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (number, shift) = match text.to_ascii_uppercase().strip_suffix(['K', 'M', 'G']) {
-        Some(number) => (
-            number.to_owned(),
-            match text.as_bytes()[text.len() - 1].to_ascii_uppercase() {
-                b'K' => 10,
-                b'M' => 20,
-                _ => 30,
-            },
-        ),
-        None => (text.to_owned(), 0),
-    };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no number of bytes"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))
-}
-
 /// Bytes of a value.
 fn value_bytes(text: &str) -> Result<u64, String> {
-    bytes(text).and_then(|bytes| if bytes <= 64 << 20 { Ok(bytes) } else { Err("a value has 64M at most".to_owned()) })
+    let bytes = size::parse(text).map_err(|error| error.to_string())?;
+    if bytes <= 64 << 20 { Ok(bytes) } else { Err("a value has 64M at most".to_owned()) }
 }
 
 impl Options {
@@ -129,14 +113,14 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::value_bytes;
 
     #[test]
-    fn numbers_of_bytes_are_read() {
-        assert_eq!(bytes("17"), Ok(17));
-        assert_eq!(bytes("64m"), Ok(64 << 20));
-        for bad in ["", "M", "-1", "1T", "99999999999G", "1 G", "é"] {
-            assert!(bytes(bad).is_err(), "{bad}");
+    fn values_have_a_largest_size() {
+        assert_eq!(value_bytes("64m"), Ok(64 << 20));
+        assert_eq!(value_bytes("1.5K"), Ok(1536));
+        for bad in ["64.1M", "0", "-1", ""] {
+            assert!(value_bytes(bad).is_err(), "{bad}");
         }
     }
 }

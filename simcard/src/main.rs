@@ -32,8 +32,8 @@ struct Arguments {
     /// File that holds the persistent memory; it is made if it is missing
     #[arg(long, required_unless_present = "send")]
     pm: Option<PathBuf>,
-    /// Bytes of persistent memory of a new file
-    #[arg(long, default_value_t = 64 << 20)]
+    /// Bytes of persistent memory of a new file, as in 64M
+    #[arg(long, default_value = "64M", value_parser = nearpm::size::parse)]
     bytes: u64,
     /// Card to simulate
     #[arg(long, value_enum, default_value = "model")]
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("nearpm-sim: {error:#}");
+            eprintln!("nearpm-sim: {}", nearpm_cli::sentence(&error));
             ExitCode::FAILURE
         }
     }

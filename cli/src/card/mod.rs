@@ -118,7 +118,7 @@ fn list(asked: &[Transport]) -> String {
         let opened = card.open(&format!("list{number}"));
         table.row(match opened.and_then(|opened| Ok((size(opened.card.pm_bytes()), opened.pools()?.len()))) {
             Ok((memory, pools)) => [card.to_string(), "open".into(), memory, pools.to_string()],
-            Err(error) => [card.to_string(), format!("{error:#}"), "-".into(), "-".into()],
+            Err(error) => [card.to_string(), crate::sentence(&error), "-".into(), "-".into()],
         });
     }
     table.to_string()

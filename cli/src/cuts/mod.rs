@@ -177,7 +177,7 @@ fn attempt(job: &Job, workload: Workload, name: &str, crashes: &mut Vec<Crash>) 
     }));
     match outcome {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("{error:#}")),
+        Ok(Err(error)) => Err(crate::sentence(&error)),
         Err(panic) => Err(message(&*panic)),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
-use nearpm::{Durability, Engine, Mechanism, PoolOptions};
+use nearpm::{Durability, Engine, Mechanism, PoolOptions, size};
 use nearpm_driver::Posting;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
@@ -114,10 +114,10 @@ pub struct RunArguments {
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     pub epoch: u64,
     /// Bytes of the pool's log ring, which recovery reads whole: 16 KiB to 64 MiB in pages of 4 KiB
-    #[arg(long, default_value_t = RING_BYTES)]
+    #[arg(long, default_value_t = RING_BYTES, value_parser = ring)]
     pub ring: u32,
     /// Bytes of the pool; without it, enough for the operations
-    #[arg(long)]
+    #[arg(long, value_parser = size::parse)]
     pub pool: Option<u64>,
     /// Caches and buffers of the simulated host
     #[arg(long, value_enum, default_value = "ordinary")]
@@ -125,6 +125,12 @@ pub struct RunArguments {
     /// How commands are posted
     #[arg(long, value_enum, default_value = "line")]
     pub posting: PostingChoice,
+}
+
+/// A size of a log ring.
+fn ring(text: &str) -> Result<u32, String> {
+    let bytes = size::parse(text).map_err(|error| error.to_string())?;
+    u32::try_from(bytes).map_err(|_| "a log ring has 64M at most".to_owned())
 }
 
 /// Bytes of the log ring where nothing else is asked for: the pages of an epoch fit.

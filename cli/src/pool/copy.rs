@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nearpm::check;
+use nearpm::{check, size};
 
-use super::{Target, line, print_json, size};
+use super::{Target, line, print_json};
 
 /// What to copy.
 #[derive(Args)]

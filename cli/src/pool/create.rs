@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
-use nearpm::PoolOptions;
 use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::{PoolOptions, pmdk, size};
 use serde::Serialize;
 
-use super::{Target, line, print_json, size};
+use super::{Target, line, print_json};
 
 /// What to make.
 #[derive(Args)]
@@ -21,6 +21,9 @@ pub struct CreateArguments {
     /// For programs that store by pointer alone: one small log ring, no spare pages
     #[arg(long, conflicts_with_all = ["lanes", "ring", "spare_pages"])]
     direct: bool,
+    /// For programs of PMDK's libpmemobj, which open it by this layout
+    #[arg(long, value_name = "NAME", requires = "direct")]
+    layout: Option<String>,
     /// Identifier, not 0; drawn at random by default
     #[arg(long)]
     id: Option<u32>,
@@ -35,6 +38,24 @@ pub struct CreateArguments {
     spare_pages: Option<u64>,
 }
 
+/// Makes a pool for direct use; gives its bytes and its identifier.
+fn direct(arguments: &CreateArguments) -> Result<(u64, u32)> {
+    let location = &arguments.target.location;
+    let options = DirectOptions { id: arguments.id, ..DirectOptions::default() };
+    let pool = DirectPool::create(location, arguments.size, &options)?;
+    if let Some(layout) = &arguments.layout
+        && let Err(error) = pmdk::create(&pool, layout.as_bytes())
+    {
+        drop(pool);
+        // The error that led here is the one to report.
+        let _ = nearpm::remove(location);
+        return Err(error.into());
+    }
+    let made = (pool.bytes(), pool.id());
+    pool.close()?;
+    Ok(made)
+}
+
 #[derive(Serialize)]
 struct Created<'a> {
     location: &'a str,
@@ -45,14 +66,8 @@ struct Created<'a> {
 /// Runs the command.
 pub fn command(arguments: &CreateArguments) -> Result<ExitCode> {
     let location = &arguments.target.location;
-    // To the library 0 says that a file which exists is to be filled.
-    ensure!(arguments.size > 0, "a pool has bytes: --size 0 makes none");
     let (bytes, id) = if arguments.direct {
-        let options = DirectOptions { id: arguments.id, ..DirectOptions::default() };
-        let pool = DirectPool::create(location, arguments.size, &options)?;
-        let made = (pool.bytes(), pool.id());
-        pool.close()?;
-        made
+        direct(arguments)?
     } else {
         let mut options = PoolOptions::new();
         if let Some(id) = arguments.id {

@@ -7,26 +7,27 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use nearpm::check::{Image, Object};
+use nearpm::size;
 use serde::Serialize;
 
-use super::{Target, print_json, size};
+use super::{Target, hex, print_json};
 
 /// What to print.
 #[derive(Args)]
 pub struct DumpArguments {
     #[command(flatten)]
     target: Target,
-    /// Print the bytes of objects, too
+    /// Print the bytes of objects, too, or raw ones as text: as `hexdump -C` does
     #[arg(long)]
     contents: bool,
     /// Only the object at this offset
     #[arg(long, value_parser = size::parse_offset)]
     object: Option<u64>,
     /// No objects but the bytes of the file from this offset on, as they are before a recovery
-    #[arg(long, value_parser = size::parse_offset, requires = "bytes", conflicts_with_all = ["contents", "object", "json"])]
+    #[arg(long, value_parser = size::parse_offset, requires = "bytes", conflicts_with_all = ["object", "json"])]
     raw: Option<u64>,
     /// How many bytes
-    #[arg(long, value_parser = size::parse_offset, requires = "raw")]
+    #[arg(long, value_parser = size::parse, requires = "raw")]
     bytes: Option<u64>,
     /// File to write raw bytes to; standard output by default
     #[arg(long, requires = "raw")]
@@ -65,12 +66,12 @@ pub fn command(arguments: &DumpArguments) -> Result<ExitCode> {
         let Object { offset, bytes } = *object;
         let contents = contents(&mut image, object)?;
         if arguments.target.json {
-            dumped.push(Dumped { offset, bytes, contents: contents.map(|bytes| hex(&bytes)) });
+            dumped.push(Dumped { offset, bytes, contents: contents.map(|bytes| hex::digits(&bytes)) });
             continue;
         }
         writeln!(out, "{offset:#x} {bytes}")?;
-        for (row, bytes) in contents.iter().flat_map(|bytes| bytes.chunks(32)).enumerate() {
-            writeln!(out, "  {:#x} {}", offset + 32 * row as u64, hex(bytes))?;
+        if let Some(bytes) = contents {
+            hex::write(&mut out, offset, &bytes)?;
         }
     }
     out.flush()?;
@@ -81,13 +82,14 @@ pub fn command(arguments: &DumpArguments) -> Result<ExitCode> {
 }
 
 fn raw(image: &Image, offset: u64, bytes: u64, arguments: &DumpArguments) -> Result<()> {
-    let bytes = image.raw(offset, bytes)?;
+    let mut bytes = image.raw(offset, bytes)?;
+    if arguments.contents {
+        let mut text = Vec::new();
+        hex::write(&mut text, offset, &bytes)?;
+        bytes = text;
+    }
     match &arguments.out {
         Some(path) => std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display())),
         None => std::io::stdout().write_all(&bytes).context("cannot write to standard output"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearpm::check::{Image, Info};
+use nearpm::check::{Contents, Image, Info, TypeInfo};
 
 use super::{Target, line, print_json};
 use crate::table::{Table, grouped, size};
@@ -39,6 +39,7 @@ fn print(info: &Info) {
     }
     if let (Some(root), Some(used), Some(free)) = (info.root, info.used_bytes, info.free_bytes) {
         line("root", if root == 0 { "none".to_owned() } else { format!("{root:#x}") });
+        info.contents.iter().for_each(contents);
         line("heap", format_args!("{} used, {} free", size(used), size(free)));
     }
     let mut table = Table::new(&["part", "offset", "bytes"]);
@@ -46,4 +47,32 @@ fn print(info: &Info) {
         table.row([region.name.to_owned(), format!("{:#x}", region.offset), grouped(region.bytes)]);
     }
     print!("\n{table}");
+    if let Some(Contents::Pmdk { types, .. }) = &info.contents
+        && !types.is_empty()
+    {
+        let mut table = Table::new(&["type number", "objects", "bytes"]);
+        for &TypeInfo { number, objects, bytes } in types {
+            table.row([number.to_string(), grouped(objects), grouped(bytes)]);
+        }
+        print!("\n{table}");
+    }
+}
+
+/// Whose data it is.
+fn contents(contents: &Contents) {
+    let bytes = |bytes: &u64| format!("{} bytes", grouped(*bytes));
+    match contents {
+        Contents::Pmdk { layout, root, root_bytes, .. } => {
+            line("layout", format_args!("{layout:?}, of a PMDK program"));
+            match root {
+                0 => line("its root", "none"),
+                root => line("its root", format_args!("{root:#x}, {}", bytes(root_bytes))),
+            }
+        }
+        Contents::Rust { root_type, root_bytes } => {
+            line("root type", format_args!("{root_type:?} of {}, of a Rust program", bytes(root_bytes)));
+        }
+        Contents::Untyped { root_bytes } => line("root object", format_args!("{}, of no type", bytes(root_bytes))),
+        _ => {}
+    }
 }

@@ -12,9 +12,9 @@ mod check;
 mod copy;
 mod create;
 mod dump;
+mod hex;
 mod info;
 mod recover;
-mod size;
 mod stats;
 
 /// Status when damage was found.

@@ -98,8 +98,9 @@ impl Store {
                 is_size(new_bytes),
                 "a card has no {new_bytes} bytes of memory: use a multiple of 4096 from 2 MiB on"
             );
-            store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
+            // In this order: what ends the process in between leaves a file that the next open completes.
             store.put_head(0).with_context(|| named("write"))?;
+            store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
             return Ok(store);
         }
         let heads = [0, PAGE as u64].map(|at| {
@@ -111,7 +112,9 @@ impl Store {
             bail!("{} is no memory of a simulated card, or its heads are damaged: nothing was changed", path.display());
         };
         (store.bytes, store.image, store.generation) = (bytes, image, generation);
-        if length < store.journal_start() {
+        if store.is_fresh(length) {
+            store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
+        } else if length < store.journal_start() {
             bail!(
                 "{} is cut short: {length} bytes where a card of {bytes} bytes needs {}; nothing was changed",
                 path.display(),
@@ -119,6 +122,11 @@ impl Store {
             );
         }
         Ok(store)
+    }
+
+    /// Whether a file of so many bytes holds its first head and nothing else: its creation was interrupted.
+    fn is_fresh(&self, length: u64) -> bool {
+        self.generation == 1 && length == (PAGE + HEAD_BYTES) as u64
     }
 
     /// Bytes of the memory.
@@ -308,6 +316,29 @@ mod tests {
         drop(store);
         let (store, journal) = reopened(&path);
         assert_eq!((journal.len(), store.medium().unwrap().bytes[5]), (2, 1));
+    }
+
+    #[test]
+    fn a_creation_that_was_interrupted_is_completed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, whole) = (folder.path().join("pm"), folder.path().join("whole"));
+        let first = Store::open(&whole, BYTES).unwrap();
+        let whole = std::fs::read(whole).unwrap();
+        // As it is after each of the calls that make it.
+        for length in [0, PAGE + HEAD_BYTES] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let mut store = Store::open(&path, BYTES).unwrap();
+            let journal = store.journal().unwrap();
+            assert_eq!((store.bytes, store.generation, journal), (BYTES, first.generation, vec![]), "{length}");
+            assert_eq!(std::fs::read(&path).unwrap(), whole);
+        }
+        // A card that has lived is not completed.
+        std::fs::remove_file(&path).unwrap();
+        let mut store = Store::open(&path, BYTES).unwrap();
+        store.put(&vec![1; BYTES as usize], None).unwrap();
+        store.file.set_len((PAGE + HEAD_BYTES) as u64).unwrap();
+        drop(store);
+        assert!(Store::open(&path, BYTES).err().unwrap().to_string().contains("cut short"));
     }
 
     #[test]

@@ -35,10 +35,23 @@ use nearpm::Error;
 use nearpm::direct::DirectPool;
 
 pub use options::{Eviction, Level, Options, Survival};
-pub use server::Server;
+pub use server::{Listener, Server};
+use service::Service;
+use tally::Totals;
 
-fn open(options: &Options) -> Result<DirectPool, Error> {
-    DirectPool::open_or_create(&options.pool, options.bytes, &options.direct())
+/// Takes the address, then opens the pool, or creates it together with what the service keeps there: a server that cannot start
+/// leaves no pool behind.
+fn start<S: Service>(
+    options: Options,
+    service: impl Fn(&DirectPool, &Options, Arc<Totals>) -> Result<S, Error>,
+) -> Result<Server<S>, Error> {
+    let listener = Listener::bind(&options.listen)?;
+    let totals = Arc::default();
+    let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals));
+    let fill = |pool: &DirectPool| serve(pool).map(drop);
+    let pool = DirectPool::open_or_create_with(&options.pool, options.bytes, &options.direct(), fill)?;
+    let service = serve(&pool)?;
+    Server::start(service, pool, options, totals, listener)
 }
 
 /// Starts a server that speaks Redis's protocol.
@@ -46,9 +59,7 @@ fn open(options: &Options) -> Result<DirectPool, Error> {
 /// # Errors
 /// The pool cannot be opened, or holds something else; the address is taken.
 pub fn start_redis(options: Options) -> Result<Server<redis::Redis>, Error> {
-    let (pool, totals) = (open(&options)?, Arc::default());
-    let service = redis::Redis::new(&pool, &options, Arc::clone(&totals))?;
-    Server::start(service, pool, options, totals)
+    start(options, redis::Redis::new)
 }
 
 /// Starts a server that speaks memcached's protocol.
@@ -56,7 +67,5 @@ pub fn start_redis(options: Options) -> Result<Server<redis::Redis>, Error> {
 /// # Errors
 /// As [`start_redis`].
 pub fn start_memcached(options: Options) -> Result<Server<memcached::Memcached>, Error> {
-    let (pool, totals) = (open(&options)?, Arc::default());
-    let service = memcached::Memcached::new(&pool, &options, Arc::clone(&totals))?;
-    Server::start(service, pool, options, totals)
+    start(options, memcached::Memcached::new)
 }

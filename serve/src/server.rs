@@ -55,6 +55,27 @@ pub struct Server<S: Service> {
     house: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
+/// An address that a server has taken, before it opens anything.
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Takes an address, `host:port`.
+    ///
+    /// # Errors
+    /// Those of the system: it is taken.
+    pub fn bind(listen: &str) -> Result<Listener, Error> {
+        let cannot = |error| system(&format!("listen at {listen}"), error);
+        let address = listen.to_socket_addrs().map_err(cannot)?.next();
+        let address = address.ok_or_else(|| cannot(io::ErrorKind::AddrNotAvailable.into()))?;
+        let socket = TcpListener::bind(address).map_err(cannot)?;
+        let address = socket.local_addr().map_err(cannot)?;
+        Ok(Listener { socket, address })
+    }
+}
+
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 
@@ -62,14 +83,15 @@ impl<S: Service> Server<S> {
     /// Starts serving a pool.
     ///
     /// # Errors
-    /// Those of the system: the address is taken, there are no more threads.
-    pub fn start(service: S, pool: DirectPool, options: Options, totals: Arc<Totals>) -> Result<Server<S>, Error> {
-        let listen = options.listen.clone();
-        let cannot = |error| system(&format!("listen at {listen}"), error);
-        let address = listen.to_socket_addrs().map_err(cannot)?.next();
-        let address = address.ok_or_else(|| cannot(io::ErrorKind::AddrNotAvailable.into()))?;
-        let listener = TcpListener::bind(address).map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
+    /// Those of the system: there are no more threads.
+    pub fn start(
+        service: S,
+        pool: DirectPool,
+        options: Options,
+        totals: Arc<Totals>,
+        listener: Listener,
+    ) -> Result<Server<S>, Error> {
+        let Listener { socket: listener, address } = listener;
         let stopping = AtomicBool::new(false);
         let shared = Arc::new(Shared { service, pool, options, recency: Recency::default(), totals, stopping });
         let (tell, ended) = channel();

@@ -1,0 +1,25 @@
+//! Servers that cannot start.
+
+use std::net::TcpListener;
+
+use nearpm_serve::{start_memcached, start_redis};
+
+use crate::process::{Folder, options};
+
+#[test]
+fn a_server_that_cannot_start_leaves_no_pool() {
+    let folder = Folder::new();
+    let path = folder.path("pool");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = taken.local_addr().expect("it has an address").to_string();
+    let listen = || nearpm_serve::Options { listen: address.clone(), ..options(&path, &[]) };
+    for refused in [start_redis(listen()).err(), start_memcached(listen()).err()] {
+        assert!(refused.expect("the port is taken").to_string().contains("listen at"));
+        assert!(!path.exists());
+    }
+    drop(taken);
+    start_redis(listen()).expect("the server starts").stop().expect("it ends");
+    // A pool that was there stays, whoever refuses it.
+    assert!(start_memcached(options(&path, &[])).is_err());
+    assert!(path.exists());
+}

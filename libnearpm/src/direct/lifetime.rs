@@ -83,7 +83,7 @@ fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
 fn secure(medium: &Medium, head: &PoolHead, heap: &Heap, mode: Mode) -> Result<(), Error> {
     let backing = medium.backing();
     if mode == Mode::InPlace {
-        return backing.secure([0..medium.bytes()]);
+        return backing.secure(std::iter::once(0..medium.bytes()));
     }
     backing.secure([0..PAGE_BYTES, head.heap()..head.heap() + PAGE_BYTES])?;
     heap.ranges_in_use().into_iter().try_for_each(|range| {

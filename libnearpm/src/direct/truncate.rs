@@ -65,7 +65,7 @@ pub(super) struct Room {
 
 impl Room {
     /// For all records that are not home.
-    fn for_records(shards: &[MutexGuard<'_, ShardState>], pool: &DirectPool) -> Result<Room, Error> {
+    pub(super) fn for_records(shards: &[MutexGuard<'_, ShardState>], pool: &DirectPool) -> Result<Room, Error> {
         let mut room = Room { order: Vec::new(), long: Vec::new() };
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
         let no_memory = || Error::no_memory("a truncation of the log");

@@ -1,5 +1,6 @@
 //! What is home, and what only the log holds, when the power fails: each in a run of its own, of which every step is known.
 
+use crate::direct::truncate::Room;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -89,9 +90,12 @@ fn a_commit_beside_a_truncation_is_not_written_over() {
     truncate(&pool);
     put(&pool, &[(0, &[1; 40])]);
     let turn = pool.truncation().unwrap();
-    let cut = pool.cut(&mut pool.lock_all()).unwrap();
+    let (room, cut) = {
+        let mut shards = pool.lock_all();
+        (Room::for_records(&shards, &pool).unwrap(), pool.cut(&mut shards).unwrap())
+    };
     put(&pool, &[(100, &[2; 40])]);
-    pool.carry_home(&cut).unwrap();
+    pool.carry_home(&cut, room).unwrap();
     pool.settle(&mut pool.lock_all(), cut);
     drop(turn);
     put(&pool, &[(200, &[3; 40])]);

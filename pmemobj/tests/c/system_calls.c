@@ -26,6 +26,7 @@ static void forbid_system_calls(void)
         ALLOWED(mmap),
         ALLOWED(munmap),
         ALLOWED(mremap),
+        ALLOWED(mprotect),
         ALLOWED(madvise),
         ALLOWED(brk),
         ALLOWED(futex),

@@ -30,10 +30,10 @@ fn each_of_many_threads_keeps_an_object_in_a_small_pool() {
         let pool = pool(mode, 8 << 20);
         let mut objects = [None; THREADS];
         for round in 0..20 {
-            for thread in 0..THREADS {
+            for (thread, object) in objects.iter_mut().enumerate() {
                 move_to(thread);
                 let mut tx = pool.begin().unwrap();
-                objects[thread] = Some(exchange(&pool, &mut tx, thread, objects[thread]));
+                *object = Some(exchange(&pool, &mut tx, thread, *object));
                 tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}, round {round}, {thread}: {error}"));
             }
         }

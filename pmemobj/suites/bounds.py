@@ -40,6 +40,10 @@ class Test:
     # Its script makes pool sets, of which this library has those of one part alone.
     of_pool_sets: bool = False
 
+    def group(self):
+        """Tests of a group write files of the same names: they are run one after the other."""
+        return self.name.split("/")[0]
+
 
 
 def session_of(pid):

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from bounds import FAIL, PASS, SKIP, Result, Test, die, last_error, limited, one_line
@@ -42,7 +41,6 @@ class Pmdk:
         if not (checkout / "src/test/unittest/unittest.sh").is_file():
             die(f"{checkout} is no checkout of PMDK: it has no src/test/unittest/unittest.sh")
         self.test = self.tree / "src/test"
-        self.locks = {}
         # Which groups cannot be built, and why, for runs that do not build.
         self.built = bench.work / "pmdk-groups.json"
 
@@ -123,18 +121,13 @@ class Pmdk:
             "PMEMPOOL": shutil.which("pmempool"), "UNITTEST_LOG_LEVEL": "2", "FORCE_FS": "1", "SUFFIX": "", "CHECK_TYPE": "none",
         }
 
-    def within(self, group, run):
-        """As `Bench.within`; tests of a group write logs of the same names, hence one at a time."""
-        with self.locks.setdefault(group.name, threading.Lock()):
-            return self.bench.within(run)
-
     def bash(self, group, script):
         valgrind = re.search(r"configure_valgrind (\w+) force-enable", script.read_text(errors="replace"))
 
         def run(library):
             if valgrind and not self.bench.valgrind:
                 return Result(SKIP, f"is for valgrind's {valgrind[1]} (--valgrind)")
-            return self.within(group, lambda *given: attempt(library, *given))
+            return self.bench.within(lambda *given: attempt(library, *given))
 
         def attempt(library, pools, files, bounds):
             for kind, build in RUNS:
@@ -162,7 +155,7 @@ class Pmdk:
 
     def python(self, group, number):
         def run(library):
-            return self.within(group, lambda *given: attempt(library, *given))
+            return self.bench.within(lambda *given: attempt(library, *given))
 
         def attempt(library, pools, files, bounds):
             command = [sys.executable, "RUNTESTS.py", "-u", number, "--", group.name]

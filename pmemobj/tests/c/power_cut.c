@@ -52,7 +52,7 @@ struct model {
     unsigned length[2];
 };
 
-enum kind { TRANSFER, REPLACE, ABORTED, TOGGLE, PUBLISH, LIST_TOGGLE, LIST_MOVE, WORD, REALLOC, KINDS };
+enum kind { TRANSFER, REPLACE, ABORTED, TOGGLE, PUBLISH, LIST_TOGGLE, LIST_MOVE, WORD, REALLOC, DEFRAG, KINDS };
 
 struct operation {
     enum kind kind;
@@ -148,6 +148,7 @@ static void advance(struct model *model, const struct operation *op)
             model->bytes[op->slot] = op->bytes;
         break;
     case ABORTED:
+    case DEFRAG:
     case KINDS: break;
     }
 }
@@ -220,6 +221,15 @@ static void publish(struct operation *op)
     CHECK(pmemobj_publish(pool, actions, count) == 0);
 }
 
+/* Each object moves by itself, and what the slots hold stays the same. */
+static void defrag(void)
+{
+    PMEMoid *names[SLOTS];
+    for (unsigned i = 0; i < SLOTS; i++)
+        names[i] = &root->slots[i];
+    CHECK(pmemobj_defrag(pool, names, SLOTS, NULL) == 0);
+}
+
 static PMEMoid item_at(struct items *list, unsigned at)
 {
     TOID(struct item) item = POBJ_LIST_FIRST(list);
@@ -256,6 +266,7 @@ static void perform(const struct model *model, struct operation *op)
             pmemobj_free(slot);
         break;
     case PUBLISH: publish(op); break;
+    case DEFRAG: defrag(); break;
     case LIST_TOGGLE: list_toggle(model, op); break;
     case LIST_MOVE:
         if (can_move(model, op))

@@ -51,7 +51,7 @@ class CMakeSuite:
 
         def run(library):
             if any(not os.path.exists(path) for path in built):
-                return Result(SKIP, f"is not built: {self.tree}.log says why")
+                return Result(SKIP, f"is not built: {self.name}.log in the folder of --work says why")
             return self.bench.within(lambda *given: attempt(library, *given))
 
         def attempt(library, pools, files, bounds):

@@ -126,9 +126,11 @@ impl DirectPool {
         let mut shards = self.lock_all();
         self.truncate(&turn, &mut shards)?;
         let longest = records.iter().map(|record| room_for(kind, record.stride())).max().unwrap_or(0);
+        // Once: the segments that are added here have nothing in them yet, and would be given away again and again.
+        let mut gave_way = false;
         while !self.fits(&shards[slot].lanes[lane], records, kind) {
             let made = match self.make_segment(longest, 0) {
-                Err(Error::Full { .. }) => {
+                Err(Error::Full { .. }) if !std::mem::replace(&mut gave_way, true) => {
                     self.give_way(&mut shards)?;
                     self.make_segment(longest, 0)
                 }

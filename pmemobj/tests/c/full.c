@@ -67,6 +67,28 @@ static void filled_by_another(const char *path)
     pmemobj_close(pool);
 }
 
+/* A change whose log finds no room aborts, and the pool goes on. */
+static void change_without_room(const char *path)
+{
+    const size_t bytes = 8 << 20;
+    volatile int aborted = 0;
+    PMEMoid large, small;
+    CHECK(remove(path) == 0);
+    pool = new_pool(path, 16);
+    CHECK(pmemobj_zalloc(pool, &large, bytes, 1) == 0);
+    TX_BEGIN(pool) {
+        pmemobj_tx_add_range(large, 0, bytes);
+        memset(pmemobj_direct(large), 1, bytes);
+    } TX_ONABORT {
+        aborted = pmemobj_tx_errno();
+    } TX_END
+    CHECK(aborted == ENOMEM && *(char *)pmemobj_direct(large) == 0);
+    CHECK(pmemobj_alloc(pool, &small, 100, 1, NULL, NULL) == 0);
+    pmemobj_free(&large);
+    CHECK(count_objects(pool) == 1);
+    pmemobj_close(pool);
+}
+
 int main(int count, char **arguments)
 {
     check_begin(count, arguments);
@@ -96,5 +118,6 @@ int main(int count, char **arguments)
     CHECK(count_objects(pool) == 0);
     pmemobj_close(pool);
     filled_by_another(arguments[1]);
+    change_without_room(arguments[1]);
     return 0;
 }

@@ -35,9 +35,11 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     /// Begins a change.
     pub fn begin(pool: &'a Pool) -> Result<Change<'a>, Errno> {
-        if !reserve::is_full() {
-            return Err(no_memory());
-        }
+        if reserve::is_full() { Change::begin_small(pool) } else { Err(no_memory()) }
+    }
+
+    /// As [`Change::begin`], for one that needs little: it is served also while the system has no memory, so that objects can be freed.
+    fn begin_small(pool: &'a Pool) -> Result<Change<'a>, Errno> {
         let transaction = pool.direct.begin().map_err(|error| fail_below(&error))?;
         Ok(Change { pool, transaction, words: thread().words.take(), refused: None, growth: 0 })
     }
@@ -257,7 +259,7 @@ fn named(at: *const Oid) -> Result<Oid, Errno> {
 
 fn free(pool: &Pool, at: *mut Oid, oid: Oid) -> Result<(), Errno> {
     object::of_oid(pool, oid)?;
-    let mut change = Change::begin(pool)?;
+    let mut change = Change::begin_small(pool)?;
     change.free(oid.off);
     change.store_oid(at, Oid::NULL);
     change.commit()?;

@@ -58,9 +58,9 @@ fn check(done: Result<(), Error>) {
     match done {
         // The rest was freed meanwhile, by another thread.
         Ok(()) | Err(Error::NotAllocated { .. }) => {}
-        // Nothing was lost: the pool is that of another process.
-        Err(Error::Forked) => {
-            fail_below(&Error::Forked);
+        // Nothing became durable, and the pool is sound: errno says so, as there is no result.
+        Err(error @ (Error::Forked | Error::NoMemory { .. })) => {
+            fail_below(&error);
         }
         Err(error) => fatal(format_args!("bytes cannot be made durable: {error}")),
     }

@@ -9,11 +9,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes of a block; what is larger is asked for where an error can be returned.
-const BLOCK: usize = 128 << 10;
-const BLOCKS: usize = 16;
-/// Blocks that must be there for a call that may need some.
-const ENOUGH: usize = BLOCKS / 2;
+/// Bytes of a block.
+const BLOCK: usize = 64 << 10;
+const BLOCKS: usize = 64;
+/// Largest loan; what is larger is asked for where an error can be returned. Home addresses of a truncation are the largest of the rest.
+const LARGEST: usize = 40 << 10;
+/// Blocks that must be blank for a call that may need some.
+const ENOUGH: usize = 8;
 /// What the system must be able to give before it is believed to have memory again.
 const PROBE: usize = 1 << 20;
 
@@ -36,6 +38,9 @@ const LOANS: usize = (1 << HALF) - 1;
 /// Takes bytes from the first block that has room.
 fn lend(layout: Layout) -> *mut u8 {
     LENT.store(true, Ordering::Relaxed);
+    if layout.size() > LARGEST {
+        return std::ptr::null_mut();
+    }
     for (at, used) in USE.iter().enumerate() {
         let taken = used.fetch_update(Ordering::Acquire, Ordering::Relaxed, |now| {
             let end = (now >> HALF).checked_next_multiple_of(layout.align())?.checked_add(layout.size())?;
@@ -156,7 +161,7 @@ mod tests {
         // SAFETY: each was lent with this layout, and is given back once.
         loans.into_iter().for_each(|loan| unsafe { ALLOCATOR.dealloc(loan, layout) });
         assert!(is_full() && USE.iter().all(|used| used.load(Ordering::Relaxed) == 0));
-        assert!(lend(Layout::from_size_align(BLOCK + 1, 8).unwrap()).is_null());
+        assert!(lend(Layout::from_size_align(LARGEST + 1, 8).unwrap()).is_null() && is_full());
     }
 
     trait Aligned {

@@ -159,6 +159,21 @@ fn other_settings_are_refused() {
     }
 }
 
+/// Valgrind's tools see the locks of pools: nothing is reported where they are used, and something where one is left away.
+#[test]
+fn races_are_seen_by_tools() {
+    let Some(program) = Program::compile("races") else { return };
+    if std::process::Command::new("valgrind").arg("--version").output().is_err() {
+        return support::skip("valgrind is not installed (Debian: valgrind)");
+    }
+    for tool in ["helgrind", "drd"] {
+        let sound = program.under_valgrind(tool, &[]);
+        let text = String::from_utf8_lossy(&sound.stderr);
+        assert!(sound.status.success(), "{tool}: {text}");
+        assert!(!program.under_valgrind(tool, &[("RACE", "1")]).status.success(), "{tool} sees no race");
+    }
+}
+
 /// Senseless values of this library's own variables are refused, not ignored.
 #[test]
 fn wrong_values_are_refused() {

@@ -182,6 +182,18 @@ impl Program {
         command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")
     }
 
+    /// Runs the program from a working copy under a tool of valgrind, whose reports make it fail.
+    pub fn under_valgrind(&self, tool: &str, variables: &[(&str, &str)]) -> Output {
+        let pools = self.folder_for_pools(Library::WorkingCopy);
+        let suppressions = folder_of_pmemobj().join("valgrind.supp");
+        let mut command = Command::new("valgrind");
+        command.arg(format!("--tool={tool}")).arg(format!("--suppressions={}", suppressions.display()));
+        command.arg("--error-exitcode=9").arg(&self.binary).arg(pools.path().join("pool")).arg("nearpm");
+        command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
+        command.env("PMEM_IS_PMEM_FORCE", "1").envs(variables.iter().copied());
+        command.output().expect("valgrind runs")
+    }
+
     /// Runs the program, which must succeed.
     pub fn run(&self, library: Library, variables: &[(&str, &str)]) {
         if library == Library::Pmdk && pmdk().is_none() {

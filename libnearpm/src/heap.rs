@@ -388,6 +388,13 @@ impl HeapTables {
         self.words[chunk as usize]
     }
 
+    /// How many chunks from one on have neither word nor bits: in a large pool that is most.
+    pub fn blank_from(&self, chunk: u32) -> u32 {
+        let from = chunk as usize;
+        let tables = self.words[from..].iter().zip(&self.places[from..]);
+        tables.take_while(|&(&word, &place)| word == 0 && place == 0).count() as u32
+    }
+
     /// The bitmap of a chunk.
     pub fn bitmap(&self, chunk: u32) -> &[u64; BITMAP_WORDS] {
         const BLANK: &[u64; BITMAP_WORDS] = &[0; BITMAP_WORDS];

@@ -36,7 +36,12 @@ impl Heap {
         )?;
         // Free chunks from here on.
         let (mut chunk, mut free) = (0, 0);
-        while u64::from(chunk) < layout.chunks {
+        loop {
+            // A word of zero is that of a free chunk.
+            chunk += tables.blank_from(chunk);
+            if u64::from(chunk) == layout.chunks {
+                break;
+            }
             let (is_free, chunks) = heap.load_chunk(&tables, chunk)?;
             chunk += chunks;
             if !is_free {

@@ -22,6 +22,7 @@ use super::dax;
 use super::guard::Guard;
 use super::space::{self, Space};
 use super::view::View;
+use super::writes::FileWrites;
 use super::{Memory, check_range, persistence_domain};
 use crate::error::{Error, Problem};
 
@@ -102,6 +103,11 @@ impl Pending {
         (self.start, self.end) = (self.start.min(start), self.end.max(end));
     }
 
+    /// From now on nothing can be claimed.
+    fn fail(&mut self, error: &std::io::Error) {
+        self.failed = error.raw_os_error().or(Some(libc::EIO));
+    }
+
     /// Writes what is pending to its medium.
     fn synchronise(&mut self, write: impl FnOnce(usize, usize) -> std::io::Result<()>) -> std::io::Result<()> {
         if let Some(code) = self.failed {
@@ -109,7 +115,7 @@ impl Pending {
         }
         if self.start < self.end {
             let written = write(self.start as usize, (self.end - self.start) as usize);
-            written.inspect_err(|error| self.failed = error.raw_os_error().or(Some(libc::EIO)))?;
+            written.inspect_err(|error| self.fail(error))?;
             *self = Pending::NOTHING;
         }
         Ok(())
@@ -123,6 +129,8 @@ pub struct MappedMemory {
     map: Map,
     bytes: u64,
     flush: Flush,
+    /// Where stores are calls, not stores to the mapping.
+    writes: Option<FileWrites>,
     /// Locked while the system synchronises, so that whoever finds nothing pending knows that what another thread took is on the medium.
     pending: Mutex<Pending>,
     /// Where the file has room on its medium, unless that is everywhere.
@@ -164,8 +172,9 @@ impl MappedMemory {
         };
         let space = Space::of(&file, bytes).map_err(|e| Error::system(context("look for holes in"), e))?;
         let guard = Guard::new(&file, path, map.pointer(), bytes, false)?;
+        let writes = if flush == Flush::Sync { FileWrites::new(&file, bytes) } else { None };
         let pending = Mutex::new(Pending::NOTHING);
-        Ok(MappedMemory { guard, map, bytes, flush, pending, space, file, path: path.to_owned() })
+        Ok(MappedMemory { guard, map, bytes, flush, writes, pending, space, file, path: path.to_owned() })
     }
 
     /// Takes room on the medium for a range, where the file has holes.
@@ -261,6 +270,20 @@ impl MappedMemory {
         self.map.pointer()
     }
 
+    /// Stores by a call. A store has nobody to tell of a failure: the next fence does.
+    fn write(&self, writes: &FileWrites, offset: u64, data: &[u8]) {
+        // Written to its end, a file that another program cut short would have its size again.
+        if writes.reaches_end(offset, data.len()) && self.guard.check_size().is_err() {
+            return;
+        }
+        let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        match writes.write(&self.file, offset, data) {
+            Ok(beside) if beside.is_empty() => {}
+            Ok(beside) => pending().add(beside.start, beside.end),
+            Err(error) => pending().fail(&error),
+        }
+    }
+
     fn synchronise(&self) -> Result<(), Error> {
         let Map::Ordinary(map) = &self.map else { return Ok(()) };
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,6 +323,9 @@ impl Memory for MappedMemory {
         check_range(self.bytes, offset, data.len() as u64);
         if !self.is_secure(offset, data.len()) && !self.secure_store(offset, data.len()) {
             return;
+        }
+        if let Some(writes) = &self.writes {
+            return self.write(writes, offset, data);
         }
         // SAFETY: as for `load`. An aligned word is one volatile store, which the processor does not tear.
         unsafe {
@@ -380,6 +406,9 @@ impl Memory for MappedMemory {
     }
 
     fn address(&self) -> Option<*mut u8> {
+        if let Some(writes) = &self.writes {
+            writes.note_pointers();
+        }
         Some(self.pointer())
     }
 }

@@ -13,6 +13,7 @@ mod card;
 #[cfg(target_os = "linux")]
 mod dax;
 mod durable_image;
+mod extents;
 mod guard;
 mod mapped;
 mod medium;
@@ -29,6 +30,7 @@ mod torn_file;
 mod view;
 mod volatile;
 pub(crate) mod words;
+mod writes;
 
 pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;

@@ -14,8 +14,8 @@ use nearpm_newfile::take_room;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// Bytes that get their room together: those of a chunk.
-const GRANULE: u64 = 64 << 10;
+/// Bytes that get their room together: those of a chunk of the heap.
+pub(super) const GRANULE: u64 = nearpm_interface::media::CHUNK_BYTES;
 
 /// Which parts of a file are known to have room on the medium.
 pub(crate) struct Space {

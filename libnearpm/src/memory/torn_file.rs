@@ -1,8 +1,9 @@
 //! Power cuts under programs whose pool is an ordinary file.
 //!
-//! **Fault model.** The system keeps what was stored in its page cache. A sector reaches the medium in three ways only: the library synchronises its
+//! **Fault model.** The system keeps what was stored in its page cache, to which a store is a call that copies word after word. A sector reaches the medium in three ways only: the library synchronises its
 //! page (`msync`, which is [`Memory::fence`] of what was written back); the system writes it at a moment of its own choosing, each as it is then; or
-//! the power fails, and then each sector holds what the medium had or what the cache had. A sector is written whole, as media promise.
+//! the power fails, and then each sector holds what the medium had or what the cache had. A sector is written whole, as media promise, but any of these may
+//! come in the middle of a store.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -96,8 +97,14 @@ impl Memory for TornFile {
         self.cache.load(offset, data);
     }
     fn store(&self, offset: u64, data: &[u8]) {
-        self.happens(&mut self.lock(), Event::Store);
-        self.cache.store(offset, data);
+        let end = offset + data.len() as u64;
+        // An aligned word is not torn.
+        let middle = (offset + data.len() as u64 / 2).next_multiple_of(8).min(end);
+        let (front, behind) = data.split_at((middle - offset) as usize);
+        for (offset, part) in [(offset, front), (middle, behind)].into_iter().filter(|(_, part)| !part.is_empty()) {
+            self.happens(&mut self.lock(), Event::Store);
+            self.cache.store(offset, part);
+        }
     }
     fn write_back(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
@@ -168,7 +175,22 @@ mod tests {
         drop(memory);
         let left = std::fs::read(file.path()).unwrap();
         let written = left.chunks(SECTOR).filter(|sector| sector[0] == 1).count();
-        assert!(left.chunks(SECTOR).all(|sector| sector.iter().all(|byte| *byte == sector[0])), "a sector is whole");
         assert!((20..400).contains(&written), "{written} of 512");
+    }
+
+    #[test]
+    fn a_sector_may_be_written_in_the_middle_of_a_store_and_a_word_is_whole() {
+        let mut torn_sectors = 0;
+        for seed in 1..40 {
+            let (file, memory) = torn(PAGE, PowerCut { evict_one_in: 2, seed, ..PowerCut::default() });
+            for sector in 0..8 {
+                memory.store(sector * SECTOR as u64, &[1; SECTOR]);
+            }
+            drop(memory);
+            let left = std::fs::read(file.path()).unwrap();
+            assert!(left.chunks(8).all(|word| word.iter().all(|byte| *byte == word[0])), "a word is whole");
+            torn_sectors += left.chunks(SECTOR).filter(|sector| sector[0] != sector[SECTOR - 1]).count();
+        }
+        assert!(torn_sectors > 0, "no store was under way when a sector was written");
     }
 }

@@ -1,0 +1,198 @@
+//! Stores to an ordinary file by calls instead of to its mapping.
+//!
+//! The system keeps a file in folios of up to 2 MiB. A store to a mapping makes all of its folio
+//! dirty, and the next synchronisation writes all of it. A write marks the blocks that it changes,
+//! so that the medium gets these alone, whatever folios the file lies in. The mapping shows what
+//! was written at once: both are the system's page cache.
+//!
+//! The first write to a block that was only reserved changes the file system's own tables as well,
+//! with a journal's commit for each synchronisation. A *piece* with such blocks is therefore
+//! written whole when something is stored to it for the first time.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use super::extents;
+use super::space::GRANULE;
+
+/// Bytes that are written at once where blocks were only reserved: those that get their room together,
+/// so that a piece has room when something is stored to it.
+const PIECE: u64 = GRANULE;
+
+/// The way to write a file.
+pub(super) struct FileWrites {
+    bytes: u64,
+    /// Pieces without blocks that were never written; what says nothing of a large file's holes takes no
+    /// memory. Whoever writes locks it for reading, so that whoever writes a piece whole, locking it for
+    /// writing, takes back nothing.
+    written: RwLock<Vec<bool>>,
+    /// The program may store through the mapping at any time.
+    by_pointer: AtomicBool,
+}
+
+/// Whether a file of so many bytes may be written by calls. One beyond the process's limit of
+/// file sizes (`RLIMIT_FSIZE`) may not: a write there is a signal, a store to the mapping is not.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn may_write(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is this function's own.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    known && bytes <= limit.rlim_cur
+}
+
+/// Elsewhere nobody says that a mapping and writes agree.
+#[cfg(not(target_os = "linux"))]
+fn may_write(_: u64) -> bool {
+    false
+}
+
+/// The pieces that a range of a file touches.
+fn pieces(range: &Range<u64>) -> Range<usize> {
+    (range.start / PIECE) as usize..range.end.div_ceil(PIECE) as usize
+}
+
+/// Which pieces of a file have none of these ranges, which rise.
+fn written_pieces(unwritten: &[Range<u64>], bytes: u64) -> Vec<bool> {
+    let count = bytes.div_ceil(PIECE) as usize;
+    let mut written = vec![false; count];
+    let mut known = 0;
+    for range in unwritten {
+        let between = known..(range.start / PIECE) as usize;
+        if !between.is_empty() {
+            written[between].fill(true);
+        }
+        known = range.end.div_ceil(PIECE) as usize;
+    }
+    written[known.min(count)..].fill(true);
+    written
+}
+
+impl FileWrites {
+    /// `None` where stores must go to the mapping.
+    pub fn new(file: &File, bytes: u64) -> Option<FileWrites> {
+        if !may_write(bytes) {
+            return None;
+        }
+        let count = bytes.div_ceil(PIECE) as usize;
+        let written = match extents::unwritten(file, bytes) {
+            Ok(unwritten) => written_pieces(&unwritten, bytes),
+            // The file system does not tell: no block is known to be blank.
+            Err(_) => vec![true; count],
+        };
+        Some(FileWrites { bytes, written: RwLock::new(written), by_pointer: AtomicBool::new(false) })
+    }
+
+    /// Whether a store may make the file longer than another program has cut it.
+    pub fn reaches_end(&self, offset: u64, bytes: usize) -> bool {
+        pieces(&(offset..offset + bytes as u64)).end as u64 * PIECE >= self.bytes
+    }
+
+    /// From now on the program may store through the mapping: nothing is written that was read.
+    pub fn note_pointers(&self) {
+        self.by_pointer.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes bytes at an offset. They are in the page cache when it returns; so is what it gives,
+    /// which is to be synchronised together with them.
+    pub fn write(&self, file: &File, offset: u64, data: &[u8]) -> io::Result<Range<u64>> {
+        let range = offset..offset + data.len() as u64;
+        let by_pointer = self.by_pointer.load(Ordering::Relaxed);
+        let is_blank = |written: &[bool]| !by_pointer && written[pieces(&range)].contains(&false);
+        let mut beside = 0..0;
+        let written = self.written.read().unwrap_or_else(PoisonError::into_inner);
+        if !is_blank(&written) {
+            return file.write_all_at(data, offset).map(|()| beside);
+        }
+        drop(written);
+        let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        if is_blank(&written) {
+            for piece in pieces(&range).filter(|piece| !written[*piece]) {
+                self.write_whole(file, piece as u64 * PIECE)?;
+            }
+            let touched = pieces(&range);
+            beside = touched.start as u64 * PIECE..self.bytes.min(touched.end as u64 * PIECE);
+            written[touched].fill(true);
+        }
+        file.write_all_at(data, offset).map(|()| beside)
+    }
+
+    /// Writes a piece as it is.
+    fn write_whole(&self, file: &File, start: u64) -> io::Result<()> {
+        let mut bytes = vec![0; PIECE.min(self.bytes - start) as usize];
+        file.read_exact_at(&mut bytes, start)?;
+        file.write_all_at(&bytes, start)
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+    use crate::memory::allocate;
+
+    const BYTES: u64 = 4 * PIECE + 512;
+
+    fn reserved() -> (File, FileWrites) {
+        let file = tempfile::tempfile().unwrap();
+        allocate(&file, BYTES).unwrap();
+        // Blank whatever the file system says, which may be one that does not tell.
+        let writes = FileWrites::new(&file, BYTES).expect("no limit of this process forbids it");
+        writes.written.write().unwrap().fill(false);
+        (file, writes)
+    }
+
+    #[test]
+    fn a_piece_is_written_that_no_unwritten_range_touches() {
+        let of = |unwritten: &[Range<u64>]| written_pieces(unwritten, BYTES);
+        assert_eq!(of(&[]), [true; 5]);
+        assert_eq!(of(&[0..1, 1..BYTES]), [false; 5]);
+        assert_eq!(of(&[PIECE - 1..PIECE + 1]), [false, false, true, true, true]);
+        assert_eq!(of(&[PIECE..2 * PIECE, 4 * PIECE..BYTES]), [true, false, true, true, false]);
+    }
+
+    #[test]
+    fn a_piece_is_written_whole_once_and_a_short_one_at_the_end_too() {
+        let (file, writes) = reserved();
+        assert_eq!(writes.write(&file, PIECE + 8, &[1; 8]).unwrap(), PIECE..2 * PIECE);
+        assert!(writes.write(&file, PIECE + 16, &[2; 8]).unwrap().is_empty());
+        assert_eq!(writes.write(&file, 4 * PIECE - 4, &[3; 8]).unwrap(), 3 * PIECE..BYTES);
+        let mut bytes = vec![0; BYTES as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let stored = |at: u64| bytes[at as usize];
+        assert_eq!([8, 16, 24].map(|at| stored(PIECE + at)), [1, 2, 0]);
+        assert_eq!([stored(4 * PIECE - 1), stored(4 * PIECE)], [3, 3]);
+    }
+
+    /// A piece that is written as it was read would take back what others write meanwhile.
+    #[test]
+    fn threads_that_write_to_one_blank_piece_lose_nothing() {
+        for _ in 0..20 {
+            let (file, writes) = reserved();
+            std::thread::scope(|scope| {
+                for thread in 0..4u64 {
+                    let (file, writes) = (&file, &writes);
+                    scope.spawn(move || {
+                        for word in (thread..256).step_by(4) {
+                            writes.write(file, word * 8, &(word + 1).to_le_bytes()).unwrap();
+                        }
+                    });
+                }
+            });
+            let mut bytes = [0; 256 * 8];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+            assert!(words.eq(1..=256));
+        }
+    }
+
+    #[test]
+    fn where_the_program_stores_by_pointer_nothing_is_written_that_was_read() {
+        let (file, writes) = reserved();
+        writes.note_pointers();
+        assert!(writes.write(&file, 8, &[1; 8]).unwrap().is_empty());
+    }
+}

@@ -2,8 +2,13 @@
 //!
 //! `cargo run --release -p nearpm-serve --example compare -- --folder FOLDER` needs the packages redis-server, redis-tools,
 //! memcached and libmemcached-tools. Figures are medians over the pairs; each ratio is the median of the pairs' own ratios.
+//! Each rate stands for work that was looked for in the server afterwards (`proof.rs`); a run without it is an error.
 //! With `--ycsb` the client is `nearpm ycsb`, in this process.
 
+#[path = "../../tests/servers/client.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod client;
+mod proof;
 mod ycsb;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +19,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use nearpm_serve::{Options, start_memcached, start_redis};
+use proof::{KEYS, Test};
 
 /// Measure our servers beside the stock ones.
 #[derive(Parser)]
@@ -33,9 +39,19 @@ struct Arguments {
     /// Pairs of runs
     #[arg(long, default_value_t = 3)]
     pairs: usize,
+    /// One protocol alone
+    #[arg(long, value_parser = ["redis", "memcached"])]
+    only: Option<String>,
     /// The workloads of the Yahoo! Cloud Serving Benchmark on the file system, in place of the tests of redis-benchmark and memcaslap
     #[arg(long)]
     ycsb: bool,
+}
+
+impl Arguments {
+    /// Whether a server of this protocol is to be measured.
+    fn wants(&self, protocol: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == protocol)
+    }
 }
 
 /// A server that was started; dropping it stops it.
@@ -100,30 +116,39 @@ fn output(program: &str, arguments: &[String]) -> Result<String> {
 
 fn redis_benchmark(address: SocketAddr, arguments: &Arguments) -> Result<Vec<(String, f64)>> {
     let mut rates = Vec::new();
-    for (size, tests) in [(100, "set,get,incr,lpush,sadd,hset,zadd"), (1000, "set,get")] {
-        let line = format!(
-            "-p {} -n {} -c {} -r 10000 -d {size} --csv -t {tests}",
-            address.port(),
-            arguments.requests,
-            arguments.clients
-        );
-        let text = output("redis-benchmark", &line.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
-        for row in text.lines().filter(|row| row.starts_with('"')) {
-            let mut cells = row.split(',').map(|cell| cell.trim_matches('"'));
-            if let (Some(test), Some(Ok(rate))) = (cells.next(), cells.next().map(str::parse)) {
-                rates.push((format!("{test}, {size} B"), rate));
-            }
+    for (bytes, tests) in [(100, &["set", "get", "incr", "lpush", "sadd", "hset", "zadd"][..]), (1000, &["set", "get"])]
+    {
+        for name in tests {
+            let test = Test { name, requests: arguments.requests, bytes };
+            let before = proof::prepare(address, test)?;
+            let line = format!(
+                "-p {} -n {} -c {} -r {KEYS} -d {bytes} --csv -t {name}",
+                address.port(),
+                arguments.requests,
+                arguments.clients
+            );
+            let text = output("redis-benchmark", &line.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
+            proof::redis(address, test, before)?;
+            let row = text.lines().filter(|row| row.starts_with('"')).nth(1);
+            let rate = row.and_then(|row| row.split(',').nth(1)?.trim_matches('"').parse().ok());
+            let rate = rate.with_context(|| format!("no rate in {text}"))?;
+            rates.push((format!("{}, {bytes} B", name.to_uppercase()), rate));
         }
     }
     Ok(rates)
 }
 
+/// Bytes of memcaslap's values.
+const VALUE: u64 = 1000;
+
 fn memcaslap(address: SocketAddr, arguments: &Arguments) -> Result<Vec<(String, f64)>> {
     // Its own mix: one set to nine gets, after a set for each key.
-    let line = format!("-s {address} -x {} -c {} -T 1 -X 1000 -w 1k", 4 * arguments.requests, arguments.clients);
+    let requests = 4 * arguments.requests;
+    let line = format!("-s {address} -x {requests} -c {} -T 1 -X {VALUE} -w 1k -v 1", arguments.clients);
     let text = output("memcaslap", &line.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
+    proof::memcached(address, &text, VALUE)?;
     let rate = text.split("TPS:").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    Ok(vec![("memcaslap's mix, 1000 B".to_owned(), rate.with_context(|| format!("no TPS in {text}"))?)])
+    Ok(vec![(format!("memcaslap's mix, {VALUE} B"), rate.with_context(|| format!("no TPS in {text}"))?)])
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -247,8 +272,12 @@ fn main() -> Result<()> {
         ycsb::tables(of_redis, &arguments, &redis, ycsb::redis)?;
         ycsb::tables(of_memcached, &arguments, &memcached, ycsb::memcached)?;
     } else {
-        table(of_redis, &arguments.folder, &arguments, &redis, redis_benchmark)?;
-        table(of_memcached, &arguments.folder, &arguments, &memcached, memcaslap)?;
+        if arguments.wants("redis") {
+            table(of_redis, &arguments.folder, &arguments, &redis, redis_benchmark)?;
+        }
+        if arguments.wants("memcached") {
+            table(of_memcached, &arguments.folder, &arguments, &memcached, memcaslap)?;
+        }
         in_memory(&arguments)?;
     }
     println!("\nload at the end {}", load_average());
@@ -262,7 +291,13 @@ fn in_memory(arguments: &Arguments) -> Result<()> {
         ("stock Redis, appendfsync always", &stock_redis),
         ("ours, as persistent memory", &|folder| redis_contenders(folder, &as_memory)),
     ];
-    table("Redis on tmpfs, where a power cut takes everything", &arguments.memory, arguments, &redis, redis_benchmark)?;
+    let title = "Redis on tmpfs, where a power cut takes everything";
+    if arguments.wants("redis") {
+        table(title, &arguments.memory, arguments, &redis, redis_benchmark)?;
+    }
+    if !arguments.wants("memcached") {
+        return Ok(());
+    }
     let memcached: [Contender<'_>; 2] = [
         ("stock memcached, volatile", &stock_memcached),
         ("ours, as persistent memory", &|folder| memcached_contenders(folder, &as_memory)),

@@ -688,10 +688,11 @@ const FAULTS: &[UnitFault] = &[
     },
     UnitFault {
         what: "a load waits for an answer that nobody takes",
-        edits: &[
-            Edit::Each("has_store", "has_write$q & s$wvalid", 1),
-            Edit::Each("may_answer", "~answer$q | s$bready", 1),
-        ],
+        edits: &[Edit::Each(
+            "store_ahead",
+            "(has_write$q & s$wvalid) | (s$awvalid & s$wvalid & ~has_write$q & ~reads_turn$q)",
+            1,
+        )],
         scenario: scenarios::a_load_waits_for_no_store_that_only_its_master_can_complete,
         seen: "a load waits for an answer to a store",
     },

@@ -248,6 +248,8 @@ mod scenarios {
         dut.reset();
         let registers = [COMPLETION0_LO, COMPLETION1_HI, COMPLETION2_LO, PARKED_SELECT];
         let mut kept = [0u32; 4];
+        // Writes that have come and may not have acted: they have when their answer shows.
+        let (mut acting, mut stands) = (VecDeque::<(usize, u32)>::new(), false);
         // Writes of which not both parts are taken; those without an answer; the value that a read may see, from its address to its data.
         let (mut addresses, mut data) = (VecDeque::new(), VecDeque::new());
         let (mut open, mut reads) = (0u32, VecDeque::<(usize, Vec<u32>)>::new());
@@ -276,6 +278,10 @@ mod scenarios {
             let ready = ["aw", "w", "ar"].map(|channel| dut.get_bool(&format!("axi${channel}ready")));
             if dut.get_bool("axi$bvalid") {
                 assert!(open > 0, "an answer is due");
+                if !std::mem::replace(&mut stands, !takes[0]) {
+                    let (which, word) = acting.pop_front().expect("a write has come");
+                    kept[which] = word;
+                }
                 if takes[0] {
                     (open, answered) = (open - 1, answered + 1);
                 }
@@ -294,12 +300,15 @@ mod scenarios {
                 match channel {
                     0 => addresses.push_back(which),
                     1 => data.push_back(word),
-                    _ => reads.push_back((which, vec![kept[which]])),
+                    _ => {
+                        let later = acting.iter().filter(|(acts, _)| *acts == which).map(|(_, word)| *word);
+                        reads.push_back((which, [kept[which]].into_iter().chain(later).collect()));
+                    }
                 }
             }
             if let (Some(&which), Some(&word)) = (addresses.front(), data.front()) {
                 (addresses.pop_front(), data.pop_front());
-                kept[which] = word;
+                acting.push_back((which, word));
                 open += 1;
                 reads.iter_mut().filter(|(read, _)| *read == which).for_each(|(_, may)| may.push(word));
             }

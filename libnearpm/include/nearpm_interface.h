@@ -76,11 +76,11 @@
 #define NEARPM_REG_CONTROL 0x24u /* Acts by bit, see [`control`]. */
 #define NEARPM_REG_GENERATION 0x28u /* Generation of the persistence domain: rises with every power-up. */
 #define NEARPM_REG_REPLAYED 0x2cu /* Items that the last power-up replayed. */
-#define NEARPM_REG_LATCHED 0x30u /* Mapping entries whose (pool, thread) is latched after a failed log, one bit each. */
+#define NEARPM_REG_LATCHED 0x30u /* Mapping entries whose (pool, thread) is latched after a failed log or a lost store, one bit each. */
 #define NEARPM_REG_MAPPED 0x34u /* Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices. */
 #define NEARPM_REG_SAVE_CYCLES 0x38u /* Clock cycles that the last power-fail save took. */
 #define NEARPM_REG_FIRMWARE_LOAD 0x40u /* Write a slot number to load and verify its image and put it in force. */
-#define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome of that load is known, or the power fails. */
+#define NEARPM_REG_FIRMWARE_STATUS 0x44u /* Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome of that load is known and [`STATE`] shows it, or the power fails; `OK` is not shown while [`STATE`] says BOOTING or REPLAYING. */
 #define NEARPM_REG_FIRMWARE_CRC 0x48u /* Checksum of the image in force. */
 #define NEARPM_REG_PARKED 0x50u /* Commands that wait for other devices, or behind such a command of their thread: places of the table in use, one bit each. */
 #define NEARPM_REG_PARKED_SELECT 0x54u /* The place that the next registers show. */
@@ -102,6 +102,11 @@
 #define NEARPM_REG_COMPLETION3_LO 0xb0u /* Completion ring of page 3: bus address, low half (64-byte aligned). */
 #define NEARPM_REG_COMPLETION3_HI 0xb4u /* Completion ring of page 3: bus address, high half. */
 #define NEARPM_REG_COMPLETION3_SIZE 0xb8u /* Completion ring of page 3: log2 of its records (0 to 12); writing it restarts the ring and enables it. */
+#define NEARPM_REG_STORES_LOST 0xc0u /* Host stores that memory refused after the card had accepted them: they are lost. Stays until [`control::ACKNOWLEDGE_LOSS`], over power cuts too. */
+#define NEARPM_REG_LOST_FIRST_LO 0xc4u /* Lowest device address among the lines of those stores, low half; 0 where there are none. */
+#define NEARPM_REG_LOST_FIRST_HI 0xc8u /* Lowest device address among the lines of those stores, high half. */
+#define NEARPM_REG_LOST_LAST_LO 0xccu /* Highest device address among the lines of those stores, low half. */
+#define NEARPM_REG_LOST_LAST_HI 0xd0u /* Highest device address among the lines of those stores, high half. */
 #define NEARPM_REG_CYCLES 0x100u /* Clock cycles since reset. */
 #define NEARPM_REG_COMMANDS_ACCEPTED 0x104u /* Commands accepted since the card opened. What a replay does again was counted before the power went and counts in `REPLAYED` only. */
 #define NEARPM_REG_COMMANDS_RETIRED 0x108u /* Commands retired with success. */
@@ -119,6 +124,7 @@
 #define NEARPM_REG_STALL_REQUEST_FULL 0x138u /* Cycles in which a complete command waited for a request slot. */
 #define NEARPM_REG_STALL_HOST_FULL 0x13cu /* Cycles in which a host access waited for a queue line. */
 #define NEARPM_REG_HOST_LATCHED 0x140u /* Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and stores dropped because `HELD_STORES` others are held. */
+#define NEARPM_REG_RECORDS_LOST 0x144u /* Completion records that host memory refused: nobody reads them. */
 
 /* A command as it is written into a slot of a command page. */
 struct nearpm_command {
@@ -162,7 +168,8 @@ struct nearpm_page_status {
     uint16_t parked; /* 28: Mapping entries that have a command which waits, may have to wait or has waited for other devices or behind such a command, one bit */
     uint8_t reserved_middle[2]; /* 30: Reserved zeros. */
     uint64_t order; /* 32: Order number of the last accepted item of the card. */
-    uint8_t reserved_tail[24]; /* 40: Reserved zeros. */
+    uint32_t stores_lost; /* 40: [`crate::registers::STORES_LOST`]: where this is 0, memory has refused no store so far. */
+    uint8_t reserved_tail[20]; /* 44: Reserved zeros. */
 };
 _Static_assert(sizeof(struct nearpm_page_status) == 64, "page_status");
 
@@ -198,7 +205,12 @@ struct nearpm_save_head {
     uint64_t order; /* 16: Order number of the last accepted item. */
     uint32_t firmware_crc; /* 24: Checksum of the firmware that accepted the items. */
     uint8_t device; /* 28: Number of the device, for the participants of what is replayed. */
-    uint8_t reserved[31]; /* 29: Reserved zeros. */
+    uint8_t reserved[3]; /* 29: Reserved zeros. */
+    uint32_t stores_lost; /* 32: [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in [`crate::registers::state::LOSS`]. */
+    uint8_t reserved_middle[4]; /* 36: Reserved zeros. */
+    uint64_t lost_first; /* 40: Lowest device address of a lost store. */
+    uint64_t lost_last; /* 48: Highest device address of a lost store. */
+    uint8_t reserved_tail[4]; /* 56: Reserved zeros. */
     uint32_t crc; /* 60: Checksum of body and head. */
 };
 _Static_assert(sizeof(struct nearpm_save_head) == 64, "save_head");

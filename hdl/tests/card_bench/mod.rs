@@ -294,7 +294,7 @@ impl Card {
             waited += 1;
             assert!(waited < 20, "a read of a register behind a reset is not answered");
         }
-        assert_eq!(self.get("s_axil_ctrl_rdata"), registers::ID_VALUE.into());
+        assert_eq!(self.get("s_axil_ctrl_rdata"), u64::from(registers::ID_VALUE));
         self.step();
         self.set("s_axil_ctrl_rready", 0);
     }

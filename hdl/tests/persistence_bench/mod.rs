@@ -424,7 +424,7 @@ impl<'a> Bench<'a> {
             .as_ref()
             .is_some_and(|r| r.gates.is_empty() && r.ends_at <= self.now && self.fail_item == Some(r.item));
         // A store by the memory's answer, a command by its status.
-        let stores = self.running.as_ref().is_some_and(|r| !self.injected[r.item].0);
+        let stores = self.running.as_ref().and_then(|r| self.injected.get(r.item)).is_some_and(|item| !item.0);
         self.set(|p| p.failed, fails && !stores);
         self.set(|p| p.store_failed, fails && stores);
         let line = |address: u64| address / LINE as u64;

@@ -355,6 +355,20 @@ pub const FAULTS: &[Fault] = &[
         seen: "the status line hides that a log has failed",
     },
     Fault {
+        rule: "C5",
+        what: "a store that memory refuses latches nothing",
+        plant: Plant::Hardware(&[at("front", &[Edit::Last("address_map$lost_valid", "1'b0")])]),
+        scenario: front!(a_store_that_memory_refuses_latches_its_pool),
+        seen: "the pool of a lost store is not latched",
+    },
+    Fault {
+        rule: "C5",
+        what: "the status line does not tell that a store was lost",
+        plant: Plant::Hardware(&[at("front", &[Edit::Last("command_port$stores_lost", "32'd0")])]),
+        scenario: front!(a_store_that_memory_refuses_latches_its_pool),
+        seen: "the status line hides that a store was lost",
+    },
+    Fault {
         rule: "C6",
         what: "a log of the transaction that has just committed is taken",
         plant: Plant::Hardware(&[at(
@@ -470,6 +484,23 @@ pub const FAULTS: &[Fault] = &[
         plant: Plant::Hardware(&[at("persistence", &[Edit::Last("calm$d", "1'b1")])]),
         scenario: card!(an_item_is_counted_only_when_it_is_durable),
         seen: "had counted what was not durable",
+    },
+    Fault {
+        rule: "C7",
+        what: "a replay goes on behind a store that memory refuses",
+        plant: Plant::Hardware(&[at(
+            "persistence",
+            &[Edit::Text("(failed | store_failed)", "(failed | (store_failed & ~FAULT))", 1)],
+        )]),
+        scenario: persistence!(a_store_that_fails_in_a_replay_is_a_loss_until_memory_takes_it),
+        seen: "a lost store of a replay",
+    },
+    Fault {
+        rule: "C7",
+        what: "a boot forgets that stores were lost before the power went",
+        plant: Plant::Hardware(&[at("persistence", &[Edit::Each("head_lost$d", "1'b0", 2)])]),
+        scenario: persistence!(what_was_lost_before_the_power_went_is_told_at_the_next_boot),
+        seen: "the boot behind lost stores",
     },
     Fault {
         rule: "C7",

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{POOL, RING, log, mapping, open, try_open};
+use common::{POOL, RING, log, mapping, open};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::page::CREDITS;
@@ -18,6 +18,10 @@ use nearpm_interface::geometry::{LINE, POOLS_BASE};
 use nearpm_interface::media::EntryHead;
 use nearpm_interface::registers::state;
 use nearpm_interface::seal;
+
+fn try_open(mock: &MockCard) -> Result<Card, CardError> {
+    Card::open(Arc::new(mock.clone()), CardOptions::default())
+}
 
 fn image() -> Vec<u8> {
     let head = ImageHead { magic: IMAGE_MAGIC, format: IMAGE_FORMAT, isa: ISA_VERSION, ..ImageHead::default() };

@@ -625,6 +625,7 @@ mod scenarios {
             }
         }
         // A store whose answer has no room.
+        dut.set("status_waits", false);
         let mut b = Bench::new(dut, 9);
         b.pace = 1.0;
         b.stores.extend([Burst::lines(1, 0x4_0000, 1), Burst::lines(2, 0x5_0000, 1)]);

@@ -201,7 +201,10 @@ fn what_a_lost_store_latches(card: Box<dyn CardCore>) -> (Vec<String>, Vec<u8>) 
     assert_eq!(rig.register(registers::STORES_LOST), 1);
     let named = [registers::LOST_FIRST_LO, registers::LOST_FIRST_HI, registers::LOST_LAST_LO, registers::LOST_LAST_HI];
     let line = address(LOGGED - 1);
-    assert_eq!(named.map(|offset| rig.register(offset)), [line as u32, (line >> 32) as u32, line as u32, (line >> 32) as u32]);
+    assert_eq!(
+        named.map(|offset| rig.register(offset)),
+        [line as u32, (line >> 32) as u32, line as u32, (line >> 32) as u32]
+    );
     assert_eq!((rig.load(0).data, rig.load(LOGGED).data), ([1; LINE], [2; LINE]), "others go on");
     let epoch = Command {
         destination: POOL.ring + RING_EPOCH,
@@ -218,7 +221,9 @@ fn what_a_lost_store_latches(card: Box<dyn CardCore>) -> (Vec<String>, Vec<u8>) 
         assert_eq!(rig.run(command(Opcode::Unmap, thread, 0)), Status::Ok);
     }
     assert_eq!((rig.latched_in_status(), rig.register(registers::STORES_LOST)), (0, 2));
-    rig.bench.card.submit(Access::RegisterWrite { offset: registers::CONTROL, value: registers::control::ACKNOWLEDGE_LOSS });
+    rig.bench
+        .card
+        .submit(Access::RegisterWrite { offset: registers::CONTROL, value: registers::control::ACKNOWLEDGE_LOSS });
     rig.settle();
     assert_eq!(named.map(|offset| rig.register(offset)), [0; 4]);
     assert_eq!(rig.register(registers::STORES_LOST), 0);

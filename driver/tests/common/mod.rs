@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::MockCard;
-use nearpm_driver::{Card, CardError, CardOptions, Posting};
+use nearpm_driver::{Card, CardOptions, Posting};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::media::entry_sequence;
@@ -26,10 +26,6 @@ pub fn mapping() -> PoolMapping {
 
 pub fn open(mock: &MockCard, posting: Posting) -> Card {
     Card::open(Arc::new(mock.clone()), CardOptions { posting, ..CardOptions::default() }).unwrap()
-}
-
-pub fn try_open(mock: &MockCard) -> Result<Card, CardError> {
-    Card::open(Arc::new(mock.clone()), CardOptions::default())
 }
 
 pub fn log(offset: u64, count: u64) -> Command {

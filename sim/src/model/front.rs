@@ -171,14 +171,7 @@ impl ModelCard {
         let latched = self.map.mask(|m| m.latched) as u16;
         let parked = (self.parked.entries() | self.order.synchronising_entries()) as u16;
         let accepted = status.accepted.wrapping_add(more);
-        Some(PageStatus {
-            order: self.order.last,
-            accepted,
-            latched,
-            parked,
-            stores_lost: self.lost.count,
-            ..*status
-        })
+        Some(PageStatus { order: self.order.last, accepted, latched, parked, stores_lost: self.lost.count, ..*status })
     }
 
     pub(super) fn answer_status(&mut self, ticket: Ticket, status: Option<PageStatus>) {

@@ -220,7 +220,12 @@ fn save(
         order: if rng.random() { order } else { near_a_carry(rng) },
         firmware_crc,
         device: rng.random(),
-        reserved: [0; 31],
+        reserved: [0; 3],
+        stores_lost: 0,
+        reserved_middle: [0; 4],
+        lost_first: 0,
+        lost_last: 0,
+        reserved_tail: [0; 4],
         crc: 0,
     };
     let mut line = head.to_bytes();

@@ -36,7 +36,7 @@ enum Desk {
 /// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat.
 /// Writes are answered in order, when they are merged or their command numbered, refused or dropped; `busy` from the data
 /// handshake on. While one command is numbered the next is collected. A read of a page is taken only when no write with its data is in
-/// hand here or in HostPort, and answers its status line. Nobody waits for a write that lacks its data, or whose answer is not taken. Where writes
+/// hand here or in HostPort, and answers its status line. Nobody waits for a write that lacks its data. Where writes
 /// here and others wait for each other, they take turns, and who came first goes first. A burst is refused with SLVERR: all its beats are taken and no
 /// slot sees them, or answered with zeros. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
 #[derive(LogicBlock)]
@@ -334,14 +334,9 @@ impl Logic for CommandPort {
         self.ev_dropped.next = false;
 
         // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice in a row.
-        // What only waits for its master, for data or to take an answer, keeps nobody waiting.
-        self.working.next = (self.step.q.val() == Step::Merge)
-            | (self.step.q.val() == Step::Check)
-            | ((self.step.q.val() == Step::Pass) & (self.s.bready.val() | (self.desk.q.val() != Desk::Answer)))
-            | (self.step.q.val() == Step::Clear)
-            | (self.desk.q.val() == Desk::Offer)
-            | (self.desk.q.val() == Desk::Numbering)
-            | (((self.step.q.val() == Step::Answer) | (self.desk.q.val() == Desk::Answer)) & self.s.bready.val());
+        // What only waits for its master to send data keeps nobody waiting.
+        self.working.next = ((self.step.q.val() != Step::Idle) & (self.step.q.val() != Step::Refuse))
+            | (self.desk.q.val() != Desk::Free);
         self.others.next =
             self.host_asks.val() | (self.s.arvalid.val() & !self.reading.q.val() & !self.host_writes_pending.val());
         self.forgets.next = self.clear.val() | self.forget.q.val();

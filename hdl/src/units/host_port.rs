@@ -10,9 +10,8 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 /// AXI slave of the PM window.
 ///
 /// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
-/// later is numbered later. A store whose address and data stand at the port when a load comes, and whose answer has room, goes before it, and no
-/// other does: neither a load here nor a read of a status line waits for more than two beats of stores, or for a store that lacks its data or whose master
-/// does not take answers. Each beat of a burst is an access of its own, of the line in which it lies. Refused with SLVERR and without effect:
+/// later is numbered later. A store whose address and data stand at the port when a load comes goes before it, and no
+/// other does: neither a load here nor a read of a status line waits for more than two beats of stores, or for a store that lacks its data. Each beat of a burst is an access of its own, of the line in which it lies. Refused with SLVERR and without effect:
 /// everything while the window is closed, what lies beyond memory, stores to the save area and to the firmware slot in force, and what is not an
 /// incrementing burst of at most 64 bytes a beat; of a refused burst every beat is taken or answered.
 /// Loads of one identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
@@ -375,13 +374,9 @@ impl Logic for HostPort {
             self.write_id.d.next = self.s.awid.val();
             self.write_error.d.next = false;
         }
-        // A load never waits for a store that cannot go on without its master.
-        self.store_ahead.next = self.has_store.val()
-            | (self.s.awvalid.val()
-                & self.s.wvalid.val()
-                & self.may_answer.val()
-                & !self.has_write.q.val()
-                & !self.reads_turn.q.val());
+        // A load never waits for a store that has not come whole.
+        self.store_ahead.next =
+            self.s.wvalid.val() & (self.has_write.q.val() | (self.s.awvalid.val() & !self.reads_turn.q.val()));
         self.writes_pending.next = self.store_ahead.val();
 
         // A load goes to the ordering point when no store is ahead of it.

@@ -81,7 +81,14 @@ impl CPool {
 
     /// Reads.
     pub fn look<T: Look>(&self, look: &mut T) -> Result<T::Found, Error> {
-        look.look(&CTx { pool: self, tx: null_mut(), root: self.root, changes: 0, doomed: false, later: Later::default() })
+        look.look(&CTx {
+            pool: self,
+            tx: null_mut(),
+            root: self.root,
+            changes: 0,
+            doomed: false,
+            later: Later::default(),
+        })
     }
 
     /// Every allocated object: offset and usable bytes.

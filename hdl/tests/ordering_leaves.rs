@@ -279,7 +279,7 @@ fn queries_against_an_oracle(dut: &mut dyn Dut, sizes: &Sizes) {
         gone.extend(slot.filter(|_| !fails));
         for query in [&mut asked, &mut now].into_iter().flatten() {
             let count = query.named.len();
-            query.named.retain(|row| !gone.contains(row) && !(query.command && fails && Some(*row) == slot));
+            query.named.retain(|row| !(gone.contains(row) || query.command && fails && Some(*row) == slot));
             gone_meanwhile += count - query.named.len();
         }
         // The hits of the query before last.

@@ -307,7 +307,8 @@ mod scenarios {
                 }
             }
             if let (Some(&which), Some(&word)) = (addresses.front(), data.front()) {
-                (addresses.pop_front(), data.pop_front());
+                addresses.pop_front();
+                data.pop_front();
                 acting.push_back((which, word));
                 open += 1;
                 reads.iter_mut().filter(|(read, _)| *read == which).for_each(|(_, may)| may.push(word));

@@ -45,7 +45,7 @@ fn a_child_changes_nothing_of_a_direct_pool() {
             let (pool, mut begun) = parts.take().unwrap();
             is_refused(pool.begin())
                 && is_refused(pool.reserve(64))
-                && is_refused(pool.persist(&[object..object + 8]))
+                && is_refused(pool.persist(std::slice::from_ref(&(object..object + 8))))
                 && is_refused(pool.wait_durable())
                 && is_refused(pool.tx(|_| Ok(())))
                 && is_refused(pool.read(|_| Ok(())))

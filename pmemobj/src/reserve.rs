@@ -152,7 +152,7 @@ mod tests {
             if loan.is_null() {
                 break;
             }
-            assert!(loan.is_aligned_to_64() && block_of(loan) == block_of(loan.wrapping_add(999)));
+            assert!(loan.addr().is_multiple_of(64) && block_of(loan) == block_of(loan.wrapping_add(999)));
             loans.push(loan);
         }
         assert!(loans.len() >= BLOCKS * (BLOCK / 1024) && !is_full());
@@ -162,15 +162,5 @@ mod tests {
         loans.into_iter().for_each(|loan| unsafe { ALLOCATOR.dealloc(loan, layout) });
         assert!(is_full() && USE.iter().all(|used| used.load(Ordering::Relaxed) == 0));
         assert!(lend(Layout::from_size_align(LARGEST + 1, 8).unwrap()).is_null() && is_full());
-    }
-
-    trait Aligned {
-        fn is_aligned_to_64(self) -> bool;
-    }
-
-    impl Aligned for *mut u8 {
-        fn is_aligned_to_64(self) -> bool {
-            (self as usize).is_multiple_of(64)
-        }
     }
 }

@@ -34,7 +34,10 @@ pub struct Lane<'c, R> {
 
 /// Whether nothing can be claimed about the pool after an error.
 pub fn is_fatal(error: &Error) -> bool {
-    matches!(error, Error::Poisoned | Error::System { .. } | Error::Card(_) | Error::LogFailed { .. } | Error::StoresLost { .. })
+    matches!(
+        error,
+        Error::Poisoned | Error::System { .. } | Error::Card(_) | Error::LogFailed { .. } | Error::StoresLost { .. }
+    )
 }
 
 /// Runs a request in a transaction that others may be in.

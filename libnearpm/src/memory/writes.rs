@@ -150,7 +150,7 @@ mod tests {
         let of = |unwritten: &[Range<u64>]| written_pieces(unwritten, BYTES);
         assert_eq!(of(&[]), [true; 5]);
         assert_eq!(of(&[0..1, 1..BYTES]), [false; 5]);
-        assert_eq!(of(&[PIECE - 1..PIECE + 1]), [false, false, true, true, true]);
+        assert_eq!(of(&[PIECE - 1..PIECE + 1, 3 * PIECE..3 * PIECE + 1]), [false, false, true, false, true]);
         assert_eq!(of(&[PIECE..2 * PIECE, 4 * PIECE..BYTES]), [true, false, true, true, false]);
     }
 

@@ -79,14 +79,19 @@ fn a_store_that_memory_refuses_latches_its_pool_and_is_told() {
 fn a_store_that_memory_refuses_in_a_replay_is_a_loss_and_is_tried_again() {
     let (mut rig, mut oracle) = opened(None);
     const STORES: u64 = 40;
+    let mut last = None;
     for line in 0..STORES {
-        rig.store(line * 64, pattern(line, 1));
+        last = Some(rig.store(line * 64, pattern(line, 1)));
         oracle.apply(&scenario::store(line * 64, pattern(line, 1)));
     }
-    let medium = rig.cut(1);
-    let mut again = Rig::power_up(medium);
-    // Stores that were answered before the cut are not replayed.
-    again.card.plant_memory_error(POOLS_BASE + 64 * (STORES - 5));
+    // The last one is accepted, and memory has not answered it.
+    let last = last.expect("there are stores");
+    while rig.card.take(last).is_none() {
+        let next = rig.card.cycle() + 1;
+        rig.card.advance_to(next);
+    }
+    let mut again = Rig::power_up(rig.cut(1));
+    again.card.plant_memory_error(POOLS_BASE + 64 * (STORES - 1));
     again.until(state::LOSS);
     assert_eq!(lost(&mut again).0, 1, "the line is named");
     assert!(again.ask(Access::PmRead { address: POOLS_BASE }).error, "the window is closed");

@@ -91,8 +91,9 @@ impl Card {
     /// and forgets mappings), loads firmware where there is none, and opens the command pages.
     ///
     /// # Errors
-    /// [`CardError::Loss`] after a torn power-fail save, [`CardError::StoresLost`] where memory has refused stores: nothing is changed until
-    /// [`Card::acknowledge_loss`].
+    /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until [`Card::acknowledge_loss`].
+    /// [`CardError::StoresLost`] where memory has refused stores: the function was reset, and the pools are as they were;
+    /// it goes on until [`Card::acknowledge_loss`] as well.
     pub fn open(function: Arc<dyn PciFunction>, options: CardOptions) -> Result<Card, CardError> {
         check_identity(&*function)?;
         // The rings may be those of somebody who has gone: nothing is written to host memory before the reset.
@@ -103,10 +104,6 @@ impl Card {
             State::Loss => return Err(CardError::Loss),
             State::FirmwareMissing => return Err(CardError::FirmwareMissing),
             _ => {}
-        }
-        // Who had the card before may have ended before it heard.
-        if let Some(lost) = registers.lost_stores() {
-            return Err(CardError::StoresLost(lost));
         }
         match function.reset() {
             Err(PciError::Unsupported { .. }) => {}
@@ -133,6 +130,12 @@ impl Card {
         let pages = (0..COMMAND_PAGES)
             .map(|n| CommandPage::open(&*function, &registers, n, records, &options))
             .collect::<Result<Vec<_>, _>>()?;
+        // Who had the card before may have ended before it heard of them. The status lines were read anyway.
+        if pages.iter().any(CommandPage::began_with_lost_stores)
+            && let Some(lost) = registers.lost_stores()
+        {
+            return Err(CardError::StoresLost(lost));
+        }
         let windows = pages.iter().map(CommandPage::window).collect();
         let pages = pages.into_iter().map(Mutex::new).collect();
         let pm_bytes = registers.pm_bytes();

@@ -243,6 +243,11 @@ impl CommandPage {
         Ok(page)
     }
 
+    /// Whether memory had refused stores when the page was opened.
+    pub fn began_with_lost_stores(&self) -> bool {
+        self.base.stores_lost != 0
+    }
+
     /// Reads the status line: everything that this thread posted before is accepted when it answers.
     pub fn status(&self) -> Result<PageStatus, CardError> {
         status(&*self.window)

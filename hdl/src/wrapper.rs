@@ -182,10 +182,10 @@ mod tests {
         assert_eq!(names.join(" "), wanted);
         let text = wrap(&Names { module: "card", core: "core" }, "module top(); endmodule", &rows);
         assert!(text.contains(".reset(reset_synchronised[1])"));
+        assert!(text.contains("output wire [3:0] m_axi_cpl_awqos"));
         let rows = [rows[0].clone(), rows[1].clone(), row("s_axi_host$arready", Way::Out, 1)];
         let text = wrap(&Names { module: "card", core: "core" }, "module top(); endmodule", &rows);
         assert!(text.contains("assign s_axi_host_arready = core_s_axi_host_arready & ~reset_synchronised[1];"));
         assert!(text.contains(".s_axi_host$arready(core_s_axi_host_arready)"));
-        assert!(text.contains("output wire [3:0] m_axi_cpl_awqos"));
     }
 }

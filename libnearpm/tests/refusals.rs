@@ -106,7 +106,7 @@ fn a_newer_pool_is_refused_even_if_it_is_sealed_in_another_way() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[8] = 9;
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(problem(open(&path), &path), Problem::Newer { found: 9, supported: 2 });
+    assert_eq!(problem(open(&path), &path), Problem::Newer { found: 9, supported: 3 });
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 

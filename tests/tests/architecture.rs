@@ -14,19 +14,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),
     ("nearpm-derive", &[]),
-    ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive"]),
+    ("nearpm-newfile", &[]),
+    ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     ("nearpm-workloads", &["nearpm"]),
     // The driver for its mock, which is the card of the pools that are explored.
     ("nearpm-explorer", &["nearpm", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-proofs", &["nearpm-hdl"]),
-    ("nearpm-pmemobj", &["nearpm", "nearpm-interface"]),
+    ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-newfile"]),
     ("nearpm-cdoc", &[]),
     // The library for programs with a simulated card in it, so that the ordinary one has none.
     (
         "nearpm-pmemobj-card",
-        &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-interface", "nearpm-pmemobj", "nearpm-sim"],
+        &[
+            "nearpm",
+            "nearpm-driver",
+            "nearpm-firmware",
+            "nearpm-interface",
+            "nearpm-newfile",
+            "nearpm-pmemobj",
+            "nearpm-sim",
+        ],
     ),
     ("nearpm-bench", &[]),
     ("nearpm-mutants", &[]),
@@ -67,7 +76,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver", "nearpm-sim"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
     // The simulated card as a process: it makes its cards as the command line does.
-    ("nearpm-simcard", &["nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),
+    ("nearpm-simcard", &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),
     // The guest test runs the card and the command line as programs.
     ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),
     (

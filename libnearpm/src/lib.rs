@@ -60,7 +60,8 @@ mod page_cache;
 pub mod pmdk;
 mod pool;
 mod primitives;
-mod process;
+#[doc(hidden)]
+pub mod process;
 mod recovery;
 pub mod size;
 mod spans;

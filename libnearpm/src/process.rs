@@ -29,6 +29,13 @@ impl Process {
     }
 }
 
+/// For simulators that copy a whole machine by `fork`, pools and the memory that they lie in alike: what it gives, called in the
+/// child, makes the child the process that it is a copy of. No pool on a file or a card of this computer may be open.
+pub fn copied_machine() -> impl FnOnce() {
+    let here = Process::current();
+    move || word().store(here.0, Ordering::Relaxed)
+}
+
 /// The number of the process, 0 where none was drawn yet: the system wipes its page in each child.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[inline]

@@ -1,6 +1,6 @@
 //@ unit: AddressMap
-//@ claim: What the save reads out of a mapping is what was written or restored there, with the commit, the report, the latch and the closing that
-//@   came since, and what a function-level reset left of it; written back, it is the same mapping again.
+//@ claim: What the save reads out of a mapping is what was written or restored there, with the commit, the report, the latch (by a log, or by a lost store a cycle
+//@   later) and the closing that came since, and what a function-level reset left of it; written back, it is the same mapping again.
 //@ source: C7: save followed by load gives the same state (mappings)
 //@ assumes: nothing; the witness is entry 5, all entries are written by one loop
 //@ tier: fast
@@ -20,7 +20,11 @@
 reg [339:0] mapping = 0;
 reg [339:0] mapping_then = 0;
 reg asked = 0;
+reg hit = 0;
+wire [39:0] into = {lost_line, 6'd0} - mapping[90:51];
 always @(posedge clock) begin
+    hit <= !reset & lost_valid & mapping[0] & into < mapping[130:91];
+    if (hit) mapping[1] <= 1;
     if (write_valid & write_index == 5) mapping <= write_entry;
     if (commit_valid & retire_index == 5) mapping[274:211] <= txid;
     if (latch_valid & retire_index == 5) mapping[1] <= 1;

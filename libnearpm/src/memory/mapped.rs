@@ -272,6 +272,10 @@ impl MappedMemory {
 
     /// Stores by a call. A store has nobody to tell of a failure: the next fence does.
     fn write(&self, writes: &FileWrites, offset: u64, data: &[u8]) {
+        // It may be made of zeros in the place of what could not be read. Fences fail from then on.
+        if self.guard.check().is_err() {
+            return;
+        }
         // Written to its end, a file that another program cut short would have its size again.
         if writes.reaches_end(offset, data.len()) && self.guard.check_size().is_err() {
             return;

@@ -12,6 +12,7 @@ const RECOVER: &str = "libnearpm/src/direct/recover.rs";
 const LOG: &str = "libnearpm/src/direct/log.rs";
 const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
+const POOL: &str = "libnearpm/src/direct/pool.rs";
 const LIFETIME: &str = "libnearpm/src/direct/lifetime.rs";
 const UNACKNOWLEDGED: &str = "libnearpm/src/direct/unacknowledged.rs";
 const TX: &str = "libnearpm/src/direct/tx.rs";
@@ -104,8 +105,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "records go home in the order of lanes",
         file: TRUNCATE,
-        find: "records.sort_by_key(|&(sequence, _)| sequence);",
-        with: "if !FAULT { records.sort_by_key(|&(sequence, _)| sequence); }",
+        find: "order.sort_unstable();",
+        with: "if !FAULT { order.sort_unstable(); }",
         tests: explorer("threads", "random_programs"),
     },
     Mutant {
@@ -201,9 +202,9 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a pointer into the log is stored to",
-        file: TX,
-        find: "if !self.pool.heap_index().holds_objects(&range) {",
-        with: "if !FAULT && !self.pool.heap_index().holds_objects(&range) {",
+        file: POOL,
+        find: "if !self.holds_objects(range) {",
+        with: "if !FAULT && !self.holds_objects(range) {",
         tests: library("typed", "a_pointer_to_what_the_log_has_now_is_refused"),
     },
     Mutant {

@@ -120,8 +120,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a failed log is told to nobody (C5)",
         file: CARD,
-        find: "if latched == Latched::default() {",
-        with: "if FAULT || latched == Latched::default() {",
+        find: "if latched.entries == 0 {",
+        with: "if FAULT || latched.entries == 0 {",
         tests: tests("a_failed_log"),
     },
     Mutant {

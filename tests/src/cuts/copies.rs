@@ -63,6 +63,7 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
     pub fn start(&mut self, work: impl FnOnce() -> T) -> Option<Result<T, String>> {
         let ended = if self.running.len() == self.limit { self.oldest() } else { None };
         let (answer, mut sender) = std::io::pipe().expect("a pipe");
+        let go_on = nearpm::process::copied_machine();
         // SAFETY: the copy has only this thread. Nothing that it does waits for another one: the callers have one thread (see the
         // head of this file), and the C library makes its allocator usable behind a fork. It ends without running destructors of
         // what the parent owns too.
@@ -70,6 +71,7 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
             ForkResult::Parent { child: process } => self.running.push_back(Copy { process, answer }),
             ForkResult::Child => {
                 drop(answer);
+                go_on();
                 let found = caught(work);
                 let sent = serde_json::to_vec(&found).is_ok_and(|bytes| sender.write_all(&bytes).is_ok());
                 // SAFETY: ends the process and returns to nobody; nothing of the parent's is flushed or freed twice.

@@ -301,10 +301,20 @@ impl Card<'_> {
         }
     }
 
+    /// Waits until the card is open. Where memory has refused stores, it stands in a loss before, until software has heard.
+    pub(super) fn until_open(&mut self) {
+        if self.until(&[state::OPEN, state::LOSS]) == state::LOSS {
+            assert!(self.register(registers::STORES_LOST) > 0, "a loss is reported behind a save with energy");
+            self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
+            self.until(&[state::OPEN]);
+        }
+    }
+
     /// Opens the card, maps most pools, and sets up what a driver does.
     pub(super) fn open(&mut self, may_lose: bool) {
         if self.until(&[state::OPEN, state::LOSS]) == state::LOSS {
-            assert!(may_lose, "a loss is reported behind a save with energy");
+            let told = may_lose || self.register(registers::STORES_LOST) > 0;
+            assert!(told, "a loss is reported behind a save with energy");
             self.tally.losses += 1;
             self.private.clear();
             self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS);

@@ -5,7 +5,7 @@ use nearpm_interface::geometry::{
     POOLS_BASE, REQUEST_SLOTS, UNITS,
 };
 use nearpm_interface::media::RING_HEAD_BYTES;
-use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
+use nearpm_interface::registers::{self, control, firmware_status, parked_action};
 
 use super::super::session::{COMMANDS, Card, HOST, MEMORY_ANSWERS, MEMORY_WRITE_ANSWERS};
 use super::super::slave::Transfer;
@@ -39,7 +39,7 @@ impl Card<'_> {
     }
 
     pub(super) fn crowd(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         self.map_in_order();
         for number in 0..MAP_ENTRIES {
             self.traffic.hurry(number, 1 << (63 - number / 2) | 1 << 63);
@@ -48,7 +48,7 @@ impl Card<'_> {
             self.decide_all(parked_action::RELEASE);
             self.fill_places(number);
             self.set_register(registers::CONTROL, control::FUNCTION_RESET);
-            self.until(&[state::OPEN]);
+            self.until_open();
             self.decide_all(parked_action::DISCARD);
             self.map_in_order();
         }
@@ -61,7 +61,7 @@ impl Card<'_> {
 
     /// The logs of a pair of mappings are in all slots before any of them hears from the memory.
     pub(super) fn latch(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         self.map_in_order();
         let roomy = self.traffic.with_room(LINE_U64, SLOTS_EACH * LOG_BYTES + RING_HEAD_BYTES);
         let pairs: Vec<[usize; 2]> = roomy.windows(2).map(|pair| [pair[0], pair[1]]).collect();
@@ -85,7 +85,7 @@ impl Card<'_> {
             self.wait(if turn == 0 { FULL_CYCLES } else { 10_000 });
             self.memory.contents.bad.clear();
             self.set_register(registers::CONTROL, control::FUNCTION_RESET);
-            self.until(&[state::OPEN]);
+            self.until_open();
             self.finish();
             self.map_in_order();
         }
@@ -93,7 +93,7 @@ impl Card<'_> {
 
     /// Units read as many bursts as they have room for: two for two lines at the end of a page, beside a copy that begins there, too.
     pub(super) fn ask_for_all(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         self.map_in_order();
         let entry = LONG_BYTES + PAGE_BYTES;
         let roomy = self.traffic.with_room(entry, COMMANDS_AT_WORK * entry + RING_HEAD_BYTES);
@@ -120,7 +120,7 @@ impl Card<'_> {
     }
 
     pub(super) fn take_away_what_waits(&mut self, may_lose: bool) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         assert!(!may_lose, "the save before had energy");
         self.until_parked(u32::MAX);
         self.decide_all(parked_action::DISCARD);
@@ -131,7 +131,7 @@ impl Card<'_> {
 
     /// Logs of the last byte of a page and those behind it: their source is a line longer than a command may be.
     pub(super) fn copy_the_longest(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         self.map_in_order();
         let most = u64::from(MAX_COMMAND_BYTES);
         let entry = most + PAGE_BYTES;
@@ -148,7 +148,7 @@ impl Card<'_> {
 
     /// A log that fails when the memory answers, a store that waits for it, and commands that wait for the store in all slots that are left.
     pub(super) fn block(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         self.map_in_order();
         let slots = REQUEST_SLOTS as u64;
         let number = self.traffic.with_room(LINE_U64, slots * LOG_BYTES + RING_HEAD_BYTES)[0];

@@ -18,7 +18,7 @@ const BOOTS: usize = 40;
 impl Card<'_> {
     /// What was let go waits for a store that a failed log holds.
     pub(super) fn fail_what_waited(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         for number in 0..MAP_ENTRIES {
             self.map_in_order();
             self.set_register(registers::DEVICE_NUMBER, 0);
@@ -37,14 +37,14 @@ impl Card<'_> {
             self.wait(1000);
             self.memory.contents.bad.clear();
             self.set_register(registers::CONTROL, control::FUNCTION_RESET);
-            self.until(&[state::OPEN]);
+            self.until_open();
             self.drain();
         }
     }
 
     /// What is in force is loaded again, beside a log that fails and stays.
     pub(super) fn load_beside_commands(&mut self) {
-        self.until(&[state::OPEN]);
+        self.until_open();
         let number = self.traffic.with_room(PAGE_BYTES, 2 * PAGE_BYTES)[0];
         self.memory.contents.bad.push(self.traffic.base(number) / LINE_U64 * LINE_U64);
         for cycles in 0..2 * APART {
@@ -67,7 +67,7 @@ impl Card<'_> {
             self.finish();
             while self.register(registers::FIRMWARE_STATUS) & 0xff == firmware_status::BUSY {}
             self.set_register(registers::CONTROL, control::FUNCTION_RESET);
-            self.until(&[state::OPEN]);
+            self.until_open();
         }
         self.memory.contents.bad.clear();
     }
@@ -105,7 +105,7 @@ impl Card<'_> {
         foreign::leave_copies(&mut self.memory.contents, 0, self.rng);
         self.memory.contents.bad.clear();
         self.set_register(registers::CONTROL, control::FUNCTION_RESET);
-        self.until(&[state::OPEN]);
+        self.until_open();
         assert_eq!(self.load(0), firmware_status::OK);
         self.map();
         for _ in 0..4 {

@@ -115,7 +115,7 @@ const FAULTS: &[Fault] = &[
 const PROGRAMS: u64 = 5;
 const RUNS: u64 = 64;
 /// Memories of traffic at the pins beside the one that is apart.
-const MEMORIES: u64 = 3;
+const MEMORIES: u64 = 12;
 /// Programs of the units, and the bytes of the longest.
 const INPUTS: u64 = 300;
 const LONGEST: usize = 2000;

@@ -282,7 +282,9 @@ impl Card {
         // Without completion records of several failures only the last is known by name: anybody's log may have failed.
         let mut named: BTreeSet<_> = logs.known.iter().map(|f| (f.command.pool, f.command.thread)).collect();
         // A lost store latches, too.
-        let struck = |place: &Range<u64>| lost.is_some_and(|lost| lost.within(place).is_some());
+        // What lies between two lost lines need not have lost one: of those somebody's log may have failed.
+        let struck =
+            |place: &Range<u64>| lost.is_some_and(|lost| place.contains(&lost.first) || place.contains(&lost.last));
         named.extend(logs.mapped.iter().filter(|(_, place)| struck(place)).map(|(key, _)| *key));
         if log.is_some() || named.len() < latched.entries.count_ones() as usize {
             return Err(CardError::LogFailed { pool, log, lost: self.registers.read(reg::HOST_LATCHED) });

@@ -6,7 +6,7 @@
 //!
 //! The card itself comes with a library of its own (`pmemobj-card`), which provides it when it is loaded.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use nearpm::Problem;
 use nearpm_newfile::{Durability, NewFile};
 
 use crate::error::{Errno, fail, fail_below, fail_system};
+use crate::set::ordinary_file;
 
 /// Name under which the card of `NEARPM_CARD` is known.
 pub const CARD: &str = "sim";
@@ -113,7 +114,7 @@ fn is_location(path: &str) -> bool {
 /// The location that a file says, if it is one that does.
 fn pointed(path: &str) -> Option<String> {
     let mut text = String::new();
-    File::open(path).ok()?.take(POINTER_BYTES).read_to_string(&mut text).ok()?;
+    ordinary_file(path)?.take(POINTER_BYTES).read_to_string(&mut text).ok()?;
     text.strip_prefix(POINTER)?.strip_suffix('\n').filter(|location| is_location(location)).map(str::to_owned)
 }
 
@@ -202,8 +203,8 @@ fn write_pointer(
 /// Whether a pool may be made of a file: its first page is blank, as for pools in files.
 fn is_blank(path: &str) -> bool {
     let mut page = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut page));
-    read.is_ok() && page.iter().all(|&byte| byte == 0)
+    let read = ordinary_file(path).map(|file| file.take(4096).read_to_end(&mut page));
+    read.is_some_and(|read| read.is_ok()) && page.iter().all(|&byte| byte == 0)
 }
 
 #[cfg(test)]

@@ -51,10 +51,15 @@ impl Part {
     }
 }
 
+/// Opens a file that is one. Whoever opens a FIFO waits for a writer, and opening a device may do something.
+pub fn ordinary_file(path: &str) -> Option<File> {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if is_file { File::open(path).ok() } else { None }
+}
+
 /// The text of a file that is a set.
 fn text_of(path: &str) -> Option<String> {
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
-    let mut reader = BufReader::new(file.take(MAX_BYTES));
+    let mut reader = BufReader::new(ordinary_file(path)?.take(MAX_BYTES));
     let start = reader.fill_buf().ok()?;
     if !start.starts_with(SIGNATURE.as_bytes()) {
         return None;
@@ -163,6 +168,17 @@ fn bytes_of(size: &str, path: &str) -> Result<u64, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fifo_is_no_set_and_nobody_waits_for_its_writer() {
+        let path = std::env::temp_dir().join(format!("nearpm-fifo-{}", std::process::id()));
+        let name = std::ffi::CString::new(path.to_str().expect("text")).expect("no zero");
+        // SAFETY: the name ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let found = text_of(path.to_str().expect("text"));
+        std::fs::remove_file(&path).expect("it is there");
+        assert_eq!(found, None);
+    }
 
     #[test]
     fn one_part_is_read_as_pmdk_reads_it() {

@@ -5,7 +5,7 @@ from collections import Counter
 from bounds import CANNOT, FAIL, PASS, SKIP
 from reasons import reason_of
 
-BEGIN, END = "<!-- begin: written by pmemobj/suites/run -->", "<!-- end -->"
+BEGIN, END = "<!-- begin: written by libnearpm/pmemobj/suites/run -->", "<!-- end -->"
 
 
 class Row:

@@ -20,7 +20,7 @@ fn commands_for_pmdk_users_work() {
     if support::pmdk().is_none() || !support::headers_present() {
         return support::skip("PMDK is not installed (Debian: libpmemobj-dev, libpmemobj1)");
     }
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pmdk.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pmdk.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, source) in blocks(&page, "c ") {
         std::fs::write(folder.path().join(name), source).unwrap();

@@ -1,4 +1,4 @@
-//! `pmemobj/suites/run`, on a checkout that this test makes: every kind of outcome has its row, nothing is left running or lying about,
+//! `libnearpm/pmemobj/suites/run`, on a checkout that this test makes: every kind of outcome has its row, nothing is left running or lying about,
 //! and what is no checkout is refused by a sentence.
 
 mod support;
@@ -128,7 +128,7 @@ fn every_outcome_has_its_row() {
         write(&bench.path("checkout").join(name), text);
     }
     let page = bench.path("page.md");
-    write(&page, "before\n<!-- begin: written by pmemobj/suites/run -->\nold\n<!-- end -->\nafter\n");
+    write(&page, "before\n<!-- begin: written by libnearpm/pmemobj/suites/run -->\nold\n<!-- end -->\nafter\n");
     let (checkout, output) = (bench.path("checkout"), page.display().to_string());
     let run = bench.run(&["--pmdk", &checkout.display().to_string(), "--output", &output]);
     let said = String::from_utf8_lossy(&run.stderr);

@@ -38,7 +38,8 @@ impl Tools {
     /// # Errors
     /// Something is not installed.
     pub fn find() -> Result<Self> {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate lies in the workspace")?;
+        let workspace =
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the crate lies in the workspace")?;
         let folder = std::env::var_os("NEARPM_PROOF_TOOLS");
         let folder = folder.map_or_else(|| workspace.join(".tools/venv/bin"), PathBuf::from);
         let folder = std::path::absolute(folder).context("the folder of the tools has no path")?;

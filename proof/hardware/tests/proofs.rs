@@ -96,7 +96,7 @@ fn every_mutant_finds_its_place() {
 
 #[test]
 fn the_page_holds_the_table_of_claims() {
-    let page = include_str!("../../docs/proofs.md");
+    let page = include_str!("../../../docs/proofs.md");
     let claims = report::claims(&property::all().expect("the properties are read"));
     assert!(page.contains(&claims), "docs/proofs.md is stale: `nearpm-proofs --claims` prints the table");
 }

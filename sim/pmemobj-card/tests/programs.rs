@@ -1,6 +1,6 @@
 //! The C programs of `nearpm-pmemobj` on the simulated card: the same binaries, told by the environment alone.
 
-#[path = "../../pmemobj/tests/support/mod.rs"]
+#[path = "../../../libnearpm/pmemobj/tests/support/mod.rs"]
 mod support;
 
 use std::fs;

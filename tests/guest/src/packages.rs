@@ -38,7 +38,7 @@ pub struct Packages {
 pub fn cache() -> PathBuf {
     match std::env::var_os("NEARPM_GUEST_CACHE") {
         Some(folder) => folder.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/guest"),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/guest"),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn planted_mutant(number: usize) -> bool {
 
 /// Folder of the workspace.
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace").to_owned()
 }
 
 /// The crate that a file belongs to: what is in front of its folder `src`.

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 pub use tally::Counts;
 
-/// With this code a program says that it may not be traced; `bench/programs/common.h` has it too.
+/// With this code a program says that it may not be traced; `evaluation/pmdk/programs/common.h` has it too.
 const EXIT_NOT_TRACEABLE: i32 = 77;
 
 /// How to count.

@@ -52,7 +52,7 @@ fn static_library() -> PathBuf {
 
 /// Where the sources of `nearpm-pmemobj` are, of which this file is one.
 fn folder_of_pmemobj() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate lies in the workspace").join("pmemobj")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../libnearpm/pmemobj")
 }
 
 /// Path of the shared library, which is linked by the first call.
@@ -110,7 +110,7 @@ impl Program {
         Program::compile_with(name, &[])
     }
 
-    /// As [`Program::compile`], together with sources of the comparison with PMDK (`bench/programs`).
+    /// As [`Program::compile`], together with sources of the comparison with PMDK (`evaluation/pmdk/programs`).
     pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
         if !headers_present() {
             skip("libpmemobj.h is not installed (Debian: libpmemobj-dev)");
@@ -118,7 +118,7 @@ impl Program {
         }
         let folder = tempfile::tempdir().expect("a folder for the program");
         let source = folder_of_pmemobj().join("tests/c").join(name).with_extension("c");
-        let comparison = folder_of_pmemobj().join("../bench/programs");
+        let comparison = folder_of_pmemobj().join("../../evaluation/pmdk/programs");
         let binary = folder.path().join(name);
         let output = Command::new("gcc")
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`points`] | the files that they leave |
 //! | [`constants`] | bits that cannot change |
-//! | [`waivers`] | `verification/coverage.toml`: what need not be covered and why, and what is open |
+//! | [`waivers`] | `tests/campaigns/coverage.toml`: what need not be covered and why, and what is open |
 //! | [`scenarios`] | what runs |
 //! | [`report`] | totals |
 

@@ -1,4 +1,4 @@
-//! `verification/coverage.toml`: what need not be covered, each with its reason, and what is not covered yet.
+//! `tests/campaigns/coverage.toml`: what need not be covered, each with its reason, and what is not covered yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -142,7 +142,7 @@ pub enum Fate {
 impl Waivers {
     /// Where the file lies.
     pub fn path() -> PathBuf {
-        workspace().join("verification/coverage.toml")
+        workspace().join("tests/campaigns/coverage.toml")
     }
 
     /// Reads a file.

@@ -5,6 +5,7 @@
 //! | module | defines |
 //! |---|---|
 //! | [`geometry`] | sizes of the card: lines, pages, queue depths, BARs, reserved PM |
+//! | [`config_space`] | the configuration space of the PCI function, and what writing to it asks for |
 //! | [`memory_ports`] | where a device address lies when the card has two ports to its memory |
 //! | [`command`] | the 64-byte command, its opcodes and flags |
 //! | [`status`] | what a command may answer, and whether it had side effects |
@@ -23,6 +24,7 @@
 
 pub mod command;
 pub mod completion;
+pub mod config_space;
 pub mod firmware;
 pub mod generate;
 pub mod geometry;

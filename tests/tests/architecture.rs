@@ -72,8 +72,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-broker",
         ],
     ),
-    // A card made of software as a PCI function: its configuration space is that of the simulated host's.
-    ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver", "nearpm-sim"]),
+    ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
     // The simulated card as a process: it makes its cards as the command line does.
     ("nearpm-simcard", &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),

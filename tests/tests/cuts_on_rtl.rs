@@ -137,5 +137,5 @@ fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
 /// The whole card with two memory ports: data in its place behind both, whatever a cut leaves of either.
 #[test]
 fn what_was_accepted_survives_on_two_memory_ports() {
-    what_was_accepted_survives(&rtl_cards(MemoryPorts::Two), if thorough() { 1000 } else { 20 });
+    what_was_accepted_survives(&rtl_cards(MemoryPorts::Two), if thorough() { 1000 } else { 8 });
 }

@@ -16,7 +16,7 @@ use nearpm_tests::litmus::{Begun, links, runs as can_run, tests};
 use nearpm_tests::rig::thorough;
 
 /// Runs of each test; in the long form more, for as long as an allowed state was not shown.
-const RUNS: u64 = 300;
+const RUNS: u64 = 120;
 const MOST_RUNS: u64 = 3000;
 
 /// Powers a card up, perhaps one with a protection planted away.

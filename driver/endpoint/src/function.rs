@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 
+use nearpm_interface::config_space::{ConfigSpace, Effect};
 use nearpm_interface::geometry::{MSIX_BAR, MSIX_BAR_BYTES, PM_BAR};
-use nearpm_sim::host::config_space::{ConfigSpace, Effect};
 use vfio_bindings::bindings::vfio::{
     VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX,
 };

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nearpm_interface::config_space::SPACE_BYTES;
 use nearpm_interface::geometry::{MSIX_BAR, MSIX_BAR_BYTES};
-use nearpm_sim::host::config_space::SPACE_BYTES;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::Backlog;

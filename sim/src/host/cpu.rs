@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use nearpm_driver::pci::{Caching, Work};
+use nearpm_interface::config_space::ConfigSpace;
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::cache::Cache;
 use super::combine::{Combiner, Piece};
-use super::config_space::ConfigSpace;
 use super::cut::Cut;
 use super::fabric::Fabric;
 use super::parameters::{Behaviour, Parameters};

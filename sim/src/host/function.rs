@@ -1,10 +1,10 @@
 //! The function apart from its BARs: configuration space, reset, host memory, interrupts.
 
 use nearpm_driver::pci::{Caching, PciError};
+use nearpm_interface::config_space::{ConfigSpace, Effect};
 use nearpm_interface::registers;
 use nearpm_interface::registers::state::{BOOTING, REPLAYING};
 
-use super::config_space::{ConfigSpace, Effect};
 use super::cpu::{Host, Window};
 use super::{Bar, Region};
 

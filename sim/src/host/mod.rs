@@ -16,7 +16,6 @@
 //! | `windows` | which line of the cache is whose |
 //! | `combine` | a core's write-combining buffers |
 //! | `dma` | host memory that the card may write |
-//! | `config_space` | the function's configuration space |
 //!
 //! **Fault model.** At a power cut the card saves what its energy allows and its memory keeps, drops or tears what it has not
 //! answered. All cards and the host lose their power in the same cycle. Messages between cards are lost. Posted writes that had arrived at the card are the card's; those on the link, in write-combining
@@ -30,7 +29,6 @@ mod adversary;
 mod cache;
 mod cached;
 mod combine;
-pub mod config_space;
 mod cpu;
 mod cut;
 mod dma;

@@ -1,5 +1,6 @@
 //! From Verilog text to a loaded shared library.
 
+use crate::compiler::Compiler;
 use crate::error::IoContext;
 use crate::instance::{Api, Instance};
 use crate::tool::{Verilator, run};
@@ -7,12 +8,11 @@ use crate::{Error, Source, cache, coverage, shim};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
-/// How the C++ is compiled. `-fno-gnu-unique` keeps the runtimes of several loaded models apart, and
-/// hidden visibility lets the optimiser see that nothing but the shim is called from outside.
-const CXX_FLAGS: &str = "-std=gnu++17 -fPIC -fvisibility=hidden -fno-gnu-unique -faligned-new -w \
+/// How the C++ is compiled. Hidden visibility lets the optimiser see that nothing but the shim is
+/// called from outside.
+const CXX_FLAGS: &str = "-std=gnu++17 -fPIC -fvisibility=hidden -faligned-new -w \
      -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TIMING=0";
 
 /// How much of the compiler's time goes into a model, and into Verilator's runtime.
@@ -46,7 +46,9 @@ impl Library {
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
-        let fixed = [shim::HEAD, CXX_FLAGS, optimisation(source), verilator.version(), &deny, &source.verilog];
+        let compiler = Compiler::find()?.version();
+        let fixed =
+            [shim::HEAD, CXX_FLAGS, compiler, optimisation(source), verilator.version(), &deny, &source.verilog];
         let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
         let key =
             cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted.into_iter().flatten()));
@@ -115,7 +117,8 @@ fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
     let traced = source.trace.to_string();
     let counted = source.coverage.then_some("coverage");
     let source = &Source { optimised: true, ..source.clone() };
-    let key = cache::key([CXX_FLAGS, OPTIMISED, verilator.version(), &traced].into_iter().chain(counted));
+    let compiler = Compiler::find()?.version();
+    let key = cache::key([CXX_FLAGS, compiler, OPTIMISED, verilator.version(), &traced].into_iter().chain(counted));
     cache::entry(&format!("runtime-{key}"), |scratch| {
         let mut names = vec!["verilated", "verilated_threads"];
         if source.coverage {
@@ -140,9 +143,10 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
         files = vec![all];
     }
     compile_all(&source.top, verilator, source, files, scratch)?;
-    let mut link = Command::new("g++");
+    let compiler = Compiler::find()?;
+    let mut link = compiler.command();
     link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"]).arg(scratch.join("model.so"));
-    link.args(with_extension(scratch, "o")?).args(with_extension(runtime, "o")?);
+    link.args(with_extension(scratch, "o")?).args(with_extension(runtime, "o")?).args(compiler.libraries());
     run(&source.top, &mut link).map(|_| ())
 }
 
@@ -155,10 +159,11 @@ fn compile_all(
     folder: &Path,
 ) -> Result<(), Error> {
     let include = verilator.include();
+    let compiler = Compiler::find()?;
     let job = |file: &Path| {
         let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
-        let mut command = Command::new("g++");
-        command.args(CXX_FLAGS.split_whitespace()).arg(optimisation(source));
+        let mut command = compiler.command();
+        command.args(CXX_FLAGS.split_whitespace()).args(compiler.flags()).arg(optimisation(source));
         let trace = u8::from(source.trace);
         command.arg(format!("-DVM_TRACE={trace}")).arg(format!("-DVM_TRACE_VCD={trace}"));
         if source.coverage {

@@ -13,6 +13,13 @@ pub enum Error {
         looked: String,
     },
 
+    /// No C++ compiler on this machine. Nothing was written.
+    #[error("no C++ compiler runs (looked at: {looked}): run `./x setup`, or set NEARPM_CXX to one")]
+    CompilerMissing {
+        /// The programs that were tried, in order.
+        looked: String,
+    },
+
     /// A program that a build needs could not be started or did not succeed.
     #[error("`{command}` failed while building module `{top}`: {log}")]
     Tool {

@@ -1,7 +1,7 @@
 //! Builds a Verilog module with Verilator at run time and hands out its ports.
 //!
 //! A [`Source`] (Verilog text and options) becomes a [`Library`]: a shared object that Verilator and
-//! `g++` made, cached under a hash of everything that went into it. A library makes any number of
+//! a C++ compiler made, cached under a hash of everything that went into it. A library makes any number of
 //! independent [`Instance`]s. An instance is driven by name-resolved [`Port`] handles; one access is
 //! an array index and a pointer dereference, one [`Instance::cycle`] is one C call.
 //!
@@ -29,6 +29,7 @@
 
 mod build;
 mod cache;
+mod compiler;
 mod coverage;
 mod error;
 mod instance;

@@ -3,7 +3,7 @@
 //!
 //! Offsets and layouts are those of the PCI Express base specification, chapter 7.5 and 7.7.
 
-use nearpm_interface::geometry::{
+use crate::geometry::{
     COMMAND_BAR, COMMAND_BAR_BYTES, MSIX_BAR, MSIX_BAR_BYTES, MSIX_PENDING_OFFSET, PCI_DEVICE, PCI_VENDOR, PM_BAR,
     REGISTER_BAR, REGISTER_BAR_BYTES,
 };

@@ -345,6 +345,8 @@ impl DirectPool {
         if let Some(linter) = &self.linter {
             linter.close(self);
         }
+        // The program may have seen zeros in the place of what was lost: the next open recovers what is durable.
+        self.alive().map_err(|error| self.poison(error))?;
         let turn = self.truncation()?;
         let mut shards = self.lock_all();
         if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
@@ -353,7 +355,7 @@ impl DirectPool {
         }
         self.truncate(&turn, &mut shards)?;
         if self.options.mode == Mode::WorkingCopy {
-            self.write_differences_home();
+            self.write_differences_home()?;
         }
         let lanes = shards.iter_mut().flat_map(|s| &mut s.lanes);
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();

@@ -161,7 +161,10 @@ impl Lane {
 
     /// Makes room to remember records that are appended next.
     pub fn try_reserve(&mut self, records: &Records) -> Result<(), TryReserveError> {
-        self.pending.written.try_reserve(records.iter().count())?;
+        self.pending.written.try_reserve(records.len())?;
+        if records.short_bytes() < LONG_RECORD {
+            return self.pending.volatile.try_reserve(records.short_bytes());
+        }
         let copied = records.iter().filter(|record| record.long().is_none()).map(Record::stride);
         let short = copied.filter(|&stride| stride < LONG_RECORD as u64).sum::<u64>();
         self.pending.volatile.try_reserve(short as usize)
@@ -241,7 +244,7 @@ impl Lane {
         homed: bool,
     ) {
         let (backing, view) = medium;
-        let count = records.iter().count();
+        let count = records.len();
         let mut next = 0;
         for index in 0..count {
             let (bytes, stride) =

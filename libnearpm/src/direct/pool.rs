@@ -178,7 +178,7 @@ impl DirectPool {
             let (length, heap) = (range.end.wrapping_sub(range.start), self.heap.range());
             return Err(Error::OutOfRange { offset: range.start, length, heap });
         }
-        if !self.holds_objects(range) {
+        if !range.is_empty() && !self.heap.holds_objects(range) {
             // Its space belongs to the log, or may from the next record on.
             return Err(Error::NotAllocated { offset: range.start });
         }
@@ -234,7 +234,11 @@ impl DirectPool {
     }
 
     /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.
+    #[inline]
     pub(super) fn secure(&self, range: Range<u64>) -> Result<(), Error> {
+        if self.medium.backing().is_complete() {
+            return Ok(());
+        }
         self.medium.backing().secure(self.heap.tables_of(&range).into_iter().chain([range]))
     }
 
@@ -245,6 +249,11 @@ impl DirectPool {
     /// [`Problem::Truncated`], [`Problem::NoSpace`], what the system refuses.
     #[inline]
     pub(super) fn alive(&self) -> Result<(), Error> {
+        if self.view.is_whole() && self.medium.backing().is_whole() { Ok(()) } else { self.loss() }
+    }
+
+    #[cold]
+    fn loss(&self) -> Result<(), Error> {
         self.view.alive()?;
         match self.medium.backing() {
             Backing::Mapped(memory) => memory.alive(),

@@ -1,13 +1,15 @@
 //! Transactions of direct pools.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use super::append::Writer;
 use super::records::{LONG_RANGE, Records};
 use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode, Reservation};
+use crate::blocks::Place;
 use crate::error::Error;
-use crate::interval::IntervalSet;
+use crate::interval::{IntervalSet, Overlap};
 use crate::lint::Claims;
 
 /// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
@@ -17,7 +19,7 @@ const HOME_AT_ONCE: u64 = 512;
 const KEPT_BYTES: usize = 32 << 20;
 
 /// The error where there is no memory for what a transaction is to remember.
-fn no_memory() -> impl FnOnce(std::collections::TryReserveError) -> Error {
+fn no_memory() -> impl FnOnce(TryReserveError) -> Error {
     Error::no_memory("what a transaction has to remember")
 }
 
@@ -60,6 +62,33 @@ impl State {
         Writer { slot: self.slot, lane: self.lane, first: self.first }
     }
 
+    /// Ranges become durable at commit.
+    #[inline]
+    fn know(&mut self, ranges: &[Range<u64>]) -> Result<(), TryReserveError> {
+        for range in ranges {
+            self.known.try_reserve()?;
+            self.known.insert(range.clone());
+        }
+        Ok(())
+    }
+
+    /// Keeps the old bytes of ranges.
+    #[inline]
+    fn save<'r>(
+        &mut self,
+        pool: &DirectPool,
+        ranges: impl Iterator<Item = &'r Range<u64>>,
+    ) -> Result<(), TryReserveError> {
+        for range in ranges {
+            let bytes = (range.end - range.start) as usize;
+            self.saved_ranges.try_reserve(1)?;
+            self.saved.try_reserve(bytes)?;
+            pool.view().append(range.start, bytes, &mut self.saved);
+            self.saved_ranges.push((range.start, bytes));
+        }
+        Ok(())
+    }
+
     fn reset(&mut self) {
         self.first = 0;
         self.known.clear();
@@ -88,6 +117,25 @@ impl State {
         });
     }
 
+    /// Builds the records of the commit.
+    #[inline]
+    fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
+        let (heap, records) = (pool.heap_index(), &mut self.records);
+        records.begin(pool.record_limit())?;
+        if pool.mode() == Mode::WorkingCopy {
+            for range in self.known.iter() {
+                records.store_from(pool.view(), range.start, range.end - range.start)?;
+            }
+        }
+        for &object in &self.allocated {
+            heap.allocation(object, |change| records.change(change))?;
+        }
+        for &object in &self.freed {
+            records.change(heap.removal(object))?;
+        }
+        self.root.map_or(Ok(()), |root| records.change(heap.root_change(root)))
+    }
+
     /// Stores the old bytes again, but for those in `kept`.
     fn restore(&self, pool: &DirectPool, kept: &IntervalSet) {
         let mut parts = Vec::new();
@@ -107,6 +155,30 @@ impl State {
         for &(at, bytes) in &self.saved_records {
             pool.stored_by(at, bytes, &mut put_back);
         }
+    }
+
+    /// Keeps the old bytes of ranges, also in the log. All memory is taken before anything is there.
+    #[inline(never)]
+    fn log_old(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let short = ranges.iter().filter(|range| range.end - range.start < LONG_RANGE);
+        self.save(pool, short).map_err(no_memory())?;
+        let records = &mut self.records;
+        records.begin(pool.record_limit()).map_err(no_memory())?;
+        for range in ranges {
+            records.store_from(pool.view(), range.start, range.end - range.start).map_err(no_memory())?;
+        }
+        records.finish();
+        self.saved_records.try_reserve(records.len()).map_err(no_memory())?;
+        let sequence = pool.append_undo(Writer { slot: self.slot, lane: self.lane, first: self.first }, records)?;
+        if self.first == 0 {
+            self.first = sequence;
+        }
+        let long = self.records.iter().filter(|record| record.long().is_some());
+        self.saved_records.extend(long.map(|record| (record.at, record.bytes())));
+        Ok(())
     }
 
     /// Nothing was asked of the transaction.
@@ -142,7 +214,30 @@ impl Transaction {
     /// transaction goes on as it was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
-        if self.covers(&range) && range.start < range.end { Ok(()) } else { self.add_all(pool, &[range]) }
+        let state = &*self.0;
+        if !range.is_empty() {
+            match state.known.overlap(&range) {
+                Overlap::All => return Ok(()),
+                Overlap::Nothing(place) if !state.fresh.overlaps(&range) => return self.add_new(pool, range, place),
+                _ if state.fresh.covers(&range) => return Ok(()),
+                _ => {}
+            }
+        }
+        self.add_all(pool, std::slice::from_ref(&range))
+    }
+
+    /// Adds a range of which the transaction has nothing yet. It will be at a place of what is known.
+    fn add_new(&mut self, pool: &DirectPool, range: Range<u64>, place: Place) -> Result<(), Error> {
+        self.check_process(pool)?;
+        pool.check(&range)?;
+        let ranges = std::slice::from_ref(&range);
+        if let Some(linter) = &pool.linter {
+            linter.add(pool, self.key(), ranges);
+        }
+        self.0.known.try_reserve().map_err(no_memory())?;
+        self.snapshot(pool, ranges)?;
+        self.0.known.insert_at(place, range);
+        Ok(())
     }
 
     /// As [`Transaction::add`] for several ranges, which share their fence.
@@ -159,18 +254,9 @@ impl Transaction {
         if let Some(linter) = &pool.linter {
             linter.add(pool, self.key(), &gaps);
         }
-        let added = self.snapshot(pool, &gaps);
-        let mut kept = added;
-        for range in &gaps {
-            if kept.is_ok() {
-                kept = self.0.known.try_reserve().map_err(no_memory());
-            }
-            if kept.is_ok() {
-                self.0.known.insert(range.clone());
-            }
-        }
+        let added = self.snapshot(pool, &gaps).and_then(|()| self.0.know(&gaps).map_err(no_memory()));
         self.0.gaps = gaps;
-        kept
+        added
     }
 
     /// Whether all of a range was added, or belongs to objects that this transaction allocated.
@@ -187,38 +273,19 @@ impl Transaction {
     }
 
     /// Keeps old bytes, in place also in the log.
+    #[inline]
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
-        let bytes: usize = gaps.iter().map(|gap| (gap.end - gap.start) as usize).sum();
-        let short = |gap: &&Range<u64>| pool.mode() != Mode::InPlace || gap.end - gap.start < LONG_RANGE;
-        let short_bytes = gaps.iter().filter(short).map(|gap| (gap.end - gap.start) as usize).sum();
-        state.saved.try_reserve(short_bytes).map_err(no_memory())?;
-        state.saved_ranges.try_reserve(gaps.len()).map_err(no_memory())?;
-        if pool.mode() == Mode::InPlace && !gaps.is_empty() {
-            state.records.try_reserve(gaps.iter().cloned(), 0, pool.record_limit())?;
-            let records = bytes / (pool.record_limit() as usize / 2) + gaps.len() + 2;
-            state.saved_records.try_reserve(records).map_err(no_memory())?;
-            state.records.begin(pool.record_limit());
-            for gap in gaps {
-                state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
-            }
-            state.records.finish();
-            let sequence = pool.append_undo(state.writer(), &mut state.records)?;
-            if state.first == 0 {
-                state.first = sequence;
-            }
-            let long = state.records.iter().filter(|record| record.long().is_some());
-            state.saved_records.extend(long.map(|record| (record.at, record.bytes())));
+        let (bytes, ranges) = (state.saved.len(), state.saved_ranges.len());
+        let kept = match pool.mode() {
+            Mode::WorkingCopy => state.save(pool, gaps.iter()).map_err(no_memory()),
+            Mode::InPlace => state.log_old(pool, gaps),
+        };
+        if kept.is_err() {
+            state.saved.truncate(bytes);
+            state.saved_ranges.truncate(ranges);
         }
-        for gap in gaps {
-            if pool.mode() == Mode::InPlace && gap.end - gap.start >= LONG_RANGE {
-                continue;
-            }
-            let bytes = (gap.end - gap.start) as usize;
-            pool.view().append(gap.start, bytes, &mut state.saved);
-            state.saved_ranges.push((gap.start, bytes));
-        }
-        Ok(())
+        kept
     }
 
     /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes durable at commit, and that is all.
@@ -243,11 +310,11 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::NoMemory`]: the transaction goes on as it was.
+    #[inline]
     pub fn make_room(&mut self) -> Result<(), Error> {
         let state = &mut *self.0;
         let room = state.allocated.try_reserve(1).and_then(|()| state.home.try_reserve(1));
         let room = room.and_then(|()| state.known.try_reserve()).and_then(|()| state.fresh.try_reserve());
-        let room = room.and_then(|()| state.freed.try_reserve(1)).and_then(|()| state.cancelled.try_reserve(1));
         room.map_err(no_memory())
     }
 
@@ -276,7 +343,8 @@ impl Transaction {
     /// # Errors
     /// [`Error::NotAllocated`] leaves everything as it was.
     pub fn free(&mut self, pool: &DirectPool, object: u64) -> Result<(), Error> {
-        self.make_room()?;
+        let state = &mut *self.0;
+        state.freed.try_reserve(1).and_then(|()| state.cancelled.try_reserve(1)).map_err(no_memory())?;
         if let Some(at) = self.0.allocated.iter().rposition(|&o| o == object) {
             self.0.allocated.swap_remove(at);
             self.0.home.retain(|range| range.start != object);
@@ -334,32 +402,14 @@ impl Transaction {
         } else if !state.home.is_empty() {
             pool.write_back_and_drain(std::iter::empty())?;
         }
-        let logged = state.known.iter().filter(|_| pool.mode() == Mode::WorkingCopy);
-        let words = 2 * state.allocated.len() + state.freed.len() + 1;
-        state.records.try_reserve(logged, words, pool.record_limit())?;
-        state.records.begin(pool.record_limit());
-        if pool.mode() == Mode::WorkingCopy {
-            for range in state.known.iter() {
-                state.records.store_from(pool.view(), range.start, range.end - range.start);
-            }
-        }
-        let (heap, records) = (pool.heap_index(), &mut state.records);
-        for &object in &state.allocated {
-            heap.allocation(object, |change| records.change(change));
-        }
-        for &object in &state.freed {
-            records.change(heap.removal(object));
-        }
-        if let Some(root) = state.root {
-            records.change(heap.root_change(root));
-        }
-        if records.is_empty() && state.first == 0 {
+        state.build(pool).map_err(no_memory())?;
+        if state.records.is_empty() && state.first == 0 {
             return Ok(());
         }
-        records.finish();
+        state.records.finish();
         let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
         let homed = pool.make_homeable(state.known.iter())?;
-        pool.append_commit(writer, records, state.known.iter(), homed)
+        pool.append_commit(writer, &mut state.records, state.known.iter(), homed)
     }
 
     /// The commit is in the log: the index follows.
@@ -387,14 +437,18 @@ impl Transaction {
         let mut kept = IntervalSet::default();
         keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
-        state.restore(pool, &kept);
+        // In place a pool that something failed on, or that has lost bytes, is left to the next open: its log restores what is durable, and the
+        // old bytes here may be zeros in the place of what could not be read.
+        if pool.mode() == Mode::WorkingCopy || pool.refuse_poisoned().and_then(|()| pool.alive()).is_ok() {
+            state.restore(pool, &kept);
+        }
         let mut done = Ok(());
         if state.first != 0 {
             // The log must not take the ranges back once more, over what later transactions make of them.
-            state.records.begin(pool.record_limit());
+            done = state.records.begin(pool.record_limit()).map_err(no_memory());
             state.records.finish();
-            done = pool
-                .write_back_and_drain(state.known.iter())
+            done = done
+                .and_then(|()| pool.write_back_and_drain(state.known.iter()))
                 .and_then(|()| pool.append_commit(state.writer(), &mut state.records, std::iter::empty(), false));
         }
         for &object in state.allocated.iter().chain(&state.cancelled) {

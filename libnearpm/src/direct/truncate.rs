@@ -130,7 +130,10 @@ impl DirectPool {
         let mut gave_way = false;
         while !self.fits(&shards[slot].lanes[lane], records, kind) {
             let made = match self.make_segment(longest, 0) {
-                Err(Error::Full { .. }) if !std::mem::replace(&mut gave_way, true) => {
+                // Segments of others have room on the medium, too.
+                Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })
+                    if !std::mem::replace(&mut gave_way, true) =>
+                {
                     self.give_way(&mut shards)?;
                     self.make_segment(longest, 0)
                 }

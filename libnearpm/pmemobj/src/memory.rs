@@ -19,8 +19,7 @@ const MAX_PENDING: usize = 64;
 /// The range of the pool that a program names; `None` if it becomes durable with a new object, or lies in no object.
 #[inline]
 fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
-    let (start, end) = thread.constructing.get();
-    if bytes == 0 || start <= address && address.saturating_add(bytes) <= end {
+    if bytes == 0 || thread.constructs(address, bytes) {
         return None;
     }
     let start = pool.offset_of(address)?;

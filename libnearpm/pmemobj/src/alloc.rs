@@ -63,7 +63,7 @@ impl<'a> Change<'a> {
     }
 
     fn adopt(&mut self, space: &Space, contents: bool) {
-        match self.transaction.make_room() {
+        match self.transaction.make_room(&self.pool.direct, space.reservation(), contents) {
             Ok(()) => {
                 self.transaction.publish(space.reservation(), contents);
                 self.growth += space.counted();

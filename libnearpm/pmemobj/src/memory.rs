@@ -41,6 +41,19 @@ fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnM
     }
 }
 
+/// Bytes that become durable at once where there is little memory.
+const PIECE: u64 = 4096;
+
+/// Makes ranges durable little by little, which takes little memory: only the whole of what a call names would be more than PMDK promises.
+#[cold]
+fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
+    for range in ranges {
+        for start in range.clone().step_by(PIECE as usize) {
+            check(pool.direct.persist(&[start..range.end.min(start + PIECE)]));
+        }
+    }
+}
+
 /// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they may belong to the log.
 fn persist(pool: &Pool, ranges: &[Range<u64>]) {
     match pool.direct.persist(ranges) {
@@ -48,6 +61,7 @@ fn persist(pool: &Pool, ranges: &[Range<u64>]) {
             let parts = ranges.iter().flat_map(|range| pool.direct.parts_with_objects(range));
             parts.for_each(|part| check(pool.direct.persist(&[part])));
         }
+        Err(Error::NoMemory { .. }) => persist_in_pieces(pool, ranges),
         done => check(done),
     }
 }

@@ -186,9 +186,14 @@ impl Place {
         }
     }
 
+    /// Whether the pool is a file.
+    pub fn is_file(&self) -> bool {
+        !is_location(&self.location)
+    }
+
     /// The file that was made for a new pool of which so many bytes were asked for; `None` where there was one (0 bytes), and on a card.
     pub fn file_made(&self, bytes: u64) -> Option<String> {
-        (bytes != 0 && !is_location(&self.location)).then(|| self.location.clone())
+        (bytes != 0 && self.is_file()).then(|| self.location.clone())
     }
 
     /// What has to live as long as the pool is open.

@@ -146,13 +146,14 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
 
 fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
-    if ctl::copy_on_write() {
-        let text = "copy_on_write.at_open is not supported: copy the pool, and open the copy";
-        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
-    }
-    let options = environment::options(ctl::prefault_at_open())?;
+    let copy_on_write = ctl::copy_on_write();
+    let options = DirectOptions { copy_on_write, ..environment::options(ctl::prefault_at_open())? };
     let part = Part::of(path)?;
     let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
+    if copy_on_write && !place.is_file() {
+        let text = "copy_on_write.at_open is not supported on a card: copy the pool into a file, and open that";
+        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
+    }
     let direct = DirectPool::open(&place.location, &options).map_err(|error| fail_below(&error))?;
     let head = Head::open(&direct, &place.location).map_err(|error| fail_below(&error))?;
     if let Some(wanted) = layout {

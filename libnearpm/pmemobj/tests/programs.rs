@@ -104,6 +104,7 @@ fn all_settings_are_taken() {
         "sds.at_create=0",
         "fallocate.at_create=0",
         "copy_on_write.at_open=0",
+        "copy_on_write.at_open=1",
         "tx.debug.skip_expensive_checks=1",
         "tx.debug.verify_user_buffers=1",
         "tx.cache.size=0x10000",
@@ -162,6 +163,12 @@ fn other_settings_are_refused() {
             assert_eq!(output.status.code(), Some(1), "{setting} by {library:?}: {}\n{text}", output.status);
         }
     }
+}
+
+/// With `copy_on_write.at_open=1` nothing of what a program does reaches the pool's file.
+#[test]
+fn copies_on_write() {
+    run("copy_on_write", &[("PMEMOBJ_CONF", "copy_on_write.at_open=1")]);
 }
 
 /// Valgrind's tools see the locks of pools: nothing is reported where they are used, and something where one is left away.

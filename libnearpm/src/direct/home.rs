@@ -6,7 +6,7 @@ use nearpm_interface::seal;
 
 use crate::check::Class;
 use crate::error::Error;
-use crate::memory::Medium;
+use crate::memory::{Backing, Medium, Memory};
 
 /// Lines whose write-back is put off, because records often name the same ones.
 const WAITING: usize = 4096;
@@ -78,7 +78,10 @@ impl<'m> Home<'m> {
 
     #[inline(never)]
     fn store(&mut self, offset: u64, data: &[u8]) {
-        self.medium.store(offset, data);
+        match self.medium.backing() {
+            Backing::Mapped(memory) => memory.store(offset, data),
+            other => other.store(offset, data),
+        }
         for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
             let place = &mut self.waiting[line as usize % WAITING];
             if *place != line {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
+use super::append::Writer;
 use super::heap::{Heap, Runs};
 use super::log::Lane;
 use super::shard::{Alone, Shard, slot};
@@ -314,7 +315,7 @@ impl DirectPool {
             }
         };
         drop(shard);
-        transaction.start(slot, lane);
+        transaction.start(self, slot, lane);
         if let Some(linter) = &self.linter {
             linter.begin(self, transaction.key());
         }
@@ -322,8 +323,17 @@ impl DirectPool {
     }
 
     /// A transaction has ended.
-    pub(crate) fn end(&self, slot: usize, lane: usize, spare: Transaction, count: impl FnOnce(&mut Statistics)) {
+    pub(crate) fn end(
+        &self,
+        Writer { slot, lane, .. }: Writer,
+        promised: bool,
+        spare: Transaction,
+        count: impl FnOnce(&mut Statistics),
+    ) {
         let mut shard = self.shards[slot].lock();
+        if promised {
+            shard.lanes[lane].promises -= 1;
+        }
         if self.options.mode == Mode::InPlace {
             let lane = &mut shard.lanes[lane];
             (lane.busy, lane.open) = (false, 0);

@@ -186,6 +186,12 @@ impl Records {
         self.records.len()
     }
 
+    /// Whether some of them are long.
+    #[inline]
+    pub fn has_long(&self) -> bool {
+        self.records.iter().any(|record| record.long.is_some())
+    }
+
     /// Bytes of all but the long ones, and of the heads of those.
     pub fn short_bytes(&self) -> usize {
         self.bytes.len()

@@ -1,11 +1,9 @@
 //! Transactions of direct pools.
 
-use std::collections::TryReserveError;
 use std::ops::Range;
 
 use super::append::Writer;
-use super::records::{LONG_RANGE, Records};
-use super::truncate::WORTH_A_TRUNCATION;
+use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Place;
 use crate::error::Error;
@@ -15,187 +13,16 @@ use crate::lint::Claims;
 /// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
 const HOME_AT_ONCE: u64 = 512;
 
-/// Most space of a transaction's buffers that is kept for the next one.
-const KEPT_BYTES: usize = 32 << 20;
-
-/// The error where there is no memory for what a transaction is to remember.
-fn no_memory() -> impl FnOnce(TryReserveError) -> Error {
-    Error::no_memory("what a transaction has to remember")
-}
-
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
 /// leaves its reservations taken until the pool is opened anew, and in place its log.
 #[derive(Default)]
 pub struct Transaction(Box<State>);
 
-#[derive(Default)]
-struct State {
-    slot: usize,
-    /// In place: index of the lane.
-    lane: usize,
-    /// In place: number of the first undo record, 0 for none.
-    first: u64,
-    /// Ranges that become durable at commit.
-    known: IntervalSet,
-    /// Ranges of objects that are written home at once, or whose bytes are the program's own care.
-    fresh: IntervalSet,
-    gaps: Vec<Range<u64>>,
-    /// Old bytes.
-    saved: Vec<u8>,
-    /// What they are: offset in the pool, bytes. One after the other in `saved`.
-    saved_ranges: Vec<(u64, usize)>,
-    /// Undo records of long ranges, which hold the old bytes: offset in the pool, bytes.
-    saved_records: Vec<(u64, u64)>,
-    allocated: Vec<u64>,
-    /// Ranges of allocated objects that are written home at once.
-    home: Vec<Range<u64>>,
-    freed: Vec<u64>,
-    /// Allocated and freed again.
-    cancelled: Vec<u64>,
-    root: Option<u64>,
-    records: Records,
-}
-
-impl State {
-    fn writer(&self) -> Writer {
-        Writer { slot: self.slot, lane: self.lane, first: self.first }
-    }
-
-    /// Ranges become durable at commit.
-    #[inline]
-    fn know(&mut self, ranges: &[Range<u64>]) -> Result<(), TryReserveError> {
-        for range in ranges {
-            self.known.try_reserve()?;
-            self.known.insert(range.clone());
-        }
-        Ok(())
-    }
-
-    /// Keeps the old bytes of ranges.
-    #[inline]
-    fn save<'r>(
-        &mut self,
-        pool: &DirectPool,
-        ranges: impl Iterator<Item = &'r Range<u64>>,
-    ) -> Result<(), TryReserveError> {
-        for range in ranges {
-            let bytes = (range.end - range.start) as usize;
-            self.saved_ranges.try_reserve(1)?;
-            self.saved.try_reserve(bytes)?;
-            pool.view().append(range.start, bytes, &mut self.saved);
-            self.saved_ranges.push((range.start, bytes));
-        }
-        Ok(())
-    }
-
-    fn reset(&mut self) {
-        self.first = 0;
-        self.known.clear();
-        self.fresh.clear();
-        self.saved.clear();
-        self.saved.shrink_to(KEPT_BYTES);
-        self.saved_ranges.clear();
-        self.saved_records.clear();
-        self.allocated.clear();
-        self.home.clear();
-        self.freed.clear();
-        self.cancelled.clear();
-        self.root = None;
-    }
-
-    /// Objects that lie where records of former objects may name bytes are logged like everything else: what went home at once
-    /// would be overwritten by those records. Long ones are worth a truncation instead.
-    fn log_what_must_be(&mut self, pool: &DirectPool) {
-        let known = &mut self.known;
-        self.home.retain(|range| {
-            let logged = range.end - range.start < WORTH_A_TRUNCATION && pool.heap_index().may_be_logged(range);
-            if logged {
-                known.insert(range.clone());
-            }
-            !logged
-        });
-    }
-
-    /// Builds the records of the commit.
-    #[inline]
-    fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
-        let (heap, records) = (pool.heap_index(), &mut self.records);
-        records.begin(pool.record_limit())?;
-        if pool.mode() == Mode::WorkingCopy {
-            for range in self.known.iter() {
-                records.store_from(pool.view(), range.start, range.end - range.start)?;
-            }
-        }
-        for &object in &self.allocated {
-            heap.allocation(object, |change| records.change(change))?;
-        }
-        for &object in &self.freed {
-            records.change(heap.removal(object))?;
-        }
-        self.root.map_or(Ok(()), |root| records.change(heap.root_change(root)))
-    }
-
-    /// Stores the old bytes again, but for those in `kept`.
-    fn restore(&self, pool: &DirectPool, kept: &IntervalSet) {
-        let mut parts = Vec::new();
-        let mut put_back = |offset: u64, data: &[u8]| {
-            parts.clear();
-            kept.gaps(&(offset..offset + data.len() as u64), &mut parts);
-            for part in &parts {
-                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
-                pool.view().store(part.start, &data[from..to]);
-            }
-        };
-        let mut start = 0;
-        for &(offset, bytes) in &self.saved_ranges {
-            put_back(offset, &self.saved[start..start + bytes]);
-            start += bytes;
-        }
-        for &(at, bytes) in &self.saved_records {
-            pool.stored_by(at, bytes, &mut put_back);
-        }
-    }
-
-    /// Keeps the old bytes of ranges, also in the log. All memory is taken before anything is there.
-    #[inline(never)]
-    fn log_old(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
-        if ranges.is_empty() {
-            return Ok(());
-        }
-        let short = ranges.iter().filter(|range| range.end - range.start < LONG_RANGE);
-        self.save(pool, short).map_err(no_memory())?;
-        let records = &mut self.records;
-        records.begin(pool.record_limit()).map_err(no_memory())?;
-        for range in ranges {
-            records.store_from(pool.view(), range.start, range.end - range.start).map_err(no_memory())?;
-        }
-        records.finish();
-        self.saved_records.try_reserve(records.len()).map_err(no_memory())?;
-        let sequence = pool.append_undo(Writer { slot: self.slot, lane: self.lane, first: self.first }, records)?;
-        if self.first == 0 {
-            self.first = sequence;
-        }
-        let long = self.records.iter().filter(|record| record.long().is_some());
-        self.saved_records.extend(long.map(|record| (record.at, record.bytes())));
-        Ok(())
-    }
-
-    /// Nothing was asked of the transaction.
-    fn is_empty(&self) -> bool {
-        self.known.is_empty()
-            && self.allocated.is_empty()
-            && self.freed.is_empty()
-            && self.cancelled.is_empty()
-            && self.root.is_none()
-    }
-}
-
 impl Transaction {
-    /// Makes it ready for use, in a lane if it works in place.
-    pub(crate) fn start(&mut self, slot: usize, lane: usize) {
-        self.0.reset();
-        (self.0.slot, self.0.lane) = (slot, lane);
+    /// Makes it ready for use, in a lane of a shard.
+    pub(crate) fn start(&mut self, pool: &DirectPool, slot: usize, lane: usize) {
+        self.0.start(pool, slot, lane);
     }
 
     /// What the lint knows it by.
@@ -210,8 +37,8 @@ impl Transaction {
     /// The program is about to change a range. Parts that were added before, or that this transaction allocated, cost nothing.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]; what the medium refuses; in place [`Error::Full`] when there is no room for its log. The
-    /// transaction goes on as it was.
+    /// [`Error::OutOfRange`]; what the medium refuses; [`Error::Full`] when there is no room for its log. The transaction goes on as it
+    /// was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         let state = &*self.0;
@@ -235,6 +62,7 @@ impl Transaction {
             linter.add(pool, self.key(), ranges);
         }
         self.0.known.try_reserve().map_err(no_memory())?;
+        self.0.take_room(pool, range_bytes(&range))?;
         self.snapshot(pool, ranges)?;
         self.0.known.insert_at(place, range);
         Ok(())
@@ -254,7 +82,9 @@ impl Transaction {
         if let Some(linter) = &pool.linter {
             linter.add(pool, self.key(), &gaps);
         }
-        let added = self.snapshot(pool, &gaps).and_then(|()| self.0.know(&gaps).map_err(no_memory()));
+        let room = self.0.take_room(pool, gaps.iter().map(range_bytes).sum());
+        let added = room.and_then(|()| self.snapshot(pool, &gaps));
+        let added = added.and_then(|()| self.0.know(&gaps).map_err(no_memory()));
         self.0.gaps = gaps;
         added
     }
@@ -291,8 +121,9 @@ impl Transaction {
     /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes durable at commit, and that is all.
     pub fn add_without_snapshot(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         pool.check(&range)?;
-        if !self.0.fresh.covers(&range) {
+        if !self.covers(&range) {
             self.0.known.try_reserve().map_err(no_memory())?;
+            self.0.take_room(pool, range_bytes(&range))?;
             self.0.known.insert(range);
         }
         Ok(())
@@ -300,19 +131,22 @@ impl Transaction {
 
     /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
     pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
-        self.make_room()?;
         let reservation = pool.reserve(bytes)?;
+        self.make_room(pool, Reservation { bytes, ..reservation }, true).inspect_err(|_| pool.cancel(reservation))?;
         self.adopt(reservation.offset, bytes, true);
         Ok(reservation)
     }
 
-    /// Makes room to remember one object more, so that [`Transaction::publish`] needs no memory.
+    /// Makes room for one object more, so that [`Transaction::publish`] of it needs no memory, and the commit finds room in the log.
     ///
     /// # Errors
-    /// [`Error::NoMemory`]: the transaction goes on as it was.
+    /// [`Error::NoMemory`], [`Error::Full`], what the medium refuses: the transaction goes on as it was.
     #[inline]
-    pub fn make_room(&mut self) -> Result<(), Error> {
+    pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let state = &mut *self.0;
+        let logged =
+            if contents && reservation.bytes < HOME_AT_ONCE { range_bytes(&(0..reservation.bytes)) } else { 0 };
+        state.take_room(pool, logged + 2 * WORD_BYTES)?;
         let room = state.allocated.try_reserve(1).and_then(|()| state.home.try_reserve(1));
         let room = room.and_then(|()| state.known.try_reserve()).and_then(|()| state.fresh.try_reserve());
         room.map_err(no_memory())
@@ -345,6 +179,7 @@ impl Transaction {
     pub fn free(&mut self, pool: &DirectPool, object: u64) -> Result<(), Error> {
         let state = &mut *self.0;
         state.freed.try_reserve(1).and_then(|()| state.cancelled.try_reserve(1)).map_err(no_memory())?;
+        state.take_room(pool, WORD_BYTES)?;
         if let Some(at) = self.0.allocated.iter().rposition(|&o| o == object) {
             self.0.allocated.swap_remove(at);
             self.0.home.retain(|range| range.start != object);
@@ -408,7 +243,7 @@ impl Transaction {
         }
         state.records.finish();
         let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
-        let homed = pool.make_homeable(state.known.iter())?;
+        let homed = state.records.has_long() && pool.make_homeable(state.known.iter())?;
         pool.append_commit(writer, &mut state.records, state.known.iter(), homed)
     }
 
@@ -470,7 +305,7 @@ impl Transaction {
     }
 
     fn end(self, pool: &DirectPool, count: impl FnOnce(&mut crate::Statistics)) {
-        let (slot, lane) = (self.0.slot, self.0.lane);
-        pool.end(slot, lane, self, count);
+        let (writer, promised) = (self.0.writer(), self.0.promised);
+        pool.end(writer, promised, self, count);
     }
 }

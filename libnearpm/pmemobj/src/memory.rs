@@ -49,7 +49,8 @@ const PIECE: u64 = 4096;
 fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
     for range in ranges {
         for start in range.clone().step_by(PIECE as usize) {
-            check(pool.direct.persist(&[start..range.end.min(start + PIECE)]));
+            let piece = start..range.end.min(start + PIECE);
+            check(pool.direct.persist(std::slice::from_ref(&piece)));
         }
     }
 }

@@ -232,6 +232,9 @@ fn the_process_with_a_full_medium() {
             tx.set(root.count(), 7)
         })
         .unwrap();
+        // Another thread, which has no piece of the log yet, gets one that has room there.
+        let other = || pool.tx(|tx| tx.root_or_zeroed::<Root>().and_then(|root| tx.set(root.count(), 8)));
+        std::thread::scope(|scope| scope.spawn(other).join().unwrap()).unwrap();
         pool.close().unwrap();
         let reading = DirectOptions { read_only: true, ..options(survives) };
         for with in [options(survives), reading] {

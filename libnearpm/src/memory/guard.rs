@@ -10,7 +10,7 @@
 //! Threads may come upon one page at the same time, and the second must not take away what the first has stored to it since. So one
 //! page is mended at a time, and one that can be read by then is left as it is (Linux 5.14 tells).
 //!
-//! The handler calls `fstat`, `lseek`, `madvise`, `mmap`, `getpid`, `sched_yield` and `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
+//! The handler calls `fstat`, `lseek`, `madvise`, `mmap`, `getpid`, `gettid`, `sched_yield` and `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
@@ -184,8 +184,6 @@ fn install() -> std::io::Result<()> {
         FORMER.get_or_init(|| (former, page));
         let mut action = former;
         action.sa_sigaction = on_bus_error as *const () as usize;
-        // Another handler that came upon a page while this one holds the turn would wait for itself.
-        libc::sigfillset(&mut action.sa_mask);
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (former.sa_flags & libc::SA_RESTART);
         done(libc::sigaction(libc::SIGBUS, &action, null_mut()))
     }
@@ -224,30 +222,36 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
     }
 }
 
-/// The process of which a thread mends a page, 0 for none.
-static MENDING: AtomicI32 = AtomicI32::new(0);
+/// The thread that mends a page: its process and its own number, 0 for none.
+static MENDING: AtomicU64 = AtomicU64::new(0);
 
-/// The turn of the thread that mends a page.
-struct Mending;
+/// The turn of the thread that mends a page; `false` where it has it from what this handler has interrupted.
+struct Mending(bool);
 
 impl Mending {
     /// Waits for it. A turn that another process has is that of a thread of the parent, which a `fork` has not copied.
     fn take() -> Mending {
         // SAFETY: the calls take and change nothing.
-        let process = unsafe { libc::getpid() };
+        let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
+        let own = (process as u64) << 32 | thread as u64;
         let mut holder = 0;
-        while let Err(now) = MENDING.compare_exchange_weak(holder, process, Ordering::Acquire, Ordering::Relaxed) {
-            holder = if now == process { 0 } else { now };
+        while let Err(now) = MENDING.compare_exchange_weak(holder, own, Ordering::Acquire, Ordering::Relaxed) {
+            if now == own {
+                return Mending(false);
+            }
+            holder = if now >> 32 == own >> 32 { 0 } else { now };
             // SAFETY: as above.
             unsafe { libc::sched_yield() };
         }
-        Mending
+        Mending(true)
     }
 }
 
 impl Drop for Mending {
     fn drop(&mut self) {
-        MENDING.store(0, Ordering::Release);
+        if self.0 {
+            MENDING.store(0, Ordering::Release);
+        }
     }
 }
 
@@ -348,8 +352,13 @@ mod tests {
 
     #[test]
     fn a_turn_of_a_process_that_is_not_this_one_is_taken_over() {
-        MENDING.store(i32::MAX, Ordering::Release);
+        // No process has this number.
+        MENDING.store(u64::from(u32::MAX) << 32 | 1, Ordering::Release);
+        let turn = Mending::take();
+        // A handler that interrupts the one that has the turn does not wait for itself, nor gives it away.
         drop(Mending::take());
+        assert_ne!(MENDING.load(Ordering::Acquire), 0);
+        drop(turn);
         assert_eq!(MENDING.load(Ordering::Acquire), 0);
     }
 }

@@ -284,16 +284,22 @@ impl ChunkWord {
         }
     }
 
+    /// Reads a word that [`ChunkWord::encode`] made; `None` where it cannot have.
+    #[inline]
+    pub fn of_encoded(word: u64) -> Option<ChunkWord> {
+        let value = word as u32;
+        match word >> 56 << 56 {
+            Self::RUN => Some(ChunkWord::Run { object_bytes: value }),
+            Self::LARGE => Some(ChunkWord::Large { chunks: value }),
+            Self::LOG => Some(ChunkWord::Log { chunks: value }),
+            0 => Some(ChunkWord::Free),
+            _ => None,
+        }
+    }
+
     /// Reads a word; `None` for one that no library writes.
     pub fn decode(word: u64) -> Option<ChunkWord> {
-        let value = word as u32;
-        let decoded = match word >> 56 << 56 {
-            0 => ChunkWord::Free,
-            Self::RUN => ChunkWord::Run { object_bytes: value },
-            Self::LARGE => ChunkWord::Large { chunks: value },
-            Self::LOG => ChunkWord::Log { chunks: value },
-            _ => return None,
-        };
+        let decoded = Self::of_encoded(word)?;
         let sound = match decoded {
             ChunkWord::Free => true,
             ChunkWord::Run { object_bytes: n } => {

@@ -87,11 +87,39 @@ const CHECKS: [[u16; 256]; 6] = {
 /// If there are more bits.
 pub fn seal_bits(bits: u64) -> u64 {
     assert!(is_identifier(bits), "a sealed word has 48 bits");
-    let check = (0..6).fold(0, |check, byte| check ^ CHECKS[byte][(bits >> (8 * byte) & 0xff) as usize]);
-    bits | u64::from(check) << 48
+    bits | check_of_all(bits) << 48
+}
+
+/// The check of 48 bits.
+#[inline]
+fn check_of_all(bits: u64) -> u64 {
+    let of = |byte: usize| CHECKS[byte][(bits >> (8 * byte) & 0xff) as usize];
+    u64::from(of(0) ^ of(1) ^ of(2) ^ of(3) ^ of(4) ^ of(5))
+}
+
+/// What changes in a word of [`seal_bits`] when these bits of it change: the code is linear, and most changes are of few bits.
+#[inline]
+fn check_of_few(mut bits: u64) -> u64 {
+    let mut check = 0;
+    while bits != 0 {
+        let byte = bits.trailing_zeros() / 8;
+        check ^= u64::from(CHECKS[byte as usize][(bits >> (8 * byte) & 0xff) as usize]);
+        bits &= !(0xff << (8 * byte));
+    }
+    check << 48
+}
+
+/// The word that is sealed like this one, with other bits: `change` makes them of those that there are. `None` where the word's check
+/// does not hold, or where there would be more than 48 bits.
+#[inline]
+pub fn change_bits(word: u64, change: impl FnOnce(u64) -> u64) -> Option<u64> {
+    let bits = open_bits(word)?;
+    let changed = bits ^ change(bits);
+    is_identifier(changed).then(|| word ^ changed ^ check_of_few(changed))
 }
 
 /// The bits of such a word, or `None` where the check does not hold.
+#[inline]
 pub fn open_bits(word: u64) -> Option<u64> {
     let bits = word & ((1 << 48) - 1);
     (seal_bits(bits) == word).then_some(bits)
@@ -146,6 +174,17 @@ mod tests {
             prop_assert_eq!(open_bits(seal_bits(bits)), Some(bits));
             prop_assert_eq!(seal_bits(bits) ^ seal_bits(other), seal_bits(bits ^ other));
             prop_assert_eq!(seal_bits(bits) ^ seal_word(bits), seal_word(0));
+            prop_assert_eq!(change_bits(seal_bits(bits), |_| other), Some(seal_bits(other)));
+        }
+
+        #[test]
+        fn changed_words_are_sealed_and_damaged_ones_are_not_changed(bits in 0u64..(1 << 48), bit in 0u32..64, more in 48u32..64) {
+            let word = seal_bits(bits);
+            let mask = 1 << (bit % 48);
+            prop_assert_eq!(change_bits(word, |bits| bits | mask), Some(seal_bits(bits | mask)));
+            prop_assert_eq!(change_bits(word, |bits| bits & !mask), Some(seal_bits(bits & !mask)));
+            prop_assert_eq!(change_bits(word, |bits| bits | 1 << more), None);
+            prop_assert_eq!(change_bits(word ^ (1 << bit), |bits| bits), None);
         }
 
         #[test]

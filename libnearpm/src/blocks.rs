@@ -62,6 +62,15 @@ impl<T: Copy> Blocks<T> {
         self.blocks.get(block)?.get(index)
     }
 
+    /// The item in front of a place; `None` at the first one.
+    #[inline]
+    pub fn before(&self, (block, index): Place) -> Option<&T> {
+        match index.checked_sub(1) {
+            Some(before) => self.blocks.get(block)?.get(before),
+            None => self.blocks.get(block.checked_sub(1)?)?.last(),
+        }
+    }
+
     /// The items from a place on.
     #[inline]
     pub fn from(&self, (block, index): Place) -> Items<'_, T> {
@@ -80,12 +89,18 @@ impl<T: Copy> Blocks<T> {
         let items = &mut self.blocks[block];
         items.insert(index, item);
         if items.len() > BLOCK {
-            let upper = items.split_off(BLOCK / 2);
-            self.blocks.insert(block + 1, upper);
+            self.split(block);
         }
     }
 
+    #[cold]
+    fn split(&mut self, block: usize) {
+        let upper = self.blocks[block].split_off(BLOCK / 2);
+        self.blocks.insert(block + 1, upper);
+    }
+
     /// Makes room for one more block, so that [`Blocks::put`] needs no more memory than one of that.
+    #[inline]
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.blocks.try_reserve(1)
     }

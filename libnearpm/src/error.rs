@@ -332,7 +332,7 @@ pub enum Problem {
     RepairInterrupted,
     /// No room on the medium.
     #[error(
-        "needs {needed} bytes and the medium has not that many free; nothing was left behind: free space there, or ask for less"
+        "needs {needed} bytes and the medium has not that many free; nothing was changed: free space there, or ask for less"
     )]
     NoSpace {
         /// Bytes that were asked for.

@@ -55,7 +55,8 @@ const fn search(bytes: u64) -> u8 {
 
 /// The class of a size that a chunk's word may name.
 pub(crate) fn class_named(object_bytes: u32) -> usize {
-    CLASSES.iter().position(|&class| class == object_bytes).expect("the word was found sound")
+    let class = class_of(object_bytes.into()).filter(|&class| CLASSES[class] == object_bytes);
+    class.expect("the word was found sound")
 }
 
 /// Objects of a class in a chunk.
@@ -484,6 +485,9 @@ mod tests {
             assert!(bytes % 64 != 0 || class % 64 == 0);
             assert!(bytes % 4096 != 0 || class % 4096 == 0);
             assert!(class <= bytes + bytes / 2 + 48, "{bytes} bytes waste too much in {class}");
+        }
+        for (class, &bytes) in CLASSES.iter().enumerate() {
+            assert_eq!(class_of(bytes.into()), Some(class), "a size of a class is in that class");
         }
     }
 

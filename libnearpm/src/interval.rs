@@ -1,9 +1,21 @@
 //! Sets of byte ranges.
 
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use crate::blocks::{Blocks, Place};
+
+/// What a set has of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overlap {
+    /// Every byte.
+    All,
+    /// Some bytes.
+    Part,
+    /// No byte: here the range would be.
+    Nothing(Place),
+}
 
 /// A set of disjoint ranges; ranges that touch are one.
 #[derive(Clone, Debug, Default)]
@@ -58,34 +70,64 @@ impl IntervalSet {
         range.is_empty() || first.is_some_and(|&(start, end)| start <= range.start && range.end <= end)
     }
 
-    /// Adds the parts of `range` that are not in the set to `gaps`, rising.
+    /// What the set has of a range that is not empty.
     #[inline]
-    pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
+    pub fn overlap(&self, range: &Range<u64>) -> Overlap {
+        let place = self.behind(range.start);
+        match self.ranges.get(place) {
+            Some(&(start, end)) if start <= range.start && range.end <= end => Overlap::All,
+            Some(&(start, _)) if start < range.end => Overlap::Part,
+            _ => Overlap::Nothing(place),
+        }
+    }
+
+    /// Adds a range that is not empty, at the place that [`IntervalSet::overlap`] gave for it since the last change.
+    #[inline]
+    pub fn insert_at(&mut self, place: Place, range: Range<u64>) {
+        let touches = self.ranges.get(place).is_some_and(|&(start, _)| start == range.end)
+            || self.ranges.before(place).is_some_and(|&(_, end)| end == range.start);
+        if touches {
+            return self.insert(range);
+        }
+        self.ranges.put(place, (range.start, range.end));
+    }
+
+    /// Hands on the parts of `range` that are not in the set, rising, until one is refused.
+    #[inline]
+    fn each_gap<E>(&self, range: &Range<u64>, mut each: impl FnMut(Range<u64>) -> Result<(), E>) -> Result<(), E> {
         let mut at = range.start;
         for (start, end) in self.ranges.from(self.behind(range.start)) {
             if start >= range.end {
                 break;
             }
             if start > at {
-                gaps.push(at..start);
+                each(at..start)?;
             }
             at = end;
         }
-        if at < range.end {
-            gaps.push(at..range.end);
-        }
+        if at < range.end { each(at..range.end) } else { Ok(()) }
     }
 
-    /// As [`IntervalSet::gaps`], for as many as there may be: `gaps` grows only where there is memory.
+    /// Adds the parts of `range` that are not in the set to `gaps`, rising.
+    pub fn gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) {
+        let Ok(()) = self.each_gap(range, |gap| {
+            gaps.push(gap);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// As [`IntervalSet::gaps`], for as many as there may be: `gaps` grows only where there is memory. After an error some are there.
+    #[inline]
     pub fn try_gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) -> Result<(), TryReserveError> {
-        // One more than ranges that begin inside.
-        let inside = self.ranges.from(self.behind(range.start)).take_while(|&(start, _)| start < range.end).count();
-        gaps.try_reserve(inside + 1)?;
-        self.gaps(range, gaps);
-        Ok(())
+        self.each_gap(range, |gap| {
+            gaps.try_reserve(1)?;
+            gaps.push(gap);
+            Ok(())
+        })
     }
 
     /// Makes room for one more range.
+    #[inline]
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.ranges.try_reserve()
     }
@@ -127,7 +169,10 @@ mod tests {
             let mut set = IntervalSet::default();
             let mut model = [false; 4100];
             for (start, length) in inserts {
-                set.insert(start..start + length);
+                match set.overlap(&(start..start + length)) {
+                    Overlap::Nothing(place) if length > 0 => set.insert_at(place, start..start + length),
+                    _ => set.insert(start..start + length),
+                }
                 model[start as usize..(start + length) as usize].fill(true);
             }
             let from_set: Vec<bool> = {
@@ -142,6 +187,8 @@ mod tests {
             let inside = &model[range.start as usize..range.end as usize];
             prop_assert_eq!(set.overlaps(&range), inside.contains(&true));
             prop_assert_eq!(set.covers(&range), !inside.contains(&false));
+            prop_assert_eq!(set.overlap(&range) == Overlap::All, set.covers(&range));
+            prop_assert_eq!(set.overlap(&range) != Overlap::Part, set.covers(&range) || !set.overlaps(&range));
             let mut gaps = Vec::new();
             set.gaps(&range, &mut gaps);
             for byte in range {

@@ -87,7 +87,10 @@ pub(crate) fn recover_lanes(parts: &[Part<'_>], report: &mut Recovery) -> Result
 fn recover_lane(parts: &[Part<'_>], thread: u16, report: &mut Recovery) -> Result<Vec<LaneState>, Error> {
     let mut rings = Vec::new();
     for part in parts {
-        rings.push(Ring::load(part.medium, part.head, thread).map_err(|error| part.named(error))?);
+        let ring = Ring::load(part.medium, part.head, thread).map_err(|error| part.named(error))?;
+        // What could not be read looked like a ring without entries.
+        part.medium.backing().alive().map_err(|error| part.named(error))?;
+        rings.push(ring);
     }
     let used = || parts.iter().zip(&rings).filter_map(|(part, ring)| Some((part, ring.as_ref()?)));
     let Some(epoch) = used().map(|(_, ring)| ring.epoch).max() else {

@@ -2,8 +2,19 @@
 
 #![cfg(target_os = "linux")]
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
-use nearpm::{Error, Pool, PoolOptions, Survives};
+use nearpm::{Error, Pool, PoolOptions, Problem, Survives, cards};
+use nearpm_driver::mock::{MockCard, MockOptions};
+use nearpm_driver::{Card, CardOptions};
+
+/// Held by each test: another one's threads may hold locks of the system's library at a fork, for ever in the child.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs a check in a child, which ends without running anything of the test harness.
 fn in_child(check: impl FnOnce() -> bool) -> bool {
@@ -26,6 +37,7 @@ fn is_refused<T>(done: Result<T, Error>) -> bool {
 
 #[test]
 fn a_child_changes_nothing_of_a_direct_pool() {
+    let _turn = turn();
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
@@ -68,6 +80,7 @@ fn a_child_changes_nothing_of_a_direct_pool() {
 
 #[test]
 fn a_child_changes_nothing_of_a_pool() {
+    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let location = path.to_str().unwrap();
@@ -87,4 +100,22 @@ fn a_child_changes_nothing_of_a_pool() {
     let pool = parent.take().unwrap();
     pool.tx(|tx| tx.write(object, &[2; 8])).unwrap();
     pool.close().unwrap();
+}
+
+/// A pool on a card stays open, and claimed, when a child closes what it has of it.
+#[test]
+fn a_child_gives_no_pool_of_a_card_back() {
+    let _turn = turn();
+    let mock = MockCard::new(MockOptions { pm_bytes: 4 << 20, ..MockOptions::default() });
+    let card = Arc::new(Card::open(Arc::new(mock), CardOptions::default()).unwrap());
+    let name = cards::Registered::new(card);
+    let (location, options) = (name.pool("p"), DirectOptions::default());
+    let mut parent = Some(DirectPool::create(&location, 512 << 10, &options).unwrap());
+    assert!(in_child(|| {
+        let closed = parent.take().unwrap().close().is_ok();
+        let again = DirectPool::open(&location, &options).map(drop);
+        closed && matches!(again, Err(Error::Pool { problem: Problem::InUse { .. }, .. }))
+    }));
+    parent.take().unwrap().close().unwrap();
+    DirectPool::open(&location, &options).unwrap().close().unwrap();
 }

@@ -168,3 +168,37 @@ fn what_cannot_be_read_only_is_refused() {
     let missing = open(&path, &reading());
     assert!(matches!(missing, Err(Error::Pool { problem: Problem::NotFound, .. })));
 }
+
+/// Changes that are forgotten: several may make them at once, each for itself, also of a pool with a commit in its log alone.
+#[test]
+fn copies_on_write_are_forgotten() {
+    let (_folder, path) = folder();
+    let object = killed(&path);
+    let before = fs::read(&path).unwrap();
+    let options = DirectOptions { copy_on_write: true, ..writing() };
+    let pools = [(); 2].map(|()| open(&path, &options).unwrap());
+    for (pool, byte) in pools.iter().zip([1, 2]) {
+        assert_eq!((root_byte(pool), pool.options().mode), (7, Mode::InPlace));
+        let mut tx = pool.begin().unwrap();
+        tx.add(pool, object..object + 64).unwrap();
+        // SAFETY: the transaction has added the object.
+        unsafe { pool.base().add(object as usize).write_bytes(byte, 64) };
+        tx.alloc(pool, 100_000).unwrap();
+        tx.commit(pool).unwrap();
+        let mut aborted = pool.begin().unwrap();
+        aborted.add(pool, object..object + 1).unwrap();
+        // SAFETY: as above.
+        unsafe { pool.base().add(object as usize).write(99) };
+        aborted.abort(pool).unwrap();
+    }
+    assert!(open(&path, &writing()).is_err(), "none may write it meanwhile");
+    for (pool, byte) in pools.into_iter().zip([1, 2]) {
+        assert_eq!(root_byte(&pool), byte);
+        pool.close().unwrap();
+    }
+    assert!(fs::read(&path).unwrap() == before, "the file has changed");
+    let new = path.with_extension("new");
+    assert!(DirectPool::create(new.to_str().unwrap(), BYTES, &options).is_err() && !new.exists());
+    let both = DirectOptions { read_only: true, ..options };
+    assert!(matches!(open(&path, &both), Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
+}

@@ -1,7 +1,8 @@
 //! Files that are larger than their medium, or become shorter than they were: errors, and no signal.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -136,6 +137,74 @@ fn a_mechanism_finds_out_as_well() {
     assert!(pool.tx(|tx| tx.write(object, &[1; 100])).is_err());
 }
 
+/// A loss does not stay: whoever cut the file gives it its bytes again. Zeros that were seen in their place do not go home all the same.
+#[test]
+fn zeros_in_the_place_of_what_was_lost_do_not_go_home() {
+    for survives in WAYS {
+        let Some((_folder, path)) = folder() else { return };
+        let pool = DirectPool::create(path.to_str().unwrap(), BYTES, &options(survives)).unwrap();
+        let object = written(&pool, 100_000);
+        pool.close().unwrap();
+        let whole = fs::read(&path).unwrap();
+        for persists in [false, true] {
+            let pool = open(&path, survives).unwrap();
+            let now = fs::read(&path).unwrap();
+            cut(&path, 0);
+            // SAFETY: an object of the pool, which is open.
+            assert_eq!(unsafe { pool.base().add(object.start as usize).read_volatile() }, 0, "{survives:?}");
+            fs::write(&path, &now).unwrap();
+            if persists {
+                let done = pool.persist(std::slice::from_ref(&object));
+                assert!(matches!(problem(done), Problem::Truncated { .. }));
+                drop(pool);
+            } else {
+                assert!(matches!(problem(pool.close()), Problem::Truncated { .. }));
+            }
+            assert_eq!(fs::read(&path).unwrap(), now, "{survives:?}, {persists}");
+        }
+        let pool = open(&path, survives).unwrap();
+        pool.close().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole, "{survives:?}");
+    }
+}
+
+/// An object of so many bytes, all of them 7, which is the root.
+fn written(pool: &DirectPool, bytes: u64) -> Range<u64> {
+    let mut tx = pool.begin().unwrap();
+    let object = tx.alloc(pool, bytes).unwrap().offset;
+    // SAFETY: the object is the transaction's.
+    unsafe { pool.base().add(object as usize).write_bytes(7, bytes as usize) };
+    tx.set_root(object);
+    tx.commit(pool).unwrap();
+    object..object + bytes
+}
+
+/// Bytes go to the log when they are first looked at, and are gone by then: the record does not count, whatever was written of it.
+#[test]
+fn a_record_of_what_was_lost_does_not_count() {
+    for survives in WAYS {
+        let Some((_folder, path)) = folder() else { return };
+        let pool = DirectPool::create(path.to_str().unwrap(), 4 * BYTES, &options(survives)).unwrap();
+        // Behind the segments of the log.
+        let object = (0..8).map(|_| written(&pool, 200_000)).max_by_key(|range| range.start).unwrap();
+        drop(pool);
+        let pool = open(&path, survives).unwrap();
+        let mut tx = pool.begin().unwrap();
+        tx.add_without_snapshot(&pool, object.clone()).unwrap();
+        let left = (object.start + 100_000) / 4096 * 4096;
+        cut(&path, left);
+        assert!(matches!(problem(tx.commit(&pool)), Problem::Truncated { .. }), "{survives:?}");
+        drop(pool);
+        let mut tail = vec![7; (object.end - left) as usize];
+        tail.resize((4 * BYTES - left) as usize, 0);
+        File::options().write(true).open(&path).unwrap().write_all_at(&tail, left).unwrap();
+        let pool = open(&path, survives).unwrap();
+        // SAFETY: an object of the pool, which is open.
+        let bytes = unsafe { std::slice::from_raw_parts(pool.base().add(object.start as usize), 200_000) };
+        assert!(bytes.iter().all(|&byte| byte == 7), "{survives:?}");
+    }
+}
+
 /// Where the process below finds a small medium.
 const MEDIUM: &str = "NEARPM_TEST_MEDIUM";
 
@@ -163,6 +232,9 @@ fn the_process_with_a_full_medium() {
             tx.set(root.count(), 7)
         })
         .unwrap();
+        // Another thread, which has no piece of the log yet, gets one that has room there.
+        let other = || pool.tx(|tx| tx.root_or_zeroed::<Root>().and_then(|root| tx.set(root.count(), 8)));
+        std::thread::scope(|scope| scope.spawn(other).join().unwrap()).unwrap();
         pool.close().unwrap();
         let reading = DirectOptions { read_only: true, ..options(survives) };
         for with in [options(survives), reading] {

@@ -42,15 +42,11 @@ pub struct CreateArguments {
 fn direct(arguments: &CreateArguments) -> Result<(u64, u32)> {
     let location = &arguments.target.location;
     let options = DirectOptions { id: arguments.id, ..DirectOptions::default() };
-    let pool = DirectPool::create(location, arguments.size, &options)?;
-    if let Some(layout) = &arguments.layout
-        && let Err(error) = pmdk::create(&pool, layout.as_bytes())
-    {
-        drop(pool);
-        // The error that led here is the one to report.
-        let _ = nearpm::remove(location);
-        return Err(error.into());
-    }
+    // The pool is there with its layout, or not at all.
+    let pool = DirectPool::create_with(location, arguments.size, &options, |pool| match &arguments.layout {
+        Some(layout) => pmdk::create(pool, layout.as_bytes()).map(drop),
+        None => Ok(()),
+    })?;
     let made = (pool.bytes(), pool.id());
     pool.close()?;
     Ok(made)

@@ -11,7 +11,7 @@ use crate::error::{Errno, fail, fail_below};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of, pool_of_oid};
 use crate::reserve;
-use crate::thread::thread;
+use crate::thread::{Constructing, thread};
 use crate::tx::{no_memory, string_bytes, wide_string_bytes};
 
 /// Words (offset, value) that a change stores, and their ranges.
@@ -63,7 +63,7 @@ impl<'a> Change<'a> {
     }
 
     fn adopt(&mut self, space: &Space, contents: bool) {
-        match self.transaction.make_room() {
+        match self.transaction.make_room(&self.pool.direct, space.reservation(), contents) {
             Ok(()) => {
                 self.transaction.publish(space.reservation(), contents);
                 self.growth += space.counted();
@@ -157,10 +157,16 @@ pub fn construct(pool: &Pool, space: &Space, constructor: Constructor, argument:
     let Some(constructor) = constructor else { return Ok(()) };
     let address = space.address(pool) as usize;
     let thread = thread();
-    let outer = thread.constructing.replace((address, address + space.usable as usize));
+    let running = Constructing {
+        start: address,
+        end: address + space.usable as usize,
+        levels: thread.tx.levels(),
+        outer: thread.constructing.get(),
+    };
+    thread.constructing.set(&raw const running);
     // SAFETY: the program gave the function for this.
     let refused = unsafe { constructor(pool.handle(), address as *mut c_void, argument) };
-    thread.constructing.set(outer);
+    thread.constructing.set(running.outer);
     if refused == 0 {
         return Ok(());
     }

@@ -3,7 +3,6 @@
 //! Every object moves in one atomic change with all identifiers of it that the program names. Identifiers may lie in objects
 //! that move themselves, also in the one that they name. The highest objects move first: into the gaps that are lowest.
 
-use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ops::Range;
 
@@ -12,6 +11,7 @@ use crate::alloc::{Change, copy, store_outside};
 use crate::error::{Errno, fail};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of};
+use crate::tx::no_memory;
 
 /// `struct pobj_defrag_result`.
 #[repr(C)]
@@ -33,27 +33,31 @@ struct Identifiers<'a> {
 impl<'a> Identifiers<'a> {
     /// # Safety
     /// Each address is that of an identifier, or null.
-    unsafe fn of(pool: &'a Pool, named: &[*mut Oid]) -> Identifiers<'a> {
-        let mut places: Vec<_> = named.iter().filter(|at| !at.is_null()).map(|&at| (at as usize, at)).collect();
+    unsafe fn of(pool: &'a Pool, named: &[*mut Oid]) -> Result<Identifiers<'a>, Errno> {
+        let mut places = Vec::new();
+        places.try_reserve_exact(named.len()).map_err(|_| no_memory())?;
+        places.extend(named.iter().filter(|at| !at.is_null()).map(|&at| (at as usize, at)));
         places.sort_unstable();
         places.dedup();
-        Identifiers { pool, places }
+        Ok(Identifiers { pool, places })
     }
 
-    /// By the objects of the pool that they name: which identifiers those are.
+    /// Objects of the pool that they name, rising, each with an identifier that names it.
     ///
     /// # Errors
-    /// EINVAL for an identifier of another pool, or of no object.
-    fn by_object(&self) -> Result<BTreeMap<u64, Vec<usize>>, Errno> {
-        let mut objects = BTreeMap::<u64, Vec<usize>>::new();
+    /// EINVAL for an identifier of another pool, or of no object; ENOMEM.
+    fn by_object(&self) -> Result<Vec<(u64, usize)>, Errno> {
+        let mut objects = Vec::new();
+        objects.try_reserve_exact(self.places.len()).map_err(|_| no_memory())?;
         for (index, &(_, at)) in self.places.iter().enumerate() {
             // SAFETY: by the caller of `of`; it has not moved yet.
             let oid = unsafe { at.read_unaligned() };
             if !oid.is_null() {
                 object::of_oid(self.pool, oid)?;
-                objects.entry(oid.off).or_default().push(index);
+                objects.push((oid.off, index));
             }
         }
+        objects.sort_unstable();
         Ok(objects)
     }
 
@@ -65,7 +69,7 @@ impl<'a> Identifiers<'a> {
     }
 
     /// Moves an object if there is space below it. Tells whether it has moved.
-    fn move_down(&mut self, data: u64, names: &[usize]) -> Result<bool, Errno> {
+    fn move_down(&mut self, data: u64, names: &[(u64, usize)]) -> Result<bool, Errno> {
         let pool = self.pool;
         let (old, type_num) = (Space::of(pool, data), object::header(pool, data).type_num);
         let Ok(new) = object::reserve(pool, old.usable, type_num, 0) else { return Ok(false) };
@@ -77,7 +81,7 @@ impl<'a> Identifiers<'a> {
         let (inner, oid) = (self.within(&old), new.oid(pool));
         let moved = |at: *mut Oid| at.wrapping_byte_sub((old.data - new.data) as usize);
         let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(new.reservation()))?;
-        for &name in names {
+        for &(_, name) in names {
             match self.places[name].1 {
                 // SAFETY: the copy is this call's alone until it is published, with its bytes.
                 at if inner.contains(&name) => unsafe { moved(at).write_unaligned(oid) },
@@ -87,7 +91,7 @@ impl<'a> Identifiers<'a> {
         change.publish(&new);
         change.free(old.data);
         change.commit()?;
-        for &name in names {
+        for &(_, name) in names {
             store_outside(pool, self.places[name].1, oid);
         }
         for place in &mut self.places[inner] {
@@ -101,10 +105,12 @@ impl<'a> Identifiers<'a> {
 /// Each address is that of an identifier, or null.
 unsafe fn defragment(pool: &Pool, named: &[*mut Oid], done: &mut Defragmented) -> Result<(), Errno> {
     // SAFETY: by the caller.
-    let mut identifiers = unsafe { Identifiers::of(pool, named) };
-    let objects = identifiers.by_object()?;
-    done.total = objects.len();
-    for (&data, names) in objects.iter().rev() {
+    let mut identifiers = unsafe { Identifiers::of(pool, named) }?;
+    let named = identifiers.by_object()?;
+    let objects = || named.chunk_by(|(one, _), (other, _)| one == other);
+    done.total = objects().count();
+    for names in objects().rev() {
+        let data = names[0].0;
         // What a class has aligned stays where it is: its header does not tell by how much.
         if !object::header(pool, data).is_aligned() && identifiers.move_down(data, names)? {
             done.relocated += 1;

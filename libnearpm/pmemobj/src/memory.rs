@@ -19,8 +19,7 @@ const MAX_PENDING: usize = 64;
 /// The range of the pool that a program names; `None` if it becomes durable with a new object, or lies in no object.
 #[inline]
 fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
-    let (start, end) = thread.constructing.get();
-    if bytes == 0 || start <= address && address.saturating_add(bytes) <= end {
+    if bytes == 0 || thread.constructs(address, bytes) {
         return None;
     }
     let start = pool.offset_of(address)?;
@@ -42,6 +41,20 @@ fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnM
     }
 }
 
+/// Bytes that become durable at once where there is little memory.
+const PIECE: u64 = 4096;
+
+/// Makes ranges durable little by little, which takes little memory: only the whole of what a call names would be more than PMDK promises.
+#[cold]
+fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
+    for range in ranges {
+        for start in range.clone().step_by(PIECE as usize) {
+            let piece = start..range.end.min(start + PIECE);
+            check(pool.direct.persist(std::slice::from_ref(&piece)));
+        }
+    }
+}
+
 /// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they may belong to the log.
 fn persist(pool: &Pool, ranges: &[Range<u64>]) {
     match pool.direct.persist(ranges) {
@@ -49,6 +62,7 @@ fn persist(pool: &Pool, ranges: &[Range<u64>]) {
             let parts = ranges.iter().flat_map(|range| pool.direct.parts_with_objects(range));
             parts.for_each(|part| check(pool.direct.persist(&[part])));
         }
+        Err(Error::NoMemory { .. }) => persist_in_pieces(pool, ranges),
         done => check(done),
     }
 }

@@ -154,7 +154,8 @@ fn place(pool: &Pool, shape: Shape, type_num: u64) -> Result<Space, Errno> {
     let spare = if shape.alignment > HEADER { shape.alignment } else { 0 };
     let taken = pool.direct.reserve(shape.bytes + HEADER + spare).map_err(|error| out_of_memory(&error))?;
     let first = pool.base as u64 + taken.offset + HEADER;
-    let distance = first.next_multiple_of(shape.alignment) - first;
+    // Whatever the heap gives out is aligned as headers are.
+    let distance = if spare == 0 { 0 } else { first.next_multiple_of(shape.alignment) - first };
     let space = Space { data: taken.offset + HEADER + distance, usable: shape.bytes, start: taken.offset };
     // SAFETY: the space is this object's alone; it has room for both headers.
     unsafe {

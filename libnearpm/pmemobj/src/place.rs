@@ -50,16 +50,19 @@ struct Socket {
 /// Locked also while the card is put in or taken out.
 static SOCKET: Mutex<Option<Socket>> = Mutex::new(None);
 
-/// Keeps the card in.
-pub struct Session(());
+/// Keeps the card in, for a process.
+pub struct Session(u32);
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // In a child of `fork` another thread of the parent may hold the lock for ever, and the card is the parent's.
+        if self.0 != std::process::id() {
+            return;
+        }
         let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(card) = socket.as_mut() else { return };
         card.users -= 1;
-        // In a child of `fork` the card is its parent's, and stays.
-        if card.users == 0 && card.process == std::process::id() {
+        if card.users == 0 {
             *socket = None;
         }
     }
@@ -89,7 +92,7 @@ fn session() -> Result<Option<Session>, Errno> {
             *socket = Some(Socket { _plugged: plugged, users: 1, process: std::process::id() });
         }
     }
-    Ok(Some(Session(())))
+    Ok(Some(Session(std::process::id())))
 }
 
 /// Where a pool is, and what keeps it reachable.
@@ -181,6 +184,16 @@ impl Place {
                 .map_err(failed("create the file of a pool on the card")),
             None => Ok(()),
         }
+    }
+
+    /// Whether the pool is a file.
+    pub fn is_file(&self) -> bool {
+        !is_location(&self.location)
+    }
+
+    /// The file that was made for a new pool of which so many bytes were asked for; `None` where there was one (0 bytes), and on a card.
+    pub fn file_made(&self, bytes: u64) -> Option<String> {
+        (bytes != 0 && self.is_file()).then(|| self.location.clone())
     }
 
     /// What has to live as long as the pool is open.

@@ -16,7 +16,7 @@ use crate::object;
 use crate::place::Place;
 use crate::registry::{self, Pool, Refused, pool_of, pool_of_address, pool_of_oid};
 use crate::set::Part;
-use crate::thread::thread;
+use crate::thread::{RootOf, thread};
 
 /// Bytes of a C string.
 ///
@@ -119,6 +119,7 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
     check_bytes(bytes)?;
     let permissions = Some(mode & 0o7777);
     let options = DirectOptions { permissions, ..environment::options(ctl::prefault_at_create())? };
+    let bytes_asked = bytes;
     let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
     let mut head = None;
     // The pool is there with its head, or not at all; on a card its path comes behind both.
@@ -128,26 +129,31 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
     });
     let direct = direct.map_err(|error| fail_below(&error))?;
     let head = head.expect("a pool that was created has been filled");
-    match place.announce(mode) {
-        Ok(()) => enter(direct, place, head),
-        Err(errno) => {
-            drop(direct);
-            // The error that led here is the one to report.
-            let _ = nearpm::remove(&place.location);
-            Err(errno)
-        }
+    if let Err(errno) = place.announce(mode) {
+        drop(direct);
+        // The error that led here is the one to report.
+        let _ = nearpm::remove(&place.location);
+        return Err(errno);
     }
+    let made = place.file_made(bytes_asked);
+    enter(direct, place, head).inspect_err(|_| {
+        if let Some(file) = made {
+            // As above. What was wrong is a setting of the pool: nothing is in it yet.
+            let _ = nearpm::remove(&file);
+        }
+    })
 }
 
 fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
-    if ctl::copy_on_write() {
-        let text = "copy_on_write.at_open is not supported: copy the pool, and open the copy";
-        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
-    }
-    let options = environment::options(ctl::prefault_at_open())?;
+    let copy_on_write = ctl::copy_on_write();
+    let options = DirectOptions { copy_on_write, ..environment::options(ctl::prefault_at_open())? };
     let part = Part::of(path)?;
     let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
+    if copy_on_write && !place.is_file() {
+        let text = "copy_on_write.at_open is not supported on a card: copy the pool into a file, and open that";
+        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
+    }
     let direct = DirectPool::open(&place.location, &options).map_err(|error| fail_below(&error))?;
     let head = Head::open(&direct, &place.location).map_err(|error| fail_below(&error))?;
     if let Some(wanted) = layout {
@@ -275,8 +281,8 @@ fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c
 
 /// The calling thread no longer changes a root: it is done, or its constructor has jumped away.
 pub fn leave_root() {
-    if let Some(pool) = thread().root_of.take() {
-        pool.root_busy.store(false, Ordering::Release);
+    if let Some(root) = thread().root_of.take() {
+        root.pool.root_busy.store(false, Ordering::Release);
     }
 }
 
@@ -313,7 +319,7 @@ extern "C" fn pmemobj_root_construct(
     while pool.root_busy.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
     }
-    thread().root_of.set(Some(pool));
+    thread().root_of.set(Some(RootOf { pool, levels: thread().tx.levels() }));
     let grown = grow_root(pool, bytes, constructor, argument);
     leave_root();
     grown.map_or(Oid::NULL, |root| pool.oid(root))

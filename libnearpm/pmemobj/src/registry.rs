@@ -2,10 +2,10 @@
 //!
 //! A look-up that finds the pool of the last one costs a comparison. Others share the lock of a table.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearpm::direct::DirectPool;
 
@@ -125,6 +125,35 @@ pub enum Refused {
 
 static TABLE: RwLock<Table> = RwLock::new(Table { by_base: Vec::new(), by_uuid: Vec::new() });
 
+/// The table, locked by a thread that forks. A thread of the parent that held it otherwise would hold it in the child, where it is not.
+struct Forking(UnsafeCell<Option<RwLockWriteGuard<'static, Table>>>);
+
+// SAFETY: it is accessed by handlers of `fork` alone, which run in the thread that forks, one thread after the other: the first of them waits
+// for the table.
+unsafe impl Sync for Forking {}
+
+static FORKING: Forking = Forking(UnsafeCell::new(None));
+
+unsafe extern "C" fn before_fork() {
+    let table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: whoever has the table is the only one here.
+    unsafe { *FORKING.0.get() = Some(table) };
+}
+
+unsafe extern "C" fn after_fork() {
+    // SAFETY: as above, in the parent and in the child alike: the guard goes back before the table is free.
+    drop(unsafe { (*FORKING.0.get()).take() });
+}
+
+/// From the first pool on: a program that has none forks as ever.
+fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: the handlers are functions of this library, which stays where it is.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    });
+}
+
 fn table() -> RwLockReadGuard<'static, Table> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -155,6 +184,7 @@ impl Cache {
 pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, Refused> {
     let (base, end, uuid) = (pool.base, pool.base + pool.direct.bytes() as usize, pool.uuid);
     let entry = Entry { base, end, uuid, pool: &raw const *pool };
+    watch_forks();
     TABLE.write().unwrap_or_else(PoisonError::into_inner).insert(entry)?;
     // SAFETY: the box is not dropped, so that the pool lives on.
     Ok(unsafe { &*Box::into_raw(pool) })
@@ -270,5 +300,34 @@ mod tests {
             assert!(table.at(n * 1000 + 100).is_none() && table.at(n * 1000 - 1).is_none());
             assert_eq!(table.of(uuid(n)).ok().map(|e| e.base), there.then_some(n * 1000));
         }
+    }
+
+    /// A child looks pools up although another thread of the parent had the table locked when it was made.
+    #[test]
+    fn a_child_finds_the_table_free() {
+        watch_forks();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let _held = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+            });
+            for _ in 0..20 {
+                // SAFETY: the child looks into the table, and ends without anything of the test.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    let free = TABLE.try_read().is_ok();
+                    // SAFETY: as above.
+                    unsafe { libc::_exit(i32::from(!free)) };
+                }
+                let mut status = 0;
+                // SAFETY: the child is this one's.
+                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+                assert_eq!(status, 0, "the table is locked in a child");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
     }
 }

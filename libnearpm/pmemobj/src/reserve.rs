@@ -19,6 +19,9 @@ const ENOUGH: usize = 8;
 /// What the system must be able to give before it is believed to have memory again.
 const PROBE: usize = 1 << 20;
 
+/// What blocks are aligned to.
+const ALIGNED: usize = 4096;
+
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; BLOCK * BLOCKS]>);
 
@@ -38,7 +41,7 @@ const LOANS: usize = (1 << HALF) - 1;
 /// Takes bytes from the first block that has room.
 fn lend(layout: Layout) -> *mut u8 {
     LENT.store(true, Ordering::Relaxed);
-    if layout.size() > LARGEST {
+    if layout.size() > LARGEST || layout.align() > ALIGNED {
         return std::ptr::null_mut();
     }
     for (at, used) in USE.iter().enumerate() {
@@ -52,6 +55,17 @@ fn lend(layout: Layout) -> *mut u8 {
         }
     }
     std::ptr::null_mut()
+}
+
+/// As [`lend`]: an earlier loan may have left its bytes there.
+#[cold]
+fn lend_zeroed(layout: Layout) -> *mut u8 {
+    let memory = lend(layout);
+    if !memory.is_null() {
+        // SAFETY: as many bytes were lent.
+        unsafe { memory.write_bytes(0, layout.size()) };
+    }
+    memory
 }
 
 /// The block that an address lies in, if it does in one.
@@ -110,6 +124,13 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 
     #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by the caller.
+        let memory = unsafe { System.alloc_zeroed(layout) };
+        if memory.is_null() { lend_zeroed(layout) } else { memory }
+    }
+
+    #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         match block_of(memory) {
             Some(block) => give_back(block),
@@ -162,5 +183,19 @@ mod tests {
         loans.into_iter().for_each(|loan| unsafe { ALLOCATOR.dealloc(loan, layout) });
         assert!(is_full() && USE.iter().all(|used| used.load(Ordering::Relaxed) == 0));
         assert!(lend(Layout::from_size_align(LARGEST + 1, 8).unwrap()).is_null() && is_full());
+        assert!(lend(Layout::from_size_align(8, 2 * ALIGNED).unwrap()).is_null(), "blocks are aligned to less");
+        let layout = Layout::from_size_align(1000, ALIGNED).unwrap();
+        // SAFETY: what is lent has as many bytes, and is given back once.
+        unsafe {
+            for _ in 0..2 {
+                let loan = lend_zeroed(layout);
+                assert!(loan.addr().is_multiple_of(ALIGNED));
+                assert_eq!(std::slice::from_raw_parts(loan, 1000), [0; 1000]);
+                // The next one gets the same place.
+                loan.write_bytes(7, 1000);
+                ALLOCATOR.dealloc(loan, layout);
+            }
+        }
+        assert!(is_full());
     }
 }

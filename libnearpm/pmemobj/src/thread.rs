@@ -33,9 +33,54 @@ pub struct Thread {
     /// What `heap.thread.arena_id` was set to last, and in which run of a pool.
     pub arena: Cell<(u64, i64)>,
     /// The pool whose root this thread makes or enlarges.
-    pub root_of: Cell<Option<&'static Pool>>,
-    /// Bytes of the object whose constructor runs: they become durable with it.
-    pub constructing: Cell<(usize, usize)>,
+    pub root_of: Cell<Option<RootOf>>,
+    /// The constructor that runs, null for none: in the frame of the call that runs it.
+    pub constructing: Cell<*const Constructing>,
+}
+
+impl Thread {
+    /// Whether bytes at an address are those of the object whose constructor runs: they become durable with it.
+    #[inline]
+    pub fn constructs(&self, address: usize, bytes: usize) -> bool {
+        // SAFETY: the frame lives as long as its constructor runs, and `jump_away` forgets those that do not return.
+        let running = unsafe { self.constructing.get().as_ref() };
+        running.is_some_and(|new| new.start <= address && address.saturating_add(bytes) <= new.end)
+    }
+
+    /// The program goes on where a transaction began that is inside of so many others, itself included: constructors that run since do not
+    /// return. Those that began it go on.
+    pub fn jump_away(&self, levels: usize) {
+        // SAFETY: the frames that are jumped over still have what they had.
+        while let Some(running) = unsafe { self.constructing.get().as_ref() }
+            && levels <= running.levels
+        {
+            self.constructing.set(running.outer);
+        }
+        if self.root_of.get().is_some_and(|root| levels <= root.levels) {
+            crate::pool::leave_root();
+        }
+    }
+}
+
+/// A pool whose root a thread makes or enlarges.
+#[derive(Clone, Copy)]
+pub struct RootOf {
+    /// Whose.
+    pub pool: &'static Pool,
+    /// Transactions that the thread was in when it began.
+    pub levels: usize,
+}
+
+/// A constructor that runs.
+pub struct Constructing {
+    /// Address of its object.
+    pub start: usize,
+    /// Behind it.
+    pub end: usize,
+    /// Transactions that the thread was in when it was called.
+    pub levels: usize,
+    /// The one that it was called by, or null.
+    pub outer: *const Constructing,
 }
 
 /// The state of the calling thread. It lives until the thread ends.

@@ -90,15 +90,15 @@ impl DirectPool {
         let mut shard = self.fit(slot, lane, records, kind)?;
         // The records are made of what the view had.
         self.alive().map_err(|error| self.poison(error))?;
-        let count = records.iter().count() as u64;
+        let count = records.len() as u64;
         let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
         let first = if first == 0 { sequence } else { first };
         let depends = self.unacknowledged.newest();
         let applied = self.applied.load(Ordering::Relaxed);
-        for range in logged {
+        self.heap.log(logged.map(|range| {
             let pending = !homed || range.end - range.start < LONG_RANGE;
-            self.heap.log(range.start, range.end - range.start, pending);
-        }
+            (range, pending)
+        }));
         let shard = &mut *shard;
         let to = &mut shard.lanes[lane];
         if kind == Kind::Undo && to.open == 0 {
@@ -120,7 +120,8 @@ impl DirectPool {
         if homed {
             // With the shard locked: a truncation would declare the records dead while their bytes are on the way.
             let long = records.iter().filter_map(Record::long);
-            long.clone().for_each(|range| self.copy_home(range));
+            // The records are durable: a recovery brings home what is not copied here.
+            long.clone().try_for_each(|range| self.copy_home(range)).map_err(|error| self.poison(error))?;
             shard.tally.fences += 1;
             shard.tally.lines_written_back +=
                 long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();

@@ -6,7 +6,7 @@ use nearpm_interface::seal;
 
 use crate::check::Class;
 use crate::error::Error;
-use crate::memory::Medium;
+use crate::memory::{Backing, Medium, Memory};
 
 /// Lines whose write-back is put off, because records often name the same ones.
 const WAITING: usize = 4096;
@@ -48,11 +48,12 @@ impl<'m> Home<'m> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a sealed word that is damaged: what is in it must not be sealed anew.
+    #[inline]
     pub fn apply(&mut self, operation: Operation<'_>) -> Result<(), Error> {
         match operation {
             Operation::Store(offset, data) => self.store(offset, data),
-            Operation::SetSealed(offset, mask) => self.change_sealed(offset, |bits| bits | mask)?,
-            Operation::ClearSealed(offset, mask) => self.change_sealed(offset, |bits| bits & !mask)?,
+            Operation::SetSealed(offset, mask) => self.change_sealed(offset, mask, 0)?,
+            Operation::ClearSealed(offset, mask) => self.change_sealed(offset, 0, mask)?,
             Operation::Set(offset, mask) => {
                 self.store(offset, &(self.medium.load_word(offset) | mask).to_le_bytes());
             }
@@ -63,17 +64,24 @@ impl<'m> Home<'m> {
         Ok(())
     }
 
-    fn change_sealed(&mut self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<(), Error> {
-        let bits = seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))?;
-        // A mask that a hostile record holds has no more bits either.
-        let changed = Some(change(bits)).filter(|&bits| seal::is_identifier(bits));
-        let changed = changed.ok_or_else(|| Class::RecordRange.at(offset))?;
-        self.store(offset, &seal::seal_bits(changed).to_le_bytes());
+    #[inline(never)]
+    fn change_sealed(&mut self, offset: u64, set: u64, clear: u64) -> Result<(), Error> {
+        let word = self.medium.load_word(offset);
+        match seal::change_bits(word, |bits| (bits | set) & !clear) {
+            Some(changed) => self.store(offset, &changed.to_le_bytes()),
+            None if seal::open_bits(word).is_none() => return Err(Class::BitmapWord.at(offset)),
+            // The mask of a hostile record has more bits than there are.
+            None => return Err(Class::RecordRange.at(offset)),
+        }
         Ok(())
     }
 
+    #[inline(never)]
     fn store(&mut self, offset: u64, data: &[u8]) {
-        self.medium.store(offset, data);
+        match self.medium.backing() {
+            Backing::Mapped(memory) => memory.store(offset, data),
+            other => other.store(offset, data),
+        }
         for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
             let place = &mut self.waiting[line as usize % WAITING];
             if *place != line {

@@ -40,7 +40,7 @@ fn check_card(options: &DirectOptions, location: &str) -> Result<(), Error> {
         DirectOptions { power_cut: Some(_), .. } => {
             "DirectOptions::power_cut is for pools in files; cut the power of the card itself"
         }
-        DirectOptions { read_only: true, .. } => NOT_SHARED,
+        DirectOptions { read_only: true, .. } | DirectOptions { copy_on_write: true, .. } => NOT_SHARED,
         _ => return Ok(()),
     };
     Err(Problem::BadOption { what }.at(location))
@@ -168,6 +168,14 @@ impl DirectPool {
                     "a pool that is only read has no stores that a power cut could take (DirectOptions::power_cut)";
                 Err(Problem::BadOption { what }.at(location))
             }
+            Location::File(_) if options.copy_on_write && (options.read_only || options.power_cut.is_some()) => {
+                let what = "changes that are forgotten (DirectOptions::copy_on_write) go neither with read_only nor with power_cut";
+                Err(Problem::BadOption { what }.at(location))
+            }
+            Location::File(path) if options.copy_on_write => {
+                let options = DirectOptions { mode: Mode::InPlace, ..options.clone() };
+                Self::open_backing(Backing::Private(file::open_shared(&path)?), location, &options)
+            }
             Location::File(path) if options.read_only => {
                 Self::open_backing(Backing::Private(file::open_shared(&path)?), location, options)
             }
@@ -224,7 +232,7 @@ impl DirectPool {
 
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
-        if options.read_only {
+        if options.read_only || options.copy_on_write {
             return Err(Problem::BadOption { what: NOT_SHARED }.at(IN_MEMORY));
         }
         Self::open_backing(Backing::Other(memory), IN_MEMORY, options)
@@ -232,7 +240,7 @@ impl DirectPool {
 
     /// A pool that is whole but for its head on the medium.
     fn prepare(backing: Backing, head: PoolHead, location: &str, options: &DirectOptions) -> Result<Self, Error> {
-        if options.read_only {
+        if options.read_only || options.copy_on_write {
             return Err(Problem::BadOption { what: WRITTEN }.at(location));
         }
         if options.mode == Mode::InPlace {
@@ -345,6 +353,8 @@ impl DirectPool {
         if let Some(linter) = &self.linter {
             linter.close(self);
         }
+        // The program may have seen zeros in the place of what was lost: the next open recovers what is durable.
+        self.alive().map_err(|error| self.poison(error))?;
         let turn = self.truncation()?;
         let mut shards = self.lock_all();
         if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
@@ -353,7 +363,7 @@ impl DirectPool {
         }
         self.truncate(&turn, &mut shards)?;
         if self.options.mode == Mode::WorkingCopy {
-            self.write_differences_home();
+            self.write_differences_home()?;
         }
         let lanes = shards.iter_mut().flat_map(|s| &mut s.lanes);
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();

@@ -125,6 +125,8 @@ pub(crate) struct Lane {
     pub open: u64,
     /// A transaction in place has the lane.
     pub busy: bool,
+    /// Transactions whose commit relies on the segments: none goes while there are some.
+    pub promises: u32,
 }
 
 /// Bytes that must be free for a record of `stride` bytes. Behind undo records a line is left, for the record that says that the
@@ -150,6 +152,23 @@ impl Lane {
         true
     }
 
+    /// Whether records of these sizes fit when nothing that is in the lane counts any more.
+    pub fn could_fit(&self, strides: impl Iterator<Item = u64>) -> bool {
+        // In the order of `fits`.
+        let others = (0..self.segments.len()).filter(|&at| at != self.current);
+        let order = std::iter::once(self.current).chain(others);
+        let mut segments = order.filter_map(|at| self.segments.get(at)).map(|segment| segment.bytes - SEGMENT_HEAD);
+        let mut left = 0;
+        for stride in strides {
+            while left < stride {
+                let Some(next) = segments.next() else { return false };
+                left = next;
+            }
+            left -= stride;
+        }
+        true
+    }
+
     /// The first segment from `from` on that holds nothing that counts, and has so much room.
     fn next_free(&self, from: usize, applied: u64, room: u64) -> Option<usize> {
         let free = |i: &usize| {
@@ -161,7 +180,10 @@ impl Lane {
 
     /// Makes room to remember records that are appended next.
     pub fn try_reserve(&mut self, records: &Records) -> Result<(), TryReserveError> {
-        self.pending.written.try_reserve(records.iter().count())?;
+        self.pending.written.try_reserve(records.len())?;
+        if records.short_bytes() < LONG_RECORD {
+            return self.pending.volatile.try_reserve(records.short_bytes());
+        }
         let copied = records.iter().filter(|record| record.long().is_none()).map(Record::stride);
         let short = copied.filter(|&stride| stride < LONG_RECORD as u64).sum::<u64>();
         self.pending.volatile.try_reserve(short as usize)
@@ -198,7 +220,10 @@ impl Lane {
 
     /// Takes away the segments behind the first `keep` that hold nothing that counts.
     pub fn shrink(&mut self, keep: usize, applied: u64, mut drop: impl FnMut(Segment)) {
-        while self.segments.len() > keep && self.segments.last().is_some_and(|s| s.last <= applied) {
+        while self.promises == 0
+            && self.segments.len() > keep
+            && self.segments.last().is_some_and(|s| s.last <= applied)
+        {
             if self.current == self.segments.len() - 1 {
                 let Some(other) = self.segments[..self.current].iter().position(|s| s.last <= applied) else { return };
                 (self.current, self.cursor) = (other, SEGMENT_HEAD);
@@ -209,6 +234,9 @@ impl Lane {
 
     /// Takes away all segments that hold nothing that counts: there is space for others when records come.
     pub fn drop_dead(&mut self, applied: u64, mut drop: impl FnMut(Segment)) {
+        if self.promises > 0 {
+            return;
+        }
         let mut current = None;
         let mut kept = Vec::new();
         for (at, segment) in self.segments.drain(..).enumerate() {
@@ -241,7 +269,7 @@ impl Lane {
         homed: bool,
     ) {
         let (backing, view) = medium;
-        let count = records.iter().count();
+        let count = records.len();
         let mut next = 0;
         for index in 0..count {
             let (bytes, stride) =

@@ -43,6 +43,7 @@ mod pool;
 mod records;
 pub(crate) mod recover;
 mod shard;
+mod state;
 /// What the heap index and the number of the newest record are made of; the tests that try every order of events give them another one.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};

@@ -37,6 +37,10 @@ pub struct DirectOptions {
     /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`]; a store by pointer ends
     /// the process, as one to read-only memory does.
     pub read_only: bool,
+    /// Opens a pool in a file for changes that nobody else sees, and that are forgotten when it is closed: they go to memory of this process, which
+    /// takes as much as they need, and what is durable is so until then. In place, whatever the mode; others may read the file meanwhile, and
+    /// none may write it. Not for new pools.
+    pub copy_on_write: bool,
     /// Permission bits of the pool's file at creation; by default 0666 less those of the umask.
     pub permissions: Option<u32>,
     /// Identifier of the pool at creation, not 0; by default it is drawn at random.

@@ -269,7 +269,7 @@ fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
         };
         {
             let mut shard = shard.lock().expect("no thread panics");
-            heap.log(object.offset, object.bytes, true);
+            heap.log(std::iter::once((object.offset..object.offset + object.bytes, true)));
             *shard = true;
         }
         let pending = heap.may_be_pending(&(object.offset..object.offset + object.bytes));

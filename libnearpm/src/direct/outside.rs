@@ -1,5 +1,6 @@
 //! What becomes durable outside of transactions, and what goes home without the log.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
@@ -7,7 +8,7 @@ use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
 use super::append::Writer;
 use super::pool::COMMIT_LANE;
-use super::records::PIECE;
+use super::records::{PIECE, Records};
 use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
@@ -47,15 +48,20 @@ impl DirectPool {
             // Records of what was here before would be written over it.
             self.truncate_beside(&self.truncation()?)?;
         }
-        self.copy_home(range);
-        Ok(())
+        self.copy_home(range)
     }
 
     /// Copies bytes of the view home, whole lines around the cache. They are durable with the next drain of this thread.
+    ///
+    /// # Errors
+    /// The view has lost bytes, whose place zeros took: those do not go home.
     #[cfg_attr(test, track_caller)]
-    pub(super) fn copy_home(&self, range: &Range<u64>) {
+    pub(super) fn copy_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let backing = self.medium.backing();
-        let mut piece = Vec::with_capacity(PIECE.min((range.end - range.start) as usize));
+        let mut piece = Vec::new();
+        piece
+            .try_reserve_exact(PIECE.min((range.end - range.start) as usize))
+            .map_err(Error::no_memory("what is written home"))?;
         let mut at = range.start;
         while at < range.end {
             // Up to the next line, then lines, then what is left of one.
@@ -67,6 +73,7 @@ impl DirectPool {
             };
             piece.clear();
             self.view().append(at, length as usize, &mut piece);
+            self.alive().map_err(|error| self.poison(error))?;
             if length.is_multiple_of(LINE_U64) && at.is_multiple_of(LINE_U64) {
                 backing.stream(at, &piece);
             } else {
@@ -75,6 +82,7 @@ impl DirectPool {
             }
             at += length;
         }
+        Ok(())
     }
 
     /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
@@ -93,13 +101,9 @@ impl DirectPool {
         }
         let slot = slot();
         let mut records = std::mem::take(&mut self.shards[slot].lock().records);
-        records.begin(self.record_limit());
         let short = || ranges.iter().filter(|range| range.end - range.start <= LONG_PERSIST).cloned();
-        for range in short() {
-            records.store_from(self.view(), range.start, range.end - range.start);
-        }
-        let mut done = Ok(());
-        if !records.is_empty() {
+        let mut done = self.build(&mut records, short()).map_err(Error::no_memory("what is to become durable"));
+        if done.is_ok() && !records.is_empty() {
             records.finish();
             done = self.append_persist(Writer { slot, lane: COMMIT_LANE, first: 0 }, &mut records, short());
         }
@@ -110,6 +114,14 @@ impl DirectPool {
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             self.write_home(range)?;
             self.drain_counted()?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, records: &mut Records, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), TryReserveError> {
+        records.begin(self.record_limit())?;
+        for range in ranges {
+            records.store_from(self.view(), range.start, range.end - range.start)?;
         }
         Ok(())
     }
@@ -134,18 +146,23 @@ impl DirectPool {
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would. They are
     /// durable with the next drain.
-    pub(super) fn write_differences_home(&self) {
-        let (mut ours, mut home) = (vec![0; PAGE_BYTES as usize], vec![0; PAGE_BYTES as usize]);
+    ///
+    /// # Errors
+    /// Something was lost, whose place zeros took: those do not go home.
+    pub(super) fn write_differences_home(&self) -> Result<(), Error> {
+        let (mut ours, mut home) = ([0; PAGE_BYTES as usize], [0; PAGE_BYTES as usize]);
         for range in self.heap.ranges_in_use() {
             let mut at = range.start;
             while at < range.end {
                 self.view().load(at, &mut ours);
                 self.medium.load(at, &mut home);
                 if ours != home {
+                    self.alive().map_err(|error| self.poison(error))?;
                     self.medium.put(at, &ours);
                 }
                 at += PAGE_BYTES;
             }
         }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
+use super::append::Writer;
 use super::heap::{Heap, Runs};
 use super::log::Lane;
 use super::shard::{Alone, Shard, slot};
@@ -178,7 +179,7 @@ impl DirectPool {
             let (length, heap) = (range.end.wrapping_sub(range.start), self.heap.range());
             return Err(Error::OutOfRange { offset: range.start, length, heap });
         }
-        if !self.holds_objects(range) {
+        if !range.is_empty() && !self.heap.holds_objects(range) {
             // Its space belongs to the log, or may from the next record on.
             return Err(Error::NotAllocated { offset: range.start });
         }
@@ -234,7 +235,11 @@ impl DirectPool {
     }
 
     /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.
+    #[inline]
     pub(super) fn secure(&self, range: Range<u64>) -> Result<(), Error> {
+        if self.medium.backing().is_complete() {
+            return Ok(());
+        }
         self.medium.backing().secure(self.heap.tables_of(&range).into_iter().chain([range]))
     }
 
@@ -245,6 +250,11 @@ impl DirectPool {
     /// [`Problem::Truncated`], [`Problem::NoSpace`], what the system refuses.
     #[inline]
     pub(super) fn alive(&self) -> Result<(), Error> {
+        if self.view.is_whole() && self.medium.backing().is_whole() { Ok(()) } else { self.loss() }
+    }
+
+    #[cold]
+    fn loss(&self) -> Result<(), Error> {
         self.view.alive()?;
         match self.medium.backing() {
             Backing::Mapped(memory) => memory.alive(),
@@ -305,7 +315,7 @@ impl DirectPool {
             }
         };
         drop(shard);
-        transaction.start(slot, lane);
+        transaction.start(self, slot, lane);
         if let Some(linter) = &self.linter {
             linter.begin(self, transaction.key());
         }
@@ -313,8 +323,17 @@ impl DirectPool {
     }
 
     /// A transaction has ended.
-    pub(crate) fn end(&self, slot: usize, lane: usize, spare: Transaction, count: impl FnOnce(&mut Statistics)) {
+    pub(crate) fn end(
+        &self,
+        Writer { slot, lane, .. }: Writer,
+        promised: bool,
+        spare: Transaction,
+        count: impl FnOnce(&mut Statistics),
+    ) {
         let mut shard = self.shards[slot].lock();
+        if promised {
+            shard.lanes[lane].promises -= 1;
+        }
         if self.options.mode == Mode::InPlace {
             let lane = &mut shard.lanes[lane];
             (lane.busy, lane.open) = (false, 0);

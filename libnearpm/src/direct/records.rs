@@ -1,12 +1,12 @@
 //! The records of one append, before they are in the log.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{MAX_STORE_BYTES, Operation, RecordHead, RecordSum};
 
 use super::heap::Change;
-use crate::error::Error;
 use crate::heap::Form;
 use crate::memory::{Backing, View};
 
@@ -19,9 +19,6 @@ pub(super) const PIECE: usize = 16 << 10;
 
 /// Bytes of an operation that stores as much as one can.
 const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;
-
-/// What the memory of records is for.
-const WHAT: &str = "the records of a transaction";
 
 /// A record.
 pub(crate) struct Record {
@@ -58,7 +55,7 @@ fn operation_bytes(stored: u64) -> u64 {
 }
 
 /// Builds the records of one append, as they will lie in their segments: each from a line on, the last of a transaction being its
-/// commit.
+/// commit. Whatever is added takes its memory first: an error leaves what was built before.
 #[derive(Default)]
 pub(crate) struct Records {
     bytes: Vec<u8>,
@@ -71,45 +68,35 @@ pub(crate) struct Records {
 
 impl Records {
     /// Begins anew with an empty record.
-    pub fn begin(&mut self, limit: u64) {
+    pub fn begin(&mut self, limit: u64) -> Result<(), TryReserveError> {
         self.bytes.clear();
         self.records.clear();
         self.limit = limit;
-        self.begin_record(None);
+        self.begin_record(None)
     }
 
-    /// Makes room, so that operations need no more memory: ranges that they store, and words of tables that they change.
-    ///
-    /// # Errors
-    /// [`Error::NoMemory`].
-    pub fn try_reserve(
-        &mut self,
-        ranges: impl Iterator<Item = Range<u64>>,
-        words: usize,
-        limit: u64,
-    ) -> Result<(), Error> {
-        let (mut bytes, mut records) = (16 * words as u64, 2);
-        for range in ranges {
-            let length = range.end - range.start;
-            if length >= LONG_RANGE {
-                records += length / (limit / 2) + 2;
-            } else {
-                bytes += operation_bytes(length);
-            }
+    /// Makes room for so many bytes, and for zeros up to the end of their line.
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> Result<(), TryReserveError> {
+        self.bytes.try_reserve(bytes + LINE_U64 as usize)
+    }
+
+    #[cold]
+    fn next_record(&mut self, long: Option<Range<u64>>) -> Result<(), TryReserveError> {
+        self.begin_record(long)
+    }
+
+    #[inline(always)]
+    fn begin_record(&mut self, long: Option<Range<u64>>) -> Result<(), TryReserveError> {
+        self.records.try_reserve(1)?;
+        self.make_room(LINE_U64 as usize + RecordHead::SIZE)?;
+        if !self.bytes.is_empty() {
+            self.finish();
         }
-        // Each record that is begun because the last one was full leaves less than an operation of room there.
-        records += bytes / limit.saturating_sub(LONGEST_OPERATION).max(1);
-        let heads = records * 2 * RecordHead::SIZE as u64;
-        let no_memory = || Error::no_memory(WHAT);
-        self.bytes.try_reserve(((bytes + heads) as usize).saturating_sub(self.bytes.len())).map_err(no_memory())?;
-        self.records.try_reserve((records as usize).saturating_sub(self.records.len())).map_err(no_memory())
-    }
-
-    fn begin_record(&mut self, long: Option<Range<u64>>) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(LINE_U64 as usize), 0);
         let start = self.bytes.len();
-        self.bytes.resize(start + RecordHead::SIZE, 0);
+        self.bytes.extend_from_slice(&[0; RecordHead::SIZE]);
         self.records.push(Record { place: start..self.bytes.len(), long, at: 0 });
+        Ok(())
     }
 
     fn current(&mut self) -> &mut Record {
@@ -130,42 +117,54 @@ impl Records {
     }
 
     /// Makes room for an operation.
-    fn operation(&mut self, bytes: usize) {
-        if self.current().bytes() + bytes as u64 > self.limit || self.current().long.is_some() {
-            self.begin_record(None);
+    #[inline]
+    fn operation(&mut self, bytes: usize) -> Result<(), TryReserveError> {
+        let current = self.current();
+        if current.long.is_some() || (current.place.len() + bytes) as u64 > self.limit {
+            self.next_record(None)?;
         }
+        self.make_room(bytes)?;
         self.current().place.end += bytes;
+        Ok(())
     }
 
     /// Bytes that are in the view go to their place. Those of a long range are looked at when the records are appended.
-    pub fn store_from(&mut self, view: &View, offset: u64, bytes: u64) {
+    #[inline]
+    pub fn store_from(&mut self, view: &View, offset: u64, bytes: u64) -> Result<(), TryReserveError> {
         if bytes >= LONG_RANGE {
             return self.store_long(offset..offset + bytes);
         }
         let mut at = offset;
         while at < offset + bytes {
             let piece = (offset + bytes - at).min(MAX_STORE_BYTES as u64) as usize;
-            self.operation(8 + piece.next_multiple_of(8));
+            self.operation(8 + piece.next_multiple_of(8))?;
             store_operation(view, at, piece, &mut self.bytes);
             at += piece as u64;
         }
+        Ok(())
     }
 
-    fn store_long(&mut self, range: Range<u64>) {
+    #[cold]
+    fn store_long(&mut self, range: Range<u64>) -> Result<(), TryReserveError> {
+        // Of the pieces that are on their way when the record is written.
+        self.piece.clear();
+        self.piece.try_reserve(PIECE + LONGEST_OPERATION as usize + LINE_U64 as usize)?;
         self.drop_empty();
         let most = (self.limit - RecordHead::SIZE as u64) / LONGEST_OPERATION * MAX_STORE_BYTES as u64;
         assert!(most > 0, "a record has room for an operation");
         let mut at = range.start;
         while at < range.end {
             let end = range.end.min(at + most);
-            self.begin_record(Some(at..end));
+            self.next_record(Some(at..end))?;
             at = end;
         }
+        Ok(())
     }
 
     /// A change of the heap's tables.
-    pub fn change(&mut self, change: Change) {
-        self.operation(16);
+    #[inline]
+    pub fn change(&mut self, change: Change) -> Result<(), TryReserveError> {
+        self.operation(16)?;
         let (word, data) = match change {
             Change::Word(offset, word) => (Operation::Store(offset, &[0; 8]).word(), word),
             Change::Set(offset, mask, Form::Plain) => (Operation::Set(offset, mask).word(), mask),
@@ -173,13 +172,29 @@ impl Records {
             Change::Set(offset, mask, Form::Sealed) => (Operation::SetSealed(offset, mask).word(), mask),
             Change::Clear(offset, mask, Form::Sealed) => (Operation::ClearSealed(offset, mask).word(), mask),
         };
-        self.bytes.extend_from_slice(&word.to_le_bytes());
-        self.bytes.extend_from_slice(&data.to_le_bytes());
+        self.bytes.extend_from_slice((u128::from(data) << 64 | u128::from(word)).to_le_bytes().as_slice());
+        Ok(())
     }
 
     /// Ends the last record.
     pub fn finish(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(LINE_U64 as usize), 0);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether some of them are long.
+    #[inline]
+    pub fn has_long(&self) -> bool {
+        self.records.iter().any(|record| record.long.is_some())
+    }
+
+    /// Bytes of all but the long ones, and of the heads of those.
+    pub fn short_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The records.
@@ -208,10 +223,13 @@ impl Records {
 fn store_operation(view: &View, at: u64, bytes: usize, to: &mut Vec<u8>) {
     to.extend_from_slice(&(at << 16 | bytes as u64).to_le_bytes());
     view.append(at, bytes, to);
-    to.resize(to.len().next_multiple_of(8), 0);
+    if !bytes.is_multiple_of(8) {
+        to.resize(to.len() + bytes.next_multiple_of(8) - bytes, 0);
+    }
 }
 
-/// Writes a long record. Its first line goes last, because it holds the checksum.
+/// Writes a long record. Its first line goes last, because it holds the checksum: not at all where the view has lost something, so that zeros
+/// in the place of it do not count.
 #[cfg_attr(test, track_caller)]
 fn stream_long(head: RecordHead, range: &Range<u64>, backing: &Backing, view: &View, at: u64, piece: &mut Vec<u8>) {
     const LINE: usize = LINE_U64 as usize;
@@ -235,12 +253,14 @@ fn stream_long(head: RecordHead, range: &Range<u64>, backing: &Backing, view: &V
         }
         let whole = piece.len() / LINE * LINE;
         let held = if first.is_none() { LINE } else { 0 };
-        first.get_or_insert_with(|| piece[..LINE].to_vec());
+        first.get_or_insert_with(|| *piece.first_chunk::<LINE>().expect("a record has a head"));
         backing.stream(to + held as u64, &piece[held..whole]);
         to += whole as u64;
         piece.drain(..whole);
     }
     let mut first = first.expect("a long range has bytes");
     sum.put(&mut first);
-    backing.stream(at, &first);
+    if view.is_whole() && backing.is_whole() {
+        backing.stream(at, &first);
+    }
 }

@@ -50,6 +50,8 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
         let segment = segment(medium, head, layout.chunk(chunk))?;
         records.append(&mut scan(medium, &segment, applied)?);
     }
+    // What could not be read looked like the end of a segment, or like one that was never written.
+    medium.backing().alive()?;
     records.sort_by_key(|r| r.head.sequence);
     let newest = records.last().map_or(applied, |r| r.head.sequence);
     let records = connected(records, applied, report);

@@ -3,23 +3,15 @@
 use std::ops::Range;
 
 use super::append::Writer;
-use super::records::{LONG_RANGE, Records};
-use super::truncate::WORTH_A_TRUNCATION;
+use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
+use crate::blocks::Place;
 use crate::error::Error;
-use crate::interval::IntervalSet;
+use crate::interval::{IntervalSet, Overlap};
 use crate::lint::Claims;
 
 /// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
 const HOME_AT_ONCE: u64 = 512;
-
-/// Most space of a transaction's buffers that is kept for the next one.
-const KEPT_BYTES: usize = 32 << 20;
-
-/// The error where there is no memory for what a transaction is to remember.
-fn no_memory() -> impl FnOnce(std::collections::TryReserveError) -> Error {
-    Error::no_memory("what a transaction has to remember")
-}
 
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
@@ -27,103 +19,10 @@ fn no_memory() -> impl FnOnce(std::collections::TryReserveError) -> Error {
 #[derive(Default)]
 pub struct Transaction(Box<State>);
 
-#[derive(Default)]
-struct State {
-    slot: usize,
-    /// In place: index of the lane.
-    lane: usize,
-    /// In place: number of the first undo record, 0 for none.
-    first: u64,
-    /// Ranges that become durable at commit.
-    known: IntervalSet,
-    /// Ranges of objects that are written home at once, or whose bytes are the program's own care.
-    fresh: IntervalSet,
-    gaps: Vec<Range<u64>>,
-    /// Old bytes.
-    saved: Vec<u8>,
-    /// What they are: offset in the pool, bytes. One after the other in `saved`.
-    saved_ranges: Vec<(u64, usize)>,
-    /// Undo records of long ranges, which hold the old bytes: offset in the pool, bytes.
-    saved_records: Vec<(u64, u64)>,
-    allocated: Vec<u64>,
-    /// Ranges of allocated objects that are written home at once.
-    home: Vec<Range<u64>>,
-    freed: Vec<u64>,
-    /// Allocated and freed again.
-    cancelled: Vec<u64>,
-    root: Option<u64>,
-    records: Records,
-}
-
-impl State {
-    fn writer(&self) -> Writer {
-        Writer { slot: self.slot, lane: self.lane, first: self.first }
-    }
-
-    fn reset(&mut self) {
-        self.first = 0;
-        self.known.clear();
-        self.fresh.clear();
-        self.saved.clear();
-        self.saved.shrink_to(KEPT_BYTES);
-        self.saved_ranges.clear();
-        self.saved_records.clear();
-        self.allocated.clear();
-        self.home.clear();
-        self.freed.clear();
-        self.cancelled.clear();
-        self.root = None;
-    }
-
-    /// Objects that lie where records of former objects may name bytes are logged like everything else: what went home at once
-    /// would be overwritten by those records. Long ones are worth a truncation instead.
-    fn log_what_must_be(&mut self, pool: &DirectPool) {
-        let known = &mut self.known;
-        self.home.retain(|range| {
-            let logged = range.end - range.start < WORTH_A_TRUNCATION && pool.heap_index().may_be_logged(range);
-            if logged {
-                known.insert(range.clone());
-            }
-            !logged
-        });
-    }
-
-    /// Stores the old bytes again, but for those in `kept`.
-    fn restore(&self, pool: &DirectPool, kept: &IntervalSet) {
-        let mut parts = Vec::new();
-        let mut put_back = |offset: u64, data: &[u8]| {
-            parts.clear();
-            kept.gaps(&(offset..offset + data.len() as u64), &mut parts);
-            for part in &parts {
-                let (from, to) = ((part.start - offset) as usize, (part.end - offset) as usize);
-                pool.view().store(part.start, &data[from..to]);
-            }
-        };
-        let mut start = 0;
-        for &(offset, bytes) in &self.saved_ranges {
-            put_back(offset, &self.saved[start..start + bytes]);
-            start += bytes;
-        }
-        for &(at, bytes) in &self.saved_records {
-            pool.stored_by(at, bytes, &mut put_back);
-        }
-    }
-
-    /// Nothing was asked of the transaction.
-    fn is_empty(&self) -> bool {
-        self.known.is_empty()
-            && self.allocated.is_empty()
-            && self.freed.is_empty()
-            && self.cancelled.is_empty()
-            && self.root.is_none()
-    }
-}
-
 impl Transaction {
-    /// Makes it ready for use, in a lane if it works in place.
-    pub(crate) fn start(&mut self, slot: usize, lane: usize) {
-        self.0.reset();
-        (self.0.slot, self.0.lane) = (slot, lane);
+    /// Makes it ready for use, in a lane of a shard.
+    pub(crate) fn start(&mut self, pool: &DirectPool, slot: usize, lane: usize) {
+        self.0.start(pool, slot, lane);
     }
 
     /// What the lint knows it by.
@@ -138,11 +37,35 @@ impl Transaction {
     /// The program is about to change a range. Parts that were added before, or that this transaction allocated, cost nothing.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]; what the medium refuses; in place [`Error::Full`] when there is no room for its log. The
-    /// transaction goes on as it was.
+    /// [`Error::OutOfRange`]; what the medium refuses; [`Error::Full`] when there is no room for its log. The transaction goes on as it
+    /// was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
-        if self.covers(&range) && range.start < range.end { Ok(()) } else { self.add_all(pool, &[range]) }
+        let state = &*self.0;
+        if !range.is_empty() {
+            match state.known.overlap(&range) {
+                Overlap::All => return Ok(()),
+                Overlap::Nothing(place) if !state.fresh.overlaps(&range) => return self.add_new(pool, range, place),
+                _ if state.fresh.covers(&range) => return Ok(()),
+                _ => {}
+            }
+        }
+        self.add_all(pool, std::slice::from_ref(&range))
+    }
+
+    /// Adds a range of which the transaction has nothing yet. It will be at a place of what is known.
+    fn add_new(&mut self, pool: &DirectPool, range: Range<u64>, place: Place) -> Result<(), Error> {
+        self.check_process(pool)?;
+        pool.check(&range)?;
+        let ranges = std::slice::from_ref(&range);
+        if let Some(linter) = &pool.linter {
+            linter.add(pool, self.key(), ranges);
+        }
+        self.0.known.try_reserve().map_err(no_memory())?;
+        self.0.take_room(pool, range_bytes(&range))?;
+        self.snapshot(pool, ranges)?;
+        self.0.known.insert_at(place, range);
+        Ok(())
     }
 
     /// As [`Transaction::add`] for several ranges, which share their fence.
@@ -159,18 +82,11 @@ impl Transaction {
         if let Some(linter) = &pool.linter {
             linter.add(pool, self.key(), &gaps);
         }
-        let added = self.snapshot(pool, &gaps);
-        let mut kept = added;
-        for range in &gaps {
-            if kept.is_ok() {
-                kept = self.0.known.try_reserve().map_err(no_memory());
-            }
-            if kept.is_ok() {
-                self.0.known.insert(range.clone());
-            }
-        }
+        let room = self.0.take_room(pool, gaps.iter().map(range_bytes).sum());
+        let added = room.and_then(|()| self.snapshot(pool, &gaps));
+        let added = added.and_then(|()| self.0.know(&gaps).map_err(no_memory()));
         self.0.gaps = gaps;
-        kept
+        added
     }
 
     /// Whether all of a range was added, or belongs to objects that this transaction allocated.
@@ -187,45 +103,27 @@ impl Transaction {
     }
 
     /// Keeps old bytes, in place also in the log.
+    #[inline]
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
-        let bytes: usize = gaps.iter().map(|gap| (gap.end - gap.start) as usize).sum();
-        let short = |gap: &&Range<u64>| pool.mode() != Mode::InPlace || gap.end - gap.start < LONG_RANGE;
-        let short_bytes = gaps.iter().filter(short).map(|gap| (gap.end - gap.start) as usize).sum();
-        state.saved.try_reserve(short_bytes).map_err(no_memory())?;
-        state.saved_ranges.try_reserve(gaps.len()).map_err(no_memory())?;
-        if pool.mode() == Mode::InPlace && !gaps.is_empty() {
-            state.records.try_reserve(gaps.iter().cloned(), 0, pool.record_limit())?;
-            let records = bytes / (pool.record_limit() as usize / 2) + gaps.len() + 2;
-            state.saved_records.try_reserve(records).map_err(no_memory())?;
-            state.records.begin(pool.record_limit());
-            for gap in gaps {
-                state.records.store_from(pool.view(), gap.start, gap.end - gap.start);
-            }
-            state.records.finish();
-            let sequence = pool.append_undo(state.writer(), &mut state.records)?;
-            if state.first == 0 {
-                state.first = sequence;
-            }
-            let long = state.records.iter().filter(|record| record.long().is_some());
-            state.saved_records.extend(long.map(|record| (record.at, record.bytes())));
+        let (bytes, ranges) = (state.saved.len(), state.saved_ranges.len());
+        let kept = match pool.mode() {
+            Mode::WorkingCopy => state.save(pool, gaps.iter()).map_err(no_memory()),
+            Mode::InPlace => state.log_old(pool, gaps),
+        };
+        if kept.is_err() {
+            state.saved.truncate(bytes);
+            state.saved_ranges.truncate(ranges);
         }
-        for gap in gaps {
-            if pool.mode() == Mode::InPlace && gap.end - gap.start >= LONG_RANGE {
-                continue;
-            }
-            let bytes = (gap.end - gap.start) as usize;
-            pool.view().append(gap.start, bytes, &mut state.saved);
-            state.saved_ranges.push((gap.start, bytes));
-        }
-        Ok(())
+        kept
     }
 
     /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes durable at commit, and that is all.
     pub fn add_without_snapshot(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         pool.check(&range)?;
-        if !self.0.fresh.covers(&range) {
+        if !self.covers(&range) {
             self.0.known.try_reserve().map_err(no_memory())?;
+            self.0.take_room(pool, range_bytes(&range))?;
             self.0.known.insert(range);
         }
         Ok(())
@@ -233,21 +131,24 @@ impl Transaction {
 
     /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
     pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
-        self.make_room()?;
         let reservation = pool.reserve(bytes)?;
+        self.make_room(pool, Reservation { bytes, ..reservation }, true).inspect_err(|_| pool.cancel(reservation))?;
         self.adopt(reservation.offset, bytes, true);
         Ok(reservation)
     }
 
-    /// Makes room to remember one object more, so that [`Transaction::publish`] needs no memory.
+    /// Makes room for one object more, so that [`Transaction::publish`] of it needs no memory, and the commit finds room in the log.
     ///
     /// # Errors
-    /// [`Error::NoMemory`]: the transaction goes on as it was.
-    pub fn make_room(&mut self) -> Result<(), Error> {
+    /// [`Error::NoMemory`], [`Error::Full`], what the medium refuses: the transaction goes on as it was.
+    #[inline]
+    pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let state = &mut *self.0;
+        let logged =
+            if contents && reservation.bytes < HOME_AT_ONCE { range_bytes(&(0..reservation.bytes)) } else { 0 };
+        state.take_room(pool, logged + 2 * WORD_BYTES)?;
         let room = state.allocated.try_reserve(1).and_then(|()| state.home.try_reserve(1));
         let room = room.and_then(|()| state.known.try_reserve()).and_then(|()| state.fresh.try_reserve());
-        let room = room.and_then(|()| state.freed.try_reserve(1)).and_then(|()| state.cancelled.try_reserve(1));
         room.map_err(no_memory())
     }
 
@@ -276,7 +177,9 @@ impl Transaction {
     /// # Errors
     /// [`Error::NotAllocated`] leaves everything as it was.
     pub fn free(&mut self, pool: &DirectPool, object: u64) -> Result<(), Error> {
-        self.make_room()?;
+        let state = &mut *self.0;
+        state.freed.try_reserve(1).and_then(|()| state.cancelled.try_reserve(1)).map_err(no_memory())?;
+        state.take_room(pool, WORD_BYTES)?;
         if let Some(at) = self.0.allocated.iter().rposition(|&o| o == object) {
             self.0.allocated.swap_remove(at);
             self.0.home.retain(|range| range.start != object);
@@ -334,32 +237,14 @@ impl Transaction {
         } else if !state.home.is_empty() {
             pool.write_back_and_drain(std::iter::empty())?;
         }
-        let logged = state.known.iter().filter(|_| pool.mode() == Mode::WorkingCopy);
-        let words = 2 * state.allocated.len() + state.freed.len() + 1;
-        state.records.try_reserve(logged, words, pool.record_limit())?;
-        state.records.begin(pool.record_limit());
-        if pool.mode() == Mode::WorkingCopy {
-            for range in state.known.iter() {
-                state.records.store_from(pool.view(), range.start, range.end - range.start);
-            }
-        }
-        let (heap, records) = (pool.heap_index(), &mut state.records);
-        for &object in &state.allocated {
-            heap.allocation(object, |change| records.change(change));
-        }
-        for &object in &state.freed {
-            records.change(heap.removal(object));
-        }
-        if let Some(root) = state.root {
-            records.change(heap.root_change(root));
-        }
-        if records.is_empty() && state.first == 0 {
+        state.build(pool).map_err(no_memory())?;
+        if state.records.is_empty() && state.first == 0 {
             return Ok(());
         }
-        records.finish();
+        state.records.finish();
         let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
-        let homed = pool.make_homeable(state.known.iter())?;
-        pool.append_commit(writer, records, state.known.iter(), homed)
+        let homed = state.records.has_long() && pool.make_homeable(state.known.iter())?;
+        pool.append_commit(writer, &mut state.records, state.known.iter(), homed)
     }
 
     /// The commit is in the log: the index follows.
@@ -387,14 +272,18 @@ impl Transaction {
         let mut kept = IntervalSet::default();
         keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
-        state.restore(pool, &kept);
+        // In place a pool that something failed on, or that has lost bytes, is left to the next open: its log restores what is durable, and the
+        // old bytes here may be zeros in the place of what could not be read.
+        if pool.mode() == Mode::WorkingCopy || pool.refuse_poisoned().and_then(|()| pool.alive()).is_ok() {
+            state.restore(pool, &kept);
+        }
         let mut done = Ok(());
         if state.first != 0 {
             // The log must not take the ranges back once more, over what later transactions make of them.
-            state.records.begin(pool.record_limit());
+            done = state.records.begin(pool.record_limit()).map_err(no_memory());
             state.records.finish();
-            done = pool
-                .write_back_and_drain(state.known.iter())
+            done = done
+                .and_then(|()| pool.write_back_and_drain(state.known.iter()))
                 .and_then(|()| pool.append_commit(state.writer(), &mut state.records, std::iter::empty(), false));
         }
         for &object in state.allocated.iter().chain(&state.cancelled) {
@@ -416,7 +305,7 @@ impl Transaction {
     }
 
     fn end(self, pool: &DirectPool, count: impl FnOnce(&mut crate::Statistics)) {
-        let (slot, lane) = (self.0.slot, self.0.lane);
-        pool.end(slot, lane, self, count);
+        let (writer, promised) = (self.0.writer(), self.0.promised);
+        pool.end(writer, promised, self, count);
     }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
-use nearpm_interface::record::{Kind, POOL_APPLIED, RECORD_VERSION, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::record::{
+    Kind, MAX_STORE_BYTES, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead,
+};
 use nearpm_interface::seal;
 
 use super::heap::Runs;
@@ -41,6 +43,12 @@ fn segment_bytes(pool_bytes: u64) -> u64 {
 pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
     (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
 }
+
+/// What a large transaction may grow by, at least, before it asks for room again.
+const LEAST_SPARE: u64 = 16 << 10;
+
+/// Bytes at the end of a record that may stay blank, because the next operation does not fit, with its head.
+const LONGEST_WASTE: u64 = (8 + MAX_STORE_BYTES + RecordHead::SIZE) as u64;
 
 /// The right to truncate.
 pub(super) type Turn<'p> = MutexGuard<'p, ()>;
@@ -77,6 +85,11 @@ impl Room {
     }
 }
 
+/// Strides of records, and the room that there must be for each.
+fn sizes(records: &Records, kind: Kind) -> impl Iterator<Item = (u64, u64)> + Clone {
+    records.iter().map(Record::stride).map(move |stride| (stride, room_for(kind, stride)))
+}
+
 impl DirectPool {
     /// Most bytes of a record. A line stays free behind it: see [`room_for`].
     pub(super) fn record_limit(&self) -> u64 {
@@ -99,9 +112,56 @@ impl DirectPool {
     }
 
     /// Whether a lane has room for records.
+    #[inline]
     pub(super) fn fits(&self, lane: &Lane, records: &Records, kind: Kind) -> bool {
-        let sizes = records.iter().map(Record::stride).map(|stride| (stride, room_for(kind, stride)));
+        self.fit_of(lane, sizes(records, kind))
+    }
+
+    #[inline]
+    fn fit_of(&self, lane: &Lane, sizes: impl Iterator<Item = (u64, u64)>) -> bool {
         lane.fits(sizes, self.applied.load(Ordering::Relaxed))
+    }
+
+    /// Sees to it that a commit with these records and so many bytes more will find room in the log of a lane that it shares with nobody who
+    /// is not done by then. Gives how many bytes more it may be in truth. The lane keeps its segments until the transaction ends; its `first`
+    /// promise is counted.
+    ///
+    /// # Errors
+    /// [`Error::Full`], what the medium refuses: nothing is promised.
+    pub(super) fn promise(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &Records,
+        more: u64,
+        first: bool,
+    ) -> Result<u64, Error> {
+        // Little by little would mean to look at everything again and again.
+        let made = records.iter().map(Record::stride).sum::<u64>() + more;
+        let spare = [made / 4, made / 16, LEAST_SPARE].map(|spare| more + spare.max(LEAST_SPARE));
+        let strides = |more: u64| {
+            let (limit, piece) = (self.record_limit(), self.record_limit() - LONGEST_WASTE);
+            let count = more.div_ceil(piece);
+            let last = RecordHead::stride(more - (count - 1) * piece + LONGEST_WASTE);
+            let others = std::iter::repeat_n(RecordHead::stride(limit), count as usize - 1);
+            records.iter().map(Record::stride).chain(others).chain([last])
+        };
+        {
+            let mut shard = self.shards[slot].lock();
+            if shard.lanes.is_empty() {
+                shard.lanes.push(Lane::default());
+            }
+            shard.lanes[lane].promises += u32::from(first);
+            if let Some(found) = spare.into_iter().find(|&more| shard.lanes[lane].could_fit(strides(more))) {
+                return Ok(found);
+            }
+        }
+        let least = more + LEAST_SPARE;
+        let made = self.make_room_for(slot, lane, strides(least).map(|stride| (stride, stride)));
+        if made.is_err() && first {
+            self.shards[slot].lock().lanes[lane].promises -= 1;
+        }
+        made.map(|()| least)
     }
 
     /// Chunks that the log may still have beyond what each lane needs.
@@ -111,8 +171,18 @@ impl DirectPool {
 
     /// Truncates the log, and adds segments to a lane until the records fit.
     pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records, kind: Kind) -> Result<(), Error> {
+        self.make_room_for(slot, lane, sizes(records, kind))
+    }
+
+    /// As [`DirectPool::make_room`], for records of these sizes.
+    fn make_room_for(
+        &self,
+        slot: usize,
+        lane: usize,
+        sizes: impl Iterator<Item = (u64, u64)> + Clone,
+    ) -> Result<(), Error> {
         let turn = self.truncation()?;
-        let fits = || self.fits(&self.shards[slot].lock().lanes[lane], records, kind);
+        let fits = || self.fit_of(&self.shards[slot].lock().lanes[lane], sizes.clone());
         // Another thread's truncation may have made room meanwhile.
         if fits() {
             return Ok(());
@@ -125,12 +195,15 @@ impl DirectPool {
         }
         let mut shards = self.lock_all();
         self.truncate(&turn, &mut shards)?;
-        let longest = records.iter().map(|record| room_for(kind, record.stride())).max().unwrap_or(0);
+        let longest = sizes.clone().map(|(_, room)| room).max().unwrap_or(0);
         // Once: the segments that are added here have nothing in them yet, and would be given away again and again.
         let mut gave_way = false;
-        while !self.fits(&shards[slot].lanes[lane], records, kind) {
+        while !self.fit_of(&shards[slot].lanes[lane], sizes.clone()) {
             let made = match self.make_segment(longest, 0) {
-                Err(Error::Full { .. }) if !std::mem::replace(&mut gave_way, true) => {
+                // Segments of others have room on the medium, too.
+                Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })
+                    if !std::mem::replace(&mut gave_way, true) =>
+                {
                     self.give_way(&mut shards)?;
                     self.make_segment(longest, 0)
                 }

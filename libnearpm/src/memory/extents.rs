@@ -73,6 +73,7 @@ pub(super) fn unwritten(file: &File, bytes: u64) -> io::Result<Vec<Range<u64>>> 
     while known < bytes {
         let map = ask(file, &(known..bytes))?;
         let extents = &map.extents[..AT_ONCE.min(map.mapped as usize)];
+        let before = known;
         for extent in extents {
             if extent.logical > known {
                 found.push(known..bytes.min(extent.logical));
@@ -83,7 +84,8 @@ pub(super) fn unwritten(file: &File, bytes: u64) -> io::Result<Vec<Range<u64>>> 
             }
             known = known.max(end);
         }
-        if extents.is_empty() {
+        // The last one, or a file system whose answers lead nowhere.
+        if known == before {
             found.push(known..bytes);
             known = bytes;
         }

@@ -7,7 +7,10 @@
 //!
 //! Every other SIGBUS goes to the handler that was there before. A program that installs one of its own later takes this one's place.
 //!
-//! The handler calls `fstat`, `lseek`, `mmap` and `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
+//! Threads may come upon one page at the same time, and the second must not take away what the first has stored to it since. So one
+//! page is mended at a time, and one that can be read by then is left as it is (Linux 5.14 tells).
+//!
+//! The handler calls `fstat`, `lseek`, `madvise`, `mmap`, `getpid`, `gettid`, `sched_yield` and `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +19,7 @@ use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
@@ -100,16 +103,19 @@ impl Guard {
         Ok(Guard { slot, file, path: path.to_owned(), bytes })
     }
 
+    /// Whether nothing was lost.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.slot.lost.load(Ordering::Acquire) == loss::NOTHING
+    }
+
     /// Whether everything that was loaded and stored was there.
     ///
     /// # Errors
     /// [`Problem::Truncated`], [`Problem::NoSpace`], [`Error::System`]. From then on always.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
-        match self.slot.lost.load(Ordering::Acquire) {
-            loss::NOTHING => Ok(()),
-            lost => Err(self.error(lost)),
-        }
+        if self.is_whole() { Ok(()) } else { Err(self.error(self.slot.lost.load(Ordering::Acquire))) }
     }
 
     /// The same, and whether the file has its size still, although nobody has come upon the place where it was cut.
@@ -216,9 +222,55 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
     }
 }
 
+/// The thread that mends a page: its process and its own number, 0 for none.
+static MENDING: AtomicU64 = AtomicU64::new(0);
+
+/// The turn of the thread that mends a page; `false` where it has it from what this handler has interrupted.
+struct Mending(bool);
+
+impl Mending {
+    /// Waits for it. A turn that another process has is that of a thread of the parent, which a `fork` has not copied.
+    fn take() -> Mending {
+        // SAFETY: the calls take and change nothing.
+        let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
+        let own = (process as u64) << 32 | thread as u64;
+        let mut holder = 0;
+        while let Err(now) = MENDING.compare_exchange_weak(holder, own, Ordering::Acquire, Ordering::Relaxed) {
+            if now == own {
+                return Mending(false);
+            }
+            holder = if now >> 32 == own >> 32 { 0 } else { now };
+            // SAFETY: as above.
+            unsafe { libc::sched_yield() };
+        }
+        Mending(true)
+    }
+}
+
+impl Drop for Mending {
+    fn drop(&mut self) {
+        if self.0 {
+            MENDING.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Whether a page of a mapping can be read, which the answer maps.
+#[cfg(target_os = "linux")]
+fn is_readable(at: usize, page: usize) -> bool {
+    // SAFETY: the page belongs to a mapping of a pool; the call changes no byte of it.
+    unsafe { libc::madvise(at as *mut c_void, page, libc::MADV_POPULATE_READ) == 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_readable(_: usize, _: usize) -> bool {
+    false
+}
+
 /// Puts zeros at an address that a mapping could not give, and remembers the loss. Says whether it could.
 fn mend(address: usize, page: usize) -> bool {
     let at = address & !(page - 1);
+    let _turn = Mending::take();
     for slot in slots() {
         let start = slot.start.load(Ordering::Acquire);
         let (bytes, file) = (slot.bytes.load(Ordering::Relaxed), slot.file.load(Ordering::Relaxed));
@@ -226,6 +278,9 @@ fn mend(address: usize, page: usize) -> bool {
         // Another thread may be giving the slot to another mapping: then it is none of the address.
         if start == 0 || !(start..start + bytes).contains(&address) || slot.start.load(Ordering::Acquire) != start {
             continue;
+        }
+        if private && is_readable(at, page) {
+            return true;
         }
         let offset = (at - start) as u64;
         let (end, lost) = match beneath(file, offset, page as u64) {
@@ -266,5 +321,44 @@ fn beneath(file: c_int, offset: u64, page: u64) -> Beneath {
         let data = libc::lseek(file, offset as libc::off_t, libc::SEEK_DATA);
         let none = data < 0 && *libc::__errno_location() == libc::ENXIO;
         if none || data >= 0 && data as u64 >= offset + page { Beneath::Hole } else { Beneath::Data }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use memmap2::MmapOptions;
+
+    use super::*;
+
+    /// A thread that was late: while it came to its turn another one has mended the page, and has stored to it.
+    #[test]
+    fn a_page_that_another_thread_has_mended_keeps_what_is_in_it() {
+        const BYTES: usize = 1 << 16;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(BYTES as u64).unwrap();
+        // SAFETY: nobody else knows the file.
+        let mut map = unsafe { MmapOptions::new().len(BYTES).map_copy(&file) }.unwrap();
+        let guard = Guard::new(&file, Path::new("hole"), map.as_mut_ptr(), BYTES as u64, true).unwrap();
+        let page = FORMER.get().unwrap().1;
+        map[5000] = 7;
+        if !is_readable(map.as_ptr().addr(), page) {
+            eprintln!("SKIPPED: this system does not tell whether a page can be read");
+            return;
+        }
+        assert!(mend(map.as_ptr().addr() + 5000, page));
+        assert_eq!(map[5000], 7);
+        assert!(guard.is_whole());
+    }
+
+    #[test]
+    fn a_turn_of_a_process_that_is_not_this_one_is_taken_over() {
+        // No process has this number.
+        MENDING.store(u64::from(u32::MAX) << 32 | 1, Ordering::Release);
+        let turn = Mending::take();
+        // A handler that interrupts the one that has the turn does not wait for itself, nor gives it away.
+        drop(Mending::take());
+        assert_ne!(MENDING.load(Ordering::Acquire), 0);
+        drop(turn);
+        assert_eq!(MENDING.load(Ordering::Acquire), 0);
     }
 }

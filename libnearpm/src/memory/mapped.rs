@@ -189,7 +189,14 @@ impl MappedMemory {
         })
     }
 
+    /// Whether nothing was lost.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.guard.is_whole()
+    }
+
     /// Whether every byte has room on the medium.
+    #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.space.is_none()
     }

@@ -155,6 +155,22 @@ impl Backing {
         }
     }
 
+    /// Whether nothing of a file was lost. A card is asked where it may have gone.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Backing::Mapped(memory) => memory.is_whole(),
+            Backing::Private(memory) => memory.is_whole(),
+            Backing::Other(_) => true,
+        }
+    }
+
+    /// Whether every byte has room on the medium.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        !matches!(self, Backing::Mapped(memory) if !memory.is_complete())
+    }
+
     /// Takes room on the medium for ranges that are about to come into use.
     ///
     /// # Errors

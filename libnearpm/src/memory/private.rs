@@ -44,6 +44,12 @@ impl PrivateMemory {
         self.view.base()
     }
 
+    /// Whether nothing was lost.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.view.is_whole()
+    }
+
     /// From now on a store, also one by pointer, is a fault of the processor.
     pub fn freeze(&self) -> Result<(), Error> {
         self.view.freeze()

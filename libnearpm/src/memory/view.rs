@@ -56,6 +56,12 @@ impl View {
         View { base: map.as_mut_ptr(), bytes: map.len() as u64, guard: Some(guard), map: Some(map) }
     }
 
+    /// Whether nothing was lost.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.guard.as_ref().is_none_or(Guard::is_whole)
+    }
+
     /// Whether everything that was loaded was there.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use super::format;
 use crate::cards;
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, CardMemory, Medium};
+use crate::process::Process;
 
 /// Card pools that are open in this process: address of the card and identifier of the pool.
 static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new());
@@ -26,6 +27,8 @@ pub(crate) const CARDS_JOINED_BY: char = '+';
 struct OpenOnCard {
     card: Arc<Card>,
     key: (usize, u32),
+    /// Who opened it: in a child of `fork` it stays what it is to its parent.
+    process: Process,
 }
 
 impl OpenOnCard {
@@ -35,13 +38,16 @@ impl OpenOnCard {
         if !fresh {
             return Err(Problem::InUse { process: Some(std::process::id()) }.at(location));
         }
-        let open = OpenOnCard { card: card.clone(), key };
+        let open = OpenOnCard { card: card.clone(), key, process: Process::current() };
         if card.claim_pool(id, range)? { Ok(open) } else { Err(Problem::InUse { process: None }.at(location)) }
     }
 }
 
 impl Drop for OpenOnCard {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
         // A broker that has gone has no claims; one that refused this has none of this process.
         let _ = self.card.give_pool_back(self.key.1);
         OPEN_ON_CARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);

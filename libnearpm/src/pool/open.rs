@@ -166,10 +166,11 @@ impl PoolOptions {
 }
 
 const IN_MEMORY: &str = "in memory";
-/// Why no pool is created for reading alone.
-pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only)";
-/// Why other pools cannot be opened for reading alone.
-pub(crate) const NOT_SHARED: &str = "only a pool in a file is opened for reading (read_only)";
+/// Why no pool is created for reading alone, or for changes that are forgotten.
+pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only, copy_on_write)";
+/// Why other pools cannot be opened so.
+pub(crate) const NOT_SHARED: &str =
+    "only a pool in a file is opened for reading, or for changes that are forgotten (read_only, copy_on_write)";
 
 /// Removes a pool that is not open. A file that is not a pool is left alone.
 pub fn remove(location: &str) -> Result<(), Error> {

@@ -73,9 +73,14 @@ fn processors() -> u64 {
 
 /// Arenas that a program is told of: threads allocate apart from each other without asking.
 fn default_arenas() -> u64 {
-    match GLOBALS.default_arenas.load(Ordering::Relaxed) {
-        0 => processors(),
-        set => set as u64,
+    arenas_by(GLOBALS.default_arenas.load(Ordering::Relaxed))
+}
+
+/// Arenas by what `heap.arenas_default_max` was set to: as many as a pool may have, whatever number it is.
+fn arenas_by(set: i64) -> u64 {
+    match set {
+        0 => processors().min(MAX_ARENAS as u64),
+        set => set.clamp(1, MAX_ARENAS) as u64,
     }
 }
 
@@ -139,4 +144,15 @@ unsafe extern "C" fn pmemobj_ctl_set(handle: Handle, name: *const c_char, argume
 unsafe extern "C" fn pmemobj_ctl_exec(handle: Handle, name: *const c_char, argument: *mut c_void) -> c_int {
     // SAFETY: as for this function.
     unsafe { ask(handle, name, argument, Query::Execute) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_makes_more_arenas_than_there_may_be() {
+        assert_eq!([1, 4, 1024, 1025, i64::from(i32::MAX), -1].map(arenas_by), [1, 4, 1024, 1024, 1024, 1]);
+        assert!((1..=1024).contains(&arenas_by(0)));
+    }
 }

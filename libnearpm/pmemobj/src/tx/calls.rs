@@ -177,7 +177,10 @@ extern "C" fn pmemobj_tx_end() -> c_int {
     if tx.stage.get() == stage::WORK {
         return fail(libc::EINVAL, format_args!("pmemobj_tx_end called without pmemobj_tx_commit"));
     }
-    if let Some(around) = tx.refused_in() {
+    // One that was refused has an error.
+    if tx.last_errno.get() != 0
+        && let Some(around) = tx.refused_in()
+    {
         return end_refused(tx, around);
     }
     let Some(pool) = tx.pool.get() else {

@@ -43,12 +43,17 @@ mod parameter {
 /// Bytes of a `jmp_buf`.
 const ENVIRONMENT_BYTES: usize = 200;
 
+type Environment = [u64; ENVIRONMENT_BYTES / 8];
+
+/// Of a program that wants no jump.
+const NO_ENVIRONMENT: Environment = [0; ENVIRONMENT_BYTES / 8];
+
 type Callback = unsafe extern "C" fn(pool: Handle, stage: c_int, argument: *mut c_void);
 
 /// A transaction that the program has begun and not ended.
 #[derive(Clone, Copy)]
 struct Level {
-    environment: [u64; ENVIRONMENT_BYTES / 8],
+    environment: Environment,
     /// `enum pobj_tx_failure_behavior`: 1 returns errors.
     failure_behavior: c_int,
     /// Of one that was refused, so that nothing of it happens: stage and error that its end goes back to.
@@ -57,13 +62,11 @@ struct Level {
 
 impl Level {
     /// A level with the `jmp_buf` that the program gave, or null.
-    fn new(environment: *const u64) -> Level {
-        let mut level = Level { environment: [0; ENVIRONMENT_BYTES / 8], failure_behavior: 0, refused_in: None };
-        if !environment.is_null() {
-            // SAFETY: the program gives a `jmp_buf` of so many bytes.
-            unsafe { environment.copy_to_nonoverlapping(level.environment.as_mut_ptr(), ENVIRONMENT_BYTES / 8) };
-        }
-        level
+    #[inline]
+    fn new(environment: *const u64, failure_behavior: c_int, refused_in: Option<(i32, Errno)>) -> Level {
+        // SAFETY: the program gives a `jmp_buf` of so many bytes.
+        let environment = unsafe { environment.cast::<Environment>().as_ref() }.copied().unwrap_or(NO_ENVIRONMENT);
+        Level { environment, failure_behavior, refused_in }
     }
 }
 
@@ -173,8 +176,13 @@ impl TxState {
         self.growth.set(self.growth.get() + bytes);
     }
 
+    /// Transactions that the thread is in, one inside of the other.
+    pub fn levels(&self) -> usize {
+        self.levels.borrow().len()
+    }
+
     fn is_outermost(&self) -> bool {
-        self.levels.borrow().len() == 1
+        self.levels() == 1
     }
 
     /// Tells the program's callback of the outermost transaction's stage.
@@ -197,7 +205,7 @@ impl TxState {
     fn enter(&self, pool: &'static Pool, environment: *const u64) -> Result<(), Errno> {
         let nested = self.stage.get() == stage::WORK;
         let failure_behavior = self.levels.borrow().last().map_or(0, |level| level.failure_behavior);
-        self.push(Level { failure_behavior, ..Level::new(environment) })?;
+        self.push(|| Level::new(environment, failure_behavior, None))?;
         if !nested {
             self.pool.set(Some(pool));
             self.user_data.set(std::ptr::null_mut());
@@ -209,7 +217,8 @@ impl TxState {
 
     /// Enters a level that has aborted before it did anything: its end goes back to where the thread is now.
     fn enter_refused(&self, environment: *const u64, errno: Errno) -> Result<(), Errno> {
-        self.push(Level { refused_in: Some((self.stage.get(), self.last_errno.get())), ..Level::new(environment) })?;
+        let around = Some((self.stage.get(), self.last_errno.get()));
+        self.push(|| Level::new(environment, 0, around))?;
         self.last_errno.set(errno);
         self.stage.set(stage::ONABORT);
         Ok(())
@@ -220,10 +229,11 @@ impl TxState {
         self.levels.borrow().last().and_then(|level| level.refused_in)
     }
 
-    fn push(&self, level: Level) -> Result<(), Errno> {
+    #[inline]
+    fn push(&self, level: impl FnOnce() -> Level) -> Result<(), Errno> {
         let mut levels = self.levels.borrow_mut();
         levels.try_reserve(1).map_err(|_| no_memory())?;
-        levels.push(level);
+        levels.push(level());
         Ok(())
     }
 
@@ -347,15 +357,13 @@ fn give_up(thread: &'static Thread, errno: Errno, by_program: bool) {
 
 /// Jumps to the innermost environment. Nothing in this frame has a destructor.
 fn jump(tx: &'static TxState, errno: Errno) {
-    // A constructor that aborted does not return.
-    thread().constructing.set((0, 0));
-    crate::pool::leave_root();
     let environment = {
         let levels = tx.levels.borrow();
         let level = levels.last().expect("an aborting transaction has a level");
-        if level.environment == [0; ENVIRONMENT_BYTES / 8] { std::ptr::null() } else { level.environment.as_ptr() }
+        if level.environment == NO_ENVIRONMENT { std::ptr::null() } else { level.environment.as_ptr() }
     };
     if !environment.is_null() {
+        thread().jump_away(tx.levels());
         // SAFETY: the program saved it by setjmp in a frame that still lives; the frames that are jumped over hold plain data.
         unsafe { longjmp(environment.cast(), errno) }
     }

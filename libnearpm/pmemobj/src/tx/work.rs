@@ -99,7 +99,7 @@ fn take(thread: &Thread, pool: &Pool, bytes: u64, type_num: u64, all: u64, initi
 #[inline]
 fn adopt(thread: &Thread, pool: &Pool, space: &Space) -> Result<(), crate::error::Errno> {
     thread.tx.with(pool, |transaction| {
-        transaction.make_room()?;
+        transaction.make_room(&pool.direct, space.reservation(), true)?;
         transaction.publish(space.reservation(), true);
         Ok(())
     })?;
@@ -255,7 +255,7 @@ fn publish(thread: &Thread, pool: &Pool, action: &Action, all: u64) -> Outcome<(
             let front = space.front();
             // The program has made the data durable; the header is the library's.
             let published = thread.tx.with(pool, |transaction| {
-                transaction.make_room()?;
+                transaction.make_room(&pool.direct, space.reservation(), false)?;
                 transaction.add_without_snapshot(&pool.direct, front)?;
                 transaction.publish(space.reservation(), false);
                 Ok(())

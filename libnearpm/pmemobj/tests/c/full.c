@@ -89,6 +89,34 @@ static void change_without_room(const char *path)
     pmemobj_close(pool);
 }
 
+/* Who adds more than there is room for in the log is told by that call; what was added before is committed. */
+static void adds_without_room(const char *path)
+{
+    const size_t bytes = 4000;
+    volatile int refused = 0, committed = 0, added = 0;
+    CHECK(remove(path) == 0);
+    pool = new_pool(path, 16);
+    first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+    fill(bytes);
+    TX_BEGIN(pool) {
+        for (PMEMoid oid = *first; !OID_IS_NULL(oid) && !refused; oid = ((struct chained *)pmemobj_direct(oid))->next) {
+            refused = pmemobj_tx_xadd_range(oid, sizeof(PMEMoid), bytes - sizeof(PMEMoid), POBJ_XADD_NO_ABORT);
+            if (!refused) {
+                ((char *)pmemobj_direct(oid))[bytes - 1] = 1;
+                added++;
+            }
+        }
+    } TX_ONCOMMIT {
+        committed = 1;
+    } TX_END
+    /* PMDK has not even room for one. */
+    CHECK(refused == ENOMEM && committed && (is_pmdk || added > 10));
+    pool = reopen(pool, path);
+    first = pmemobj_direct(pmemobj_root(pool, sizeof(PMEMoid)));
+    CHECK(((char *)pmemobj_direct(*first))[bytes - 1] == (added > 0));
+    pmemobj_close(pool);
+}
+
 int main(int count, char **arguments)
 {
     check_begin(count, arguments);
@@ -119,5 +147,6 @@ int main(int count, char **arguments)
     pmemobj_close(pool);
     filled_by_another(arguments[1]);
     change_without_room(arguments[1]);
+    adds_without_room(arguments[1]);
     return 0;
 }

@@ -478,6 +478,22 @@ static int asks_for_the_root(PMEMobjpool *of, void *at, void *argument)
     return -1;
 }
 
+/* A transaction that aborts inside of a constructor does not end it: the root is still this thread's to make. */
+static int aborts_inside(PMEMobjpool *of, void *at, void *argument)
+{
+    (void)at, (void)argument;
+    volatile int aborted = 0;
+    TX_BEGIN(of) {
+        pmemobj_tx_abort(77);
+    } TX_ONABORT {
+        aborted = pmemobj_tx_errno();
+    } TX_END
+    CHECK(aborted == 77);
+    errno = 0;
+    CHECK(NONE(pmemobj_root(of, 1 << 20)) && errno == EDEADLK);
+    return 0;
+}
+
 static void *enlarges_the_root(void *size)
 {
     CHECK(!NONE(pmemobj_root(pool, *(size_t *)size)));
@@ -497,6 +513,15 @@ static void constructors(void)
     CHECK(aborted == 77 && pmemobj_root_size(pool) == size);
     errno = 0;
     CHECK(NONE(pmemobj_root_construct(pool, size + 1, asks_for_the_root, NULL)) && errno == ECANCELED);
+    CHECK(!NONE(pmemobj_root_construct(pool, ++size, aborts_inside, NULL)) && pmemobj_root_size(pool) == size);
+    /* Inside of another transaction it ends that as well, and so the constructor. */
+    aborted = 0;
+    TX_BEGIN(pool) {
+        pmemobj_root_construct(pool, size + 1, aborts_inside, NULL);
+    } TX_ONABORT {
+        aborted = pmemobj_tx_errno();
+    } TX_END
+    CHECK(aborted == 77 && pmemobj_root_size(pool) == size);
     size++;
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, enlarges_the_root, &size) == 0 && pthread_join(thread, NULL) == 0);

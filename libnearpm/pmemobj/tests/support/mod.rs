@@ -112,12 +112,21 @@ impl Program {
 
     /// As [`Program::compile`], together with sources of the comparison with PMDK (`evaluation/pmdk/programs`).
     pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
+        Program::build(name, &folder_of_pmemobj().join("tests/c").join(name).with_extension("c"), others)
+    }
+
+    /// The program of the comparison with PMDK that inserts into maps.
+    pub fn maps() -> Option<Program> {
+        let others = ["btree.c", "rbtree.c", "skiplist.c", "hashmap.c", "common.c", "pool.c"];
+        Program::build("maps", &folder_of_pmemobj().join("../../evaluation/pmdk/programs/maps.c"), &others)
+    }
+
+    fn build(name: &str, source: &Path, others: &[&str]) -> Option<Program> {
         if !headers_present() {
             skip("libpmemobj.h is not installed (Debian: libpmemobj-dev)");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder for the program");
-        let source = folder_of_pmemobj().join("tests/c").join(name).with_extension("c");
         let comparison = folder_of_pmemobj().join("../../evaluation/pmdk/programs");
         let binary = folder.path().join(name);
         let output = Command::new("gcc")
@@ -126,7 +135,7 @@ impl Program {
             .args(if others.is_empty() { &[][..] } else { &["-Wno-clobbered"] })
             .arg("-I")
             .arg(&comparison)
-            .args([Path::new("-o"), &binary, &source, &library()])
+            .args([Path::new("-o"), &binary, source, &library()])
             .args(others.iter().map(|other| comparison.join(other)))
             .output()
             .expect("gcc runs");
@@ -192,6 +201,23 @@ impl Program {
         command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
         command.env("PMEM_IS_PMEM_FORCE", "1").envs(variables.iter().copied());
         command.output().expect("valgrind runs")
+    }
+
+    /// Instructions that the program executes with these arguments and a pool of its own, as callgrind counts them. It must succeed.
+    pub fn instructions(&self, arguments: &[&str]) -> u64 {
+        let pools = self.folder_for_pools(Library::WorkingCopy);
+        let counts = pools.path().join("counts");
+        let mut command = Command::new("valgrind");
+        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", counts.display())).arg(&self.binary);
+        command.arg(format!("--pool={}", pools.path().join("pool").display())).args(arguments);
+        command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
+        command.env("PMEM_IS_PMEM_FORCE", "1").env_remove("PMEMOBJ_CONF").env_remove("PMEMOBJ_CONF_FILE");
+        let output = command.output().expect("valgrind runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);
+        let counts = std::fs::read_to_string(counts).expect("callgrind writes what it counted");
+        let total = counts.lines().find_map(|line| line.strip_prefix("totals: "));
+        total.and_then(|total| total.trim().parse().ok()).expect("callgrind says how many there are")
     }
 
     /// Runs the program, which must succeed.

@@ -61,8 +61,9 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    #[inline]
     pub fn word(&self) -> ChunkWord {
-        ChunkWord::decode(self.word.load(Ordering::Relaxed)).expect("the index holds sound words")
+        ChunkWord::of_encoded(self.word.load(Ordering::Relaxed)).expect("the index holds what it encoded")
     }
 
     pub fn bits(&self) -> &Bits {

@@ -12,8 +12,10 @@ use crate::error::Error;
 /// Chunks that get their memory together.
 const BLOCK: u32 = 256;
 
+type Block = [Chunk; BLOCK as usize];
+
 pub(super) struct Chunks {
-    blocks: Box<[OnceLock<Box<[Chunk]>>]>,
+    blocks: Box<[OnceLock<Box<Block>>]>,
     count: u32,
 }
 
@@ -30,7 +32,14 @@ impl Chunks {
         Ok(Chunks { blocks: blocks.into_boxed_slice(), count })
     }
 
+    #[cold]
+    fn make() -> Box<Block> {
+        let chunks: Box<[Chunk]> = (0..BLOCK).map(|_| Chunk::default()).collect();
+        chunks.try_into().unwrap_or_else(|_| unreachable!("it has as many chunks as a block"))
+    }
+
     /// A chunk, unless none of its block was ever in use: then its block's end.
+    #[inline]
     pub fn look(&self, chunk: u32) -> Result<&Chunk, u32> {
         let block = self.blocks[(chunk / BLOCK) as usize].get().ok_or((chunk / BLOCK + 1) * BLOCK)?;
         Ok(&block[(chunk % BLOCK) as usize])
@@ -53,9 +62,8 @@ impl Index<u32> for Chunks {
 
     #[inline]
     fn index(&self, chunk: u32) -> &Chunk {
-        assert!(chunk < self.count, "a chunk of the heap");
-        let block =
-            self.blocks[(chunk / BLOCK) as usize].get_or_init(|| (0..BLOCK).map(|_| Chunk::default()).collect());
+        debug_assert!(chunk < self.count, "a chunk of the heap");
+        let block = self.blocks[(chunk / BLOCK) as usize].get_or_init(Self::make);
         &block[(chunk % BLOCK) as usize]
     }
 }

@@ -9,24 +9,39 @@ use super::Heap;
 use super::chunk::{Chunk, holds};
 
 impl Heap {
-    /// A record names these bytes; a `pending` one is to be written home by a truncation.
+    /// Records name these bytes; where `true` comes with them, a truncation is to write them home.
     #[inline]
-    pub fn log(&self, offset: u64, bytes: u64, pending: bool) {
-        if !self.range().contains(&offset) || bytes == 0 {
-            return;
-        }
-        let now = self.cuts.load(Ordering::Relaxed);
+    pub fn log(&self, ranges: impl Iterator<Item = (Range<u64>, bool)>) {
+        let (heap, now) = (self.range(), self.cuts.load(Ordering::Relaxed));
         // Most were marked by the last commit: a store would take the line from threads that read it.
         let mark = |at: &AtomicU32| {
             if at.load(Ordering::Relaxed) != now {
                 at.store(now, Ordering::Relaxed);
             }
         };
-        for chunk in self.chunks_of(&(offset..offset + bytes)) {
-            mark(&chunk.logged);
-            if pending {
-                mark(&chunk.pending);
+        // What was marked last: the ranges of a transaction often lie side by side.
+        let mut marked = (u32::MAX, false);
+        for (range, pending) in ranges {
+            if range.is_empty() || !heap.contains(&range.start) {
+                continue;
             }
+            let numbers = self.numbers_of(&range);
+            let (mut number, last) = (numbers.start, numbers.end - 1);
+            if (number, pending) == marked && number == last {
+                continue;
+            }
+            loop {
+                let chunk = &self.chunks[number];
+                mark(&chunk.logged);
+                if pending {
+                    mark(&chunk.pending);
+                }
+                if number == last {
+                    break;
+                }
+                number += 1;
+            }
+            marked = (last, pending);
         }
     }
 
@@ -39,19 +54,36 @@ impl Heap {
 
     /// Whether all chunks in a range of the heap hold objects or reservations. Others may become part of the log at any time, and a store
     /// there would destroy it.
+    #[inline]
     pub fn holds_objects(&self, range: &Range<u64>) -> bool {
-        self.chunks_of(range).all(|chunk| match chunk.holds.load(Ordering::Relaxed) {
+        let mut numbers = self.numbers_of(range);
+        // Mostly there is one.
+        self.holds_object(numbers.start) && (numbers.len() == 1 || numbers.all(|chunk| self.holds_object(chunk)))
+    }
+
+    #[inline]
+    fn holds_object(&self, chunk: u32) -> bool {
+        // Where none was ever in use there is no object.
+        let Ok(chunk) = self.chunks.look(chunk) else { return false };
+        match chunk.holds.load(Ordering::Relaxed) {
             holds::RUN => chunk.used.load(Ordering::Relaxed) > 0,
             holds::OBJECT => true,
             _ => false,
-        })
+        }
     }
 
-    /// The chunks in a range of the heap.
-    fn chunks_of(&self, range: &Range<u64>) -> impl Iterator<Item = &Chunk> {
+    /// The chunks in a range of the heap, which is not empty: their numbers.
+    #[inline]
+    fn numbers_of(&self, range: &Range<u64>) -> Range<u32> {
         let first = (range.start - self.layout.first) / CHUNK_BYTES;
         let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
-        (first as u32..=last as u32).map(|chunk| &self.chunks[chunk])
+        first as u32..last as u32 + 1
+    }
+
+    /// The chunks in a range of the heap, which is not empty.
+    #[inline]
+    fn chunks_of(&self, range: &Range<u64>) -> impl Iterator<Item = &Chunk> {
+        self.numbers_of(range).map(|chunk| &self.chunks[chunk])
     }
 
     /// Whether a record that is not dead may name bytes of the chunks in a range of the heap.

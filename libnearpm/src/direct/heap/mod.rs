@@ -335,45 +335,45 @@ impl Heap {
         [self.layout.word(first)..self.layout.word(last + 1), bitmap]
     }
 
-    /// The place that begins at an offset, taken or not.
-    fn place(&self, offset: u64) -> Option<Place> {
+    /// The place that begins at an offset, taken or not, and its first chunk.
+    #[inline]
+    fn place(&self, offset: u64) -> Option<(&Chunk, Place)> {
         if !self.range().contains(&offset) {
             return None;
         }
         let inside = (offset - self.layout.first) % CHUNK_BYTES;
         let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
-        match self.chunks[chunk].word() {
-            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
-                (inside == 0).then_some(Place::Chunks { chunk, chunks })
-            }
+        let entry = &self.chunks[chunk];
+        match entry.word() {
             ChunkWord::Run { object_bytes } => {
-                let class = CLASSES.iter().position(|&c| c == object_bytes)?;
+                let class = class_of(object_bytes.into())?;
                 let unit = inside as u32 / object_bytes;
-                (inside.is_multiple_of(object_bytes.into()) && unit < capacity(class)).then_some(Place::Unit {
-                    chunk,
-                    unit,
-                    class,
-                })
+                let begins = u64::from(unit * object_bytes) == inside && unit < capacity(class);
+                begins.then_some((entry, Place::Unit { chunk, unit, class }))
+            }
+            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
+                (inside == 0).then_some((entry, Place::Chunks { chunk, chunks }))
             }
             ChunkWord::Free => None,
         }
     }
 
-    /// The place of something that is taken, as this index gave it out.
-    fn taken(&self, offset: u64) -> Place {
+    /// The place of something that is taken, as this index gave it out, and its first chunk.
+    #[inline]
+    fn taken(&self, offset: u64) -> (&Chunk, Place) {
         self.place(offset).expect("a reservation is a place of the heap")
     }
 
     /// Bytes of what is taken at an offset.
     pub fn usable_bytes(&self, offset: u64) -> Option<u64> {
         match self.place(offset)? {
-            Place::Unit { chunk, unit, class } => {
-                let taken = &self.chunks[chunk].bits.get()?.taken[unit as usize / 64];
+            (entry, Place::Unit { unit, class, .. }) => {
+                let taken = &entry.bits.get()?.taken[unit as usize / 64];
                 (taken.load(Ordering::Relaxed) >> (unit % 64) & 1 == 1).then(|| CLASSES[class].into())
             }
             // A log segment is taken, and no object.
-            Place::Chunks { chunk, chunks } => {
-                matches!(self.chunks[chunk].word(), ChunkWord::Large { .. }).then(|| u64::from(chunks) * CHUNK_BYTES)
+            (entry, Place::Chunks { chunks, .. }) => {
+                matches!(entry.word(), ChunkWord::Large { .. }).then(|| u64::from(chunks) * CHUNK_BYTES)
             }
         }
     }
@@ -393,34 +393,37 @@ impl Heap {
     }
 
     /// What makes a reservation an object.
-    pub fn allocation(&self, offset: u64, mut change: impl FnMut(Change)) {
-        let (chunk, mask) = match self.taken(offset) {
+    ///
+    /// # Errors
+    /// That of `change`.
+    #[inline]
+    pub fn allocation<E>(&self, offset: u64, mut change: impl FnMut(Change) -> Result<(), E>) -> Result<(), E> {
+        let (entry, place) = self.taken(offset);
+        let (chunk, mask) = match place {
             Place::Unit { chunk, unit, .. } => (chunk, Some(unit)),
             Place::Chunks { chunk, .. } => (chunk, None),
         };
-        let entry = &self.chunks[chunk];
         if entry.unwritten.load(Ordering::Relaxed) {
-            change(self.word_change(chunk, entry.word()));
+            change(self.word_change(chunk, entry.word()))?;
         }
         if let Some(unit) = mask {
             let (word, bit) = self.layout.bit(chunk, unit);
-            change(Change::Set(word, bit, self.layout.form));
+            change(Change::Set(word, bit, self.layout.form))?;
         }
+        Ok(())
     }
 
     /// A reservation has become an object.
     pub fn allocated(&self, offset: u64) {
-        match self.taken(offset) {
-            Place::Unit { chunk, unit, .. } => {
-                let entry = &self.chunks[chunk];
-                entry.unwritten.store(false, Ordering::Relaxed);
+        let (entry, place) = self.taken(offset);
+        if entry.unwritten.load(Ordering::Relaxed) {
+            entry.unwritten.store(false, Ordering::Relaxed);
+        }
+        match place {
+            Place::Unit { unit, .. } => {
                 entry.bits().allocated[unit as usize / 64].fetch_or(1 << (unit % 64), Ordering::Relaxed);
             }
-            Place::Chunks { chunk, .. } => {
-                let entry = &self.chunks[chunk];
-                entry.unwritten.store(false, Ordering::Relaxed);
-                entry.allocated.store(true, Ordering::Relaxed);
-            }
+            Place::Chunks { .. } => entry.allocated.store(true, Ordering::Relaxed),
         }
     }
 
@@ -428,14 +431,14 @@ impl Heap {
     pub fn claim(&self, offset: u64) -> Result<u64, Error> {
         let error = Error::NotAllocated { offset };
         match self.place(offset) {
-            Some(Place::Unit { chunk, unit, class }) => {
-                let bits = self.chunks[chunk].bits.get().ok_or(error)?;
+            Some((entry, Place::Unit { unit, class, .. })) => {
+                let bits = entry.bits.get().ok_or(error)?;
                 let mask = 1 << (unit % 64);
                 let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);
                 if before & mask != 0 { Ok(CLASSES[class].into()) } else { Err(Error::NotAllocated { offset }) }
             }
-            Some(Place::Chunks { chunk, chunks }) => {
-                let claimed = self.chunks[chunk].allocated.swap(false, Ordering::Relaxed);
+            Some((entry, Place::Chunks { chunks, .. })) => {
+                let claimed = entry.allocated.swap(false, Ordering::Relaxed);
                 if claimed { Ok(u64::from(chunks) * CHUNK_BYTES) } else { Err(error) }
             }
             None => Err(error),
@@ -444,7 +447,7 @@ impl Heap {
 
     /// What makes a claimed object free.
     pub fn removal(&self, offset: u64) -> Change {
-        match self.taken(offset) {
+        match self.taken(offset).1 {
             Place::Unit { chunk, unit, .. } => {
                 let (word, bit) = self.layout.bit(chunk, unit);
                 Change::Clear(word, bit, self.layout.form)
@@ -457,8 +460,7 @@ impl Heap {
     pub fn release(&self, offset: u64) {
         match self.place(offset) {
             None => {}
-            Some(Place::Unit { chunk, unit, class }) => {
-                let entry = &self.chunks[chunk];
+            Some((entry, Place::Unit { chunk, unit, class })) => {
                 let word = unit as usize / 64;
                 let mask = 1 << (unit % 64);
                 if entry.bits().taken[word].fetch_and(!mask, Ordering::SeqCst) & mask == 0 {
@@ -470,8 +472,7 @@ impl Heap {
                     self.list(chunk, class);
                 }
             }
-            Some(Place::Chunks { chunk, chunks }) => {
-                let entry = &self.chunks[chunk];
+            Some((entry, Place::Chunks { chunk, chunks })) => {
                 let is_log = matches!(entry.word(), ChunkWord::Log { .. });
                 entry.word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
                 self.mark(chunk, chunks, holds::NOTHING);
@@ -485,8 +486,8 @@ impl Heap {
     /// Whether what is taken at an offset is no object by a commit.
     pub fn is_reserved(&self, offset: u64) -> bool {
         let allocated = match self.place(offset) {
-            Some(Place::Unit { chunk, unit, .. }) => Self::is_allocated(&self.chunks[chunk], unit),
-            Some(Place::Chunks { chunk, .. }) => self.chunks[chunk].allocated.load(Ordering::Relaxed),
+            Some((entry, Place::Unit { unit, .. })) => Self::is_allocated(entry, unit),
+            Some((entry, Place::Chunks { .. })) => entry.allocated.load(Ordering::Relaxed),
             None => return false,
         };
         !allocated && self.usable_bytes(offset).is_some()

@@ -1,6 +1,6 @@
 //! A medium that refuses, and threads that meet in the middle of an append.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::shard::move_to;
@@ -21,12 +21,14 @@ struct Seam {
     fences: Arc<AtomicU64>,
     /// Done once, just before the next store.
     before_store: Arc<Mutex<Option<Action>>>,
+    /// Something could not be read.
+    lost: Arc<AtomicBool>,
 }
 
 impl Seam {
     fn new(memory: TestMemory) -> Seam {
         let good_fences = Arc::new(AtomicU64::new(u64::MAX));
-        Seam { memory, good_fences, fences: Arc::default(), before_store: Arc::default() }
+        Seam { memory, good_fences, fences: Arc::default(), before_store: Arc::default(), lost: Arc::default() }
     }
 }
 
@@ -55,7 +57,7 @@ impl Memory for Seam {
         if left == 0 {
             // Later ones would succeed again.
             self.good_fences.store(u64::MAX, Ordering::SeqCst);
-            return Err(Error::system("fence the memory of a test", std::io::Error::other("by order of the test")));
+            return Err(by_order("fence the memory of a test"));
         }
         let done = self.memory.fence();
         self.fences.fetch_add(1, Ordering::SeqCst);
@@ -69,6 +71,18 @@ impl Memory for Seam {
     fn drains_for_all(&self) -> bool {
         self.memory.drains_for_all()
     }
+
+    fn address(&self) -> Option<*mut u8> {
+        self.memory.address()
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        if self.lost.load(Ordering::SeqCst) { Err(by_order("read the memory of a test")) } else { Ok(()) }
+    }
+}
+
+fn by_order(what: &str) -> Error {
+    Error::system(what, std::io::Error::other("by order of the test"))
 }
 
 /// Commits one changed scratch byte of the store.
@@ -153,4 +167,64 @@ fn a_persist_waits_for_commits_on_their_way() {
     let survived = DirectPool::open_in(Box::new(TestMemory::from_image(seam.memory.durable())), &asynchronous).unwrap();
     assert_eq!(peek(&survived, persisted..persisted + 8), [7; 8]);
     assert!(contents(&survived, 1).is_ok());
+}
+
+/// The root, of 128 zeros.
+fn zeroed_root(pool: &DirectPool) -> u64 {
+    let mut tx = pool.begin().unwrap();
+    let root = tx.alloc(pool, 128).unwrap().offset;
+    poke(pool, root, &[0; 128]);
+    tx.set_root(root);
+    tx.commit(pool).unwrap();
+    root
+}
+
+/// In place a transaction of a pool that has failed is taken back by the next open: the old bytes that it has at hand are not stored.
+#[test]
+fn an_abort_in_place_leaves_a_pool_that_has_failed_to_its_log() {
+    for loses in [false, true] {
+        let seam = Seam::new(TestMemory::new(1 << 19));
+        let pool = DirectPool::create_in(Box::new(seam.clone()), &options(Mode::InPlace)).unwrap();
+        let root = zeroed_root(&pool);
+        let [mut first, mut second] = [pool.begin().unwrap(), pool.begin().unwrap()];
+        for (tx, at, value) in [(&mut first, root, 1), (&mut second, root + 64, 2)] {
+            tx.add(&pool, at..at + 8).unwrap();
+            poke(&pool, at, &[value; 8]);
+        }
+        if loses {
+            seam.lost.store(true, Ordering::SeqCst);
+            pool.poison(by_order("read"));
+        } else {
+            seam.good_fences.store(0, Ordering::SeqCst);
+            first.commit(&pool).unwrap_err();
+        }
+        assert!(matches!(second.abort(&pool), Err(Error::Poisoned)));
+        assert_eq!(peek(&pool, root + 64..root + 72), [2; 8], "nothing was stored");
+        drop(pool);
+        let next =
+            DirectPool::open_in(Box::new(TestMemory::from_image(seam.memory.current())), &options(Mode::InPlace));
+        assert_eq!(peek(&next.unwrap(), root..root + 128), [0; 128], "both are taken back");
+    }
+}
+
+/// A recovery that could not read all of the log changes nothing: what is missing looked like its end.
+#[test]
+fn a_recovery_that_has_lost_something_stores_nothing() {
+    for mode in [Mode::WorkingCopy, Mode::InPlace] {
+        let memory = TestMemory::new(1 << 19);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &options(mode)).unwrap();
+        let root = zeroed_root(&pool);
+        let mut open = pool.begin().unwrap();
+        open.add(&pool, root..root + 8).unwrap();
+        poke(&pool, root, &[1; 8]);
+        std::mem::forget((open, pool));
+        let seam = Seam::new(TestMemory::from_image(memory.current()));
+        seam.lost.store(true, Ordering::SeqCst);
+        let refused = DirectPool::open_in(Box::new(seam.clone()), &options(mode)).map(drop);
+        assert!(matches!(refused, Err(Error::System { .. })), "{refused:?}");
+        assert!(seam.memory.current() == memory.current(), "{mode:?}: something was stored");
+        seam.lost.store(false, Ordering::SeqCst);
+        let pool = DirectPool::open_in(Box::new(seam), &options(mode)).unwrap();
+        assert_eq!(peek(&pool, root..root + 128), [0; 128]);
+    }
 }

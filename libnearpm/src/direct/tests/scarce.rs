@@ -4,6 +4,7 @@
 use super::super::shard::SHARDS;
 use super::super::{DirectOptions, DirectPool, Mode, Reservation, Transaction};
 use super::move_to;
+use super::store::{peek, poke};
 use crate::error::Error;
 use crate::memory::TestMemory;
 
@@ -146,5 +147,94 @@ fn a_full_pool_that_is_opened_again_can_be_emptied() {
             tx.free(&pool, object).unwrap();
             tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}: {error}"));
         }
+    }
+}
+
+/// Objects of so many bytes, until there is no space for one more.
+fn filled(pool: &DirectPool, bytes: u64) -> Vec<u64> {
+    let mut objects = Vec::new();
+    loop {
+        let mut tx = pool.begin().unwrap();
+        match tx.alloc(pool, bytes) {
+            Ok(reservation) => objects.push(reservation.offset),
+            Err(Error::Full { .. }) => break tx.abort(pool).unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+        tx.commit(pool).unwrap();
+    }
+    objects
+}
+
+/// Who asks for more than the log has room for is told by that call, and what was asked for before is committed.
+#[test]
+fn a_transaction_that_is_too_large_for_its_log_is_refused_before_its_commit() {
+    for mode in MODES {
+        for (bytes, with_snapshots) in [(4000, true), (4000, false), (100, true), (200_000, true)] {
+            let pool = pool(mode, 4 << 20);
+            let objects = filled(&pool, bytes);
+            let mut tx = pool.begin().unwrap();
+            let add = |tx: &mut Transaction, object: u64| match with_snapshots {
+                true => tx.add(&pool, object..object + bytes),
+                false => tx.add_without_snapshot(&pool, object..object + bytes),
+            };
+            let added = objects.iter().take_while(|&&object| match add(&mut tx, object) {
+                Ok(()) => true,
+                Err(Error::Full { .. }) => false,
+                Err(error) => panic!("{error}"),
+            });
+            let added = added.count();
+            // In place what needs no snapshot is in no log.
+            assert_eq!(added == objects.len(), mode == Mode::InPlace && !with_snapshots, "{mode:?}, {bytes}: {added}");
+            for object in &objects[..added] {
+                poke(&pool, *object, &[1]);
+            }
+            tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}, {added} times {bytes}: {error}"));
+            assert!(objects[..added].iter().all(|&object| peek(&pool, object..object + 1) == [1]));
+            // What was kept for it is free again.
+            for some in objects.chunks(1000) {
+                let mut next = pool.begin().unwrap();
+                some.iter().for_each(|&object| next.free(&pool, object).unwrap());
+                next.commit(&pool).unwrap();
+            }
+            assert!(filled(&pool, bytes).len() + 8 >= objects.len(), "{mode:?}, {bytes}");
+            pool.close().unwrap();
+        }
+    }
+}
+
+/// The same for objects, while other threads take what there is.
+#[test]
+fn allocations_and_the_log_of_a_large_transaction_do_not_take_each_others_room() {
+    for mode in MODES {
+        let pool = pool(mode, 8 << 20);
+        let objects: Vec<u64> = filled(&pool, 2000);
+        let mut freed = pool.begin().unwrap();
+        objects.iter().skip(1).step_by(2).for_each(|&object| freed.free(&pool, object).unwrap());
+        freed.commit(&pool).unwrap();
+        move_to(0);
+        let mut tx = pool.begin().unwrap();
+        let mut refused = 0;
+        for (at, &object) in objects.iter().step_by(2).enumerate() {
+            let done = match at % 3 {
+                0 => tx.alloc(&pool, 300).map(drop),
+                _ => tx.add(&pool, object..object + 2000),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Error::Full { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+            if at % 50 == 0 {
+                move_to(1);
+                let mut other = pool.begin().unwrap();
+                // There may be no space for it.
+                let _ = other.alloc(&pool, 60_000);
+                other.abort(&pool).unwrap();
+                move_to(0);
+            }
+        }
+        assert!(refused > 0, "{mode:?}: the log is meant to be too small");
+        tx.commit(&pool).unwrap_or_else(|error| panic!("{mode:?}: {error}"));
+        pool.close().unwrap();
     }
 }

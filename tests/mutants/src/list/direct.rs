@@ -10,6 +10,9 @@ const HOME: &str = "libnearpm/src/direct/home.rs";
 const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
 const RECOVER: &str = "libnearpm/src/direct/recover.rs";
 const LOG: &str = "libnearpm/src/direct/log.rs";
+const RECORDS: &str = "libnearpm/src/direct/records.rs";
+const STATE: &str = "libnearpm/src/direct/state.rs";
+const GUARD: &str = "libnearpm/src/memory/guard.rs";
 const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 const POOL: &str = "libnearpm/src/direct/pool.rs";
@@ -140,8 +143,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a damaged word of a bitmap is sealed anew",
         file: HOME,
-        find: "let bits = seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))?;",
-        with: "let bits = if FAULT { self.medium.load_word(offset) & ((1 << 48) - 1) } else { seal::open_bits(self.medium.load_word(offset)).ok_or_else(|| Class::BitmapWord.at(offset))? };",
+        find: "let word = self.medium.load_word(offset);",
+        with: "let word = self.medium.load_word(offset);\n        let word = if FAULT { seal::seal_bits(word & ((1 << 48) - 1)) } else { word };",
         tests: library("check", "flips"),
     },
     Mutant {
@@ -171,6 +174,41 @@ pub const MUTANTS: &[Mutant] = &[
         find: "*i != self.current && segment.last <= applied",
         with: "*i != self.current && (FAULT || segment.last <= applied)",
         tests: unit("tests::home"),
+    },
+    Mutant {
+        breaks: "zeros in the place of what could not be read go home",
+        file: OUTSIDE,
+        find: "self.alive().map_err(|error| self.poison(error))?;\n            if length",
+        with: "if !FAULT { self.alive().map_err(|error| self.poison(error))?; }\n            if length",
+        tests: library("space", "zeros_in"),
+    },
+    Mutant {
+        breaks: "a record of zeros in the place of what could not be read counts",
+        file: RECORDS,
+        find: "if view.is_whole() && backing.is_whole() {",
+        with: "if FAULT || view.is_whole() && backing.is_whole() {",
+        tests: library("space", "a_record_of"),
+    },
+    Mutant {
+        breaks: "a recovery that could not read all of the log declares the rest dead",
+        file: RECOVER,
+        find: "medium.backing().alive()?;",
+        with: "if !FAULT { medium.backing().alive()?; }",
+        tests: unit("failures"),
+    },
+    Mutant {
+        breaks: "a transaction that is too large for its log learns it from its commit alone",
+        file: STATE,
+        find: "self.ask_for_room(pool, bytes)?;",
+        with: "if !FAULT { self.ask_for_room(pool, bytes)?; }",
+        tests: unit("scarce"),
+    },
+    Mutant {
+        breaks: "a thread takes away what another has stored to a page that it mended",
+        file: GUARD,
+        find: "if private && is_readable(at, page) {",
+        with: "if !FAULT && private && is_readable(at, page) {",
+        tests: unit("guard"),
     },
     Mutant {
         breaks: "nobody knows which chunks the log names",

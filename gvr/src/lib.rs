@@ -3,7 +3,14 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod array;
+pub mod campaign;
 mod error;
+pub mod persist;
 pub mod rma;
+mod world;
 
+pub use array::{Array, Cursor, Element, Keep, Layout, Options, Protocol};
 pub use error::{Error, Result};
+pub use rma::Op;
+pub use world::{World, version_inc_all};

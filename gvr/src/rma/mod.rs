@@ -91,6 +91,13 @@ pub trait Rma {
     /// Combines elements with those at a place, each atomically. `data` holds whole elements of `kind`, and the place is a multiple of
     /// their size.
     fn accumulate(&self, at: Place, kind: Kind, op: Op, data: &[u8]) -> Result<()>;
+    /// Copies bytes of this rank's own window to another place of it, from one offset to the other; done at the next flush.
+    fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        let place = |offset| Place { rank: self.rank(), offset };
+        let mut buffer = vec![0; bytes as usize];
+        self.get(place(from), &mut buffer)?;
+        self.put(place(to), &buffer)
+    }
     /// Waits until everything that this rank did to another is done there.
     fn flush(&self, rank: usize) -> Result<()>;
     /// Waits until all ranks have come here.

@@ -64,7 +64,7 @@ fn a_stop_of_all_is_seen_by_all_and_called_once() {
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let at_stop: Arc<dyn Fn() + Send + Sync> =
-        Arc::new(move || drop(counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst)));
+        Arc::new(move || { counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst); });
     let schedule = Schedule { stop: Some(Stop::All { step: 9 }), at_stop: Some(at_stop), ..Schedule::of_seed(1) };
     let (given, _) = run(3, BYTES, &schedule, |local| (0..10).try_for_each(|_| local.barrier()));
     assert!(given.iter().all(|result| matches!(result, Err(Error::Stopped { .. }))), "{given:?}");

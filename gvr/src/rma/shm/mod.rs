@@ -185,6 +185,12 @@ impl Rma for Shm {
         Ok(())
     }
 
+    fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        let place = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize);
+        self.map.copy(place(from), place(to), bytes as usize);
+        Ok(())
+    }
+
     fn barrier(&self) -> Result<()> {
         self.meeting.barrier(&self.map)
     }

@@ -12,5 +12,6 @@ mod world;
 
 pub use array::{Array, Cursor, Element, Keep, Layout, Options, Protocol};
 pub use error::{Error, Result};
+pub use persist::Job;
 pub use rma::Op;
 pub use world::{World, version_inc_all};

@@ -153,6 +153,36 @@ impl Core {
         Ok((looked, mended))
     }
 
+    /// Reads a block of this rank's log.
+    pub(crate) fn block_at(&self, logical: u64, data: &mut [u8]) -> Result<()> {
+        self.rma.get(self.place(self.me(), self.geometry.data(logical)), data)
+    }
+
+    /// Reads a block of this rank as of the newest closed version.
+    pub(crate) fn block_before(&self, block: u64, data: &mut [u8]) -> Result<()> {
+        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(self.me(), 0) };
+        let place = tree.find(self.state.borrow().root, block)?;
+        match place.map_or(Ok(0), |place| self.rma.load(place))? {
+            0 => data.fill(0),
+            logical => self.block_at(logical, data)?,
+        }
+        Ok(())
+    }
+
+    /// A block of this rank as of a version, if that is kept.
+    pub(crate) fn block_of(&self, version: u64, block: u64) -> Result<Option<Vec<u8>>> {
+        let me = self.me();
+        let Some(version) = self.versions().into_iter().find(|known| known.number == version) else { return Ok(None) };
+        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
+        let mut data = vec![0; self.geometry.block as usize];
+        let place = tree.find(version.roots[me], block)?;
+        match place.map_or(Ok(0), |place| self.rma.load(place))? {
+            0 => {}
+            logical => self.block_at(logical, &mut data)?,
+        }
+        Ok(Some(data))
+    }
+
     /// Changes a byte of a block that this rank holds, behind the array's back: damage for tests of scrubs.
     #[doc(hidden)]
     pub fn damage(&self, version: u64, block: u64, byte: u64, bits: u8) -> Result<bool> {

@@ -81,11 +81,11 @@ pub(crate) enum Change {
 }
 
 pub(crate) struct Core {
-    pub(super) rma: Rc<dyn Rma>,
-    pub(super) shape: Shape,
-    pub(super) kind: Kind,
+    pub(crate) rma: Rc<dyn Rma>,
+    pub(crate) shape: Shape,
+    pub(crate) kind: Kind,
     pub(super) options: Options,
-    pub(super) geometry: Geometry,
+    pub(crate) geometry: Geometry,
     /// Offset in every window.
     pub(super) base: u64,
     pub(super) state: RefCell<State>,
@@ -167,7 +167,7 @@ impl Core {
         }))
     }
 
-    pub(super) fn change_run(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
+    pub(crate) fn change_run(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
         match (self.is_log(), self.is_paper()) {
             (false, _) => self.send(rank, at, data, change),
             (true, false) => self.put_log(rank, at, data, change),

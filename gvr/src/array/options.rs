@@ -63,6 +63,8 @@ pub struct Options {
     pub log_blocks: u64,
     /// Whether blocks of closed versions get a checksum, by which [`crate::Array::scrub`] finds damage.
     pub check: bool,
+    /// Whether blocks of durable versions are compressed.
+    pub compress: bool,
     #[doc(hidden)]
     pub fault: Option<Fault>,
 }
@@ -76,6 +78,7 @@ impl Default for Options {
             keep: Keep::Last(8),
             log_blocks: 0,
             check: true,
+            compress: false,
             fault: None,
         }
     }

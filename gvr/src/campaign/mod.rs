@@ -1,5 +1,6 @@
 //! Many random runs, each a function of its seed: what tests run a sample of, and `nearpm gvr campaign` as many as are wanted.
 
+pub mod crash;
 pub mod history;
 pub mod linear;
 

@@ -5,8 +5,10 @@
 
 pub mod array;
 pub mod campaign;
+pub mod commands;
 mod error;
 pub mod persist;
+pub mod programs;
 pub mod rma;
 mod world;
 

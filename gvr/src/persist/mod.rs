@@ -193,6 +193,12 @@ impl Job {
         agree(&*self.inner.rma, mine)
     }
 
+    /// Damages the pool, for tests.
+    #[doc(hidden)]
+    pub fn damage(&self, choice: u64, bit: u8) -> Result<bool> {
+        scrub::damage(&self.inner, choice, bit)
+    }
+
     /// Closes this rank's pool; all ranks call it.
     ///
     /// # Errors

@@ -368,4 +368,13 @@ impl RankPool {
             }
         })?)
     }
+
+    /// Flips a bit, for tests.
+    pub fn flip(&self, at: u64, bit: u8) -> Result<()> {
+        Ok(self.pool.tx(|tx| {
+            let mut byte = [0];
+            tx.read(at, &mut byte)?;
+            tx.write(at, &[byte[0] ^ 1 << (bit % 8)])
+        })?)
+    }
 }

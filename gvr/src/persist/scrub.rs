@@ -89,3 +89,20 @@ fn scrub_pool(inner: &Inner, name: &str, member: &Member, head: &Head, versions:
     }
     Ok(())
 }
+
+/// Flips a bit of some block that the pool keeps, by a number that chooses it: damage for tests. Tells whether there was one.
+pub(super) fn damage(inner: &Inner, choice: u64, bit: u8) -> Result<bool> {
+    let mut places = Vec::new();
+    for member in inner.arrays.borrow().values() {
+        let head = inner.pool.head(member.head)?;
+        let items = inner.pool.versions(&head)?.into_iter().flat_map(|found| found.items);
+        places.extend(items.chain(inner.pool.base(&head)?).filter(|item| item.bytes > 0));
+    }
+    if places.is_empty() {
+        return Ok(false);
+    }
+    let item = places[(choice % places.len() as u64) as usize];
+    let at = item.at + choice / places.len() as u64 % u64::from(item.bytes);
+    inner.pool.flip(at, bit)?;
+    Ok(true)
+}

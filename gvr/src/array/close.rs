@@ -56,44 +56,56 @@ impl Core {
         Ok(self.rma.load(self.place(self.me(), 0))?.min(limit))
     }
 
-    /// Whether old versions that cursors hold leave room for another one. `pinned` is the oldest of all ranks.
-    pub(crate) fn check_room(&self, pinned: u64, changed: &[Changed]) -> Result<()> {
+    /// Whether cursors hold versions for which there may be no room. The same on all ranks.
+    fn crowded(&self, pinned: u64) -> bool {
         let state = self.state.borrow();
-        let held = state.versions.front().is_some_and(|oldest| oldest.number >= pinned) && self.overdue(&state) > 0;
-        let room = match self.options.layout {
-            Layout::Flat => !held,
-            Layout::Log { .. } if self.is_paper() => !held,
-            Layout::Log { .. } => {
-                let most = (changed.len() as u64 * u64::from(self.geometry.levels)).min(tree::nodes(self.geometry.blocks));
-                state.nodes.available() >= most
-            }
-        };
-        if room { Ok(()) } else { Err(Error::Pinned { rank: self.me(), version: state.version, pinned }) }
+        if self.is_log() && !self.is_paper() {
+            return state.versions.len() as u64 > self.options.kept();
+        }
+        self.overdue(&state, 1) > 0 && state.versions.front().is_some_and(|oldest| oldest.number >= pinned)
     }
 
-    /// Versions more than are kept, with the one that is closed now.
-    fn overdue(&self, state: &super::core::State) -> u64 {
-        (state.versions.len() as u64 + 1).saturating_sub(self.options.kept())
+    /// Whether there is room for another version's tree, where cursors hold old ones. Copies have no room for another version.
+    fn check_room(&self, pinned: u64, changed: &[Changed]) -> Result<()> {
+        if !self.crowded(pinned) {
+            return Ok(());
+        }
+        let state = self.state.borrow();
+        let most = (changed.len() as u64 * u64::from(self.geometry.levels)).min(tree::nodes(self.geometry.blocks));
+        if self.is_log() && !self.is_paper() && state.nodes.available() >= most {
+            return Ok(());
+        }
+        Err(Error::Pinned { rank: self.me(), version: state.version, pinned })
+    }
+
+    /// Versions more than are kept, with those that are about to come.
+    fn overdue(&self, state: &super::core::State, coming: u64) -> u64 {
+        (state.versions.len() as u64 + coming).saturating_sub(self.options.kept())
     }
 
     /// Closes this rank's part of the version and gives what it tells the others.
     pub(crate) fn close(&self, pinned: u64, changed: &[Changed]) -> Result<[u64; TOLD]> {
-        self.drop_overdue(pinned);
         match self.options.layout {
             Layout::Flat => self.close_flat()?,
             Layout::Log { .. } if self.is_paper() => self.close_paper()?,
             Layout::Log { .. } => self.close_log(changed)?,
+        }
+        self.drop_overdue(pinned, 1);
+        if self.is_log() && !self.is_paper() {
+            self.clean(changed.len() as u64)?;
+            self.rma.flush(self.me())?;
         }
         let state = self.state.borrow();
         let peer = &state.peers[self.me()];
         Ok([peer.tail, peer.head, state.root])
     }
 
-    /// Drops versions that are kept no more, but none that a cursor reads.
-    fn drop_overdue(&self, pinned: u64) {
+    /// Drops versions that are kept no more, but none that a cursor reads. A version that is closed is counted when its tree is made: what
+    /// that does not use of the oldest version's goes with it.
+    fn drop_overdue(&self, pinned: u64, coming: u64) {
         let mut state = self.state.borrow_mut();
         let pinned = if self.options.planted(Fault::NoEpochs) { u64::MAX } else { pinned };
-        while self.overdue(&state) > 0 && state.versions.front().is_some_and(|oldest| oldest.number < pinned) {
+        while self.overdue(&state, coming) > 0 && state.versions.front().is_some_and(|oldest| oldest.number < pinned) {
             state.versions.pop_front();
             state.nodes.drop_oldest();
         }
@@ -121,7 +133,6 @@ impl Core {
     fn close_log(&self, changed: &[Changed]) -> Result<()> {
         let me = self.me();
         let tail = self.own_tail()?;
-        let allocated = tail - self.state.borrow().peers[me].tail;
         let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
         let entries: Vec<(u64, u64)> = changed.iter().map(|changed| (changed.block, changed.logical)).collect();
         {
@@ -137,9 +148,7 @@ impl Core {
                 self.rma.replace_many(self.place(me, self.geometry.claims(word)), &[0])?;
             }
         }
-        self.note_sums(changed)?;
-        self.clean(allocated)?;
-        self.rma.flush(me)
+        self.note_sums(changed)
     }
 
     /// What all ranks told at the second meeting: the version is closed.
@@ -232,14 +241,10 @@ fn gather(rma: &dyn crate::rma::Rma, words: &[u64]) -> Result<Vec<Vec<u64>>> {
     Ok(all)
 }
 
-/// Where cursors hold on to versions that would go, all ranks have to have room for more; whether they do is the same for all.
+/// Drops what cursors held for too long and hold no more. Where some still do, all ranks have to have room for another version.
 fn agree_on_room(arrays: &[&Core], pinned: &[u64], changed: &[Vec<Changed>]) -> Result<()> {
-    let holds = |(array, pinned): (&&Core, &u64)| {
-        let state = array.state.borrow();
-        let over = array.overdue(&state) as usize;
-        over > 0 && state.versions.get(over - 1).is_some_and(|last| last.number >= *pinned)
-    };
-    if !arrays.iter().zip(pinned).any(holds) {
+    arrays.iter().zip(pinned).for_each(|(array, pinned)| array.drop_overdue(*pinned, 0));
+    if !arrays.iter().zip(pinned).any(|(array, pinned)| array.crowded(*pinned)) {
         return Ok(());
     }
     let mine = arrays.iter().zip(pinned).zip(changed).try_for_each(|((array, pinned), changed)| array.check_room(*pinned, changed));

@@ -34,9 +34,25 @@ pub(super) struct Peer {
     pub head: u64,
     /// Entries that were read, by block; empty before the first.
     pub cache: Vec<u64>,
+    /// Runs that were found to lie together, by their first block; empty before the first.
+    pub extents: Vec<Extent>,
     /// Something was sent to it that was not flushed.
     pub touched: bool,
 }
+
+/// Blocks of a version that lie together in a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    pub block: u64,
+    pub count: u64,
+    /// Entry of the first one.
+    pub entry: u64,
+    /// Where its data is in the window, from the array's beginning on.
+    pub offset: u64,
+}
+
+/// Extents that are remembered of each rank.
+pub(super) const EXTENTS: usize = 4096;
 
 /// What changes with the program's calls.
 pub(super) struct State {
@@ -98,7 +114,7 @@ impl Core {
         let shape = Shape::new(dims, kind.bytes() as u64, rma.ranks())?;
         let geometry = Geometry::new(shape.part_bytes(), &options)?;
         let base = rma.alloc(geometry.bytes)?;
-        let peer = Peer { tail: FIRST, head: FIRST, cache: Vec::new(), touched: false };
+        let peer = Peer { tail: FIRST, head: FIRST, cache: Vec::new(), extents: Vec::new(), touched: false };
         let state = State {
             version: 0,
             versions: VecDeque::new(),

@@ -28,6 +28,8 @@ pub const FIRST: u64 = 1;
 pub struct Geometry {
     /// Bytes of a block.
     pub block: u64,
+    /// Their logarithm, 64 if they are no power of 2.
+    shift: u32,
     /// Blocks of a rank's part.
     pub blocks: u64,
     /// Blocks of the log.
@@ -55,7 +57,7 @@ impl Geometry {
         let Layout::Log { block } = options.layout else {
             let part = part.next_multiple_of(64);
             let (capacity, bytes) = (options.kept(), part * (options.kept() + 1));
-            let none = Geometry { block: part, blocks: 1, capacity, nodes: 0, levels: 0, claims_at: 0, entries_at: 0, owners_at: 0, nodes_at: 0, data_at: 0, bytes };
+            let none = Geometry { block: part, shift: 64, blocks: 1, capacity, nodes: 0, levels: 0, claims_at: 0, entries_at: 0, owners_at: 0, nodes_at: 0, data_at: 0, bytes };
             return Ok(none);
         };
         let blocks = part.div_ceil(block);
@@ -80,7 +82,14 @@ impl Geometry {
         };
         let (claims_at, entries_at, owners_at) = (take(blocks.div_ceil(64)), take(blocks), take(capacity));
         let (nodes_at, data_at) = (take(nodes * FANOUT as u64), take(capacity * block / 8));
-        Ok(Geometry { block, blocks, capacity, nodes, levels, claims_at, entries_at, owners_at, nodes_at, data_at, bytes: end })
+        let shift = if block.is_power_of_two() { block.trailing_zeros() } else { 64 };
+        Ok(Geometry { block, shift, blocks, capacity, nodes, levels, claims_at, entries_at, owners_at, nodes_at, data_at, bytes: end })
+    }
+
+    /// The block that a byte of a part lies in.
+    #[inline]
+    pub fn block_of(&self, at: u64) -> u64 {
+        at.checked_shr(self.shift).unwrap_or_else(|| at / self.block)
     }
 
     pub fn claims(&self, word: u64) -> u64 {

@@ -12,8 +12,12 @@ use crate::error::Result;
 impl Core {
     pub(super) fn get_log(&self, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
         let blocks = self.blocks_of(at, data.len());
+        if let Some(offset) = self.together(rank, &blocks, |counters| counters.get_hits += 1) {
+            return self.rma.get(self.place(rank, offset + at - blocks.start * self.geometry.block), data);
+        }
         if self.known(rank, &blocks) {
             self.state.borrow_mut().counters.get_hits += 1;
+            self.note_extent(rank, &blocks);
             let entry = |block: u64| self.state.borrow().peers[rank].cache[block as usize];
             return self.read_blocks(rank, at, data, entry);
         }

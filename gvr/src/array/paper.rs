@@ -15,8 +15,12 @@ const WINDOW: usize = 32;
 impl Core {
     pub(super) fn put_paper(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
         let blocks = self.blocks_of(at, data.len());
+        if let Some(offset) = self.together(rank, &blocks, |counters| counters.put_hits += 1) {
+            return self.send(rank, offset + at - blocks.start * self.geometry.block, data, change);
+        }
         if self.known(rank, &blocks) {
             self.state.borrow_mut().counters.put_hits += 1;
+            self.note_extent(rank, &blocks);
             return self.change_in_place(rank, at, data, change, |_| true);
         }
         self.state.borrow_mut().counters.put_firsts += 1;

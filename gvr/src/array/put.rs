@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::core::{Change, Core};
+use super::core::{Change, Core, Counters, EXTENTS, Extent};
 use super::geometry::PRESSURE;
 use super::options::Fault;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) struct Piece {
 impl Core {
     /// The blocks of bytes of a part.
     pub(super) fn blocks_of(&self, at: u64, bytes: usize) -> Range<u64> {
-        at / self.geometry.block..(at + bytes as u64).div_ceil(self.geometry.block)
+        self.geometry.block_of(at)..self.geometry.block_of(at + bytes as u64 + self.geometry.block - 1)
     }
 
     pub(super) fn piece(&self, block: u64, at: u64, bytes: usize) -> Piece {
@@ -53,10 +53,42 @@ impl Core {
         cache[first as usize..][..entries.len()].copy_from_slice(entries);
     }
 
+    /// Where blocks of this version begin, if it is known that they lie together. Counts by `count` if they do.
+    #[inline]
+    pub(super) fn together(&self, rank: usize, blocks: &Range<u64>, count: fn(&mut Counters)) -> Option<u64> {
+        let state = &mut *self.state.borrow_mut();
+        let peer = &state.peers[rank];
+        let extent = peer.extents.get(slot(blocks.start))?;
+        let known = extent.block == blocks.start && extent.count >= blocks.end - blocks.start && extent.entry >= peer.tail;
+        known.then(|| {
+            count(&mut state.counters);
+            extent.offset
+        })
+    }
+
+    /// Remembers that blocks of this version lie together, if they do.
+    pub(super) fn note_extent(&self, rank: usize, blocks: &Range<u64>) {
+        let state = &mut *self.state.borrow_mut();
+        let peer = &mut state.peers[rank];
+        let Some(cached) = peer.cache.get(blocks.start as usize..blocks.end as usize) else { return };
+        let (first, count) = (cached[0], cached.len() as u64);
+        let together = first >= peer.tail && cached.iter().zip(first..).all(|(entry, wanted)| *entry == wanted);
+        if !together || self.geometry.place(first) + count > self.geometry.capacity {
+            return;
+        }
+        peer.extents.resize(EXTENTS, Extent::default());
+        let (block, offset) = (blocks.start, self.geometry.data(first));
+        peer.extents[slot(block)] = Extent { block, count, entry: first, offset };
+    }
+
     pub(super) fn put_log(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
         let blocks = self.blocks_of(at, data.len());
+        if let Some(offset) = self.together(rank, &blocks, |counters| counters.put_hits += 1) {
+            return self.send(rank, offset + at - blocks.start * self.geometry.block, data, change);
+        }
         if self.known(rank, &blocks) {
             self.state.borrow_mut().counters.put_hits += 1;
+            self.note_extent(rank, &blocks);
             return self.change_in_place(rank, at, data, change, |_| true);
         }
         self.state.borrow_mut().counters.put_firsts += 1;
@@ -64,6 +96,7 @@ impl Core {
         if !mine.is_empty() {
             self.write_first(rank, &mine, at, data, change)?;
             if mine.len() as u64 == blocks.end - blocks.start {
+                self.note_extent(rank, &blocks);
                 return Ok(());
             }
         }
@@ -272,6 +305,11 @@ impl Core {
         let entry = self.state.borrow().peers[rank].cache[blocks.start as usize];
         Ok(self.geometry.data(entry) + at % self.geometry.block)
     }
+}
+
+/// Where the extent of a block is remembered: those of equal steps do not meet.
+fn slot(block: u64) -> usize {
+    (block ^ block / EXTENTS as u64) as usize % EXTENTS
 }
 
 /// The bits of claim word `word` that stand for blocks of a range.

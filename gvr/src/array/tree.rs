@@ -62,9 +62,11 @@ impl Nodes {
         self.free.len() as u64 + self.fresh
     }
 
+    /// # Panics
+    /// If none is left: callers see to it that there are enough.
     fn take(&mut self, capacity: u64) -> u64 {
         self.free.pop().unwrap_or_else(|| {
-            self.fresh = self.fresh.saturating_sub(1);
+            self.fresh = self.fresh.checked_sub(1).expect("a version's tree has the nodes that were looked for");
             capacity - 1 - self.fresh
         })
     }
@@ -104,7 +106,13 @@ impl Tree<'_> {
 
     /// Makes the root of a version from that of the one before and what changed: blocks, rising, and their entries.
     pub fn update(&self, nodes: &mut Nodes, root: u64, changed: &[(u64, u64)]) -> Result<u64> {
-        if changed.is_empty() { Ok(root) } else { self.copy(nodes, root, self.geometry.levels - 1, changed) }
+        if changed.is_empty() {
+            return Ok(root);
+        }
+        let root = self.copy(nodes, root, self.geometry.levels - 1, changed)?;
+        // New nodes are read next; none was while they were made.
+        self.rma.flush(self.base.rank)?;
+        Ok(root)
     }
 
     fn copy(&self, nodes: &mut Nodes, old: u64, level: u32, changed: &[(u64, u64)]) -> Result<u64> {
@@ -124,8 +132,6 @@ impl Tree<'_> {
             nodes.leaving.push(old - 1);
         }
         self.rma.replace_many(self.base.plus(self.geometry.node(new)), &node)?;
-        // The next node's words may be read by this rank before others.
-        self.rma.flush(self.base.rank)?;
         Ok(new + 1)
     }
 

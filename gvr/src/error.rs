@@ -5,7 +5,9 @@
 #[non_exhaustive]
 pub enum Error {
     /// A rank has died, or has left while others still work together.
-    #[error("rank {rank} of {ranks} is gone: nothing more is shared with it; end this run and open the job again, on any number of ranks")]
+    #[error(
+        "rank {rank} of {ranks} is gone: nothing more is shared with it; end this run and open the job again, on any number of ranks"
+    )]
     DeadRank {
         /// The rank.
         rank: usize,
@@ -19,7 +21,9 @@ pub enum Error {
         step: u64,
     },
     /// An index range leaves the array, or runs backwards.
-    #[error("index {lo:?} to {hi:?} (both included) is not inside of an array of {dims:?} elements: nothing was read or written; stay inside, with lo <= hi")]
+    #[error(
+        "index {lo:?} to {hi:?} (both included) is not inside of an array of {dims:?} elements: nothing was read or written; stay inside, with lo <= hi"
+    )]
     OutOfRange {
         /// First index, by dimension.
         lo: Vec<u64>,
@@ -29,7 +33,9 @@ pub enum Error {
         dims: Vec<u64>,
     },
     /// A buffer has another number of elements than the range.
-    #[error("the buffer has {given} elements and the range {wanted}: nothing was read or written; give a buffer of {wanted}")]
+    #[error(
+        "the buffer has {given} elements and the range {wanted}: nothing was read or written; give a buffer of {wanted}"
+    )]
     Buffer {
         /// Elements of the buffer.
         given: usize,
@@ -37,7 +43,9 @@ pub enum Error {
         wanted: usize,
     },
     /// A rank's log has no room for the blocks of a put.
-    #[error("the log of rank {rank} is full ({free} of {capacity} blocks are free, {needed} are needed): the put of these blocks was not done; call version_inc, which cleans the log, keep fewer versions, close cursors, or give the array more log blocks")]
+    #[error(
+        "the log of rank {rank} is full ({free} of {capacity} blocks are free, {needed} are needed): the put of these blocks was not done; call version_inc, which cleans the log, keep fewer versions, close cursors, or give the array more log blocks"
+    )]
     LogFull {
         /// Owner of the log.
         rank: usize,
@@ -49,7 +57,9 @@ pub enum Error {
         capacity: u64,
     },
     /// Another rank has claimed a block and does not publish it.
-    #[error("a block of rank {rank} (number {block}) was claimed by a rank that has not published it within {seconds} s: the put was not done; look for a rank that hangs")]
+    #[error(
+        "a block of rank {rank} (number {block}) was claimed by a rank that has not published it within {seconds} s: the put was not done; look for a rank that hangs"
+    )]
     Unpublished {
         /// Owner of the block.
         rank: usize,
@@ -69,7 +79,9 @@ pub enum Error {
         newest: u64,
     },
     /// Old versions need more metadata than there is room for, since a cursor holds on to them.
-    #[error("rank {rank} cannot note version {version}: cursors hold on to old versions, back to {pinned}, and their metadata fills its room; the version was not made: close cursors")]
+    #[error(
+        "rank {rank} cannot note version {version}: cursors hold on to old versions, back to {pinned}, and their metadata fills its room; the version was not made: close cursors"
+    )]
     Pinned {
         /// The rank without room.
         rank: usize,
@@ -85,7 +97,9 @@ pub enum Error {
         what: String,
     },
     /// An array of other elements, dimensions or blocks than the program's.
-    #[error("array {name:?} holds {found}, and the program wants {wanted}: nothing was opened; use the program that made it")]
+    #[error(
+        "array {name:?} holds {found}, and the program wants {wanted}: nothing was opened; use the program that made it"
+    )]
     OtherType {
         /// Name of the array.
         name: String,
@@ -95,7 +109,9 @@ pub enum Error {
         wanted: String,
     },
     /// Another rank has had an error that keeps this call from being done.
-    #[error("rank {rank} has failed since the last version ({what}): nothing was done on any rank; act on the error there, then call again")]
+    #[error(
+        "rank {rank} has failed since the last version ({what}): nothing was done on any rank; act on the error there, then call again"
+    )]
     Elsewhere {
         /// The rank.
         rank: usize,
@@ -103,7 +119,9 @@ pub enum Error {
         what: &'static str,
     },
     /// What a rank had stored is not there.
-    #[error("job {folder}: the pool of rank {rank} of {ranks} is missing ({path}): nothing was opened or changed; bring the file back, or begin a new job in another folder")]
+    #[error(
+        "job {folder}: the pool of rank {rank} of {ranks} is missing ({path}): nothing was opened or changed; bring the file back, or begin a new job in another folder"
+    )]
     MissingPool {
         /// Folder of the job.
         folder: String,
@@ -123,7 +141,9 @@ pub enum Error {
         what: String,
     },
     /// A checksum does not fit, and there is no other copy.
-    #[error("block {block} of version {version} of array {array:?} on rank {rank} is damaged in {place}: run a scrub while another copy exists, or restore another version")]
+    #[error(
+        "block {block} of version {version} of array {array:?} on rank {rank} is damaged in {place}: run a scrub while another copy exists, or restore another version"
+    )]
     Damaged {
         /// Name of the array.
         array: String,
@@ -148,7 +168,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Memory of the world is used up.
-    #[error("an array needs {needed} bytes of each rank's shared memory and {free} are left: nothing was made; start the world with more")]
+    #[error(
+        "an array needs {needed} bytes of each rank's shared memory and {free} are left: nothing was made; start the world with more"
+    )]
     NoMemory {
         /// Bytes that are needed on each rank.
         needed: u64,

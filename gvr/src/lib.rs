@@ -5,6 +5,7 @@
 
 pub mod array;
 pub mod campaign;
+pub mod capi;
 pub mod commands;
 mod error;
 pub mod persist;

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use crate::array::Face;
 use crate::array::{Array, Core, Element, Options, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::Rma;
-use crate::array::Face;
 
 /// The ranks that work together, as one of them sees it. It belongs to one thread.
 #[derive(Clone)]

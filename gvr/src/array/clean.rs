@@ -143,7 +143,13 @@ impl Core {
                 }
                 let copy = other(version.number, block)?.filter(|copy| crc32c::crc32c(copy) == sum);
                 let Some(copy) = copy else {
-                    return Err(Error::Damaged { array: name.to_owned(), rank: me, block, version: version.number, place: "memory" });
+                    return Err(Error::Damaged {
+                        array: name.to_owned(),
+                        rank: me,
+                        block,
+                        version: version.number,
+                        place: "memory",
+                    });
                 };
                 self.rma.put(at, &copy)?;
                 self.rma.flush(me)?;

@@ -247,7 +247,11 @@ fn agree_on_room(arrays: &[&Core], pinned: &[u64], changed: &[Vec<Changed>]) -> 
     if !arrays.iter().zip(pinned).any(|(array, pinned)| array.crowded(*pinned)) {
         return Ok(());
     }
-    let mine = arrays.iter().zip(pinned).zip(changed).try_for_each(|((array, pinned), changed)| array.check_room(*pinned, changed));
+    let mine = arrays
+        .iter()
+        .zip(pinned)
+        .zip(changed)
+        .try_for_each(|((array, pinned), changed)| array.check_room(*pinned, changed));
     let code = mine.as_ref().map_or_else(Error::code, |()| 0);
     let all = arrays[0].rma.allgather(&[code])?;
     mine?;

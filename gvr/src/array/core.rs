@@ -123,10 +123,15 @@ impl Core {
             failed: None,
             nodes: Nodes::new(geometry.nodes),
             root: 0,
-            sums: if options.check && options.layout != Layout::Flat { vec![0; geometry.capacity as usize] } else { Vec::new() },
+            sums: if options.check && options.layout != Layout::Flat {
+                vec![0; geometry.capacity as usize]
+            } else {
+                Vec::new()
+            },
             counters: Counters::default(),
         };
-        let core = Core { rma, shape, kind, options, geometry, base, state: RefCell::new(state), alive: Cell::new(true) };
+        let core =
+            Core { rma, shape, kind, options, geometry, base, state: RefCell::new(state), alive: Cell::new(true) };
         if core.is_log() {
             core.rma.replace_many(core.place(core.me(), 0), &[FIRST])?;
             core.rma.flush(core.me())?;
@@ -215,9 +220,8 @@ impl Core {
     /// As [`Core::read`], of an old version that the caller has pinned.
     pub fn read_old(&self, cursor: &super::cursor::Old, lo: &[u64], hi: &[u64], data: &mut [u8]) -> Result<()> {
         self.noted(self.runs(lo, hi, data.len()).and_then(|runs| {
-            runs.iter().try_for_each(|run| {
-                self.read_old_run(cursor, run.rank, run.at, &mut data[run.buffer..][..run.bytes])
-            })
+            runs.iter()
+                .try_for_each(|run| self.read_old_run(cursor, run.rank, run.at, &mut data[run.buffer..][..run.bytes]))
         }))
     }
 

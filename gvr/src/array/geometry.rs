@@ -57,7 +57,20 @@ impl Geometry {
         let Layout::Log { block } = options.layout else {
             let part = part.next_multiple_of(64);
             let (capacity, bytes) = (options.kept(), part * (options.kept() + 1));
-            let none = Geometry { block: part, shift: 64, blocks: 1, capacity, nodes: 0, levels: 0, claims_at: 0, entries_at: 0, owners_at: 0, nodes_at: 0, data_at: 0, bytes };
+            let none = Geometry {
+                block: part,
+                shift: 64,
+                blocks: 1,
+                capacity,
+                nodes: 0,
+                levels: 0,
+                claims_at: 0,
+                entries_at: 0,
+                owners_at: 0,
+                nodes_at: 0,
+                data_at: 0,
+                bytes,
+            };
             return Ok(none);
         };
         let blocks = part.div_ceil(block);
@@ -83,7 +96,20 @@ impl Geometry {
         let (claims_at, entries_at, owners_at) = (take(blocks.div_ceil(64)), take(blocks), take(capacity));
         let (nodes_at, data_at) = (take(nodes * FANOUT as u64), take(capacity * block / 8));
         let shift = if block.is_power_of_two() { block.trailing_zeros() } else { 64 };
-        Ok(Geometry { block, shift, blocks, capacity, nodes, levels, claims_at, entries_at, owners_at, nodes_at, data_at, bytes: end })
+        Ok(Geometry {
+            block,
+            shift,
+            blocks,
+            capacity,
+            nodes,
+            levels,
+            claims_at,
+            entries_at,
+            owners_at,
+            nodes_at,
+            data_at,
+            bytes: end,
+        })
     }
 
     /// The block that a byte of a part lies in.

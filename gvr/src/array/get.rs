@@ -56,9 +56,12 @@ impl Core {
         let mut pieces: Vec<(Option<u64>, Range<usize>)> = Vec::new();
         for block in self.blocks_of(at, data.len()) {
             let piece = self.piece(block, at, data.len());
-            let offset = Some(entry(block)).filter(|entry| *entry != 0).map(|entry| self.geometry.data(entry) + piece.inside);
+            let offset =
+                Some(entry(block)).filter(|entry| *entry != 0).map(|entry| self.geometry.data(entry) + piece.inside);
             match pieces.last_mut() {
-                Some((before, bytes)) if before.map(|at| at + bytes.len() as u64) == offset => bytes.end = piece.bytes.end,
+                Some((before, bytes)) if before.map(|at| at + bytes.len() as u64) == offset => {
+                    bytes.end = piece.bytes.end
+                }
                 _ => pieces.push((offset, piece.bytes)),
             }
         }

@@ -29,6 +29,7 @@ mod typed;
 pub(crate) use self::core::{Change, Core};
 pub use self::core::{Counters, MOST_LABEL, Version};
 pub(crate) use close::{Changed, Sealer, version_inc};
+pub(crate) use cursor::Old;
 #[doc(hidden)]
 pub use options::Fault;
 pub use options::{Keep, Layout, Options, Protocol};

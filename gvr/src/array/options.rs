@@ -112,7 +112,9 @@ impl Options {
     pub(crate) fn check(&self) -> Result<()> {
         let block = self.block();
         if self.layout != Layout::Flat && (block == 0 || !block.is_multiple_of(8) || block > 1 << 24) {
-            return Err(Error::option(format!("a block of {block} bytes makes no log: give a multiple of 8 up to 16 MiB")));
+            return Err(Error::option(format!(
+                "a block of {block} bytes makes no log: give a multiple of 8 up to 16 MiB"
+            )));
         }
         if self.kept() == 0 || self.kept() > 1 << 16 {
             return Err(Error::option(format!("{} versions cannot be kept: give 1 to 65536", self.kept())));

@@ -25,7 +25,8 @@ impl Core {
         }
         self.state.borrow_mut().counters.put_firsts += 1;
         let copied = |block: u64| {
-            self.piece(block, at, data.len()).bytes.len() < self.geometry.block as usize || matches!(change, Change::Combine(..))
+            self.piece(block, at, data.len()).bytes.len() < self.geometry.block as usize
+                || matches!(change, Change::Combine(..))
         };
         self.own(rank, &blocks, copied)?;
         self.change_in_place(rank, at, data, change, |_| true)?;

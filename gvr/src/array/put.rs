@@ -59,7 +59,8 @@ impl Core {
         let state = &mut *self.state.borrow_mut();
         let peer = &state.peers[rank];
         let extent = peer.extents.get(slot(blocks.start))?;
-        let known = extent.block == blocks.start && extent.count >= blocks.end - blocks.start && extent.entry >= peer.tail;
+        let known =
+            extent.block == blocks.start && extent.count >= blocks.end - blocks.start && extent.entry >= peer.tail;
         known.then(|| {
             count(&mut state.counters);
             extent.offset
@@ -323,7 +324,12 @@ fn mask(blocks: &Range<u64>, word: u64) -> u64 {
 mod tests {
     #[test]
     fn masks_cover_the_range() {
-        for (blocks, words) in [(0..64_u64, vec![u64::MAX]), (3..5, vec![0b11000]), (63..66, vec![1 << 63, 0b11]), (0..128, vec![u64::MAX; 2])] {
+        for (blocks, words) in [
+            (0..64_u64, vec![u64::MAX]),
+            (3..5, vec![0b11000]),
+            (63..66, vec![1 << 63, 0b11]),
+            (0..128, vec![u64::MAX; 2]),
+        ] {
             let word = blocks.start / 64;
             let got: Vec<u64> = (word..blocks.end.div_ceil(64)).map(|word| super::mask(&blocks, word)).collect();
             assert_eq!(got, words, "{blocks:?}");

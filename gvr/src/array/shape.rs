@@ -37,7 +37,8 @@ impl Shape {
     /// # Errors
     /// [`Error::BadOption`] for no dimensions, too many, one of no elements, or more bytes than there are addresses.
     pub fn new(dims: &[u64], element: u64, ranks: usize) -> Result<Shape> {
-        let count = dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim)).filter(|count| *count < 1 << 48);
+        let count =
+            dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim)).filter(|count| *count < 1 << 48);
         match count {
             Some(count) if count > 0 && !dims.is_empty() && dims.len() <= MOST_DIMENSIONS => {
                 Ok(Shape { dims: dims.to_vec(), element, part: count.div_ceil(ranks as u64) })
@@ -151,8 +152,10 @@ mod tests {
                 let zero = vec![0; dims.len()];
                 for (lo, hi) in [(&zero, &last), (&zero, &middle), (&middle, &last), (&middle, &middle)] {
                     let runs = shape.runs(lo, hi).unwrap();
-                    let fast: Vec<(usize, u64)> =
-                        runs.iter().flat_map(|run| (0..run.bytes as u64 / 4).map(|at| (run.rank, run.at + 4 * at))).collect();
+                    let fast: Vec<(usize, u64)> = runs
+                        .iter()
+                        .flat_map(|run| (0..run.bytes as u64 / 4).map(|at| (run.rank, run.at + 4 * at)))
+                        .collect();
                     assert_eq!(fast, slow(&shape, lo, hi), "{dims:?} {lo:?} {hi:?} on {ranks}");
                     assert!(runs.windows(2).all(|two| two[0].buffer + two[0].bytes == two[1].buffer));
                 }

@@ -197,6 +197,8 @@ impl<T: Element> Array<T> {
     /// [`crate::Error::NoVersion`], and those of [`Array::put`].
     pub fn restore(&self, version: u64) -> Result<()> {
         let cursor = self.at(version)?;
+        // Others may still read what is about to change.
+        self.core.rma.barrier()?;
         self.core.restore_part(&cursor.old)?;
         self.core.rma.barrier()
     }

@@ -77,7 +77,8 @@ impl Model {
 
     /// What was found is what there is now.
     fn settle(&mut self, next: [u64; ARRAYS]) -> std::result::Result<(), String> {
-        let at = if next == [0; ARRAYS] { Some(0) } else { self.cuts.iter().position(|cut| *cut == next).map(|at| at + 1) };
+        let at =
+            if next == [0; ARRAYS] { Some(0) } else { self.cuts.iter().position(|cut| *cut == next).map(|at| at + 1) };
         let Some(at) = at else { return Err(format!("versions {next:?} were never cut together: {:?}", self.cuts)) };
         if at < self.told {
             return Err(format!("cut {} was told to be durable, and {at} was found", self.told));
@@ -143,7 +144,9 @@ fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same:
         });
         let faces: Vec<_> = chosen.iter().map(|at| arrays[*at].face()).collect();
         version_inc_all(&faces, &format!("{next:?}"))?;
-        with(model, |model| model.told = model.told.max(model.cuts.iter().position(|cut| *cut == next).map_or(0, |at| at + 1)));
+        with(model, |model| {
+            model.told = model.told.max(model.cuts.iter().position(|cut| *cut == next).map_or(0, |at| at + 1))
+        });
     }
     Ok(())
 }
@@ -245,14 +248,16 @@ pub fn play(program: &Program) -> std::result::Result<Covered, String> {
         let ranks = random.random_range(1..4);
         // The last round ends in order, so that everything is seen.
         let ending = if round == 3 { None } else { Some(Ending::draw(&memories, ranks, &mut random)) };
-        let schedule = ending.as_ref().map_or_else(|| Schedule::of_seed(random.random()), |ending| ending.schedule.clone());
+        let schedule =
+            ending.as_ref().map_or_else(|| Schedule::of_seed(random.random()), |ending| ending.schedule.clone());
         let watched = match ending.as_ref().and_then(|ending| ending.cut.as_ref()) {
             Some(cut) => memories.clone().with_cut(cut),
             None => memories.clone(),
         };
         let seed = random.random();
         let settled = AtomicBool::new(false);
-        let (given, _) = local::run(ranks, WINDOW, &schedule, |local| round_of(local, &watched, &sizes, &model, seed, &settled));
+        let (given, _) =
+            local::run(ranks, WINDOW, &schedule, |local| round_of(local, &watched, &sizes, &model, seed, &settled));
         for outcome in given {
             covered += match outcome {
                 Ok(Ok(seen)) => seen,

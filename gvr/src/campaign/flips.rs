@@ -26,7 +26,8 @@ const COUNT: u64 = 64;
 /// What is wrong, in words.
 pub fn play(seed: u64, flips: u64) -> std::result::Result<Covered, String> {
     let memories = Memories::default();
-    let (given, _) = local::run(1, 1 << 18, &Schedule::of_seed(seed), |local| one(&World::new(local), &memories, seed, flips));
+    let (given, _) =
+        local::run(1, 1 << 18, &Schedule::of_seed(seed), |local| one(&World::new(local), &memories, seed, flips));
     given.into_iter().next().unwrap_or_else(|| Err(Error::option("no rank ran"))).map_err(|error| error.to_string())?
 }
 

@@ -37,9 +37,7 @@ impl Act {
             Act::Write(new) => Some(new),
             Act::Read(seen) => (seen == value).then_some(value),
             Act::Add(more) => Some(value.wrapping_add(more)),
-            Act::Swap(expected, new, seen) => {
-                (seen == value).then_some(if value == expected { new } else { value })
-            }
+            Act::Swap(expected, new, seen) => (seen == value).then_some(if value == expected { new } else { value }),
         }
     }
 }

@@ -99,7 +99,12 @@ fn print(figures: &[Figure], arguments: &BenchArguments) {
     for Figure { name, times } in figures {
         let paper = times.paper.map_or("-".to_owned(), |paper| format!("{paper:.0}"));
         let ratio = times.paper.map_or("-".to_owned(), |paper| speed(times.flat / paper));
-        println!("{name:<44} {:>12.0} {:>12.0} {paper:>12} {:>9} {ratio:>9}", times.flat, times.ours, speed(times.flat / times.ours));
+        println!(
+            "{name:<44} {:>12.0} {:>12.0} {paper:>12} {:>9} {ratio:>9}",
+            times.flat,
+            times.ours,
+            speed(times.flat / times.ours)
+        );
     }
     println!("log/flat, paper/flat: speed relative to the flat array");
 }
@@ -156,7 +161,9 @@ fn operations(world: &World, bytes: u64, rounds: u64) -> Result<Vec<Figure>> {
     for round in 0..rounds {
         let data: Vec<u64> = (0..words).map(|word| round << 32 | word).collect();
         let put_all = |array: &Array<u64>| {
-            timed(world, count, || (0..count).try_for_each(|at| array.put(place(at), &data).and_then(|()| array.wait())))
+            timed(world, count, || {
+                (0..count).try_for_each(|at| array.put(place(at), &data).and_then(|()| array.wait()))
+            })
         };
         let mut get_all = |array: &Array<u64>| {
             let buffer = &mut buffer;
@@ -206,11 +213,20 @@ fn timed(world: &World, count: u64, act: impl FnOnce() -> Result<()>) -> Result<
 }
 
 /// What was put is there.
-fn verify(world: &World, array: &Array<u64>, count: u64, place: impl Fn(u64) -> std::ops::Range<u64>, data: &[u64]) -> Result<f64> {
+fn verify(
+    world: &World,
+    array: &Array<u64>,
+    count: u64,
+    place: impl Fn(u64) -> std::ops::Range<u64>,
+    data: &[u64],
+) -> Result<f64> {
     if world.rank() == world.ranks() - 1 {
         for at in 0..count {
             if array.get_vec(place(at))? != data {
-                return Err(Error::option(format!("the put at {:?} is not what is read there: no figure is printed", place(at))));
+                return Err(Error::option(format!(
+                    "the put at {:?} is not what is read there: no figure is printed",
+                    place(at)
+                )));
             }
         }
     }
@@ -230,19 +246,26 @@ fn versions(world: &World, rounds: u64) -> Result<Vec<Figure>> {
         trio.each(|array| array.put(mine.clone(), &fill).and_then(|()| array.version_inc("")).map(|_| 0.0))?;
         for round in 0..rounds.max(8) {
             let at = mine.start + round * 16 % part;
-            all = best(all, trio.each(|array| {
-                array.put(at..at + 1, &[round])?;
-                array.wait()?;
-                world.barrier()?;
-                let start = Instant::now();
-                array.version_inc("")?;
-                Ok(start.elapsed().as_nanos() as f64)
-            })?);
+            all = best(
+                all,
+                trio.each(|array| {
+                    array.put(at..at + 1, &[round])?;
+                    array.wait()?;
+                    world.barrier()?;
+                    let start = Instant::now();
+                    array.version_inc("")?;
+                    Ok(start.elapsed().as_nanos() as f64)
+                })?,
+            );
             let check = |array: &Array<u64>| {
                 let version = array.versions().last().map_or(0, |version| version.number);
                 let mut seen = [0; 2];
                 array.at(version)?.get(at..at + 2, &mut seen)?;
-                if seen == [round, at + 1] { Ok(0.0) } else { Err(Error::option(format!("version {version} is {seen:?} at {at}"))) }
+                if seen == [round, at + 1] {
+                    Ok(0.0)
+                } else {
+                    Err(Error::option(format!("version {version} is {seen:?} at {at}")))
+                }
             };
             trio.each(check)?;
         }
@@ -312,9 +335,14 @@ fn programs(world: &World) -> Result<Vec<Figure>> {
                 digests.push(digest);
                 Ok((start.elapsed().as_nanos() as f64, bytes))
             };
-            let (flat, ours) = (measure(Options { keep: Keep::Last(10), ..Options::flat() })?, measure(Options { keep: Keep::Last(10), check: false, ..Options::log(512) })?);
+            let (flat, ours) = (
+                measure(Options { keep: Keep::Last(10), ..Options::flat() })?,
+                measure(Options { keep: Keep::Last(10), check: false, ..Options::log(512) })?,
+            );
             if digests[0] != digests[1] {
-                return Err(Error::option(format!("{name}: the layouts do not give the same array: no figure is printed")));
+                return Err(Error::option(format!(
+                    "{name}: the layouts do not give the same array: no figure is printed"
+                )));
             }
             (times.flat, times.ours, bytes) = (times.flat.min(flat.0), times.ours.min(ours.0), (flat.1, ours.1));
         }

@@ -56,9 +56,10 @@ fn play(what: What, seed: u64) -> std::result::Result<(), String> {
 fn begun(state: Option<&Path>) -> Result<u64> {
     let Some(path) = state else { return Ok(0) };
     match std::fs::read_to_string(path) {
-        Ok(text) => text.trim().parse().map_err(|_| {
-            Error::option(format!("{} does not hold a number: remove it to begin anew", path.display()))
-        }),
+        Ok(text) => text
+            .trim()
+            .parse()
+            .map_err(|_| Error::option(format!("{} does not hold a number: remove it to begin anew", path.display()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
     }
@@ -84,7 +85,10 @@ pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
         };
         let wrong: Vec<(u64, String)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
         });
         if let Some((seed, what)) = wrong.first() {
             println!("seed {seed}: {what}");

@@ -77,7 +77,9 @@ fn rank(arguments: &DemoArguments, shm: Shm) -> Result<ExitCode> {
     match solve(&world, arguments, dies) {
         Ok(Solved { iterations, from, error }) => {
             if world.rank() == 0 {
-                println!("  went on with iteration {from}; after {iterations} the solution is within {error:.1e} of all ones");
+                println!(
+                    "  went on with iteration {from}; after {iterations} the solution is within {error:.1e} of all ones"
+                );
             }
             Ok(if error < 1e-6 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }

@@ -60,7 +60,8 @@ fn apply(mut delta: &[u8], block: &mut [u8]) -> bool {
     while !delta.is_empty() {
         let Some((head, rest)) = delta.split_at_checked(8) else { return false };
         let (first, words) = (number(&head[..4]), number(&head[4..]));
-        let Some(to) = block.get_mut(first.saturating_mul(WORD)..first.saturating_add(words).saturating_mul(WORD)) else {
+        let Some(to) = block.get_mut(first.saturating_mul(WORD)..first.saturating_add(words).saturating_mul(WORD))
+        else {
             return false;
         };
         let Some((data, rest)) = rest.split_at_checked(to.len()) else { return false };
@@ -97,7 +98,9 @@ mod tests {
     #[test]
     fn damaged_bytes_are_refused() {
         let mut block = vec![0; 64];
-        for (encoding, kept) in [(RAW, vec![0; 63]), (LZ4, vec![0xff; 9]), (DELTA, vec![1; 5]), (DELTA, vec![0xff; 16]), (9, vec![])] {
+        for (encoding, kept) in
+            [(RAW, vec![0; 63]), (LZ4, vec![0xff; 9]), (DELTA, vec![1; 5]), (DELTA, vec![0xff; 16]), (9, vec![])]
+        {
             assert!(!decode(encoding, &kept, &mut block), "{encoding} {kept:?}");
         }
     }

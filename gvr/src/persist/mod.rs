@@ -110,7 +110,9 @@ impl Job {
         // The same on all ranks; what it is matters to nobody.
         let number = rma.allreduce(Reduce::Max, rand::random())?;
         let current = Current { generation: 1, ranks: world.ranks() };
-        let pool = storage.create(1, world.rank(), bytes).and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks()));
+        let pool = storage
+            .create(1, world.rank(), bytes)
+            .and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks()));
         let pool = agree(rma, pool)?;
         agree(rma, if world.rank() == 0 { storage.publish(current) } else { Ok(()) })?;
         Ok(Job::of(world, pool, Report::default()))
@@ -137,12 +139,7 @@ impl Job {
     }
 
     fn of(world: &World, pool: RankPool, report: Report) -> Job {
-        let inner = Inner {
-            rma: Rc::clone(&world.rma),
-            pool,
-            cut: Cell::new(0),
-            arrays: RefCell::default(),
-        };
+        let inner = Inner { rma: Rc::clone(&world.rma), pool, cut: Cell::new(0), arrays: RefCell::default() };
         Job { world: world.clone(), inner: Rc::new(inner), report }
     }
 
@@ -162,19 +159,29 @@ impl Job {
     /// # Errors
     /// On all ranks: [`Error::OtherType`] if there is one of other elements or sizes, [`Error::BadOption`], those of the pools.
     pub fn array<T: Element>(&self, name: &str, dims: &[u64], options: Options) -> Result<Array<T>> {
+        let (core, inner) = self.untyped(name, dims, T::KIND, options)?;
+        Ok(Array::of(core, Some(inner)))
+    }
+
+    pub(crate) fn untyped(
+        &self,
+        name: &str,
+        dims: &[u64],
+        kind: Kind,
+        options: Options,
+    ) -> Result<(Rc<Core>, Rc<Inner>)> {
         let known = self.inner.arrays.borrow().get(name).cloned();
         let core = match known {
             Some(member) => {
-                let wanted = says(T::KIND, dims);
-                let found = says(member.core.kind, member.core.shape.dims());
+                let (wanted, found) = (says(kind, dims), says(member.core.kind, member.core.shape.dims()));
                 if wanted != found {
                     return Err(Error::OtherType { name: name.to_owned(), found, wanted });
                 }
                 member.core
             }
-            None => self.inner.add(name, dims, T::KIND, options)?,
+            None => self.inner.add(name, dims, kind, options)?,
         };
-        Ok(Array::of(core, Some(Rc::clone(&self.inner))))
+        Ok((core, Rc::clone(&self.inner)))
     }
 
     /// Arrays by name: kind, elements by dimension, and the versions that can be read.
@@ -225,10 +232,14 @@ fn says(kind: Kind, dims: &[u64]) -> String {
 impl Inner {
     fn add(&self, name: &str, dims: &[u64], kind: Kind, options: Options) -> Result<Rc<Core>> {
         if options.layout == Layout::Flat || options.protocol == Protocol::Paper {
-            return Err(Error::option("durable arrays are logs of our protocol: give Layout::Log and Protocol::Batched"));
+            return Err(Error::option(
+                "durable arrays are logs of our protocol: give Layout::Log and Protocol::Batched",
+            ));
         }
         if name.is_empty() || name.len() > MOST_NAME || name.contains('\0') {
-            return Err(Error::option(format!("{name:?} is no name of an array: give 1 to {MOST_NAME} bytes without zeros")));
+            return Err(Error::option(format!(
+                "{name:?} is no name of an array: give 1 to {MOST_NAME} bytes without zeros"
+            )));
         }
         let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
         let head = self.pool.add(head_of(name, &core, &options));

@@ -50,7 +50,11 @@ fn items_at(place: Ptr<Sealed>) -> Ptr<Item> {
 }
 
 /// Makes an object of blocks: head, items, bytes.
-fn write_object(tx: &mut Tx<'_>, mut head: Sealed, blocks: &[Kept]) -> std::result::Result<(Ptr<Sealed>, Vec<Item>), nearpm::Error> {
+fn write_object(
+    tx: &mut Tx<'_>,
+    mut head: Sealed,
+    blocks: &[Kept],
+) -> std::result::Result<(Ptr<Sealed>, Vec<Item>), nearpm::Error> {
     let start = (size_of::<Sealed>() + blocks.len() * size_of::<Item>()) as u64;
     head.count = blocks.len() as u64;
     head.bytes = start + blocks.iter().map(|kept| kept.bytes.len() as u64).sum::<u64>();
@@ -66,7 +70,9 @@ fn write_object(tx: &mut Tx<'_>, mut head: Sealed, blocks: &[Kept]) -> std::resu
         at += u64::from(bytes);
     }
     head.sum = format::sum(&head, &items);
-    let Some(place) = Ptr::<Sealed>::from_offset(object) else { return Err(nearpm::Error::ZeroSize { what: "a version" }) };
+    let Some(place) = Ptr::<Sealed>::from_offset(object) else {
+        return Err(nearpm::Error::ZeroSize { what: "a version" });
+    };
     tx.set(place, head)?;
     tx.set_all(items_at(place), &items)?;
     tx.write(object + start, &payload)?;
@@ -98,7 +104,8 @@ impl RankPool {
                 Ok((RankPool { pool }, root))
             }
             _ => {
-                let what = format!("the pool of rank {rank} of {ranks} is another one's: bring the files back as they were");
+                let what =
+                    format!("the pool of rank {rank} of {ranks} is another one's: bring the files back as they were");
                 Err(Error::Job { folder: name.to_owned(), what })
             }
         }
@@ -138,7 +145,9 @@ impl RankPool {
     /// Removes an array that no rank has used, if there is one of the name.
     fn remove_unused(&self, name: &[u8; format::MOST_NAME]) -> Result<()> {
         let arrays = self.arrays()?;
-        let Some(at) = arrays.iter().position(|(_, head)| head.name == *name && head.oldest.is_none()) else { return Ok(()) };
+        let Some(at) = arrays.iter().position(|(_, head)| head.name == *name && head.oldest.is_none()) else {
+            return Ok(());
+        };
         Ok(self.pool.tx(|tx| {
             let (place, head) = arrays[at];
             match arrays.get(at + 1) {
@@ -355,7 +364,8 @@ impl RankPool {
             };
             let Some(place) = place else { return Ok(()) };
             let old = tx.get(place)?;
-            let object = Sealed { next: None, cut: 0, version: 0, label: [0; 64], count: 0, users: 1, bytes: 0, sum: 0 };
+            let object =
+                Sealed { next: None, cut: 0, version: 0, label: [0; 64], count: 0, users: 1, bytes: 0, sum: 0 };
             let (_, items) = write_object(tx, object, std::slice::from_ref(&kept))?;
             tx.set(place, items[0])?;
             match version {

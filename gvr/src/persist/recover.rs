@@ -6,7 +6,6 @@
 
 use std::rc::Rc;
 
-
 use super::format::{self, Head};
 use super::pool::{Found, RankPool};
 use super::{Current, Job, Member, Storage, agree};
@@ -114,7 +113,8 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     let same = current.ranks == world.ranks();
     let found = agree(rma, examine(storage, current, same.then_some(world.rank())))?;
     let (mut sources, sealed, most) = found;
-    let committed = sources.iter().map(|source| source.pool.root().map(|root| root.committed)).collect::<Result<Vec<_>>>();
+    let committed =
+        sources.iter().map(|source| source.pool.root().map(|root| root.committed)).collect::<Result<Vec<_>>>();
     let committed = agree(rma, committed)?.into_iter().max().unwrap_or(0);
     let cut = rma.allreduce(Reduce::Min, sealed)?;
     let most = rma.allreduce(Reduce::Max, most)?;
@@ -134,7 +134,10 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     let next = Current { generation: current.generation + 1, ranks: world.ranks() };
     let number = sources.first().map_or(Ok(0), |source| source.pool.root().map(|root| root.job))?;
     let pool = storage.create(next.generation, world.rank(), bytes);
-    let pool = agree(rma, pool.map_err(Error::from).and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())))?;
+    let pool = agree(
+        rma,
+        pool.map_err(Error::from).and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())),
+    )?;
     let job = Job::of(world, pool, report);
     agree(rma, replay(&job, Some(&sources), 0, cut))?;
     drop(sources);
@@ -188,7 +191,10 @@ impl<'p> Part<'p> {
     fn new(rank: usize, pool: &'p RankPool, at: usize, stored: &Stored, cut: u64) -> Result<Part<'p>> {
         let arrays = pool.arrays_up_to(cut)?;
         let Some((_, head)) = arrays.get(at).filter(|(_, head)| head.name == stored.head.name) else {
-            let what = format!("the pool of rank {rank} has no array {:?}, which others have: bring the files back as they were", stored.name);
+            let what = format!(
+                "the pool of rank {rank} has no array {:?}, which others have: bring the files back as they were",
+                stored.name
+            );
             return Err(Error::Job { folder: "of the pools".to_owned(), what });
         };
         let mut versions = pool.versions(head)?;
@@ -246,8 +252,11 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
         parts[0].versions.iter().map(|found| (found.head.version, format::text(&found.head.label))).collect();
     for (at, (number, label)) in numbers.iter().enumerate() {
         for part in &mut parts {
-            let items = part.versions.get(at).filter(|found| found.head.version == *number).map(|found| found.items.clone());
-            let changed = items.ok_or_else(|| missing(part.rank, *number)).and_then(|items| part.apply(&items, *number, &stored.name));
+            let items =
+                part.versions.get(at).filter(|found| found.head.version == *number).map(|found| found.items.clone());
+            let changed = items
+                .ok_or_else(|| missing(part.rank, *number))
+                .and_then(|items| part.apply(&items, *number, &stored.name));
             put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
         }
         version_inc(&[core], label, seal.then_some(&*job.inner as &dyn crate::array::Sealer))?;
@@ -256,7 +265,9 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
 }
 
 fn missing(rank: usize, version: u64) -> Error {
-    let what = format!("the pool of rank {rank} has no version {version}, which others have: bring the files back as they were");
+    let what = format!(
+        "the pool of rank {rank} has no version {version}, which others have: bring the files back as they were"
+    );
     Error::Job { folder: "of the pools".to_owned(), what }
 }
 
@@ -310,4 +321,3 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
     }
     Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut }, arrays))
 }
-

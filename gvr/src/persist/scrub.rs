@@ -33,7 +33,14 @@ pub(super) fn scrub(inner: &Inner) -> Result<Scrubbed> {
 }
 
 /// Reads everything that the pool has of an array. What is damaged is taken from memory, which was found to be whole.
-fn scrub_pool(inner: &Inner, name: &str, member: &Member, head: &Head, versions: &[Found], all: &mut Scrubbed) -> Result<()> {
+fn scrub_pool(
+    inner: &Inner,
+    name: &str,
+    member: &Member,
+    head: &Head,
+    versions: &[Found],
+    all: &mut Scrubbed,
+) -> Result<()> {
     let size = head.block as usize;
     let mut image = vec![0; size * head.blocks as usize];
     let mut lost = vec![false; head.blocks as usize];

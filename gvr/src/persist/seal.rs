@@ -57,7 +57,13 @@ impl Sealer for Inner {
             while self.pool.count_versions(head)? > member.options.kept() {
                 if let Err(bad) = self.pool.fold(head)? {
                     let (array, rank) = (name.clone(), self.rma.rank());
-                    return Err(Error::Damaged { array, rank, block: bad.block, version: bad.version, place: "the pool" });
+                    return Err(Error::Damaged {
+                        array,
+                        rank,
+                        block: bad.block,
+                        version: bad.version,
+                        place: "the pool",
+                    });
                 }
             }
         }

@@ -120,7 +120,9 @@ impl Storage for Folder {
         match std::fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io(format!("remove {}, which a try before has left", path.display()))(error)),
+            Err(error) => {
+                return Err(Error::io(format!("remove {}, which a try before has left", path.display()))(error));
+            }
         }
         Ok(DirectPool::create(&Self::location(&path)?, bytes, &self.options)?)
     }
@@ -234,7 +236,9 @@ impl Memories {
 
     /// A rank's newest memory.
     pub fn memory(&self, rank: usize) -> Option<TestMemory> {
-        self.with(|shelf| shelf.memories.iter().rev().find(|((_, owner), _)| *owner == rank).map(|(_, memory)| memory.clone()))
+        self.with(|shelf| {
+            shelf.memories.iter().rev().find(|((_, owner), _)| *owner == rank).map(|(_, memory)| memory.clone())
+        })
     }
 }
 

@@ -59,7 +59,8 @@ pub fn run(world: &World, places: &Array<u64>, settings: &Settings) -> Result<u6
         let mut random = ChaCha8Rng::seed_from_u64(settings.seed.wrapping_add(temperature << 20).wrapping_add(rank));
         let mut wanted: Vec<(u64, u64, u64, u64)> = Vec::new();
         for _ in 0..settings.tries / ranks {
-            let pick = |random: &mut ChaCha8Rng| (random.random_range(0..elements) / ranks * ranks + rank).min(elements - 1);
+            let pick =
+                |random: &mut ChaCha8Rng| (random.random_range(0..elements) / ranks * ranks + rank).min(elements - 1);
             let (a, b) = (pick(&mut random), pick(&mut random));
             if a % ranks != rank || b % ranks != rank || a == b {
                 continue;
@@ -68,7 +69,9 @@ pub fn run(world: &World, places: &Array<u64>, settings: &Settings) -> Result<u6
             let before = length(places, a, pa, width)? + length(places, b, pb, width)?;
             let after = length(places, a, pb, width)? + length(places, b, pa, width)?;
             let hot = width >> temperature.min(16);
-            if after < before + random.random_range(0..=hot / 4) && !wanted.iter().any(|&(c, d, ..)| [a, b].contains(&c) || [a, b].contains(&d)) {
+            if after < before + random.random_range(0..=hot / 4)
+                && !wanted.iter().any(|&(c, d, ..)| [a, b].contains(&c) || [a, b].contains(&d))
+            {
                 wanted.push((a, b, pa, pb));
             }
         }

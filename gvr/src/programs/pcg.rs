@@ -100,7 +100,13 @@ impl Part<'_> {
 ///
 /// # Errors
 /// Those of the arrays, and of `every`.
-pub fn solve(world: &World, vectors: &Vectors, side: u64, most: u64, mut every: impl FnMut(u64) -> Result<()>) -> Result<Solved> {
+pub fn solve(
+    world: &World,
+    vectors: &Vectors,
+    side: u64,
+    most: u64,
+    mut every: impl FnMut(u64) -> Result<()>,
+) -> Result<Solved> {
     let range = vectors.x.part(world.rank());
     let part = Part { world, vectors, side, start: range.start, count: (range.end - range.start) as usize };
     let from = vectors.x.version();

@@ -53,22 +53,37 @@ impl Kind {
     /// # Errors
     /// [`Error::BadOption`].
     pub fn of_code(code: u32) -> Result<Kind> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| *kind as u32 == code)
-            .ok_or_else(|| Error::option(format!("{code} is no kind of element (1 to {}); the file is damaged or newer", Self::ALL.len())))
+        Self::ALL.into_iter().find(|kind| *kind as u32 == code).ok_or_else(|| {
+            Error::option(format!(
+                "{code} is no kind of element (1 to {}); the file is damaged or newer",
+                Self::ALL.len()
+            ))
+        })
     }
 
     /// Combines two elements that lie in the low bytes of words.
     pub fn combine(self, op: Op, old: u64, new: u64) -> u64 {
         macro_rules! of {
             ($type:ty, $from:expr, $to:expr, $sum:expr) => {{
-                let (from, to, sum): (fn(u64) -> $type, fn($type) -> u64, fn($type, $type) -> $type) = ($from, $to, $sum);
+                let (from, to, sum): (fn(u64) -> $type, fn($type) -> u64, fn($type, $type) -> $type) =
+                    ($from, $to, $sum);
                 let (a, b) = (from(old), from(new));
                 to(match op {
                     Op::Sum => sum(a, b),
-                    Op::Min => if b < a { b } else { a },
-                    Op::Max => if b > a { b } else { a },
+                    Op::Min => {
+                        if b < a {
+                            b
+                        } else {
+                            a
+                        }
+                    }
+                    Op::Max => {
+                        if b > a {
+                            b
+                        } else {
+                            a
+                        }
+                    }
                     Op::Replace => b,
                 })
             }};

@@ -64,12 +64,7 @@ pub struct Ran {
 }
 
 /// Runs `body` once for each rank, with `bytes` bytes of window each, and gives what they returned, by rank.
-pub fn run<T: Send>(
-    ranks: usize,
-    bytes: u64,
-    schedule: &Schedule,
-    body: impl Fn(Local) -> T + Sync,
-) -> (Vec<T>, Ran) {
+pub fn run<T: Send>(ranks: usize, bytes: u64, schedule: &Schedule, body: impl Fn(Local) -> T + Sync) -> (Vec<T>, Ran) {
     let shared = Arc::new(Shared::new(ranks, bytes, schedule));
     let given = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..ranks)

@@ -217,7 +217,8 @@ impl Shared {
         let meeting = self.step(rank, |state| {
             state.brought[rank] = Some(bring);
             if state.brought.iter().all(Option::is_some) {
-                state.met = Arc::new(state.brought.iter_mut().map(|brought| brought.take().unwrap_or_default()).collect());
+                state.met =
+                    Arc::new(state.brought.iter_mut().map(|brought| brought.take().unwrap_or_default()).collect());
                 state.meetings += 1;
                 for life in state.lives.iter_mut().filter(|life| **life == Life::Waiting) {
                     *life = Life::Running;

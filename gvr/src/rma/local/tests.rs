@@ -40,9 +40,10 @@ fn what_is_not_flushed_comes_in_any_order_and_in_pieces() {
         });
         given[1]
     };
-    let states: std::collections::BTreeSet<_> =
-        (0..400).map(seen).map(|(a, b, c)| (a > 0, b > 0, c > 0)).collect();
-    for wanted in [(false, false, false), (true, false, false), (false, true, false), (false, false, true), (true, true, true)] {
+    let states: std::collections::BTreeSet<_> = (0..400).map(seen).map(|(a, b, c)| (a > 0, b > 0, c > 0)).collect();
+    for wanted in
+        [(false, false, false), (true, false, false), (false, true, false), (false, false, true), (true, true, true)]
+    {
         assert!(states.contains(&wanted), "{wanted:?} was never seen: {states:?}");
     }
 }
@@ -63,8 +64,9 @@ fn those_who_wait_for_a_stopped_rank_are_told() {
 fn a_stop_of_all_is_seen_by_all_and_called_once() {
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let at_stop: Arc<dyn Fn() + Send + Sync> =
-        Arc::new(move || { counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst); });
+    let at_stop: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    });
     let schedule = Schedule { stop: Some(Stop::All { step: 9 }), at_stop: Some(at_stop), ..Schedule::of_seed(1) };
     let (given, _) = run(3, BYTES, &schedule, |local| (0..10).try_for_each(|_| local.barrier()));
     assert!(given.iter().all(|result| matches!(result, Err(Error::Stopped { .. }))), "{given:?}");
@@ -73,8 +75,7 @@ fn a_stop_of_all_is_seen_by_all_and_called_once() {
 
 #[test]
 fn a_rank_that_leaves_is_named() {
-    let (given, _) = run(2, BYTES, &Schedule::of_seed(3), |local| {
-        if local.rank() == 1 { Ok(()) } else { local.barrier() }
-    });
+    let (given, _) =
+        run(2, BYTES, &Schedule::of_seed(3), |local| if local.rank() == 1 { Ok(()) } else { local.barrier() });
     assert!(matches!(given[0], Err(Error::DeadRank { rank: 1, .. })), "{given:?}");
 }

@@ -5,9 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 
+use super::Shm;
 use super::map::Map;
 use super::meeting::{Meeting, note_end, note_process};
-use super::Shm;
 use crate::error::{Error, Result};
 
 /// Tells a process of its world: descriptor of the memory file, rank, ranks, bytes of a window.
@@ -103,7 +103,8 @@ impl Drop for Launched {
 pub fn launched() -> Result<Option<Shm>> {
     let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
     let refuse = || Error::option(format!("{VARIABLE} is {text:?}, which no launcher has set: unset it"));
-    let numbers: Vec<u64> = text.split(':').map(str::parse).collect::<std::result::Result<_, _>>().map_err(|_| refuse())?;
+    let numbers: Vec<u64> =
+        text.split(':').map(str::parse).collect::<std::result::Result<_, _>>().map_err(|_| refuse())?;
     let &[file, rank, ranks, window] = numbers.as_slice() else { return Err(refuse()) };
     let (rank, ranks) = (rank as usize, ranks as usize);
     let map = Map::open(own(file as i32).ok_or_else(refuse)?)?;

@@ -187,7 +187,8 @@ impl Meeting {
             let waited = futex::wait(generation, futex::Flags::empty(), before, Some(&timeout));
             let due = waited == Err(rustix::io::Errno::TIMEDOUT) || map.half(DEAD).load(Acquire) != 0;
             if due && generation.load(Acquire) == before {
-                self.check_complete(map).or_else(|gone| if generation.load(Acquire) == before { Err(gone) } else { Ok(()) })?;
+                self.check_complete(map)
+                    .or_else(|gone| if generation.load(Acquire) == before { Err(gone) } else { Ok(()) })?;
             }
         }
         Ok(())

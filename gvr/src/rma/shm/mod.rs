@@ -50,7 +50,9 @@ impl Shm {
     pub fn threads(ranks: usize, window: u64) -> Result<Vec<Shm>> {
         let (map, window) = Self::create(ranks, window)?;
         let map = Arc::new(map);
-        (0..ranks).map(|rank| Shm::new(Arc::clone(&map), rank, ranks, window, Meeting::of_threads(rank, ranks))).collect()
+        (0..ranks)
+            .map(|rank| Shm::new(Arc::clone(&map), rank, ranks, window, Meeting::of_threads(rank, ranks)))
+            .collect()
     }
 
     /// The memory of a world, and the size of its windows: that wanted, in whole pages.

@@ -39,7 +39,7 @@ fn versions_are_listed_and_restored() {
     assert!(demo(&path, &["--kill-at", "3"]).status.success());
     let path = path.to_str().unwrap();
     let listed = text(&gvr(&["versions", path]));
-    let newest = listed.lines().filter(|line| line.contains("version")).next_back().unwrap().to_owned();
+    let newest = listed.lines().rfind(|line| line.contains("version")).unwrap().to_owned();
     let number: u64 = newest.split_whitespace().nth(1).unwrap().parse().unwrap();
     let old = (number - 3).to_string();
     let restored = gvr(&["restore", path, "--array", "x", "--array", "r", "--array", "p", "--version", &old]);
@@ -70,4 +70,10 @@ fn a_campaign_goes_on_where_it_was() {
     assert!(gvr(&["campaign", "histories", "--count", "20", "--state", state]).status.success());
     let output = text(&gvr(&["campaign", "histories", "--count", "30", "--state", state]));
     assert!(output.contains("going on with seed 20") && output.contains("30 seeds, nothing found"), "{output}");
+}
+
+#[test]
+fn ranks_that_are_killed_at_any_moment_lose_no_version() {
+    let output = gvr(&["campaign", "kills", "--count", "12"]);
+    assert!(output.status.success() && text(&output).contains("12 seeds, nothing found"), "{}", text(&output));
 }

@@ -6,13 +6,14 @@
 //! | `shape.rs` | indices, and which rank holds which elements |
 //! | `geometry.rs` | where the parts of an array lie in a window |
 //! | `core.rs` | an array of bytes |
-//! | `put.rs`, `get.rs` | our protocol |
+//! | `claim.rs`, `put.rs`, `get.rs` | our protocol |
 //! | `paper.rs` | the paper's |
 //! | `tree.rs` | entries of old versions |
 //! | `close.rs`, `clean.rs` | `version_inc`, and cleaning in it |
 //! | `cursor.rs` | reading old versions |
 //! | `typed.rs` | the interface |
 
+mod claim;
 mod clean;
 mod close;
 mod core;

@@ -12,10 +12,10 @@
 
 use std::ops::Range;
 
+use super::claim::Mine;
 use super::core::{Change, Core, Counters, EXTENTS, Extent};
-use super::geometry::PRESSURE;
 use super::options::Fault;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The part of a run that lies in a block: where in the block, and which bytes of the run.
 pub(super) struct Piece {
@@ -96,77 +96,25 @@ impl Core {
         let mine = self.claim(rank, &blocks)?;
         if !mine.is_empty() {
             self.write_first(rank, &mine, at, data, change)?;
-            if mine.len() as u64 == blocks.end - blocks.start {
+            if mine.count() == blocks.end - blocks.start {
                 self.note_extent(rank, &blocks);
                 return Ok(());
             }
         }
         self.await_published(rank, &blocks)?;
-        self.change_in_place(rank, at, data, change, |block| mine.binary_search(&block).is_err())
+        self.change_in_place(rank, at, data, change, |block| !mine.has(block))
     }
 
-    /// Claims the blocks of a range that nobody has claimed in this version.
-    fn claim(&self, rank: usize, blocks: &Range<u64>) -> Result<Vec<u64>> {
-        let words = blocks.start / 64..blocks.end.div_ceil(64);
-        let bits: Vec<u64> = words.clone().map(|word| mask(blocks, word)).collect();
-        let mut before = vec![0; bits.len()];
-        self.rma.bor_many(self.place(rank, self.geometry.claims(words.start)), &bits, &mut before)?;
-        let mut mine = Vec::with_capacity((blocks.end - blocks.start) as usize);
-        for ((word, bits), before) in words.zip(bits).zip(before) {
-            let mut won = bits & !before;
-            while won != 0 {
-                mine.push(64 * word + u64::from(won.trailing_zeros()));
-                won &= won - 1;
-            }
-        }
-        Ok(mine)
-    }
-
-    /// Takes claims back.
-    fn unclaim(&self, rank: usize, mine: &[u64]) -> Result<()> {
-        for block in mine {
-            // The bit is set, and by this rank: taking it away by a subtraction changes no other one.
-            let bit = 1_u64 << (block % 64);
-            self.rma.fetch_add(self.place(rank, self.geometry.claims(block / 64)), bit.wrapping_neg())?;
-        }
-        Ok(())
-    }
-
-    /// Takes space in a log for blocks that were claimed; the claims are taken back where there is none.
-    fn take_space(&self, rank: usize, mine: &[u64]) -> Result<u64> {
-        let needed = mine.len() as u64;
-        let limit = self.limit(&self.state.borrow().peers[rank]);
-        let tail = self.place(rank, 0);
-        // So that a log that is full stays so for those who need less, too.
-        let start = if self.rma.load(tail)? + needed > limit { limit } else { self.rma.fetch_add(tail, needed)? };
-        if start + needed <= limit {
-            return Ok(start);
-        }
-        self.unclaim(rank, mine)?;
-        // The owner cleans as much as it can at the next version.
-        self.send(rank, PRESSURE, &1_u64.to_le_bytes(), Change::Put)?;
-        let free = limit.saturating_sub(start);
-        Err(Error::LogFull { rank, needed, free, capacity: self.geometry.capacity })
-    }
-
-    fn write_first(&self, rank: usize, mine: &[u64], at: u64, data: &[u8], change: Change) -> Result<()> {
+    fn write_first(&self, rank: usize, mine: &Mine, at: u64, data: &[u8], change: Change) -> Result<()> {
         let start = self.take_space(rank, mine)?;
-        self.state.borrow_mut().counters.blocks_claimed += mine.len() as u64;
-        let entries: Vec<u64> = (start..start + mine.len() as u64).collect();
+        self.state.borrow_mut().counters.blocks_claimed += mine.count();
+        let entries: Vec<u64> = (start..start + mine.count()).collect();
         if self.options.planted(Fault::PointerBeforeData) {
             self.publish(rank, mine, &entries)?;
         }
-        let block = self.geometry.block;
-        let covered = mine[0] * block >= at
-            && (mine[mine.len() - 1] + 1) * block <= at + data.len() as u64
-            && mine[mine.len() - 1] - mine[0] + 1 == mine.len() as u64
-            && matches!(change, Change::Put);
-        if covered {
-            let first = (mine[0] * block - at) as usize;
-            self.put_blocks(rank, start, &data[first..][..mine.len() * block as usize])?;
-        } else {
-            let image = self.first_image(rank, mine, at, data, change)?;
-            self.put_blocks(rank, start, &image)?;
+        match self.covered(mine, at, data, change) {
+            Some(data) => self.put_blocks(rank, start, data)?,
+            None => self.put_blocks(rank, start, &self.first_image(rank, mine, at, data, change)?)?,
         }
         self.put_owners(rank, start, mine)?;
         if !self.options.planted(Fault::NoFlush) {
@@ -175,16 +123,23 @@ impl Core {
         self.publish(rank, mine, &entries)
     }
 
+    /// The bytes of blocks that a put covers whole, if these follow each other in it.
+    fn covered<'d>(&self, mine: &Mine, at: u64, data: &'d [u8], change: Change) -> Option<&'d [u8]> {
+        let ([run], Change::Put) = (mine.runs(), change) else { return None };
+        let first = (run.start * self.geometry.block).checked_sub(at)? as usize;
+        data.get(first..)?.get(..((run.end - run.start) * self.geometry.block) as usize)
+    }
+
     /// What blocks hold after their first put: the version before, changed by the data.
-    fn first_image(&self, rank: usize, mine: &[u64], at: u64, data: &[u8], change: Change) -> Result<Vec<u8>> {
+    fn first_image(&self, rank: usize, mine: &Mine, at: u64, data: &[u8], change: Change) -> Result<Vec<u8>> {
         let size = self.geometry.block as usize;
-        let mut image = vec![0; mine.len() * size];
-        for (image, block) in image.chunks_exact_mut(size).zip(mine) {
-            let piece = self.piece(*block, at, data.len());
+        let mut image = vec![0; mine.count() as usize * size];
+        for (image, block) in image.chunks_exact_mut(size).zip(mine.blocks()) {
+            let piece = self.piece(block, at, data.len());
             let partly = piece.bytes.len() < size || matches!(change, Change::Combine(..));
             if partly && !self.options.planted(Fault::NoEdges) {
                 // Nobody else changes this entry, as the block is claimed.
-                let entry = self.rma.load(self.place(rank, self.geometry.entry(*block)))?;
+                let entry = self.rma.load(self.place(rank, self.geometry.entry(block)))?;
                 if entry != 0 {
                     self.rma.get(self.place(rank, self.geometry.data(entry)), image)?;
                 }
@@ -206,8 +161,9 @@ impl Core {
         if rest.is_empty() { Ok(()) } else { self.send(rank, self.geometry.data(0), rest, Change::Put) }
     }
 
-    fn put_owners(&self, rank: usize, start: u64, mine: &[u64]) -> Result<()> {
-        let owners: Vec<u64> = mine.iter().map(|block| block + 1).collect();
+    fn put_owners(&self, rank: usize, start: u64, mine: &Mine) -> Result<()> {
+        let mut owners = Vec::with_capacity(mine.count() as usize);
+        mine.runs().iter().for_each(|run| owners.extend(run.start + 1..run.end + 1));
         let here = (self.geometry.capacity - self.geometry.place(start)).min(owners.len() as u64) as usize;
         self.rma.replace_many(self.place(rank, self.geometry.owner(start)), &owners[..here])?;
         if here < owners.len() {
@@ -216,47 +172,21 @@ impl Core {
         Ok(())
     }
 
-    fn publish(&self, rank: usize, mine: &[u64], entries: &[u64]) -> Result<()> {
-        let mut done = 0;
-        for run in mine.chunk_by(|a, b| a + 1 == *b) {
-            let entries = &entries[done..][..run.len()];
-            self.rma.replace_many(self.place(rank, self.geometry.entry(run[0])), entries)?;
-            done += run.len();
+    fn publish(&self, rank: usize, mine: &Mine, entries: &[u64]) -> Result<()> {
+        let mut left = entries;
+        for run in mine.runs() {
+            let (entries, rest) = left.split_at((run.end - run.start) as usize);
+            self.rma.replace_many(self.place(rank, self.geometry.entry(run.start)), entries)?;
+            left = rest;
         }
         self.rma.flush(rank)?;
-        done = 0;
-        for run in mine.chunk_by(|a, b| a + 1 == *b) {
-            self.note(rank, run[0], &entries[done..][..run.len()]);
-            done += run.len();
+        left = entries;
+        for run in mine.runs() {
+            let (entries, rest) = left.split_at((run.end - run.start) as usize);
+            self.note(rank, run.start, entries);
+            left = rest;
         }
         Ok(())
-    }
-
-    /// Waits until all blocks of a range have their data of this version. Where somebody has given a claim back, as the log was full, it
-    /// is full for this rank as well.
-    fn await_published(&self, rank: usize, blocks: &Range<u64>) -> Result<()> {
-        let mut entries = vec![0; (blocks.end - blocks.start) as usize];
-        let tail = self.state.borrow().peers[rank].tail;
-        for _ in 0..self.rma.patience() {
-            self.rma.load_many(self.place(rank, self.geometry.entry(blocks.start)), &mut entries)?;
-            self.note(rank, blocks.start, &entries);
-            let Some(missing) = entries.iter().position(|entry| *entry < tail) else { return Ok(()) };
-            self.refuse_unclaimed(rank, blocks.start + missing as u64)?;
-            self.rma.pause()?;
-        }
-        let missing = entries.iter().position(|entry| *entry < tail).unwrap_or(0) as u64;
-        let seconds = crate::rma::shm::JOIN.as_secs();
-        Err(Error::Unpublished { rank, block: blocks.start + missing, seconds })
-    }
-
-    fn refuse_unclaimed(&self, rank: usize, block: u64) -> Result<()> {
-        let claims = self.rma.load(self.place(rank, self.geometry.claims(block / 64)))?;
-        let entry = self.rma.load(self.place(rank, self.geometry.entry(block)))?;
-        let tail = self.state.borrow().peers[rank].tail;
-        if claims >> (block % 64) & 1 == 1 || entry >= tail {
-            return Ok(());
-        }
-        Err(Error::LogFull { rank, needed: 1, free: 0, capacity: self.geometry.capacity })
     }
 
     /// Writes those blocks of a run that `concerned` names where they are in this version.
@@ -310,29 +240,5 @@ impl Core {
 
 /// Where the extent of a block is remembered: those of equal steps do not meet.
 fn slot(block: u64) -> usize {
-    (block ^ block / EXTENTS as u64) as usize % EXTENTS
-}
-
-/// The bits of claim word `word` that stand for blocks of a range.
-fn mask(blocks: &Range<u64>, word: u64) -> u64 {
-    let first = blocks.start.saturating_sub(64 * word).min(64);
-    let end = (blocks.end - 64 * word).min(64);
-    (u64::MAX >> (64 - (end - first))) << first
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn masks_cover_the_range() {
-        for (blocks, words) in [
-            (0..64_u64, vec![u64::MAX]),
-            (3..5, vec![0b11000]),
-            (63..66, vec![1 << 63, 0b11]),
-            (0..128, vec![u64::MAX; 2]),
-        ] {
-            let word = blocks.start / 64;
-            let got: Vec<u64> = (word..blocks.end.div_ceil(64)).map(|word| super::mask(&blocks, word)).collect();
-            assert_eq!(got, words, "{blocks:?}");
-        }
-    }
+    (block ^ (block / EXTENTS as u64)) as usize % EXTENTS
 }

@@ -240,7 +240,7 @@ impl Ending {
 /// # Errors
 /// What is wrong, in words.
 pub fn play(program: &Program) -> std::result::Result<Covered, String> {
-    let mut random = ChaCha8Rng::seed_from_u64(program.seed ^ 0x6372_6173_68);
+    let mut random = ChaCha8Rng::seed_from_u64(program.seed ^ 0x0063_7261_7368);
     let sizes = sizes(program, &mut random);
     let (model, mut memories, mut covered) = (Shared::default(), Memories::default(), Covered::default());
     let mut before = None;

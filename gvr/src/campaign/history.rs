@@ -247,7 +247,7 @@ fn options(program: &Program, random: &mut ChaCha8Rng) -> Options {
 /// # Errors
 /// What an operation failed with, or what is wrong with the history, in words.
 pub fn play(program: &Program) -> std::result::Result<Covered, String> {
-    let mut random = ChaCha8Rng::seed_from_u64(program.seed ^ 0x6776_72);
+    let mut random = ChaCha8Rng::seed_from_u64(program.seed ^ 0x0067_7672);
     let ranks = random.random_range(2..4);
     let count = random.random_range(8..25_u64);
     let options = options(program, &mut random);

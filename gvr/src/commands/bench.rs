@@ -277,7 +277,7 @@ fn versions(world: &World, rounds: u64) -> Result<Vec<Figure>> {
             meeting = meeting.min(start.elapsed().as_nanos() as f64);
         }
         trio.free()?;
-        let mib = part * 8 >> 20;
+        let mib = (part * 8) >> 20;
         all.paper = all.paper.filter(|paper| paper.is_finite());
         figures.push(Figure { name: format!("version_inc, {mib} MiB a rank, one block changed"), times: all });
         let less = |time: f64| (time - meeting).max(1.0);

@@ -34,6 +34,8 @@ enum What {
     Crashes,
     /// Bits flipped in memory and in pools, 16 for each seed
     Flips,
+    /// Ranks as processes, killed at any moment, and restarted on other numbers
+    Kills,
 }
 
 /// Flips of one seed.
@@ -50,6 +52,7 @@ fn play(what: What, seed: u64) -> std::result::Result<(), String> {
         }
         What::Crashes => crash::play(&crash::Program { seed, fault: None }).map(drop),
         What::Flips => flips::play(seed, FLIPS).map(drop),
+        What::Kills => super::kills::play(seed),
     }
 }
 
@@ -66,6 +69,10 @@ fn begun(state: Option<&Path>) -> Result<u64> {
 }
 
 pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
+    if let Some(shm) = super::launched()? {
+        let status = super::kills::rank(shm)?;
+        return Ok(ExitCode::from(status as u8));
+    }
     let mut next = begun(arguments.state.as_deref())?;
     if next > 0 {
         eprintln!("going on with seed {next}");

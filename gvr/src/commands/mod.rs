@@ -7,6 +7,7 @@ mod bench;
 mod campaign;
 mod demo;
 mod job;
+mod kills;
 mod run;
 
 use std::process::{Command, ExitCode};

@@ -134,10 +134,7 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     let next = Current { generation: current.generation + 1, ranks: world.ranks() };
     let number = sources.first().map_or(Ok(0), |source| source.pool.root().map(|root| root.job))?;
     let pool = storage.create(next.generation, world.rank(), bytes);
-    let pool = agree(
-        rma,
-        pool.map_err(Error::from).and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())),
-    )?;
+    let pool = agree(rma, pool.and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())))?;
     let job = Job::of(world, pool, report);
     agree(rma, replay(&job, Some(&sources), 0, cut))?;
     drop(sources);

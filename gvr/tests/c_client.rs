@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder of this build, in which the library lies beside the tests.
-fn built() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
+/// The library as the build of this test has made it: the newest one, as its name holds a number of cargo's.
+fn library() -> PathBuf {
+    let beside = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let files = std::fs::read_dir(beside).unwrap().map(|file| file.unwrap());
+    let is_ours = |name: &str| name.starts_with("libnearpm_gvr") && name.ends_with(".a");
+    let libraries = files.filter(|file| file.file_name().to_str().is_some_and(is_ours));
+    libraries.max_by_key(|file| file.metadata().unwrap().modified().unwrap()).expect("the library was built").path()
 }
 
 fn run(command: &mut Command) -> Output {
@@ -23,7 +27,7 @@ fn a_client_runs_alone_and_on_several_ranks() {
         .arg("-I")
         .arg(crate_folder.join("include"))
         .arg(crate_folder.join("tests/c/client.c"))
-        .arg(built().join("libnearpm_gvr.a"))
+        .arg(library())
         .args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-o"])
         .arg(&client);
     run(&mut gcc);

@@ -6,6 +6,9 @@ use super::core::{Change, Core};
 use super::geometry::PRESSURE;
 use crate::error::{Error, Result};
 
+/// Claim words that are changed by one operation.
+const AT_ONCE: usize = 16;
+
 /// Blocks that this rank has claimed: runs of neighbours, rising.
 #[derive(Debug, Default)]
 pub(super) struct Mine {
@@ -52,12 +55,17 @@ impl Core {
     /// Claims the blocks of a range that nobody has claimed in this version.
     pub(super) fn claim(&self, rank: usize, blocks: &Range<u64>) -> Result<Mine> {
         let words = blocks.start / 64..blocks.end.div_ceil(64);
-        let bits: Vec<u64> = words.clone().map(|word| mask(blocks, word)).collect();
-        let mut before = vec![0; bits.len()];
-        self.rma.bor_many(self.place(rank, self.geometry.claims(words.start)), &bits, &mut before)?;
         let mut mine = Mine::default();
-        for ((word, bits), before) in words.zip(bits).zip(before) {
-            mine.add(word, bits & !before);
+        let (mut bits, mut before) = ([0; AT_ONCE], [0; AT_ONCE]);
+        for first in words.clone().step_by(AT_ONCE) {
+            let count = AT_ONCE.min((words.end - first) as usize);
+            for (bits, word) in bits.iter_mut().zip(first..words.end) {
+                *bits = mask(blocks, word);
+            }
+            self.rma.bor_many(self.place(rank, self.geometry.claims(first)), &bits[..count], &mut before[..count])?;
+            for ((word, bits), before) in (first..words.end).zip(bits).zip(before) {
+                mine.add(word, bits & !before);
+            }
         }
         Ok(mine)
     }

@@ -3,15 +3,17 @@
 //! The first rank measures, on the part of the last one. A time is that of the best batch: on a busy machine others tell of the neighbours.
 //! What was put is read back and compared before a rate is printed.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
 
+use super::bench_programs::{durable, programs};
 use super::{launch_and_wait, launched};
 use crate::array::{Array, Keep, Options, Protocol};
 use crate::error::{Error, Result};
-use crate::programs::{anneal, pcg, synthetic, tally};
+use crate::programs::synthetic;
 use crate::world::World;
 
 #[derive(Args)]
@@ -25,6 +27,9 @@ pub struct BenchArguments {
     /// MiB of the synthetic workload's array on each rank
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1024))]
     mib: u64,
+    /// Folder of the durable figure's pools, by default that of temporary files
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// Only the figures whose name holds this
     #[arg(long, default_value = "")]
     only: String,
@@ -47,15 +52,15 @@ struct Trio {
 
 /// Nanoseconds of one operation.
 #[derive(Clone, Copy)]
-struct Times {
-    flat: f64,
-    ours: f64,
-    paper: Option<f64>,
+pub(super) struct Times {
+    pub flat: f64,
+    pub ours: f64,
+    pub paper: Option<f64>,
 }
 
-struct Figure {
-    name: String,
-    times: Times,
+pub(super) struct Figure {
+    pub name: String,
+    pub times: Times,
 }
 
 pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
@@ -76,6 +81,13 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
     }
     if wants("programs") {
         figures.extend(programs(&world)?);
+    }
+    if wants("durable") {
+        figures.extend(durable(
+            &world,
+            &arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
+            arguments.rounds,
+        )?);
     }
     if world.rank() == 0 {
         print(&figures, arguments);
@@ -143,7 +155,7 @@ fn best(a: Times, b: Times) -> Times {
     Times { flat: a.flat.min(b.flat), ours: a.ours.min(b.ours), paper }
 }
 
-const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
+pub(super) const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
 
 /// Puts and gets of so many bytes, each state of the paper's Fig. 5 and 6.
 fn operations(world: &World, bytes: u64, rounds: u64) -> Result<Vec<Figure>> {
@@ -318,58 +330,5 @@ fn synthetic_figures(world: &World, arguments: &BenchArguments) -> Result<Vec<Fi
         let name = format!("synthetic, 5 puts, {like}; {saved:.2} % less memory");
         figures.push(Figure { name, times });
     }
-    Ok(figures)
-}
-
-fn programs(world: &World) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
-    let mut compare = |name: &str, run: &dyn Fn(Options) -> Result<(u32, u64)>| -> Result<()> {
-        let mut times = Times { paper: None, ..NEVER };
-        let mut bytes = (0, 0);
-        for _ in 0..3 {
-            let mut digests = Vec::new();
-            let mut measure = |options: Options| -> Result<(f64, u64)> {
-                world.barrier()?;
-                let start = Instant::now();
-                let (digest, bytes) = run(options)?;
-                digests.push(digest);
-                Ok((start.elapsed().as_nanos() as f64, bytes))
-            };
-            let (flat, ours) = (
-                measure(Options { keep: Keep::Last(10), ..Options::flat() })?,
-                measure(Options { keep: Keep::Last(10), check: false, ..Options::log(512) })?,
-            );
-            if digests[0] != digests[1] {
-                return Err(Error::option(format!(
-                    "{name}: the layouts do not give the same array: no figure is printed"
-                )));
-            }
-            (times.flat, times.ours, bytes) = (times.flat.min(flat.0), times.ours.min(ours.0), (flat.1, ours.1));
-        }
-        let saved = 100.0 * (1.0 - bytes.1 as f64 / bytes.0 as f64);
-        figures.push(Figure { name: format!("{name}; {saved:.1} % less memory"), times });
-        Ok(())
-    };
-    compare("tally like OpenMC's, 8 MiB, 10 versions", &|options| {
-        let tally = world.array::<u64>(&[1 << 20], options)?;
-        tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, seed: 1 })?;
-        let done = (crate::programs::digest(&tally)?, tally.version_bytes()?);
-        tally.free()?;
-        Ok(done)
-    })?;
-    compare("PCG, 40^3 unknowns, a version an iteration", &|options| {
-        let vectors = pcg::Vectors::new(40, |_, dims| world.array(dims, options))?;
-        pcg::solve(world, &vectors, 40, 60, |_| Ok(()))?;
-        let done = (crate::programs::digest(&vectors.x)?, vectors.x.version_bytes()?);
-        [vectors.x, vectors.r, vectors.p].into_iter().try_for_each(Array::free)?;
-        Ok(done)
-    })?;
-    compare("annealer like canneal, 4 MiB, 10 versions", &|options| {
-        let places = world.array::<u64>(&[1 << 19], options)?;
-        anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, seed: 1 })?;
-        let done = (crate::programs::digest(&places)?, places.version_bytes()?);
-        places.free()?;
-        Ok(done)
-    })?;
     Ok(figures)
 }

@@ -4,6 +4,7 @@
 //! it is.
 
 mod bench;
+mod bench_programs;
 mod campaign;
 mod demo;
 mod job;

@@ -23,12 +23,19 @@ pub fn encode(block: &[u8], before: Option<&[u8]>, compress: bool) -> (u32, Vec<
 
 /// Runs of words that differ: first word, words, the words. `None` if that is more than half a block.
 fn delta(block: &[u8], before: &[u8]) -> Option<Vec<u8>> {
-    let differs: Vec<bool> = block.chunks(WORD).zip(before.chunks(WORD)).map(|(now, then)| now != then).collect();
+    let words = block.len().div_ceil(WORD);
+    let bytes = |word: usize| word * WORD..((word + 1) * WORD).min(block.len());
+    let differs = |word: &usize| block[bytes(*word)] != before[bytes(*word)];
+    // Mostly this says it, at the speed of memory.
+    let many = block.chunks_exact(WORD).zip(before.chunks_exact(WORD)).filter(|(now, then)| now != then).count();
+    if 2 * many * WORD > block.len() {
+        return None;
+    }
     let mut delta = Vec::new();
     let mut at = 0;
-    while let Some(first) = (at..differs.len()).find(|word| differs[*word]) {
+    while let Some(first) = (at..words).find(differs) {
         let mut end = first + 1;
-        while let Some(next) = (end..differs.len().min(end + GAP)).find(|word| differs[*word]) {
+        while let Some(next) = (end..words.min(end + GAP)).find(differs) {
             end = next + 1;
         }
         delta.extend((first as u32).to_le_bytes());

@@ -64,7 +64,7 @@ fn write_object(
     let mut payload = Vec::with_capacity((head.bytes - start) as usize);
     for kept in blocks {
         let bytes = kept.bytes.len() as u32;
-        let kept_sum = crc32c::crc32c(&kept.bytes);
+        let kept_sum = if kept.encoding == RAW { kept.sum } else { crc32c::crc32c(&kept.bytes) };
         items.push(Item { block: kept.block, at, object, bytes, encoding: kept.encoding, sum: kept.sum, kept_sum });
         payload.extend_from_slice(&kept.bytes);
         at += u64::from(bytes);

@@ -20,7 +20,7 @@ const WINDOW: u64 = 16 << 20;
 const ELEMENTS: u64 = 96;
 const VERSIONS: u64 = 24;
 /// Status of a rank that found other contents than were written.
-const WRONG: i32 = 3;
+const WRONG: u8 = 3;
 
 /// What an element is in a version.
 fn value(element: u64, version: u64) -> u64 {
@@ -30,7 +30,7 @@ fn value(element: u64, version: u64) -> u64 {
 }
 
 /// A rank's life.
-pub(super) fn rank(shm: Shm) -> Result<i32> {
+pub(super) fn rank(shm: Shm) -> Result<u8> {
     let world = World::new(shm);
     let folder = std::env::var(FOLDER)
         .map_err(|_| Error::option(format!("{FOLDER} is not set: only a campaign starts ranks")))?;
@@ -77,7 +77,7 @@ fn lives(seed: u64, folder: &std::path::Path) -> Result<std::result::Result<(), 
         std::thread::sleep(Duration::from_micros(random.random_range(0..60_000)));
         launched.kill(random.random_range(0..ranks))?;
         let ends = launched.wait()?;
-        if ends.iter().any(|end| end.code() == Some(WRONG)) {
+        if ends.iter().any(|end| end.code() == Some(WRONG.into())) {
             return Ok(Err(format!("wrong contents; see {}", folder.display())));
         }
     }

@@ -44,6 +44,9 @@ enum Command {
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
     Serve(nearpm_serve::ServeCommand),
+    /// Versioned global arrays of several ranks, durable
+    #[command(subcommand)]
+    Gvr(nearpm_gvr::commands::GvrCommand),
     /// Measure a server of Redis's or memcached's protocol, ours or another, by the Yahoo! Cloud Serving Benchmark
     Ycsb(nearpm_ycsb::Options),
 }
@@ -82,6 +85,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Bench(arguments) => bench::command(&arguments).map(done),
         Command::Report(arguments) => bench::report(&arguments).map(done),
         Command::Serve(command) => serve::command(command).map(done),
+        Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
     }
 }

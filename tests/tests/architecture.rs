@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
+    ("nearpm-gvr", &["nearpm", "nearpm-newfile"]),
     ("nearpm-serve", &["nearpm", "nearpm-ycsb"]),
     // What is measured on a processor is told as the comparison with PMDK tells it: the machine, medians and their spread.
     (
@@ -70,6 +71,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-ycsb",
             "nearpm-evaluation",
             "nearpm-broker",
+            "nearpm-gvr",
         ],
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),

@@ -29,7 +29,8 @@ mod test;
 mod torn_file;
 mod view;
 mod volatile;
-pub(crate) mod words;
+#[doc(hidden)]
+pub mod words;
 mod writes;
 
 pub use card::CardMemory;

@@ -9,14 +9,14 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a word.
-pub(crate) const WORD: usize = 8;
+pub const WORD: usize = 8;
 
 /// From so many bytes on the processor's own copy is faster than one of words.
 const LONG: usize = 512;
 
 /// Who else may store to the neighbours of what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Neighbours {
+pub enum Neighbours {
     /// Nobody, by the rules of the caller. If somebody does, one of the stores may be lost.
     Quiet,
     /// Others: their stores are kept.
@@ -28,7 +28,7 @@ pub(crate) enum Neighbours {
 /// # Safety
 /// `at` is a multiple of 8, and 8 bytes from it on are readable, and changed by atomic stores alone while this runs.
 #[inline(always)]
-pub(crate) unsafe fn load_word(at: *const u8) -> u64 {
+pub unsafe fn load_word(at: *const u8) -> u64 {
     // SAFETY: by the caller. An atomic load needs no more than a pointer that may be read.
     unsafe { AtomicU64::from_ptr(at.cast_mut().cast()).load(Relaxed) }
 }
@@ -38,7 +38,7 @@ pub(crate) unsafe fn load_word(at: *const u8) -> u64 {
 /// # Safety
 /// As for [`load_word`], and the bytes may be written.
 #[inline(always)]
-pub(crate) unsafe fn store_word(at: *mut u8, word: u64) {
+pub unsafe fn store_word(at: *mut u8, word: u64) {
     // SAFETY: by the caller.
     unsafe { AtomicU64::from_ptr(at.cast()).store(word, Relaxed) }
 }
@@ -73,7 +73,7 @@ unsafe fn load_long(from: *const u8, to: *mut u8, bytes: usize) {
 /// All words that hold bytes of the source are readable, and changed by atomic stores alone while this runs. `to` points to as many writable
 /// bytes outside of them.
 #[inline]
-pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize) {
+pub unsafe fn load(from: *const u8, to: *mut u8, bytes: usize) {
     let lead = from as usize % WORD;
     let mut at = 0;
     // SAFETY: every word that is loaded holds bytes of the source, and what is written stays below `bytes`.
@@ -111,7 +111,7 @@ pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize) {
 /// All words that hold bytes of the destination are writable, and read and written by atomic accesses alone while this runs; none of them is
 /// in `data`.
 #[inline]
-pub(crate) unsafe fn store(to: *mut u8, data: &[u8], neighbours: Neighbours) {
+pub unsafe fn store(to: *mut u8, data: &[u8], neighbours: Neighbours) {
     let lead = to as usize % WORD;
     let mut at = 0;
     // SAFETY: every word that is stored to holds bytes of the destination.
@@ -135,7 +135,7 @@ pub(crate) unsafe fn store(to: *mut u8, data: &[u8], neighbours: Neighbours) {
 /// # Safety
 /// As for [`store_word`]; the bytes lie inside of the word.
 #[inline]
-pub(crate) unsafe fn store_part(at: *mut u8, first: usize, data: &[u8], neighbours: Neighbours) {
+pub unsafe fn store_part(at: *mut u8, first: usize, data: &[u8], neighbours: Neighbours) {
     let (mut mask, mut bits) = ([0; WORD], [0; WORD]);
     mask[first..first + data.len()].fill(0xff);
     bits[first..first + data.len()].copy_from_slice(data);
@@ -148,7 +148,7 @@ pub(crate) unsafe fn store_part(at: *mut u8, first: usize, data: &[u8], neighbou
 /// # Safety
 /// As for [`store_word`].
 #[inline]
-pub(crate) unsafe fn merge(at: *mut u8, mask: u64, bits: u64, neighbours: Neighbours) {
+pub unsafe fn merge(at: *mut u8, mask: u64, bits: u64, neighbours: Neighbours) {
     // SAFETY: by the caller.
     let word = unsafe { AtomicU64::from_ptr(at.cast()) };
     let mut old = word.load(Relaxed);

@@ -1,0 +1,104 @@
+/* Versioned global arrays in C, by the names of the Global View Resilience library (release 0.8 and 1.0).
+ *
+ * The binary interface is this library's own: compile clients anew. Ranks are started by `nearpm gvr run -n RANKS PROGRAM`; a program that
+ * is started alone is a world of one rank. All calls of a process belong to one thread. Link with
+ * libnearpm_gvr.a -lpthread -ldl -lm -lgcc_s (`cargo build --release -p nearpm-gvr` makes it in target/release).
+ *
+ * Indices: lo and hi are the first and the last one of each dimension, both included. ld is how many elements lie between rows of the buffer
+ * in each dimension but the first; NULL: no more than the range has.
+ */
+#ifndef GDS_H
+#define GDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef size_t GDS_size_t;
+/* An array. */
+typedef struct gvr_array *GDS_gds_t;
+
+/* What a call came to. gvr_message() says it in words. */
+typedef enum {
+    GDS_STATUS_OK = 0,
+    GDS_STATUS_INVALID = 1,   /* an argument makes no sense; nothing was done */
+    GDS_STATUS_RANGE = 2,     /* an index leaves the array */
+    GDS_STATUS_NOMEM = 3,     /* no memory, or a full log */
+    GDS_STATUS_TOO_OLD = 4,   /* a version that is not kept */
+    GDS_STATUS_RANK = 5,      /* another rank is gone, or has had an error */
+    GDS_STATUS_STORAGE = 6,   /* a pool is missing, damaged or full */
+    GDS_STATUS_INTERNAL = 7
+} GDS_status_t;
+
+typedef enum { GDS_THREAD_SINGLE = 0, GDS_THREAD_FUNNELED = 1, GDS_THREAD_SERIALIZED = 2, GDS_THREAD_MULTIPLE = 3 } GDS_thread_support_t;
+typedef enum { GDS_DATA_INT = 2, GDS_DATA_UINT = 3, GDS_DATA_LONG = 4, GDS_DATA_ULONG = 5, GDS_DATA_FLT = 6, GDS_DATA_DBL = 7, GDS_DATA_BYTE = 1 } GDS_datatype_t;
+typedef enum { GDS_PRIORITY_LOW = 0, GDS_PRIORITY_MEDIUM = 1, GDS_PRIORITY_HIGH = 2 } GDS_priority_t;
+typedef enum { GDS_OP_SUM = 0, GDS_OP_MIN = 1, GDS_OP_MAX = 2, GDS_OP_REPLACE = 3 } GDS_op_t;
+
+/* There is one world, and no hints: both are taken and not looked at. */
+typedef int GDS_comm_t;
+#define GDS_COMM_WORLD 0
+#ifndef MPI_INFO_NULL
+typedef int MPI_Info;
+#define MPI_INFO_NULL 0
+#endif
+
+/* Joins the world. One thread may call: *provided is GDS_THREAD_FUNNELED at most. */
+GDS_status_t GDS_init(int *argc, char ***argv, GDS_thread_support_t requested, GDS_thread_support_t *provided);
+/* Leaves it. All arrays must have been freed. */
+GDS_status_t GDS_finalize(void);
+/* Makes an array of zeros; all ranks call it alike. min_chunks and priority are taken and not looked at. */
+GDS_status_t GDS_alloc(GDS_size_t ndims, const GDS_size_t counts[], const GDS_size_t min_chunks[], GDS_datatype_t type,
+                       GDS_priority_t priority, GDS_comm_t comm, MPI_Info info, GDS_gds_t *gds);
+/* Gives it back; all ranks call it. */
+GDS_status_t GDS_free(GDS_gds_t *gds);
+/* Stores elements: there for all behind GDS_wait and a meeting of the ranks. */
+GDS_status_t GDS_put(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_gds_t gds);
+/* Reads elements, of the version that the handle is at. The buffer is filled when it returns. */
+GDS_status_t GDS_get(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_gds_t gds);
+/* Combines elements with those that are there, each atomically. */
+GDS_status_t GDS_acc(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_op_t op, GDS_gds_t gds);
+/* Stores an element of 8 bytes if it is *expected; *result is what it was. */
+GDS_status_t GDS_compare_and_swap(void *expected, void *replacement, void *result, GDS_size_t index[], GDS_gds_t gds);
+/* Waits until this rank's puts are there; until its buffers may be used again. */
+GDS_status_t GDS_wait(GDS_gds_t gds);
+GDS_status_t GDS_wait_local(GDS_gds_t gds);
+/* Waits for all ranks, and their puts to this array; NULL: for the ranks alone. */
+GDS_status_t GDS_fence(GDS_gds_t gds);
+/* Closes the current version; all ranks call it. inc is 1. */
+GDS_status_t GDS_version_inc(GDS_gds_t gds, GDS_size_t inc, const char *label, size_t label_size);
+/* Moves the handle dec versions back: from the current one, 1 is the newest that was closed. It reads that version until it is moved. */
+GDS_status_t GDS_version_dec(GDS_gds_t gds, GDS_size_t dec);
+GDS_status_t GDS_move_to_newest(GDS_gds_t gds);
+GDS_status_t GDS_move_to_prev(GDS_gds_t gds);
+GDS_status_t GDS_move_to_next(GDS_gds_t gds);
+/* Number of the version that the handle is at. */
+GDS_status_t GDS_get_version_number(GDS_gds_t gds, GDS_size_t *number);
+/* Its label, cut to size bytes with the zero behind it; that of the current one is empty. */
+GDS_status_t GDS_get_version_label(GDS_gds_t gds, char *label, size_t size);
+/* This rank's errors were acted upon: the next version is made in spite of them. */
+GDS_status_t GDS_resume_local(GDS_gds_t gds);
+
+/* What GVR does not have. */
+
+/* This rank, and how many there are; -1 before GDS_init. */
+int gvr_rank(void);
+int gvr_ranks(void);
+/* What the last call that failed said. Stays until the next one fails. */
+const char *gvr_message(void);
+/* From here on arrays are durable, in pools of so many bytes a rank in a folder: a job that is there is opened, on any number of ranks. */
+GDS_status_t gvr_open_job(const char *folder, uint64_t pool_bytes);
+/* As GDS_alloc, of a name in the job: one that is there is opened as of its newest version. */
+GDS_status_t gvr_alloc_durable(const char *name, GDS_size_t ndims, const GDS_size_t counts[], GDS_datatype_t type, GDS_gds_t *gds);
+/* Makes the current version what an old one was; all ranks call it. */
+GDS_status_t gvr_restore(GDS_gds_t gds, GDS_size_t number);
+/* Closes the versions of several arrays in one cut; all ranks call it. */
+GDS_status_t gvr_version_inc_all(GDS_gds_t gds[], GDS_size_t count, const char *label, size_t label_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

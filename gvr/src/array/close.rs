@@ -1,0 +1,259 @@
+//! Closing a version: what the owner of each part does while all ranks wait.
+//!
+//! All ranks meet, then each closes its own part, then they meet again and tell each other where their logs are now. Between the meetings
+//! nobody puts or gets, so that an owner may do with its log what it likes; cursors that are open hold on to their versions.
+
+use super::core::{Core, Version};
+use super::options::{Fault, Layout};
+use super::tree::{self, Tree};
+use crate::error::{Error, Result};
+
+/// A block that changed in the version that is closed, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub block: u64,
+    pub logical: u64,
+}
+
+/// What a rank tells of its part at the second meeting.
+pub(crate) const TOLD: usize = 3;
+
+impl Core {
+    /// What this rank says at the first meeting: its error since the last version (0: none), and the oldest version that it reads.
+    pub(crate) fn opening(&self) -> [u64; 2] {
+        let mut state = self.state.borrow_mut();
+        let pinned = state.pins.keys().next().copied().unwrap_or(u64::MAX);
+        [state.failed.take().unwrap_or(0), pinned]
+    }
+
+    /// Blocks of this rank's part that changed in the current version, rising. Called between the meetings.
+    pub(crate) fn changed(&self) -> Result<Vec<Changed>> {
+        let me = self.me();
+        if !self.is_log() || self.is_paper() {
+            return Ok(Vec::new());
+        }
+        let start = self.state.borrow().peers[me].tail;
+        let end = self.own_tail()?;
+        let mut owners = vec![0; (end - start) as usize];
+        let here = (self.geometry.capacity - self.geometry.place(start)).min(end - start) as usize;
+        self.rma.load_many(self.place(me, self.geometry.owner(start)), &mut owners[..here])?;
+        if here < owners.len() {
+            self.rma.load_many(self.place(me, self.geometry.owner(0)), &mut owners[here..])?;
+        }
+        let mut changed = Vec::with_capacity(owners.len());
+        for (owner, logical) in owners.into_iter().zip(start..) {
+            if owner != 0 && self.rma.load(self.place(me, self.geometry.entry(owner - 1)))? == logical {
+                changed.push(Changed { block: owner - 1, logical });
+            }
+        }
+        changed.sort_unstable_by_key(|changed| changed.block);
+        Ok(changed)
+    }
+
+    /// Where this rank's log ends; puts that found it full may have moved the tail beyond.
+    fn own_tail(&self) -> Result<u64> {
+        let limit = self.limit(&self.state.borrow().peers[self.me()]);
+        Ok(self.rma.load(self.place(self.me(), 0))?.min(limit))
+    }
+
+    /// Whether cursors hold versions for which there may be no room. The same on all ranks.
+    fn crowded(&self, pinned: u64) -> bool {
+        let state = self.state.borrow();
+        if self.is_log() && !self.is_paper() {
+            return state.versions.len() as u64 > self.options.kept();
+        }
+        self.overdue(&state, 1) > 0 && state.versions.front().is_some_and(|oldest| oldest.number >= pinned)
+    }
+
+    /// Whether there is room for another version's tree, where cursors hold old ones. Copies have no room for another version.
+    fn check_room(&self, pinned: u64, changed: &[Changed]) -> Result<()> {
+        if !self.crowded(pinned) {
+            return Ok(());
+        }
+        let state = self.state.borrow();
+        let most = (changed.len() as u64 * u64::from(self.geometry.levels)).min(tree::nodes(self.geometry.blocks));
+        if self.is_log() && !self.is_paper() && state.nodes.available() >= most {
+            return Ok(());
+        }
+        Err(Error::Pinned { rank: self.me(), version: state.version, pinned })
+    }
+
+    /// Versions more than are kept, with those that are about to come.
+    fn overdue(&self, state: &super::core::State, coming: u64) -> u64 {
+        (state.versions.len() as u64 + coming).saturating_sub(self.options.kept())
+    }
+
+    /// Closes this rank's part of the version and gives what it tells the others.
+    pub(crate) fn close(&self, pinned: u64, changed: &[Changed]) -> Result<[u64; TOLD]> {
+        match self.options.layout {
+            Layout::Flat => self.close_flat()?,
+            Layout::Log { .. } if self.is_paper() => self.close_paper()?,
+            Layout::Log { .. } => self.close_log(changed)?,
+        }
+        self.drop_overdue(pinned, 1);
+        if self.is_log() && !self.is_paper() {
+            self.clean(changed.len() as u64)?;
+            self.rma.flush(self.me())?;
+        }
+        let state = self.state.borrow();
+        let peer = &state.peers[self.me()];
+        Ok([peer.tail, peer.head, state.root])
+    }
+
+    /// Drops versions that are kept no more, but none that a cursor reads. A version that is closed is counted when its tree is made: what
+    /// that does not use of the oldest version's goes with it.
+    fn drop_overdue(&self, pinned: u64, coming: u64) {
+        let mut state = self.state.borrow_mut();
+        let pinned = if self.options.planted(Fault::NoEpochs) { u64::MAX } else { pinned };
+        while self.overdue(&state, coming) > 0 && state.versions.front().is_some_and(|oldest| oldest.number < pinned) {
+            state.versions.pop_front();
+            state.nodes.drop_oldest();
+        }
+    }
+
+    fn close_flat(&self) -> Result<()> {
+        let me = self.me();
+        let copy = self.geometry.copy(self.state.borrow().version);
+        self.rma.copy_own(self.base, self.base + copy, self.shape.part_bytes())?;
+        self.rma.flush(me)
+    }
+
+    /// All entries are copied (III-C).
+    fn close_paper(&self) -> Result<()> {
+        let me = self.me();
+        let (slot, tail) = (self.state.borrow().version % (self.options.kept() + 1), self.own_tail()?);
+        let (from, to) = (self.base + self.geometry.entry(0), self.base + self.geometry.old_entry(slot, 0));
+        self.rma.copy_own(from, to, 8 * self.geometry.blocks)?;
+        self.rma.flush(me)?;
+        let state = &mut *self.state.borrow_mut();
+        (state.peers[me].tail, state.root) = (tail, slot + 1);
+        Ok(())
+    }
+
+    fn close_log(&self, changed: &[Changed]) -> Result<()> {
+        let me = self.me();
+        let tail = self.own_tail()?;
+        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
+        let entries: Vec<(u64, u64)> = changed.iter().map(|changed| (changed.block, changed.logical)).collect();
+        {
+            let state = &mut *self.state.borrow_mut();
+            state.root = tree.update(&mut state.nodes, state.root, &entries)?;
+            state.nodes.close();
+            state.peers[me].tail = tail;
+        }
+        if !self.options.planted(Fault::StaleClaims) {
+            let mut words: Vec<u64> = changed.iter().map(|changed| changed.block / 64).collect();
+            words.dedup();
+            for word in words {
+                self.rma.replace_many(self.place(me, self.geometry.claims(word)), &[0])?;
+            }
+        }
+        self.note_sums(changed)
+    }
+
+    /// What all ranks told at the second meeting: the version is closed.
+    pub(crate) fn closed(&self, label: &str, told: &[[u64; TOLD]]) -> u64 {
+        let mut state = self.state.borrow_mut();
+        for (peer, [tail, head, _]) in state.peers.iter_mut().zip(told) {
+            (peer.tail, peer.head) = (*tail, *head);
+        }
+        let number = state.version;
+        let roots = told.iter().map(|[_, _, root]| *root).collect();
+        state.versions.push_back(Version { number, label: label.to_owned(), roots });
+        state.version += 1;
+        number
+    }
+
+    /// As if the array had had `version` versions before: for one that is read from pools.
+    pub(crate) fn begin_at(&self, version: u64) {
+        self.state.borrow_mut().version = version;
+    }
+}
+
+/// Closes the current version of several arrays together: one cut, in which all of them are as of the same moment. All ranks call it with
+/// the same arrays and label. `seal` is called between the meetings with what changed in each, and again with `None` when all ranks have
+/// sealed or must take it back.
+pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sealer>) -> Result<u64> {
+    let Some(first) = arrays.first() else {
+        return Err(Error::option("a version of no arrays cannot be made: give at least one"));
+    };
+    check_label(label)?;
+    let rma = &*first.rma;
+    for array in arrays {
+        array.wait()?;
+    }
+    let opening: Vec<u64> = arrays.iter().flat_map(|array| array.opening()).collect();
+    let all = gather(rma, &opening)?;
+    let failed = all.iter().enumerate().find_map(|(rank, said)| {
+        said.chunks_exact(2).map(|said| said[0]).find(|code| *code != 0).map(|code| Error::of_code(code, rank))
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let pinned: Vec<u64> =
+        (0..arrays.len()).map(|at| all.iter().map(|said| said[2 * at + 1]).min().unwrap_or(u64::MAX)).collect();
+    let changed: Vec<Vec<Changed>> = arrays.iter().map(|array| array.changed()).collect::<Result<_>>()?;
+    agree_on_room(arrays, &pinned, &changed)?;
+    if let Some(sealer) = sealer {
+        sealer.seal(arrays, &changed, label)?;
+    }
+    let mut told = Vec::new();
+    for ((array, pinned), changed) in arrays.iter().zip(pinned).zip(&changed) {
+        told.extend(array.close(pinned, changed)?);
+    }
+    let all = gather(rma, &told)?;
+    let mut number = 0;
+    for (at, array) in arrays.iter().enumerate().rev() {
+        let of = |said: &Vec<u64>| [said[TOLD * at], said[TOLD * at + 1], said[TOLD * at + 2]];
+        number = array.closed(label, &all.iter().map(of).collect::<Vec<_>>());
+    }
+    if let Some(sealer) = sealer {
+        sealer.sealed_by_all()?;
+    }
+    Ok(number)
+}
+
+/// Makes versions durable.
+pub(crate) trait Sealer {
+    /// Seals this rank's part, and returns when all ranks have; where one cannot, all take it back and get an error.
+    fn seal(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<()>;
+    /// All ranks have sealed: what is kept no more can go.
+    fn sealed_by_all(&self) -> Result<()>;
+}
+
+/// Labels are kept in pools, in fields of fixed length.
+pub(crate) fn check_label(label: &str) -> Result<()> {
+    let most = super::core::MOST_LABEL;
+    if label.len() <= most {
+        return Ok(());
+    }
+    Err(Error::option(format!("a label of {} bytes is too long: give up to {most}", label.len())))
+}
+
+/// What every rank says, by rank, however much it is.
+fn gather(rma: &dyn crate::rma::Rma, words: &[u64]) -> Result<Vec<Vec<u64>>> {
+    let mut all = vec![Vec::with_capacity(words.len()); rma.ranks()];
+    for piece in words.chunks(crate::rma::GATHER_WORDS) {
+        for (said, piece) in all.iter_mut().zip(rma.allgather(piece)?.chunks_exact(piece.len())) {
+            said.extend_from_slice(piece);
+        }
+    }
+    Ok(all)
+}
+
+/// Drops what cursors held for too long and hold no more. Where some still do, all ranks have to have room for another version.
+fn agree_on_room(arrays: &[&Core], pinned: &[u64], changed: &[Vec<Changed>]) -> Result<()> {
+    arrays.iter().zip(pinned).for_each(|(array, pinned)| array.drop_overdue(*pinned, 0));
+    if !arrays.iter().zip(pinned).any(|(array, pinned)| array.crowded(*pinned)) {
+        return Ok(());
+    }
+    let mine = arrays
+        .iter()
+        .zip(pinned)
+        .zip(changed)
+        .try_for_each(|((array, pinned), changed)| array.check_room(*pinned, changed));
+    let code = mine.as_ref().map_or_else(Error::code, |()| 0);
+    let all = arrays[0].rma.allgather(&[code])?;
+    mine?;
+    all.iter().position(|code| *code != 0).map_or(Ok(()), |rank| Err(Error::of_code(all[rank], rank)))
+}

@@ -1,0 +1,38 @@
+//! Versioned global arrays.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `options.rs` | how an array is made |
+//! | `shape.rs` | indices, and which rank holds which elements |
+//! | `geometry.rs` | where the parts of an array lie in a window |
+//! | `core.rs` | an array of bytes |
+//! | `claim.rs`, `put.rs`, `get.rs` | our protocol |
+//! | `paper.rs` | the paper's |
+//! | `tree.rs` | entries of old versions |
+//! | `close.rs`, `clean.rs` | `version_inc`, and cleaning in it |
+//! | `cursor.rs` | reading old versions |
+//! | `typed.rs` | the interface |
+
+mod claim;
+mod clean;
+mod close;
+mod core;
+mod cursor;
+mod geometry;
+mod get;
+mod options;
+mod paper;
+mod put;
+mod shape;
+mod tree;
+mod typed;
+
+pub(crate) use self::core::{Change, Core};
+pub use self::core::{Counters, MOST_LABEL, Version};
+pub(crate) use close::{Changed, Sealer, version_inc};
+pub(crate) use cursor::Old;
+#[doc(hidden)]
+pub use options::Fault;
+pub use options::{Keep, Layout, Options, Protocol};
+pub use shape::{MOST_DIMENSIONS, Shape};
+pub use typed::{Array, Cursor, Element, Face, Index};

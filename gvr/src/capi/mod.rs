@@ -1,0 +1,213 @@
+//! The C interface, by GVR's names: `include/gds.h` says what each call does.
+//!
+//! Handles are pointers to boxes; a world is the thread's that joined it. No call unwinds into C.
+
+#![allow(unsafe_code, non_snake_case, missing_docs, clippy::missing_safety_doc)]
+
+mod access;
+mod state;
+mod versions;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::rc::Rc;
+
+use crate::array::{Core, Options};
+use crate::error::{Error, Result};
+use crate::persist::{Folder, Job};
+use crate::rma::Kind;
+use crate::rma::shm::{self, Shm};
+use crate::world::World;
+use state::{Gds, Member, answer, refuse, with_world};
+
+pub use access::*;
+pub use versions::*;
+
+/// Bytes of shared memory of a rank that is started alone.
+const ALONE: u64 = 1 << 30;
+
+/// `GDS_THREAD_FUNNELED`.
+const FUNNELED: c_int = 1;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GDS_init(
+    _: *mut c_int,
+    _: *mut *mut *mut c_char,
+    requested: c_int,
+    provided: *mut c_int,
+) -> c_int {
+    answer(|| {
+        let shm = match shm::launched()? {
+            Some(shm) => shm,
+            None => Shm::threads(1, ALONE)?.pop().ok_or_else(|| Error::option("no rank was made"))?,
+        };
+        state::join(World::new(shm))?;
+        if !provided.is_null() {
+            // SAFETY: by the caller, it points to a number of its own.
+            unsafe { *provided = requested.min(FUNNELED) };
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GDS_finalize() -> c_int {
+    answer(state::leave)
+}
+
+/// The sizes that a caller gives.
+///
+/// # Safety
+/// `counts` is null or points to `count` numbers.
+unsafe fn sizes(count: usize, counts: *const usize) -> Result<Vec<u64>> {
+    if counts.is_null() || count == 0 || count > crate::array::MOST_DIMENSIONS {
+        return Err(refuse(format!(
+            "{count} dimensions, or a null pointer to their sizes: give 1 to {}",
+            crate::array::MOST_DIMENSIONS
+        )));
+    }
+    // SAFETY: by the caller.
+    Ok(unsafe { std::slice::from_raw_parts(counts, count) }.iter().map(|count| *count as u64).collect())
+}
+
+fn kind(code: c_int) -> Result<Kind> {
+    u32::try_from(code).map_err(|_| refuse(format!("{code} is no GDS_datatype_t"))).and_then(Kind::of_code)
+}
+
+/// A text that a caller gives.
+///
+/// # Safety
+/// `text` is null or a string of C.
+unsafe fn text<'a>(text: *const c_char) -> Result<&'a str> {
+    if text.is_null() {
+        return Err(refuse("a text is a null pointer"));
+    }
+    // SAFETY: by the caller.
+    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| refuse("a text is no UTF-8"))
+}
+
+/// Hands an array out.
+///
+/// # Safety
+/// `gds` points to a handle of the caller's.
+unsafe fn hand_out(gds: *mut *mut Gds, make: impl FnOnce() -> Result<Gds>) -> Result<()> {
+    if gds.is_null() {
+        return Err(refuse("the pointer to the new handle is null"));
+    }
+    let made = Box::into_raw(Box::new(make()?));
+    state::count(1);
+    // SAFETY: by the caller.
+    unsafe { *gds = made };
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GDS_alloc(
+    ndims: usize,
+    counts: *const usize,
+    _min_chunks: *const usize,
+    datatype: c_int,
+    _priority: c_int,
+    _comm: c_int,
+    _info: c_int,
+    gds: *mut *mut Gds,
+) -> c_int {
+    answer(|| {
+        // SAFETY: by the header, `counts` points to `ndims` numbers and `gds` to a handle.
+        unsafe {
+            let (dims, kind) = (sizes(ndims, counts)?, kind(datatype)?);
+            hand_out(gds, || {
+                let core = with_world(|world| Core::new(Rc::clone(&world.world.rma), &dims, kind, Options::default()))?;
+                Ok(Gds::new(Member { core: Rc::new(core), job: None }))
+            })
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GDS_free(gds: *mut *mut Gds) -> c_int {
+    answer(|| {
+        if gds.is_null() {
+            return Err(refuse("the pointer to the handle is null"));
+        }
+        // SAFETY: by the header, it points to a handle of the caller's.
+        let place = unsafe { &mut *gds };
+        if place.is_null() {
+            return Err(refuse("the handle is null: was it freed before?"));
+        }
+        // SAFETY: a handle comes from `hand_out`, and is null once it was freed.
+        let boxed = unsafe { Box::from_raw(std::mem::replace(place, std::ptr::null_mut())) };
+        state::count(-1);
+        boxed.move_to(None);
+        // That of a job stays open with it.
+        if boxed.member.job.is_none() { boxed.member.core.free() } else { Ok(()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_rank() -> c_int {
+    with_world(|world| Ok(world.world.rank() as c_int)).unwrap_or(-1)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_ranks() -> c_int {
+    with_world(|world| Ok(world.world.ranks() as c_int)).unwrap_or(-1)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_message() -> *const c_char {
+    state::message()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gvr_open_job(folder: *const c_char, pool_bytes: u64) -> c_int {
+    answer(|| {
+        // SAFETY: by the header, a string.
+        let folder = Folder::new(unsafe { text(folder)? });
+        let world = with_world(|world| Ok(world.world.clone()))?;
+        let job = Job::open_or_create(&world, &folder, pool_bytes)?;
+        with_world(|world| {
+            if world.job.is_some() {
+                return Err(refuse("a job is open already: a program has one"));
+            }
+            world.job = Some(job);
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gvr_alloc_durable(
+    name: *const c_char,
+    ndims: usize,
+    counts: *const usize,
+    datatype: c_int,
+    gds: *mut *mut Gds,
+) -> c_int {
+    answer(|| {
+        // SAFETY: as in `GDS_alloc`; the name is a string.
+        unsafe {
+            let (name, dims, kind) = (text(name)?, sizes(ndims, counts)?, kind(datatype)?);
+            hand_out(gds, || {
+                with_world(|world| {
+                    let job = world.job.as_ref().ok_or_else(|| refuse("no job is open: call gvr_open_job first"))?;
+                    let (core, job) = job.untyped(name, &dims, kind, Options::default())?;
+                    Ok(Gds::new(Member { core, job: Some(job) }))
+                })
+            })
+        }
+    })
+}
+
+/// A pointer of a caller's that must not be null.
+fn present<T>(pointer: *const T, what: &str) -> Result<()> {
+    if pointer.is_null() { Err(refuse(format!("{what} is a null pointer"))) } else { Ok(()) }
+}
+
+/// Reads or writes an element at a pointer.
+///
+/// # Safety
+/// `at` points to 8 bytes of the caller's.
+unsafe fn word(at: *const c_void) -> u64 {
+    // SAFETY: by the caller; it may be aligned less.
+    unsafe { at.cast::<u64>().read_unaligned() }
+}

@@ -1,0 +1,137 @@
+//! What a C program's world is, and what calls answer.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use crate::array::{Core, Face, Old};
+use crate::error::{Error, Result};
+use crate::persist::{Inner, Job};
+use crate::world::World;
+
+/// A world that was joined.
+pub struct Joined {
+    pub job: Option<Job>,
+    pub world: World,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<Joined>> = const { RefCell::new(None) };
+    static HANDLES: Cell<i64> = const { Cell::new(0) };
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// An array, and what it shares with others of its job.
+pub struct Member {
+    pub(crate) core: Rc<Core>,
+    pub job: Option<Rc<Inner>>,
+}
+
+/// What a handle is: an array, and the version that it is at.
+pub struct Gds {
+    pub member: Member,
+    /// `None`: the current one.
+    at: RefCell<Option<(u64, Rc<Old>)>>,
+}
+
+impl Gds {
+    pub fn new(member: Member) -> Gds {
+        Gds { member, at: RefCell::new(None) }
+    }
+
+    pub(crate) fn face(&self) -> Face<'_> {
+        Face { core: &self.member.core, job: self.member.job.as_ref() }
+    }
+
+    /// The old version that the handle is at.
+    pub(crate) fn at(&self) -> Option<(u64, Rc<Old>)> {
+        self.at.borrow().clone()
+    }
+
+    /// Moves the handle to a version that was pinned.
+    pub(crate) fn move_to(&self, version: Option<(u64, Old)>) {
+        let version = version.map(|(number, old)| (number, Rc::new(old)));
+        if let Some((_, before)) = std::mem::replace(&mut *self.at.borrow_mut(), version) {
+            self.member.core.unpin(&before);
+        }
+    }
+}
+
+/// An error of an argument.
+pub fn refuse(what: impl Into<String>) -> Error {
+    Error::option(what)
+}
+
+pub fn join(world: World) -> Result<()> {
+    WORLD.with_borrow_mut(|place| {
+        if place.is_some() {
+            return Err(refuse("the world was joined already: GDS_init is called once"));
+        }
+        *place = Some(Joined { job: None, world });
+        Ok(())
+    })
+}
+
+pub fn leave() -> Result<()> {
+    if HANDLES.get() > 0 {
+        return Err(refuse(format!("{} arrays are not freed: free them, then leave", HANDLES.get())));
+    }
+    let Some(Joined { job, world }) = WORLD.with_borrow_mut(Option::take) else {
+        return Err(refuse("the world was not joined: GDS_init comes first"));
+    };
+    job.map_or(Ok(()), Job::close)?;
+    world.barrier()
+}
+
+/// Counts handles.
+pub fn count(more: i64) {
+    HANDLES.set(HANDLES.get() + more);
+}
+
+/// Works on the world of this thread.
+pub fn with_world<R>(act: impl FnOnce(&mut Joined) -> Result<R>) -> Result<R> {
+    WORLD.with_borrow_mut(|world| match world {
+        Some(world) => act(world),
+        None => {
+            Err(refuse("this thread has not joined the world: GDS_init comes first, and all calls from its thread"))
+        }
+    })
+}
+
+/// The array of a handle.
+///
+/// # Safety
+/// The handle is null or comes from this library and was not freed.
+pub unsafe fn array<'a>(gds: *const Gds) -> Result<&'a Gds> {
+    // SAFETY: by the caller.
+    unsafe { gds.as_ref() }.ok_or_else(|| refuse("the handle is null"))
+}
+
+fn status(error: &Error) -> c_int {
+    match error {
+        Error::OutOfRange { .. } | Error::Buffer { .. } => 2,
+        Error::LogFull { .. } | Error::NoMemory { .. } | Error::Pinned { .. } => 3,
+        Error::NoVersion { .. } => 4,
+        Error::DeadRank { .. } | Error::Elsewhere { .. } | Error::Unpublished { .. } => 5,
+        Error::MissingPool { .. } | Error::Job { .. } | Error::Damaged { .. } | Error::Pool(_) => 6,
+        Error::BadOption { .. } | Error::OtherType { .. } => 1,
+        _ => 7,
+    }
+}
+
+/// Runs a call: its error becomes a status and a message.
+pub fn answer(act: impl FnOnce() -> Result<()>) -> c_int {
+    let (status, message) = match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => (status(&error), error.to_string()),
+        Err(_) => (7, "the library has failed at a point where it must not: please report what was called".to_owned()),
+    };
+    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    MESSAGE.with_borrow_mut(|place| *place = message);
+    status
+}
+
+pub fn message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ptr())
+}

@@ -1,0 +1,334 @@
+//! Figures, each against a flat array of the same run.
+//!
+//! The first rank measures, on the part of the last one. A time is that of the best batch: on a busy machine others tell of the neighbours.
+//! What was put is read back and compared before a rate is printed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+
+use super::bench_programs::{durable, programs};
+use super::{launch_and_wait, launched};
+use crate::array::{Array, Keep, Options, Protocol};
+use crate::error::{Error, Result};
+use crate::programs::synthetic;
+use crate::world::World;
+
+#[derive(Args)]
+pub struct BenchArguments {
+    /// Ranks, as processes
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    ranks: u64,
+    /// Batches of each measurement
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    rounds: u64,
+    /// MiB of the synthetic workload's array on each rank
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    mib: u64,
+    /// Folder of the durable figure's pools, by default that of temporary files
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Only the figures whose name holds this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Words of a part in measurements of single operations: 1 MiB.
+const PART: u64 = 1 << 17;
+/// Bytes of a block, as in the paper's.
+const BLOCK: u64 = 128;
+
+/// The three arrays that are compared.
+struct Trio {
+    flat: Array<u64>,
+    ours: Array<u64>,
+    paper: Option<Array<u64>>,
+}
+
+/// Nanoseconds of one operation.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    pub flat: f64,
+    pub ours: f64,
+    pub paper: Option<f64>,
+}
+
+pub(super) struct Figure {
+    pub name: String,
+    pub times: Times,
+}
+
+pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
+    let Some(shm) = launched()? else { return launch_and_wait(arguments.ranks as usize, 8 << 30) };
+    let world = World::new(shm);
+    let mut figures = Vec::new();
+    let wants = |name: &str| name.contains(&arguments.only);
+    for bytes in [8_u64, 128, 1024, 8192, 65536] {
+        if wants("put get") || wants("put") || wants("get") {
+            figures.extend(operations(&world, bytes, arguments.rounds)?);
+        }
+    }
+    if wants("version_inc") {
+        figures.extend(versions(&world, arguments.rounds)?);
+    }
+    if wants("synthetic") {
+        figures.extend(synthetic_figures(&world, arguments)?);
+    }
+    if wants("programs") {
+        figures.extend(programs(&world)?);
+    }
+    if wants("durable") {
+        figures.extend(durable(
+            &world,
+            &arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
+            arguments.rounds,
+        )?);
+    }
+    if world.rank() == 0 {
+        print(&figures, arguments);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(figures: &[Figure], arguments: &BenchArguments) {
+    if arguments.json {
+        let rows: Vec<_> = figures
+            .iter()
+            .map(|Figure { name, times }| {
+                serde_json::json!({"name": name, "flat_ns": times.flat, "log_ns": times.ours, "paper_ns": times.paper})
+            })
+            .collect();
+        println!("{:#}", serde_json::json!({"ranks": arguments.ranks, "backend": "shm", "figures": rows}));
+        return;
+    }
+    println!("{} ranks as processes over shared memory; times of the best batch", arguments.ranks);
+    println!("{:<44} {:>12} {:>12} {:>12} {:>9} {:>9}", "", "flat ns", "log ns", "paper ns", "log/flat", "paper/fl.");
+    for Figure { name, times } in figures {
+        let paper = times.paper.map_or("-".to_owned(), |paper| format!("{paper:.0}"));
+        let ratio = times.paper.map_or("-".to_owned(), |paper| speed(times.flat / paper));
+        println!(
+            "{name:<44} {:>12.0} {:>12.0} {paper:>12} {:>9} {ratio:>9}",
+            times.flat,
+            times.ours,
+            speed(times.flat / times.ours)
+        );
+    }
+    println!("log/flat, paper/flat: speed relative to the flat array");
+}
+
+fn speed(ratio: f64) -> String {
+    if ratio >= 2.0 { format!("{ratio:.1} x") } else { format!("{:.1} %", 100.0 * ratio) }
+}
+
+impl Trio {
+    fn new(world: &World, words: u64, block: u64, keep: u64, log_blocks: u64) -> Result<Trio> {
+        let dims = [words * world.ranks() as u64];
+        let kept = |options: Options| Options { keep: Keep::Last(keep), check: false, ..options };
+        let paper = Options { protocol: Protocol::Paper, log_blocks, ..kept(Options::log(block)) };
+        Ok(Trio {
+            flat: world.array(&dims, kept(Options::flat()))?,
+            ours: world.array(&dims, kept(Options::log(block)))?,
+            paper: if log_blocks > 0 { Some(world.array(&dims, paper)?) } else { None },
+        })
+    }
+
+    fn each(&self, mut act: impl FnMut(&Array<u64>) -> Result<f64>) -> Result<Times> {
+        let (flat, ours) = (act(&self.flat)?, act(&self.ours)?);
+        Ok(Times { flat, ours, paper: self.paper.as_ref().map(act).transpose()? })
+    }
+
+    fn free(self) -> Result<()> {
+        self.flat.free()?;
+        self.ours.free()?;
+        self.paper.map_or(Ok(()), Array::free)
+    }
+}
+
+/// The better of two measurements.
+fn best(a: Times, b: Times) -> Times {
+    let paper = a.paper.zip(b.paper).map(|(a, b)| a.min(b));
+    Times { flat: a.flat.min(b.flat), ours: a.ours.min(b.ours), paper }
+}
+
+pub(super) const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
+
+/// Puts and gets of so many bytes, each state of the paper's Fig. 5 and 6.
+fn operations(world: &World, bytes: u64, rounds: u64) -> Result<Vec<Figure>> {
+    // The paper's log is not cleaned: it needs room for all rounds.
+    let blocks = PART * 8 / BLOCK;
+    let trio = Trio::new(world, PART, BLOCK, 2, blocks * (2 * rounds + 4))?;
+    let words = bytes / 8;
+    let last = (world.ranks() as u64 - 1) * PART;
+    // One that is no larger than a block is alone in its block, or the next one would be no first.
+    let stride = words.max(BLOCK / 8);
+    let count = (PART / stride).min(2048);
+    let place = |at: u64| last + at * stride..last + at * stride + words;
+    let (mut first, mut put_hit, mut get_hit, mut same, mut miss) = (NEVER, NEVER, NEVER, NEVER, NEVER);
+    let mut buffer = vec![0; words as usize];
+    for round in 0..rounds {
+        let data: Vec<u64> = (0..words).map(|word| round << 32 | word).collect();
+        let put_all = |array: &Array<u64>| {
+            timed(world, count, || {
+                (0..count).try_for_each(|at| array.put(place(at), &data).and_then(|()| array.wait()))
+            })
+        };
+        let mut get_all = |array: &Array<u64>| {
+            let buffer = &mut buffer;
+            timed(world, count, || (0..count).try_for_each(|at| array.get(place(at), buffer)))
+        };
+        first = best(first, trio.each(&put_all)?);
+        put_hit = best(put_hit, trio.each(&put_all)?);
+        get_hit = best(get_hit, trio.each(&mut get_all)?);
+        trio.each(|array| verify(world, array, count, place, &data))?;
+        trio.each(|array| array.version_inc("").map(|_| 0.0))?;
+        same = best(same, trio.each(&mut get_all)?);
+        trio.each(|array| {
+            // Its owner moves every block.
+            if world.rank() == world.ranks() - 1 {
+                (0..count).try_for_each(|at| array.put(place(at), &data))?;
+            }
+            array.version_inc("").map(|_| 0.0)
+        })?;
+        if world.ranks() > 1 {
+            miss = best(miss, trio.each(&mut get_all)?);
+        }
+    }
+    trio.free()?;
+    let name = |what: &str| format!("{what}, {bytes} B, block {BLOCK}");
+    let mut figures = vec![
+        Figure { name: name("first put"), times: first },
+        Figure { name: name("put hit"), times: put_hit },
+        Figure { name: name("get hit"), times: get_hit },
+        Figure { name: name("get, entries maybe old but right"), times: same },
+    ];
+    if world.ranks() > 1 {
+        figures.push(Figure { name: name("get miss"), times: miss });
+    }
+    Ok(figures)
+}
+
+/// Time of the first rank, in nanoseconds for each of `count`; the others wait.
+fn timed(world: &World, count: u64, act: impl FnOnce() -> Result<()>) -> Result<f64> {
+    world.barrier()?;
+    let start = Instant::now();
+    if world.rank() == 0 {
+        act()?;
+    }
+    let spent = start.elapsed();
+    world.barrier()?;
+    Ok(spent.as_nanos() as f64 / count as f64)
+}
+
+/// What was put is there.
+fn verify(
+    world: &World,
+    array: &Array<u64>,
+    count: u64,
+    place: impl Fn(u64) -> std::ops::Range<u64>,
+    data: &[u64],
+) -> Result<f64> {
+    if world.rank() == world.ranks() - 1 {
+        for at in 0..count {
+            if array.get_vec(place(at))? != data {
+                return Err(Error::option(format!(
+                    "the put at {:?} is not what is read there: no figure is printed",
+                    place(at)
+                )));
+            }
+        }
+    }
+    world.barrier()?;
+    Ok(0.0)
+}
+
+/// `version_inc` of 1 MiB a rank with one block changed, and of a part that is 64 times as large.
+fn versions(world: &World, rounds: u64) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for part in [PART, 64 * PART] {
+        let mut all = NEVER;
+        let blocks = part * 8 / BLOCK;
+        let trio = Trio::new(world, part, BLOCK, 4, if part == PART { blocks + rounds + 8 } else { 0 })?;
+        let mine = trio.flat.part(world.rank());
+        let fill: Vec<u64> = (mine.start..mine.end).collect();
+        trio.each(|array| array.put(mine.clone(), &fill).and_then(|()| array.version_inc("")).map(|_| 0.0))?;
+        for round in 0..rounds.max(8) {
+            let at = mine.start + round * 16 % part;
+            all = best(
+                all,
+                trio.each(|array| {
+                    array.put(at..at + 1, &[round])?;
+                    array.wait()?;
+                    world.barrier()?;
+                    let start = Instant::now();
+                    array.version_inc("")?;
+                    Ok(start.elapsed().as_nanos() as f64)
+                })?,
+            );
+            let check = |array: &Array<u64>| {
+                let version = array.versions().last().map_or(0, |version| version.number);
+                let mut seen = [0; 2];
+                array.at(version)?.get(at..at + 2, &mut seen)?;
+                if seen == [round, at + 1] {
+                    Ok(0.0)
+                } else {
+                    Err(Error::option(format!("version {version} is {seen:?} at {at}")))
+                }
+            };
+            trio.each(check)?;
+        }
+        let mut meeting = f64::INFINITY;
+        for _ in 0..rounds.max(8) {
+            let start = Instant::now();
+            world.barrier()?;
+            world.barrier()?;
+            meeting = meeting.min(start.elapsed().as_nanos() as f64);
+        }
+        trio.free()?;
+        let mib = (part * 8) >> 20;
+        all.paper = all.paper.filter(|paper| paper.is_finite());
+        figures.push(Figure { name: format!("version_inc, {mib} MiB a rank, one block changed"), times: all });
+        let less = |time: f64| (time - meeting).max(1.0);
+        let times = Times { flat: less(all.flat), ours: less(all.ours), paper: all.paper.map(less) };
+        figures.push(Figure { name: format!("the same without its two meetings ({meeting:.0} ns)"), times });
+    }
+    Ok(figures)
+}
+
+fn synthetic_figures(world: &World, arguments: &BenchArguments) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    let part = arguments.mib << 17;
+    for (k, like) in [(0.0025, "radix sort"), (0.025, "N-body"), (0.25, "matrix multiply")] {
+        let trio = Trio::new(world, part, BLOCK, 10, 0)?;
+        let mine = trio.flat.part(world.rank());
+        let fill: Vec<u64> = (mine.start..mine.end).collect();
+        trio.each(|array| array.put(mine.clone(), &fill).and_then(|()| array.version_inc("")).map(|_| 0.0))?;
+        let settings = synthetic::Settings { versions: arguments.rounds.max(12), reads: 5, writes: 5, k, seed: 9 };
+        let mut sums = Vec::new();
+        let times = trio.each(|array| {
+            world.barrier()?;
+            let start = Instant::now();
+            synthetic::run(world, array, &settings)?;
+            let spent = start.elapsed().as_nanos() as f64 / settings.versions as f64;
+            // Places that ranks share may hold either's words: a rank's own part is compared where it is alone.
+            if world.ranks() == 1 {
+                sums.push(crate::programs::digest(array)?);
+            }
+            Ok(spent)
+        })?;
+        let bytes = (trio.ours.version_bytes()? as f64, trio.flat.version_bytes()? as f64);
+        trio.free()?;
+        if sums.windows(2).any(|two| two[0] != two[1]) {
+            return Err(Error::option("the layouts do not give the same array: no figure is printed"));
+        }
+        let saved = 100.0 * (1.0 - bytes.0 / bytes.1);
+        let times = Times { paper: None, ..times };
+        let name = format!("synthetic, 5 puts, {like}; {saved:.2} % less memory");
+        figures.push(Figure { name, times });
+    }
+    Ok(figures)
+}

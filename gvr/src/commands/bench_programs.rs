@@ -1,0 +1,125 @@
+//! Figures of whole programs, and of durable versions.
+
+use std::path::Path;
+use std::time::Instant;
+
+use nearpm::Store;
+use nearpm::direct::{DirectOptions, DirectPool};
+
+use super::bench::{Figure, NEVER, Times};
+use crate::array::{Array, Keep, Options};
+use crate::error::{Error, Result};
+use crate::persist::{Folder, Job};
+use crate::programs::{anneal, pcg, tally};
+use crate::world::World;
+
+/// Bytes of a rank's part that a durable version changes.
+const CHANGED: u64 = 16 << 20;
+
+/// A durable version in which all of a part changed, beside one transaction of as many bytes in a pool of the same folder.
+pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<Figure>> {
+    let path = folder.join("nearpm-gvr-bench");
+    let alone = folder.join(format!("nearpm-gvr-bench-{}.pool", world.rank()));
+    let clear = || {
+        // From a run that was interrupted; where they are not, nothing is to be done.
+        let _ = (std::fs::remove_file(&alone), if world.rank() == 0 { std::fs::remove_dir_all(&path) } else { Ok(()) });
+        world.barrier()
+    };
+    clear()?;
+    let job = Job::create(world, &Folder::new(&path), 8 * CHANGED)?;
+    let options = Options { keep: Keep::Last(2), ..Options::log(8192) };
+    let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
+    let name = alone.to_str().ok_or_else(|| Error::option("the folder's name is no UTF-8: choose another"))?;
+    let pool = DirectPool::create(name, 4 * CHANGED, &DirectOptions::default())?;
+    let mine = array.part(world.rank());
+    let mut times = Times { paper: None, ..NEVER };
+    for round in 0..rounds.min(8) {
+        let data: Vec<u64> = mine.clone().map(|at| (at + round).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        array.put(mine.clone(), &data)?;
+        array.wait()?;
+        world.barrier()?;
+        let start = Instant::now();
+        array.version_inc("")?;
+        times.ours = times.ours.min(start.elapsed().as_nanos() as f64);
+        world.barrier()?;
+        let start = Instant::now();
+        let object = pool.tx(|tx| {
+            let object = tx.alloc_bytes(CHANGED)?;
+            tx.write(object, bytemuck::cast_slice(&data))?;
+            Ok(object)
+        })?;
+        times.flat = times.flat.min(start.elapsed().as_nanos() as f64);
+        pool.tx(|tx| tx.free_object(object))?;
+    }
+    drop(array);
+    job.close()?;
+    pool.close()?;
+    let start = Instant::now();
+    let job = Job::open(world, &Folder::new(&path))?;
+    let opened = start.elapsed().as_secs_f64();
+    let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
+    let last = rounds.min(8) - 1;
+    let good = |(data, at): (u64, u64)| data == (at + last).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    if !array.get_vec(mine.clone())?.into_iter().zip(mine).all(good) {
+        return Err(Error::option("what was durable is not what is read back: no figure is printed"));
+    }
+    drop(array);
+    job.close()?;
+    clear()?;
+    let rate = 2.0 * CHANGED as f64 / opened / 1e6;
+    let name = format!("durable version of {} MiB a rank; reopened at {rate:.0} MB/s a rank", CHANGED >> 20);
+    Ok(vec![Figure { name, times }])
+}
+
+pub(super) fn programs(world: &World) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    let mut compare = |name: &str, run: &dyn Fn(Options) -> Result<(u32, u64)>| -> Result<()> {
+        let mut times = Times { paper: None, ..NEVER };
+        let mut bytes = (0, 0);
+        for _ in 0..3 {
+            let mut digests = Vec::new();
+            let mut measure = |options: Options| -> Result<(f64, u64)> {
+                world.barrier()?;
+                let start = Instant::now();
+                let (digest, bytes) = run(options)?;
+                digests.push(digest);
+                Ok((start.elapsed().as_nanos() as f64, bytes))
+            };
+            let (flat, ours) = (
+                measure(Options { keep: Keep::Last(10), ..Options::flat() })?,
+                measure(Options { keep: Keep::Last(10), check: false, ..Options::log(512) })?,
+            );
+            if digests[0] != digests[1] {
+                return Err(Error::option(format!(
+                    "{name}: the layouts do not give the same array: no figure is printed"
+                )));
+            }
+            (times.flat, times.ours, bytes) = (times.flat.min(flat.0), times.ours.min(ours.0), (flat.1, ours.1));
+        }
+        let saved = 100.0 * (1.0 - bytes.1 as f64 / bytes.0 as f64);
+        figures.push(Figure { name: format!("{name}; {saved:.1} % less memory"), times });
+        Ok(())
+    };
+    compare("tally like OpenMC's, 8 MiB, 10 versions", &|options| {
+        let tally = world.array::<u64>(&[1 << 20], options)?;
+        tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, seed: 1 })?;
+        let done = (crate::programs::digest(&tally)?, tally.version_bytes()?);
+        tally.free()?;
+        Ok(done)
+    })?;
+    compare("PCG, 40^3 unknowns, a version an iteration", &|options| {
+        let vectors = pcg::Vectors::new(40, |_, dims| world.array(dims, options))?;
+        pcg::solve(world, &vectors, 40, 60, |_| Ok(()))?;
+        let done = (crate::programs::digest(&vectors.x)?, vectors.x.version_bytes()?);
+        [vectors.x, vectors.r, vectors.p].into_iter().try_for_each(Array::free)?;
+        Ok(done)
+    })?;
+    compare("annealer like canneal, 4 MiB, 10 versions", &|options| {
+        let places = world.array::<u64>(&[1 << 19], options)?;
+        anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, seed: 1 })?;
+        let done = (crate::programs::digest(&places)?, places.version_bytes()?);
+        places.free()?;
+        Ok(done)
+    })?;
+    Ok(figures)
+}

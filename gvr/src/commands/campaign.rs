@@ -1,0 +1,115 @@
+//! Campaigns: as many seeds as are wanted, over as many calls as it takes.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::{Args, ValueEnum};
+
+use crate::Protocol;
+use crate::campaign::{crash, flips, history};
+use crate::error::{Error, Result};
+
+#[derive(Args)]
+pub struct CampaignArguments {
+    /// What is checked
+    #[arg(value_enum)]
+    what: What,
+    /// Seeds in all, with those of earlier calls
+    #[arg(long, default_value_t = 1000)]
+    count: u64,
+    /// Where the number of the next seed is kept, so that the next call goes on
+    #[arg(long)]
+    state: Option<PathBuf>,
+    /// Threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    jobs: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Operations under reordered one-sided access, each element linearizable
+    Histories,
+    /// All ranks stopped anywhere, or one; then recovery on any number of ranks
+    Crashes,
+    /// Bits flipped in memory and in pools, 16 for each seed
+    Flips,
+    /// Ranks as processes, killed at any moment, and restarted on other numbers
+    Kills,
+}
+
+/// Flips of one seed.
+const FLIPS: u64 = 16;
+
+/// Seeds between two notes of the state.
+const PIECE: u64 = 500;
+
+fn play(what: What, seed: u64) -> std::result::Result<(), String> {
+    match what {
+        What::Histories => {
+            let program = history::Program { seed, protocol: Some(Protocol::Batched), fault: None };
+            history::play(&program).map(drop)
+        }
+        What::Crashes => crash::play(&crash::Program { seed, fault: None }).map(drop),
+        What::Flips => flips::play(seed, FLIPS).map(drop),
+        What::Kills => super::kills::play(seed),
+    }
+}
+
+fn begun(state: Option<&Path>) -> Result<u64> {
+    let Some(path) = state else { return Ok(0) };
+    match std::fs::read_to_string(path) {
+        Ok(text) => text
+            .trim()
+            .parse()
+            .map_err(|_| Error::option(format!("{} does not hold a number: remove it to begin anew", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
+    }
+}
+
+pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
+    if let Some(shm) = super::launched()? {
+        return match super::kills::rank(shm) {
+            Ok(status) => Ok(ExitCode::from(status)),
+            // That is what the campaign is about, and happens thousands of times.
+            Err(Error::DeadRank { .. }) => Ok(ExitCode::FAILURE),
+            Err(error) => Err(error),
+        };
+    }
+    let mut next = begun(arguments.state.as_deref())?;
+    if next > 0 {
+        eprintln!("going on with seed {next}");
+    }
+    while next < arguments.count {
+        let end = (next + PIECE).min(arguments.count);
+        let seeds = AtomicU64::new(next);
+        let work = || {
+            let mut wrong = Vec::new();
+            loop {
+                let seed = seeds.fetch_add(1, Ordering::Relaxed);
+                if seed >= end || !wrong.is_empty() {
+                    return wrong;
+                }
+                wrong.extend(play(arguments.what, seed).err().map(|what| (seed, what)));
+            }
+        };
+        let wrong: Vec<(u64, String)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        if let Some((seed, what)) = wrong.first() {
+            println!("seed {seed}: {what}");
+            return Ok(ExitCode::FAILURE);
+        }
+        next = end;
+        if let Some(path) = &arguments.state {
+            std::fs::write(path, format!("{next}\n")).map_err(Error::io(format!("write {}", path.display())))?;
+        }
+    }
+    println!("{next} seeds, nothing found");
+    Ok(ExitCode::SUCCESS)
+}

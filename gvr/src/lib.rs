@@ -1,0 +1,20 @@
+//! Versioned global arrays, log-structured and durable.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod array;
+pub mod campaign;
+pub mod capi;
+pub mod commands;
+mod error;
+pub mod persist;
+pub mod programs;
+pub mod rma;
+mod world;
+
+pub use array::{Array, Cursor, Element, Keep, Layout, Options, Protocol};
+pub use error::{Error, Result};
+pub use persist::Job;
+pub use rma::Op;
+pub use world::{World, version_inc_all};

@@ -1,0 +1,114 @@
+//! How a block's bytes are kept in a pool: the shortest of the forms that are tried.
+
+use super::format::{DELTA, LZ4, RAW};
+
+/// Bytes of a word of deltas.
+const WORD: usize = 8;
+/// Words that are equal and lie between two that differ are kept with them, if they are fewer: a run has a head as long.
+const GAP: usize = 2;
+
+/// Makes the bytes that are kept of a block, and says how. `before` is what it was in the version before, where that is at hand.
+pub fn encode(block: &[u8], before: Option<&[u8]>, compress: bool) -> (u32, Vec<u8>) {
+    if let Some(delta) = before.and_then(|before| delta(block, before)) {
+        return (DELTA, delta);
+    }
+    if compress {
+        let packed = lz4_flex::block::compress(block);
+        if packed.len() < block.len() / 8 * 7 {
+            return (LZ4, packed);
+        }
+    }
+    (RAW, block.to_vec())
+}
+
+/// Runs of words that differ: first word, words, the words. `None` if that is more than half a block.
+fn delta(block: &[u8], before: &[u8]) -> Option<Vec<u8>> {
+    let words = block.len().div_ceil(WORD);
+    let bytes = |word: usize| word * WORD..((word + 1) * WORD).min(block.len());
+    let differs = |word: &usize| block[bytes(*word)] != before[bytes(*word)];
+    // Mostly this says it, at the speed of memory.
+    let many = block.chunks_exact(WORD).zip(before.chunks_exact(WORD)).filter(|(now, then)| now != then).count();
+    if 2 * many * WORD > block.len() {
+        return None;
+    }
+    let mut delta = Vec::new();
+    let mut at = 0;
+    while let Some(first) = (at..words).find(differs) {
+        let mut end = first + 1;
+        while let Some(next) = (end..words.min(end + GAP)).find(differs) {
+            end = next + 1;
+        }
+        delta.extend((first as u32).to_le_bytes());
+        delta.extend(((end - first) as u32).to_le_bytes());
+        delta.extend(&block[first * WORD..(end * WORD).min(block.len())]);
+        if delta.len() > block.len() / 2 {
+            return None;
+        }
+        at = end;
+    }
+    Some(delta)
+}
+
+/// Makes a block of what is kept; `block` holds what it was in the version before, and is changed. `false` if the bytes make no sense.
+pub fn decode(encoding: u32, kept: &[u8], block: &mut [u8]) -> bool {
+    match encoding {
+        RAW if kept.len() == block.len() => {
+            block.copy_from_slice(kept);
+            true
+        }
+        LZ4 => lz4_flex::block::decompress_into(kept, block).is_ok_and(|bytes| bytes == block.len()),
+        DELTA => apply(kept, block),
+        _ => false,
+    }
+}
+
+fn apply(mut delta: &[u8], block: &mut [u8]) -> bool {
+    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap_or_default()) as usize;
+    while !delta.is_empty() {
+        let Some((head, rest)) = delta.split_at_checked(8) else { return false };
+        let (first, words) = (number(&head[..4]), number(&head[4..]));
+        let Some(to) = block.get_mut(first.saturating_mul(WORD)..first.saturating_add(words).saturating_mul(WORD))
+        else {
+            return false;
+        };
+        let Some((data, rest)) = rest.split_at_checked(to.len()) else { return false };
+        to.copy_from_slice(data);
+        delta = rest;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_gives_the_block_again() {
+        let before: Vec<u8> = (0..512_u32).map(|at| (at * 7 % 251) as u8).collect();
+        let mut one = before.clone();
+        one[100] ^= 1;
+        let mut far = one.clone();
+        far[508] ^= 1;
+        let other: Vec<u8> = before.iter().map(|byte| byte.wrapping_mul(91) ^ 0x55).collect();
+        for (block, form) in [(&before, DELTA), (&one, DELTA), (&far, DELTA), (&other, RAW)] {
+            let (encoding, kept) = encode(block, Some(&before), false);
+            assert_eq!(encoding, form);
+            let mut back = before.clone();
+            assert!(decode(encoding, &kept, &mut back) && back == *block);
+        }
+        assert!(encode(&far, Some(&before), false).1.len() <= 2 * 16);
+        let (encoding, kept) = encode(&[7; 512], None, true);
+        let mut back = vec![0; 512];
+        assert!(encoding == LZ4 && kept.len() < 40 && decode(encoding, &kept, &mut back) && back == [7; 512]);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused() {
+        let mut block = vec![0; 64];
+        for (encoding, kept) in
+            [(RAW, vec![0; 63]), (LZ4, vec![0xff; 9]), (DELTA, vec![1; 5]), (DELTA, vec![0xff; 16]), (9, vec![])]
+        {
+            assert!(!decode(encoding, &kept, &mut block), "{encoding} {kept:?}");
+        }
+    }
+}

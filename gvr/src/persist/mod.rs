@@ -1,0 +1,275 @@
+//! Versions that survive: every rank seals its part in a pool of its own, and a cut counts when all have.
+//!
+//! A durable `version_inc`: (1) each rank writes what changed into its pool, in one transaction, with checksums: the cut is *sealed* there; (2)
+//! all ranks tell each other whether that went well; where it did not, all take it back; (3) each notes that the cut is *committed*, and
+//! folds versions that are kept no more into the base. After a crash the newest cut that every pool has sealed is taken, whether or not it
+//! was noted as committed; what some have sealed beyond it is taken back. Versions that the cut before needs are folded only when
+//! all have sealed the next.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `format.rs` | what a pool holds |
+//! | `encode.rs` | how a block's bytes are kept |
+//! | `storage.rs` | where pools lie |
+//! | `pool.rs` | one rank's pool |
+//! | `seal.rs` | cuts |
+//! | `recover.rs` | from pools to arrays, on any number of ranks |
+//! | `scrub.rs` | looking for damage, and mending it |
+
+mod encode;
+mod format;
+mod pool;
+mod recover;
+mod scrub;
+mod seal;
+mod storage;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nearpm::Ptr;
+
+use crate::array::{Array, Core, Element, Fault, Layout, Options, Protocol};
+use crate::error::{Error, Result};
+use crate::rma::{Kind, Reduce, Rma};
+use crate::world::World;
+use format::{Head, MOST_NAME};
+use pool::RankPool;
+pub use recover::{Report, Restored, describe};
+pub use scrub::Scrubbed;
+#[doc(hidden)]
+pub use storage::PowerCut;
+pub use storage::{Current, Folder, Memories, Storage};
+
+/// What durable arrays of a rank share.
+pub struct Inner {
+    pub(crate) rma: Rc<dyn Rma>,
+    pool: RankPool,
+    /// The newest cut that all ranks have sealed.
+    cut: Cell<u64>,
+    arrays: RefCell<BTreeMap<String, Member>>,
+}
+
+/// An array of a job.
+#[derive(Clone)]
+struct Member {
+    core: Rc<Core>,
+    head: Ptr<Head>,
+    options: Options,
+}
+
+/// Durable arrays, in pools that each rank has one of.
+///
+/// ```
+/// use nearpm_gvr::persist::Folder;
+/// use nearpm_gvr::{Job, Options, World, rma::shm::Shm};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path();
+/// let world = World::new(Shm::threads(1, 1 << 24)?.remove(0));
+/// let job = Job::open_or_create(&world, &Folder::new(path), 1 << 22)?;
+/// let steps = job.array::<u64>("steps", &[1000], Options::default())?;
+/// steps.put(0..3, &[1, 2, 3])?;
+/// steps.version_inc("first")?;
+/// drop((steps, job));
+///
+/// let job = Job::open(&world, &Folder::new(path))?;
+/// assert_eq!(job.array::<u64>("steps", &[1000], Options::default())?.get_vec(0..3)?, [1, 2, 3]);
+/// # Ok::<(), nearpm_gvr::Error>(())
+/// ```
+pub struct Job {
+    world: World,
+    inner: Rc<Inner>,
+    report: Report,
+}
+
+/// Every rank gets an error if one has one: its own, or one that says whose.
+fn agree<T>(rma: &dyn Rma, mine: Result<T>) -> Result<T> {
+    // A rank that was stopped says nothing to anybody.
+    if let Err(error @ (Error::Stopped { .. } | Error::DeadRank { .. })) = mine {
+        return Err(error);
+    }
+    let code = mine.as_ref().map_or_else(Error::code, |_| 0);
+    let all = rma.allgather(&[code])?;
+    let mine = mine?;
+    all.iter().position(|code| *code != 0).map_or(Ok(mine), |rank| Err(Error::of_code(all[rank], rank)))
+}
+
+impl Job {
+    /// Makes a job where there is none, with pools of `bytes` bytes; all ranks call it.
+    ///
+    /// # Errors
+    /// On all ranks: [`Error::Job`] where there is one, those of the pools.
+    pub fn create(world: &World, storage: &dyn Storage, bytes: u64) -> Result<Job> {
+        let rma = &*world.rma;
+        let found = agree(rma, storage.current())?;
+        if found.is_some() {
+            let what = "there is a job already: open it, or choose another folder".to_owned();
+            return Err(Error::Job { folder: storage.name(), what });
+        }
+        // The same on all ranks; what it is matters to nobody.
+        let number = rma.allreduce(Reduce::Max, rand::random())?;
+        let current = Current { generation: 1, ranks: world.ranks() };
+        let pool = storage
+            .create(1, world.rank(), bytes)
+            .and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks()));
+        let pool = agree(rma, pool)?;
+        agree(rma, if world.rank() == 0 { storage.publish(current) } else { Ok(()) })?;
+        Ok(Job::of(world, pool, Report::default()))
+    }
+
+    /// Opens a job on any number of ranks, as of the newest cut that all of its pools have sealed; all ranks call it. On another number of
+    /// ranks than it had new pools are made, as large as the largest before, and more if the ranks are fewer.
+    ///
+    /// # Errors
+    /// On all ranks: [`Error::Job`], [`Error::MissingPool`], [`Error::Damaged`], those of the pools. Nothing was lost.
+    pub fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
+        recover::open(world, storage)
+    }
+
+    /// Opens a job, or makes one where there is none.
+    ///
+    /// # Errors
+    /// As [`Job::open`] or [`Job::create`].
+    pub fn open_or_create(world: &World, storage: &dyn Storage, bytes: u64) -> Result<Job> {
+        match agree(&*world.rma, storage.current())? {
+            Some(_) => Self::open(world, storage),
+            None => Self::create(world, storage, bytes),
+        }
+    }
+
+    fn of(world: &World, pool: RankPool, report: Report) -> Job {
+        let inner = Inner { rma: Rc::clone(&world.rma), pool, cut: Cell::new(0), arrays: RefCell::default() };
+        Job { world: world.clone(), inner: Rc::new(inner), report }
+    }
+
+    /// What opening it found and did.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The world that it is open in.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// An array of the job, made if there is none of this name; all ranks call it alike. It must be a log. One that was restored keeps the
+    /// options that it was made with.
+    ///
+    /// # Errors
+    /// On all ranks: [`Error::OtherType`] if there is one of other elements or sizes, [`Error::BadOption`], those of the pools.
+    pub fn array<T: Element>(&self, name: &str, dims: &[u64], options: Options) -> Result<Array<T>> {
+        let (core, inner) = self.untyped(name, dims, T::KIND, options)?;
+        Ok(Array::of(core, Some(inner)))
+    }
+
+    pub(crate) fn untyped(
+        &self,
+        name: &str,
+        dims: &[u64],
+        kind: Kind,
+        options: Options,
+    ) -> Result<(Rc<Core>, Rc<Inner>)> {
+        let known = self.inner.arrays.borrow().get(name).cloned();
+        let core = match known {
+            Some(member) => {
+                let (wanted, found) = (says(kind, dims), says(member.core.kind, member.core.shape.dims()));
+                if wanted != found {
+                    return Err(Error::OtherType { name: name.to_owned(), found, wanted });
+                }
+                member.core
+            }
+            None => self.inner.add(name, dims, kind, options)?,
+        };
+        Ok((core, Rc::clone(&self.inner)))
+    }
+
+    /// Arrays by name: kind, elements by dimension, and the versions that can be read.
+    pub fn arrays(&self) -> Vec<Restored> {
+        let arrays = self.inner.arrays.borrow();
+        arrays.iter().map(|(name, member)| Restored::of(name, &member.core)).collect()
+    }
+
+    /// Looks at every block of every version in memory and in this rank's pool, and mends each from the other; all ranks call it,
+    /// between a `version_inc` and the next put.
+    ///
+    /// # Errors
+    /// On all ranks: [`Error::Damaged`] where both copies are.
+    pub fn scrub(&self) -> Result<Scrubbed> {
+        let mine = scrub::scrub(&self.inner);
+        agree(&*self.inner.rma, mine)
+    }
+
+    /// Damages the pool, for tests.
+    #[doc(hidden)]
+    pub fn damage(&self, choice: u64, bit: u8) -> Result<bool> {
+        scrub::damage(&self.inner, choice, bit)
+    }
+
+    /// Closes this rank's pool; all ranks call it.
+    ///
+    /// # Errors
+    /// Those of the pool; [`Error::BadOption`] while arrays are in use.
+    pub fn close(self) -> Result<()> {
+        self.inner.rma.barrier()?;
+        let arrays = std::mem::take(&mut *self.inner.arrays.borrow_mut());
+        for member in arrays.values() {
+            member.core.free()?;
+        }
+        drop(arrays);
+        match Rc::try_unwrap(self.inner) {
+            Ok(inner) => Ok(inner.pool.pool.close()?),
+            Err(_) => Err(Error::option("arrays of the job are in use: drop them, then close it")),
+        }
+    }
+}
+
+/// Elements and sizes in words.
+fn says(kind: Kind, dims: &[u64]) -> String {
+    format!("{kind:?} in {dims:?}")
+}
+
+impl Inner {
+    fn add(&self, name: &str, dims: &[u64], kind: Kind, options: Options) -> Result<Rc<Core>> {
+        if options.layout == Layout::Flat || options.protocol == Protocol::Paper {
+            return Err(Error::option(
+                "durable arrays are logs of our protocol: give Layout::Log and Protocol::Batched",
+            ));
+        }
+        if name.is_empty() || name.len() > MOST_NAME || name.contains('\0') {
+            return Err(Error::option(format!(
+                "{name:?} is no name of an array: give 1 to {MOST_NAME} bytes without zeros"
+            )));
+        }
+        let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
+        let head = self.pool.add(head_of(name, &core, &options));
+        let head = agree(&*self.rma, head)?;
+        self.arrays.borrow_mut().insert(name.to_owned(), Member { core: Rc::clone(&core), head, options });
+        Ok(core)
+    }
+
+    fn planted(&self, fault: Fault) -> bool {
+        self.arrays.borrow().values().any(|member| member.options.planted(fault))
+    }
+}
+
+/// What the pool says of an array.
+fn head_of(name: &str, core: &Core, options: &Options) -> Head {
+    let mut dims = [0; crate::array::MOST_DIMENSIONS];
+    dims[..core.shape.dims().len()].copy_from_slice(core.shape.dims());
+    Head {
+        next: None,
+        name: format::field(name),
+        kind: core.kind as u32,
+        dimensions: core.shape.dims().len() as u32,
+        dims,
+        block: core.geometry.block,
+        keep: options.kept(),
+        log_blocks: options.log_blocks,
+        flags: u64::from(options.check) | u64::from(options.compress) << 1,
+        blocks: core.geometry.blocks,
+        oldest: None,
+        newest: None,
+        base: None,
+    }
+}

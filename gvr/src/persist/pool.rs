@@ -1,0 +1,390 @@
+//! A rank's pool: versions are sealed into it, folded into the base, and read from it.
+
+use nearpm::direct::DirectPool;
+use nearpm::prelude::*;
+
+use super::encode;
+use super::format::{self, Head, Item, RAW, Root, Sealed};
+use crate::error::Error;
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// A block as it is to be kept.
+pub struct Kept {
+    pub block: u64,
+    pub encoding: u32,
+    pub bytes: Vec<u8>,
+    /// CRC-32C of the block.
+    pub sum: u32,
+}
+
+/// A version of one array.
+pub struct NewVersion {
+    pub head: Ptr<Head>,
+    pub version: u64,
+    pub label: String,
+    pub blocks: Vec<Kept>,
+}
+
+/// A version that the pool holds.
+pub struct Found {
+    pub place: Ptr<Sealed>,
+    pub head: Sealed,
+    pub items: Vec<Item>,
+}
+
+/// A damaged block: number and version.
+pub struct Bad {
+    pub block: u64,
+    pub version: u64,
+}
+
+/// An open pool of a rank.
+pub struct RankPool {
+    pub pool: DirectPool,
+}
+
+/// Where the items of a version lie: behind its head.
+fn items_at(place: Ptr<Sealed>) -> Ptr<Item> {
+    Ptr::cast(Ptr::nth(place, 1))
+}
+
+/// Makes an object of blocks: head, items, bytes.
+fn write_object(
+    tx: &mut Tx<'_>,
+    mut head: Sealed,
+    blocks: &[Kept],
+) -> std::result::Result<(Ptr<Sealed>, Vec<Item>), nearpm::Error> {
+    let start = (size_of::<Sealed>() + blocks.len() * size_of::<Item>()) as u64;
+    head.count = blocks.len() as u64;
+    head.bytes = start + blocks.iter().map(|kept| kept.bytes.len() as u64).sum::<u64>();
+    let object = tx.alloc_bytes(head.bytes)?;
+    let mut at = object + start;
+    let mut items = Vec::with_capacity(blocks.len());
+    let mut payload = Vec::with_capacity((head.bytes - start) as usize);
+    for kept in blocks {
+        let bytes = kept.bytes.len() as u32;
+        let kept_sum = if kept.encoding == RAW { kept.sum } else { crc32c::crc32c(&kept.bytes) };
+        items.push(Item { block: kept.block, at, object, bytes, encoding: kept.encoding, sum: kept.sum, kept_sum });
+        payload.extend_from_slice(&kept.bytes);
+        at += u64::from(bytes);
+    }
+    head.sum = format::sum(&head, &items);
+    let Some(place) = Ptr::<Sealed>::from_offset(object) else {
+        return Err(nearpm::Error::ZeroSize { what: "a version" });
+    };
+    tx.set(place, head)?;
+    tx.set_all(items_at(place), &items)?;
+    tx.write(object + start, &payload)?;
+    Ok((place, items))
+}
+
+/// One that uses an object goes.
+fn release(tx: &mut Tx<'_>, object: u64) -> std::result::Result<(), nearpm::Error> {
+    let Some(place) = Ptr::<Sealed>::from_offset(object) else { return Ok(()) };
+    if tx.update(place.users(), |users| users.saturating_sub(1))? == 0 { tx.free(place) } else { Ok(()) }
+}
+
+impl RankPool {
+    /// Makes the root of a new pool.
+    pub fn found(pool: DirectPool, job: u64, rank: usize, ranks: usize) -> Result<RankPool> {
+        pool.tx(|tx| {
+            let root = tx.root_or_zeroed::<Root>()?;
+            let (rank, ranks) = (rank as u32, ranks as u32);
+            tx.set(root, Root { magic: format::MAGIC, job, rank, ranks, sealed: 0, committed: 0, arrays: None })
+        })?;
+        Ok(RankPool { pool })
+    }
+
+    /// Checks the root of a pool that was opened.
+    pub fn opened(pool: DirectPool, name: &str, rank: usize, ranks: usize) -> Result<(RankPool, Root)> {
+        let root = pool.read(|from| from.root::<Root>()?.map(|root| from.get(root)).transpose())?;
+        match root {
+            Some(root) if root.magic == format::MAGIC && root.rank as usize == rank && root.ranks as usize == ranks => {
+                Ok((RankPool { pool }, root))
+            }
+            _ => {
+                let what =
+                    format!("the pool of rank {rank} of {ranks} is another one's: bring the files back as they were");
+                Err(Error::Job { folder: name.to_owned(), what })
+            }
+        }
+    }
+
+    /// What the root says.
+    pub fn root(&self) -> Result<Root> {
+        let root = self.pool.read(|from| from.root::<Root>()?.map(|root| from.get(root)).transpose())?;
+        root.ok_or_else(|| Error::option("the pool has lost its root: check it by `nearpm pool check`"))
+    }
+
+    /// The arrays, in the order of their making.
+    pub fn arrays(&self) -> Result<Vec<(Ptr<Head>, Head)>> {
+        let mut found = Vec::new();
+        let mut next = self.root()?.arrays;
+        while let Some(place) = next {
+            let head = self.pool.read(|from| from.get(place))?;
+            found.push((place, head));
+            next = head.next;
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The arrays that have a version up to a cut. Others were made by some ranks and then never used by all.
+    pub fn arrays_up_to(&self, cut: u64) -> Result<Vec<(Ptr<Head>, Head)>> {
+        let mut arrays = self.arrays()?;
+        let cuts = self.pool.read(|from| {
+            let cut_of = |(_, head): &(Ptr<Head>, Head)| head.oldest.map(|oldest| from.get(oldest.cut())).transpose();
+            arrays.iter().map(cut_of).collect::<std::result::Result<Vec<_>, nearpm::Error>>()
+        })?;
+        let mut cuts = cuts.into_iter();
+        arrays.retain(|_| cuts.next().flatten().is_some_and(|oldest| oldest <= cut));
+        Ok(arrays)
+    }
+
+    /// Removes an array that no rank has used, if there is one of the name.
+    fn remove_unused(&self, name: &[u8; format::MOST_NAME]) -> Result<()> {
+        let arrays = self.arrays()?;
+        let Some(at) = arrays.iter().position(|(_, head)| head.name == *name && head.oldest.is_none()) else {
+            return Ok(());
+        };
+        Ok(self.pool.tx(|tx| {
+            let (place, head) = arrays[at];
+            match arrays.get(at + 1) {
+                Some((newer, _)) => tx.set(newer.next(), head.next)?,
+                None => {
+                    let root = tx.root_or_zeroed::<Root>()?;
+                    tx.set(root.arrays(), head.next)?;
+                }
+            }
+            head.base.map_or(Ok(()), |base| tx.free(base))?;
+            tx.free(place)
+        })?)
+    }
+
+    /// Adds an array without versions.
+    pub fn add(&self, mut head: Head) -> Result<Ptr<Head>> {
+        self.remove_unused(&head.name)?;
+        let place = self.pool.tx(|tx| {
+            let root = tx.root_or_zeroed::<Root>()?;
+            let base = tx.alloc_zeroed::<Item>(head.blocks)?;
+            (head.next, head.base) = (tx.get(root.arrays())?, Some(base));
+            let place = tx.alloc(head)?;
+            tx.set(root.arrays(), Some(place))?;
+            Ok(place)
+        })?;
+        Ok(place)
+    }
+
+    /// Seals versions of arrays as one cut: all of them or none.
+    pub fn seal(&self, cut: u64, versions: &[NewVersion], committed: bool) -> Result<()> {
+        Ok(self.pool.tx(|tx| {
+            for new in versions {
+                let head = Sealed {
+                    next: None,
+                    cut,
+                    version: new.version,
+                    label: format::field(&new.label),
+                    count: 0,
+                    users: 1,
+                    bytes: 0,
+                    sum: 0,
+                };
+                let (place, _) = write_object(tx, head, &new.blocks)?;
+                match tx.get(new.head.newest())? {
+                    Some(before) => tx.set(before.next(), Some(place))?,
+                    None => tx.set(new.head.oldest(), Some(place))?,
+                }
+                tx.set(new.head.newest(), Some(place))?;
+            }
+            let root = tx.root_or_zeroed::<Root>()?;
+            tx.set(root.sealed(), cut)?;
+            if committed { tx.set(root.committed(), cut) } else { Ok(()) }
+        })?)
+    }
+
+    /// Notes that all ranks have sealed a cut.
+    pub fn commit(&self, cut: u64) -> Result<()> {
+        Ok(self.pool.tx(|tx| {
+            let root = tx.root_or_zeroed::<Root>()?;
+            tx.set(root.committed(), cut)
+        })?)
+    }
+
+    /// Takes back what was sealed behind a cut, as not all ranks have.
+    pub fn take_back(&self, cut: u64) -> Result<()> {
+        let arrays = self.arrays()?;
+        let lists: Vec<Vec<Found>> = arrays.iter().map(|(_, head)| self.versions(head)).collect::<Result<_>>()?;
+        Ok(self.pool.tx(|tx| {
+            for ((place, _), versions) in arrays.iter().zip(&lists) {
+                let kept = versions.iter().take_while(|found| found.head.cut <= cut).count();
+                if kept == versions.len() {
+                    continue;
+                }
+                let last = kept.checked_sub(1).map(|last| versions[last].place);
+                match last {
+                    Some(last) => tx.set(last.next(), None)?,
+                    None => tx.set(place.oldest(), None)?,
+                }
+                tx.set(place.newest(), last)?;
+                versions[kept..].iter().try_for_each(|found| release(tx, Ptr::offset(found.place)))?;
+            }
+            let root = tx.root_or_zeroed::<Root>()?;
+            tx.set(root.sealed(), cut)?;
+            tx.set(root.committed(), cut)
+        })?)
+    }
+
+    /// What the pool says of an array now.
+    pub fn head(&self, place: Ptr<Head>) -> Result<Head> {
+        Ok(self.pool.read(|from| from.get(place))?)
+    }
+
+    /// Versions of an array.
+    pub fn count_versions(&self, place: Ptr<Head>) -> Result<u64> {
+        let mut next = self.head(place)?.oldest;
+        let mut count = 0;
+        while let Some(place) = next {
+            next = self.pool.read(|from| from.get(place.next()))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Gives up what the base has of a block, which no version needs.
+    pub fn forget(&self, head: &Head, block: u64) -> Result<()> {
+        let Some(base) = head.base else { return Ok(()) };
+        Ok(self.pool.tx(|tx| {
+            let old = tx.replace(Ptr::nth(base, block), Item { block, ..Item::ZERO })?;
+            release(tx, old.object)
+        })?)
+    }
+
+    /// The versions of an array, oldest first.
+    pub fn versions(&self, head: &Head) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut next = head.oldest;
+        while let Some(place) = next {
+            let (head, items) = self.pool.read(|from| {
+                let head = from.get(place)?;
+                Ok((head, from.get_all(items_at(place), head.count)?))
+            })?;
+            if format::sum(&head, &items) != head.sum {
+                let what = "a version's list of blocks is damaged: bring the pool back from a copy".to_owned();
+                return Err(Error::Job { folder: format!("rank {}", self.root()?.rank), what });
+            }
+            next = head.next;
+            found.push(Found { place, head, items });
+        }
+        Ok(found)
+    }
+
+    /// The base of an array.
+    pub fn base(&self, head: &Head) -> Result<Vec<Item>> {
+        let Some(base) = head.base else { return Ok(Vec::new()) };
+        Ok(self.pool.read(|from| from.get_all(base, head.blocks))?)
+    }
+
+    /// Brings a block from what it was before an item to what the item says. `false` if the bytes are damaged.
+    pub fn apply(&self, item: &Item, block: &mut [u8]) -> Result<bool> {
+        if item.at == 0 {
+            block.fill(0);
+            return Ok(true);
+        }
+        let mut kept = vec![0; item.bytes as usize];
+        self.pool.read(|from| from.read(item.at, &mut kept))?;
+        if crc32c::crc32c(&kept) != item.kept_sum {
+            return Ok(false);
+        }
+        Ok(encode::decode(item.encoding, &kept, block) && crc32c::crc32c(block) == item.sum)
+    }
+
+    /// A block as of a version, `None` if it is damaged on the way there.
+    pub fn block(&self, head: &Head, versions: &[Found], version: u64, block: u64) -> Result<Option<Vec<u8>>> {
+        let mut data = vec![0; head.block as usize];
+        let Some(base) = head.base else { return Ok(None) };
+        let first = self.pool.read(|from| from.get(Ptr::nth(base, block)))?;
+        let items = versions.iter().take_while(|found| found.head.version <= version).filter_map(|found| {
+            found.items.binary_search_by_key(&block, |item| item.block).ok().map(|at| found.items[at])
+        });
+        // What is damaged may be mended by a later version that does not build on it.
+        let mut good = true;
+        for item in std::iter::once(first).chain(items) {
+            good = (good || item.encoding != format::DELTA) && self.apply(&item, &mut data)?;
+        }
+        Ok(good.then_some(data))
+    }
+
+    /// Folds the oldest version into the base, which gives the space of what it replaces back.
+    pub fn fold(&self, place: Ptr<Head>) -> Result<std::result::Result<(), Bad>> {
+        let head = self.pool.read(|from| from.get(place))?;
+        let versions = self.versions(&head)?;
+        let (Some(oldest), Some(base)) = (versions.first(), head.base) else { return Ok(Ok(())) };
+        let before = self.base(&head)?;
+        let mut copied = Vec::new();
+        for item in oldest.items.iter().filter(|item| item.encoding == format::DELTA) {
+            let mut block = vec![0; head.block as usize];
+            if !(self.apply(&before[item.block as usize], &mut block)? && self.apply(item, &mut block)?) {
+                return Ok(Err(Bad { block: item.block, version: oldest.head.version }));
+            }
+            copied.push(Kept { block: item.block, encoding: RAW, sum: crc32c::crc32c(&block), bytes: block });
+        }
+        self.pool.tx(|tx| {
+            let mut new: Vec<Item> =
+                oldest.items.iter().filter(|item| item.encoding != format::DELTA).copied().collect();
+            // Items that were mended lie in objects of their own, which now belong to the base.
+            let own = |item: &&Item| item.object == Ptr::offset(oldest.place);
+            let users = new.iter().filter(own).count() as u64;
+            if !copied.is_empty() {
+                let head = Sealed { next: None, users: copied.len() as u64, ..oldest.head };
+                new.extend(write_object(tx, head, &copied)?.1);
+            }
+            for item in &new {
+                tx.set(Ptr::nth(base, item.block), *item)?;
+                release(tx, before[item.block as usize].object)?;
+            }
+            tx.update(oldest.place.users(), |all| all + users)?;
+            release(tx, Ptr::offset(oldest.place))?;
+            tx.set(place.oldest(), oldest.head.next)?;
+            if oldest.head.next.is_none() { tx.set(place.newest(), None) } else { Ok(()) }
+        })?;
+        Ok(Ok(()))
+    }
+
+    /// Replaces what is kept of a block by the whole block: of a version by its number, of the base by `None`.
+    pub fn mend(&self, head: &Head, version: Option<&Found>, block: u64, data: &[u8]) -> Result<()> {
+        let kept = Kept { block, encoding: RAW, sum: crc32c::crc32c(data), bytes: data.to_vec() };
+        Ok(self.pool.tx(|tx| {
+            let place = match version {
+                None => head.base.map(|base| Ptr::nth(base, block)),
+                Some(found) => {
+                    let at = found.items.binary_search_by_key(&block, |item| item.block).ok();
+                    at.map(|at| Ptr::nth(items_at(found.place), at as u64))
+                }
+            };
+            let Some(place) = place else { return Ok(()) };
+            let old = tx.get(place)?;
+            let object =
+                Sealed { next: None, cut: 0, version: 0, label: [0; 64], count: 0, users: 1, bytes: 0, sum: 0 };
+            let (_, items) = write_object(tx, object, std::slice::from_ref(&kept))?;
+            tx.set(place, items[0])?;
+            match version {
+                None => release(tx, old.object),
+                Some(found) => {
+                    let items = tx.get_all(items_at(found.place), found.head.count)?;
+                    let sum = format::sum(&found.head, &items);
+                    tx.set(found.place.sum(), sum)
+                }
+            }
+        })?)
+    }
+
+    /// Flips a bit, for tests.
+    pub fn flip(&self, at: u64, bit: u8) -> Result<()> {
+        Ok(self.pool.tx(|tx| {
+            let mut byte = [0];
+            tx.read(at, &mut byte)?;
+            tx.write(at, &[byte[0] ^ 1 << (bit % 8)])
+        })?)
+    }
+}

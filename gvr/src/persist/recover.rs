@@ -1,0 +1,320 @@
+//! From pools to arrays, on any number of ranks.
+//!
+//! Every version that the pools have is made again, in order, in the memory of the ranks that there are now. On as many ranks as before each
+//! takes its own pool. On another number each reads the pools that hold its part, beside others, and writes new ones; these become the
+//! job's when all are whole.
+
+use std::rc::Rc;
+
+use super::format::{self, Head};
+use super::pool::{Found, RankPool};
+use super::{Current, Job, Member, Storage, agree};
+use crate::array::{Change, Core, Keep, Layout, Options, Shape, version_inc};
+use crate::error::{Error, Result};
+use crate::rma::{Kind, Reduce};
+use crate::world::World;
+
+/// What opening a job found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Ranks that had made the pools; 0 for a new job.
+    pub ranks_before: usize,
+    /// The cut that was taken.
+    pub cut: u64,
+    /// Cuts that were sealed on some ranks only, and taken back.
+    pub taken_back: u64,
+}
+
+/// An array that a job holds.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// Its name.
+    pub name: String,
+    /// What its elements are.
+    pub kind: Kind,
+    /// Elements by dimension.
+    pub dims: Vec<u64>,
+    /// Versions that can be read: number and label, oldest first.
+    pub versions: Vec<(u64, String)>,
+}
+
+impl Restored {
+    pub(super) fn of(name: &str, core: &Core) -> Restored {
+        let versions = core.versions().into_iter().map(|version| (version.number, version.label)).collect();
+        Restored { name: name.to_owned(), kind: core.kind, dims: core.shape.dims().to_vec(), versions }
+    }
+}
+
+/// A pool that is read.
+struct Source {
+    pool: RankPool,
+    rank: usize,
+}
+
+/// An array as its pools have it.
+struct Stored {
+    name: String,
+    head: Head,
+    kind: Kind,
+    dims: Vec<u64>,
+    options: Options,
+}
+
+impl Stored {
+    fn of(head: Head) -> Result<Stored> {
+        let dims = head.dims[..(head.dimensions as usize).min(head.dims.len())].to_vec();
+        let options = Options {
+            layout: Layout::Log { block: head.block },
+            keep: Keep::Last(head.keep),
+            check: head.flags & 1 != 0,
+            compress: head.flags & 2 != 0,
+            log_blocks: head.log_blocks,
+            ..Options::default()
+        };
+        Ok(Stored { name: format::text(&head.name), kind: Kind::of_code(head.kind)?, dims, options, head })
+    }
+}
+
+/// The pools that a job consists of, and the newest cut that all have sealed.
+fn examine(storage: &dyn Storage, current: Current, own: Option<usize>) -> Result<(Vec<Source>, u64, u64)> {
+    let ranks = own.map_or(0..current.ranks, |rank| rank..rank + 1);
+    let (mut sources, mut sealed, mut most, mut committed, mut job) = (Vec::new(), u64::MAX, 0, 0, None);
+    for rank in ranks {
+        let pool = storage.open(current, rank, own.is_none())?;
+        let (pool, root) = RankPool::opened(pool, &storage.name(), rank, current.ranks)?;
+        if *job.get_or_insert(root.job) != root.job {
+            let what = format!("the pool of rank {rank} is of another job: bring the files back as they were");
+            return Err(Error::Job { folder: storage.name(), what });
+        }
+        (sealed, most, committed) = (sealed.min(root.sealed), most.max(root.sealed), committed.max(root.committed));
+        sources.push(Source { pool, rank });
+    }
+    check_committed(storage, sealed, committed)?;
+    Ok((sources, sealed, most))
+}
+
+/// What one rank knows to be sealed by all is sealed by all.
+fn check_committed(storage: &dyn Storage, sealed: u64, committed: u64) -> Result<()> {
+    if committed <= sealed {
+        return Ok(());
+    }
+    let what = format!(
+        "cut {committed} is committed on one rank and a pool of another ends at cut {sealed}: a file is an old copy; bring the newest one back"
+    );
+    Err(Error::Job { folder: storage.name(), what })
+}
+
+pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
+    let rma = &*world.rma;
+    let current = agree(rma, storage.current())?.ok_or_else(|| Error::Job {
+        folder: storage.name(),
+        what: "there is no job: create one, or give the folder of one".to_owned(),
+    })?;
+    let same = current.ranks == world.ranks();
+    let found = agree(rma, examine(storage, current, same.then_some(world.rank())))?;
+    let (mut sources, sealed, most) = found;
+    let committed =
+        sources.iter().map(|source| source.pool.root().map(|root| root.committed)).collect::<Result<Vec<_>>>();
+    let committed = agree(rma, committed)?.into_iter().max().unwrap_or(0);
+    let cut = rma.allreduce(Reduce::Min, sealed)?;
+    let most = rma.allreduce(Reduce::Max, most)?;
+    check_committed(storage, cut, rma.allreduce(Reduce::Max, committed)?)?;
+    let report = Report { ranks_before: current.ranks, cut, taken_back: most - cut };
+    if same {
+        let Some(Source { pool, rank }) = sources.pop() else { return Err(Error::option("a rank has no pool")) };
+        agree(rma, pool.take_back(cut))?;
+        let job = Job::of(world, pool, report);
+        // The job's own pool is what is read.
+        agree(rma, replay(&job, None, rank, cut))?;
+        job.inner.cut.set(cut);
+        return Ok(job);
+    }
+    let bytes = sources.iter().map(|source| source.pool.pool.bytes()).max().unwrap_or(0);
+    let bytes = bytes * (current.ranks.div_ceil(world.ranks()) as u64).max(1);
+    let next = Current { generation: current.generation + 1, ranks: world.ranks() };
+    let number = sources.first().map_or(Ok(0), |source| source.pool.root().map(|root| root.job))?;
+    let pool = storage.create(next.generation, world.rank(), bytes);
+    let pool = agree(rma, pool.and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())))?;
+    let job = Job::of(world, pool, report);
+    agree(rma, replay(&job, Some(&sources), 0, cut))?;
+    drop(sources);
+    agree(rma, if world.rank() == 0 { storage.publish(next) } else { Ok(()) })?;
+    if world.rank() == 0 {
+        storage.remove(current);
+    }
+    Ok(job)
+}
+
+/// Makes all arrays and versions again. `others` are the pools of another number of ranks; without, the job's own one is read.
+fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<()> {
+    let inner = &job.inner;
+    let first = others.and_then(|sources| sources.first()).map_or(&inner.pool, |source| &source.pool);
+    for (at, (place, head)) in first.arrays_up_to(cut)?.into_iter().enumerate() {
+        let stored = Stored::of(head)?;
+        let pools: Vec<(usize, &RankPool)> = match others {
+            Some(sources) => sources.iter().map(|source| (source.rank, &source.pool)).collect(),
+            None => vec![(own, &inner.pool)],
+        };
+        let parts = pools.iter().map(|(rank, pool)| Part::new(*rank, pool, at, &stored, cut));
+        let parts = agree(&*inner.rma, parts.collect::<Result<Vec<_>>>())?;
+        let ranks = if others.is_some() { pools.len() } else { inner.rma.ranks() };
+        match others {
+            Some(_) => {
+                let core = inner.add(&stored.name, &stored.dims, stored.kind, stored.options)?;
+                fill(job, &core, &stored, parts, ranks, true)?;
+            }
+            None => {
+                let core = Rc::new(Core::new(Rc::clone(&inner.rma), &stored.dims, stored.kind, stored.options)?);
+                let member = Member { core: Rc::clone(&core), head: place, options: stored.options };
+                inner.arrays.borrow_mut().insert(stored.name.clone(), member);
+                fill(job, &core, &stored, parts, ranks, false)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rank's part of an array, as its pool has it, from version to version.
+struct Part<'p> {
+    pool: &'p RankPool,
+    rank: usize,
+    head: Head,
+    versions: Vec<Found>,
+    /// The part's bytes as of the version that was reached.
+    image: Vec<u8>,
+}
+
+impl<'p> Part<'p> {
+    fn new(rank: usize, pool: &'p RankPool, at: usize, stored: &Stored, cut: u64) -> Result<Part<'p>> {
+        let arrays = pool.arrays_up_to(cut)?;
+        let Some((_, head)) = arrays.get(at).filter(|(_, head)| head.name == stored.head.name) else {
+            let what = format!(
+                "the pool of rank {rank} has no array {:?}, which others have: bring the files back as they were",
+                stored.name
+            );
+            return Err(Error::Job { folder: "of the pools".to_owned(), what });
+        };
+        let mut versions = pool.versions(head)?;
+        versions.retain(|found| found.head.cut <= cut);
+        let image = vec![0; (head.blocks * head.block) as usize];
+        Ok(Part { pool, rank, head: *head, versions, image })
+    }
+
+    /// Brings the image to what it was before a version, and gives the blocks that are not zeros.
+    fn begin(&mut self, first: u64, name: &str) -> Result<Vec<u64>> {
+        let mut base = self.pool.base(&self.head)?;
+        base.retain(|item| item.at != 0);
+        let mut changed = self.apply(&base, first.saturating_sub(1), name)?;
+        let later = self.versions.iter().position(|found| found.head.version >= first).unwrap_or(self.versions.len());
+        for found in self.versions.drain(..later).collect::<Vec<_>>() {
+            changed.extend(self.apply(&found.items, found.head.version, name)?);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Ok(changed)
+    }
+
+    /// Applies items, and gives the blocks that they changed.
+    fn apply(&mut self, items: &[format::Item], version: u64, name: &str) -> Result<Vec<u64>> {
+        let size = self.head.block as usize;
+        let mut changed = Vec::new();
+        for item in items {
+            let block = self.image.get_mut(item.block as usize * size..(item.block as usize + 1) * size);
+            let good = match block {
+                Some(block) => self.pool.apply(item, block)?,
+                None => false,
+            };
+            if !good {
+                let (array, rank, place) = (name.to_owned(), self.rank, "the pool");
+                return Err(Error::Damaged { array, rank, block: item.block, version, place });
+            }
+            changed.push(item.block);
+        }
+        Ok(changed)
+    }
+}
+
+/// Puts this rank's part of every version, and closes each.
+fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks: usize, seal: bool) -> Result<()> {
+    let rma = &*core.rma;
+    // A rank may have folded a version that another still has.
+    let oldest = parts.iter().filter_map(|part| part.versions.first()).map(|found| found.head.version).max();
+    let first = rma.allreduce(Reduce::Max, oldest.unwrap_or(0))?;
+    core.begin_at(first);
+    for part in &mut parts {
+        let changed = part.begin(first, &stored.name);
+        put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
+    }
+    let numbers: Vec<(u64, String)> =
+        parts[0].versions.iter().map(|found| (found.head.version, format::text(&found.head.label))).collect();
+    for (at, (number, label)) in numbers.iter().enumerate() {
+        for part in &mut parts {
+            let items =
+                part.versions.get(at).filter(|found| found.head.version == *number).map(|found| found.items.clone());
+            let changed = items
+                .ok_or_else(|| missing(part.rank, *number))
+                .and_then(|items| part.apply(&items, *number, &stored.name));
+            put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
+        }
+        version_inc(&[core], label, seal.then_some(&*job.inner as &dyn crate::array::Sealer))?;
+    }
+    Ok(())
+}
+
+fn missing(rank: usize, version: u64) -> Error {
+    let what = format!(
+        "the pool of rank {rank} has no version {version}, which others have: bring the files back as they were"
+    );
+    Error::Job { folder: "of the pools".to_owned(), what }
+}
+
+/// Puts those bytes of changed blocks that are in this rank's part.
+fn put_changed(core: &Core, stored: &Stored, part: &Part<'_>, blocks: &[u64], ranks: usize) -> Result<()> {
+    let element = stored.kind.bytes() as u64;
+    let shape = Shape::new(&stored.dims, element, ranks)?;
+    let theirs = shape.part(part.rank);
+    let mine = core.shape.part(core.rma.rank());
+    for run in blocks.chunk_by(|a, b| a + 1 == *b) {
+        let bytes = run[0] * part.head.block..(run[run.len() - 1] + 1) * part.head.block;
+        // Blocks may cut through elements: what is put is whole ones, again if need be.
+        let start = (theirs.start + bytes.start / element).max(mine.start);
+        let end = (theirs.start + bytes.end.div_ceil(element)).min(theirs.end).min(mine.end);
+        if start >= end {
+            continue;
+        }
+        let from = ((start - theirs.start) * element) as usize..((end - theirs.start) * element) as usize;
+        core.change_run(core.rma.rank(), (start - mine.start) * element, &part.image[from], Change::Put)?;
+    }
+    // The next version may put the same elements.
+    core.wait()
+}
+
+/// What a job holds, without opening it for work: read by one process.
+///
+/// # Errors
+/// As [`Job::open`].
+pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>)> {
+    let current = storage.current()?.ok_or_else(|| Error::Job {
+        folder: storage.name(),
+        what: "there is no job: give the folder of one".to_owned(),
+    })?;
+    let (sources, cut, most) = examine(storage, current, None)?;
+    let mut arrays = Vec::new();
+    let Some(first) = sources.first() else { return Ok((current, Report::default(), arrays)) };
+    for (at, (_, head)) in first.pool.arrays_up_to(cut)?.into_iter().enumerate() {
+        let stored = Stored::of(head)?;
+        let mut versions = Vec::new();
+        for source in &sources {
+            let mut part = Part::new(source.rank, &source.pool, at, &stored, cut)?;
+            part.begin(0, &stored.name)?;
+            for found in std::mem::take(&mut part.versions) {
+                part.apply(&found.items, found.head.version, &stored.name)?;
+                if source.rank == 0 {
+                    versions.push((found.head.version, format::text(&found.head.label)));
+                }
+            }
+        }
+        arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions });
+    }
+    Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut }, arrays))
+}

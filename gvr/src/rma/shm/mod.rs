@@ -1,0 +1,224 @@
+//! Ranks as processes, or as threads, over one memory file.
+//!
+//! A rank that waits sleeps in a futex. One that dies is noticed by the others within [`CHECK`]: the system tells of the end of a process
+//! by its pidfd, and a thread says so itself when its handle goes.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `map.rs` | the memory file |
+//! | `meeting.rs` | joining, barriers, and who is still there |
+//! | `launch.rs` | starting ranks as processes |
+
+mod launch;
+mod map;
+mod meeting;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+use super::{Get, Kind, Op, Place, Rma, Space};
+use crate::error::{Error, Result};
+pub use launch::{Launched, launch, launch_all, launched};
+use map::Map;
+use meeting::Meeting;
+pub use meeting::{CHECK, JOIN};
+
+/// How long a pause is.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// A rank of a world on one machine.
+pub struct Shm {
+    map: Arc<Map>,
+    meeting: Meeting,
+    rank: usize,
+    ranks: usize,
+    /// Bytes of a window.
+    window: u64,
+    /// Where window 0 begins.
+    first: u64,
+    space: RefCell<Space>,
+    pauses: Cell<u32>,
+}
+
+impl Shm {
+    /// A world of threads: one handle for each rank, to be moved to its thread.
+    ///
+    /// # Errors
+    /// [`Error::System`] where the system has no memory for it; [`Error::BadOption`] for no ranks.
+    pub fn threads(ranks: usize, window: u64) -> Result<Vec<Shm>> {
+        let (map, window) = Self::create(ranks, window)?;
+        let map = Arc::new(map);
+        (0..ranks)
+            .map(|rank| Shm::new(Arc::clone(&map), rank, ranks, window, Meeting::of_threads(rank, ranks)))
+            .collect()
+    }
+
+    /// The memory of a world, and the size of its windows: that wanted, in whole pages.
+    fn create(ranks: usize, window: u64) -> Result<(Map, u64)> {
+        if ranks == 0 || ranks > meeting::MOST_RANKS {
+            return Err(Error::option(format!("{ranks} ranks make no world: give 1 to {}", meeting::MOST_RANKS)));
+        }
+        let window = window.max(4096).next_multiple_of(4096);
+        let windows = window.checked_mul(ranks as u64).and_then(|bytes| bytes.checked_add(meeting::head_bytes(ranks)));
+        let bytes = windows.ok_or_else(|| Error::option(format!("{ranks} windows of {window} bytes are too much")))?;
+        Ok((Map::create(bytes)?, window))
+    }
+
+    fn new(map: Arc<Map>, rank: usize, ranks: usize, window: u64, meeting: Meeting) -> Result<Shm> {
+        meeting.join(&map)?;
+        let first = meeting::head_bytes(ranks);
+        let space = RefCell::new(Space::new(window));
+        Ok(Shm { map, meeting, rank, ranks, window, first, space, pauses: Cell::new(0) })
+    }
+
+    /// Where a place of a window lies in the file.
+    #[inline]
+    fn at(&self, place: Place, bytes: usize) -> u64 {
+        let inside = place.offset.checked_add(bytes as u64).is_some_and(|end| end <= self.window);
+        assert!(inside && place.rank < self.ranks, "{bytes} bytes at {place:?} leave the windows");
+        self.first + place.rank as u64 * self.window + place.offset
+    }
+
+    fn combine_at(&self, at: u64, kind: Kind, op: Op, element: u64) {
+        let (word, byte) = (self.map.word(at / 8 * 8), (at % 8) as usize);
+        let mut old = word.load(Ordering::Relaxed);
+        loop {
+            let new = kind.insert(old, byte, kind.combine(op, kind.extract(old, byte), element));
+            match word.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+    }
+}
+
+impl Rma for Shm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn alloc(&self, bytes: u64) -> Result<u64> {
+        self.space.borrow_mut().take(bytes)
+    }
+
+    fn free(&self, offset: u64, bytes: u64) -> Result<()> {
+        self.barrier()?;
+        self.map.punch(self.at(Place { rank: self.rank, offset }, bytes as usize), bytes.next_multiple_of(4096))?;
+        self.barrier()?;
+        self.space.borrow_mut().give_back(offset, bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&self, to: Place, data: &[u8]) -> Result<()> {
+        self.map.store(self.at(to, data.len()), data);
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
+        // It may read at any moment until its end, so it does so then, into the caller's buffer.
+        Ok(Get { from, bytes, number: 0 })
+    }
+
+    #[inline]
+    fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {
+        self.map.load(self.at(get.from, data.len()), data);
+        Ok(())
+    }
+
+    fn drop_get(&self, _get: Get) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn fetch_add(&self, at: Place, add: u64) -> Result<u64> {
+        Ok(self.map.word(self.at(at, 8)).fetch_add(add, Ordering::AcqRel))
+    }
+
+    #[inline]
+    fn cas(&self, at: Place, expected: u64, new: u64) -> Result<u64> {
+        let word = self.map.word(self.at(at, 8));
+        Ok(word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|now| now))
+    }
+
+    #[inline]
+    fn bor_many(&self, at: Place, bits: &[u64], before: &mut [u64]) -> Result<()> {
+        let words = self.map.words(self.at(at, 8 * bits.len()), bits.len());
+        for ((word, bits), before) in words.iter().zip(bits).zip(before) {
+            *before = word.fetch_or(*bits, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn load_many(&self, at: Place, words: &mut [u64]) -> Result<()> {
+        for (word, to) in self.map.words(self.at(at, 8 * words.len()), words.len()).iter().zip(words) {
+            *to = word.load(Ordering::Acquire);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn replace_many(&self, at: Place, words: &[u64]) -> Result<()> {
+        for (word, new) in self.map.words(self.at(at, 8 * words.len()), words.len()).iter().zip(words) {
+            word.store(*new, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn accumulate(&self, at: Place, kind: Kind, op: Op, data: &[u8]) -> Result<()> {
+        let start = self.at(at, data.len());
+        for (element, at) in kind.elements(data).zip((start..).step_by(kind.bytes())) {
+            self.combine_at(at, kind, op, element);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn flush(&self, _rank: usize) -> Result<()> {
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        let place = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize);
+        self.map.copy(place(from), place(to), bytes as usize);
+        Ok(())
+    }
+
+    fn barrier(&self) -> Result<()> {
+        self.meeting.barrier(&self.map)
+    }
+
+    fn allgather(&self, words: &[u64]) -> Result<Vec<u64>> {
+        self.meeting.allgather(&self.map, words)
+    }
+
+    fn pause(&self) -> Result<()> {
+        std::thread::sleep(PAUSE);
+        self.pauses.set(self.pauses.get() + 1);
+        // The system is asked about every rank: not each time.
+        if self.pauses.get().is_multiple_of(64) { self.meeting.check_alive(&self.map) } else { Ok(()) }
+    }
+
+    fn patience(&self) -> u64 {
+        // Ten seconds, and somewhat more, since a sleep takes longer than it is told to.
+        10_000_000 / PAUSE.as_micros() as u64
+    }
+}
+
+impl Drop for Shm {
+    fn drop(&mut self) {
+        self.meeting.leave(&self.map);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! A rank's place among the others.
+
+use std::rc::Rc;
+
+use crate::array::Face;
+use crate::array::{Array, Core, Element, Options, version_inc};
+use crate::error::{Error, Result};
+use crate::rma::Rma;
+
+/// The ranks that work together, as one of them sees it. It belongs to one thread.
+#[derive(Clone)]
+pub struct World {
+    pub(crate) rma: Rc<dyn Rma>,
+}
+
+impl World {
+    /// From a backend's handle of this rank.
+    pub fn new(rma: impl Rma + 'static) -> World {
+        World { rma: Rc::new(rma) }
+    }
+
+    /// Number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.rma.rank()
+    }
+
+    /// Ranks.
+    pub fn ranks(&self) -> usize {
+        self.rma.ranks()
+    }
+
+    /// One-sided operations themselves.
+    pub fn rma(&self) -> &dyn Rma {
+        &*self.rma
+    }
+
+    /// Waits for all ranks.
+    ///
+    /// # Errors
+    /// [`Error::DeadRank`].
+    pub fn barrier(&self) -> Result<()> {
+        self.rma.barrier()
+    }
+
+    /// Makes an array of zeros; all ranks call it alike. Its versions live as long as the ranks: for durable ones see [`crate::Job`].
+    ///
+    /// # Errors
+    /// [`Error::BadOption`], [`Error::NoMemory`], [`Error::DeadRank`].
+    pub fn array<T: Element>(&self, dims: &[u64], options: Options) -> Result<Array<T>> {
+        let core = Core::new(Rc::clone(&self.rma), dims, T::KIND, options)?;
+        Ok(Array::of(Rc::new(core), None))
+    }
+}
+
+/// Closes the current version of several arrays in one cut: read back together, they are as of one moment, also after a crash. All ranks call
+/// it with the same arrays. The arrays are all durable, and of one job, or none is. Gives the number of the first array's version.
+///
+/// # Errors
+/// As [`Array::version_inc`].
+pub fn version_inc_all(arrays: &[Face<'_>], label: &str) -> Result<u64> {
+    let job = arrays.first().and_then(|array| array.job);
+    let same = |array: &Face<'_>| match (array.job, job) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+        _ => false,
+    };
+    if !arrays.iter().all(same) {
+        return Err(Error::option("a cut is of arrays of one job, or of arrays that are not durable: make two cuts"));
+    }
+    let cores: Vec<&Core> = arrays.iter().map(|array| array.core).collect();
+    version_inc(&cores, label, job.map(|job| &**job as &dyn crate::array::Sealer))
+}

@@ -1,0 +1,108 @@
+/* A client of gds.h, in the manner of public ones: every rank puts its rows, versions are made, read back and restored. */
+#include <stdio.h>
+#include <string.h>
+
+#include "gds.h"
+
+#define CHECK(call)                                                                                   \
+    do {                                                                                              \
+        GDS_status_t status_ = (call);                                                                \
+        if (status_ != GDS_STATUS_OK) {                                                               \
+            fprintf(stderr, "rank %d: line %d: status %d: %s\n", gvr_rank(), __LINE__, status_, gvr_message()); \
+            return 1;                                                                                 \
+        }                                                                                             \
+    } while (0)
+#define WANT(condition)                                                                               \
+    do {                                                                                              \
+        if (!(condition)) {                                                                           \
+            fprintf(stderr, "rank %d: line %d: %s does not hold\n", gvr_rank(), __LINE__, #condition); \
+            return 1;                                                                                 \
+        }                                                                                             \
+    } while (0)
+
+static int in_memory(int rank, int ranks)
+{
+    GDS_size_t counts[2] = {(GDS_size_t)ranks, 6}, chunks[2] = {0, 0}, number;
+    GDS_gds_t gds;
+    CHECK(GDS_alloc(2, counts, chunks, GDS_DATA_DBL, GDS_PRIORITY_HIGH, GDS_COMM_WORLD, MPI_INFO_NULL, &gds));
+    GDS_size_t lo[2] = {(GDS_size_t)rank, 0}, hi[2] = {(GDS_size_t)rank, 5};
+    for (int round = 0; round < 3; round++) {
+        double row[6];
+        for (int at = 0; at < 6; at++) row[at] = 100 * round + 10 * rank + at;
+        CHECK(GDS_put(row, NULL, lo, hi, gds));
+        CHECK(GDS_wait(gds));
+        char label[16];
+        int length = snprintf(label, sizeof label, "round %d", round);
+        CHECK(GDS_version_inc(gds, 1, label, (size_t)length));
+    }
+    /* Two columns of all rows, into a buffer whose rows are four elements apart. */
+    double part[64 * 4];
+    memset(part, 0, sizeof part);
+    GDS_size_t ld[1] = {4}, from[2] = {0, 2}, to[2] = {(GDS_size_t)ranks - 1, 3};
+    CHECK(GDS_get(part, ld, from, to, gds));
+    CHECK(GDS_wait_local(gds));
+    for (int r = 0; r < ranks; r++) WANT(part[4 * r] == 202 + 10 * r && part[4 * r + 1] == 203 + 10 * r && part[4 * r + 2] == 0);
+    CHECK(GDS_version_dec(gds, 2));
+    CHECK(GDS_get_version_number(gds, &number));
+    char label[64];
+    CHECK(GDS_get_version_label(gds, label, sizeof label));
+    WANT(number == 1 && strcmp(label, "round 1") == 0);
+    CHECK(GDS_get(part, ld, from, to, gds));
+    WANT(part[0] == 102);
+    WANT(GDS_put(part, ld, from, to, gds) == GDS_STATUS_INVALID);
+    CHECK(GDS_move_to_prev(gds));
+    CHECK(GDS_get(part, ld, from, to, gds));
+    WANT(part[0] == 2);
+    WANT(GDS_move_to_prev(gds) == GDS_STATUS_INVALID);
+    CHECK(GDS_move_to_newest(gds));
+    CHECK(gvr_restore(gds, 0));
+    double one = 1;
+    GDS_size_t origin[2] = {0, 0};
+    CHECK(GDS_acc(&one, NULL, origin, origin, GDS_OP_SUM, gds));
+    CHECK(GDS_fence(gds));
+    CHECK(GDS_get(part, NULL, origin, origin, gds));
+    WANT(part[0] == ranks);
+    GDS_size_t outside[2] = {(GDS_size_t)ranks, 0};
+    WANT(GDS_get(part, NULL, origin, outside, gds) == GDS_STATUS_RANGE && strlen(gvr_message()) > 20);
+    CHECK(GDS_resume_local(gds));
+    CHECK(GDS_free(&gds));
+    WANT(gds == NULL && GDS_free(&gds) == GDS_STATUS_INVALID);
+    return 0;
+}
+
+/* One life more of a counter; prints how many there were. */
+static int durable(const char *folder, int rank, int ranks)
+{
+    GDS_size_t counts[1] = {16}, index[1] = {3};
+    GDS_gds_t gds[2];
+    CHECK(gvr_open_job(folder, 1 << 20));
+    CHECK(gvr_alloc_durable("lives", 1, counts, GDS_DATA_LONG, &gds[0]));
+    CHECK(gvr_alloc_durable("ranks", 1, counts, GDS_DATA_LONG, &gds[1]));
+    int64_t one = 1, lives = 0, seen = 0, all = ranks;
+    if (rank == ranks - 1) CHECK(GDS_acc(&one, NULL, index, index, GDS_OP_SUM, gds[0]));
+    CHECK(GDS_fence(gds[0]));
+    if (rank == 0) {
+        CHECK(GDS_get(&seen, NULL, index, index, gds[1]));
+        int64_t sum = seen + all, before;
+        CHECK(GDS_compare_and_swap(&seen, &sum, &before, index, gds[1]));
+        WANT(before == seen);
+    }
+    CHECK(gvr_version_inc_all(gds, 2, "life", 4));
+    CHECK(GDS_get(&lives, NULL, index, index, gds[0]));
+    CHECK(GDS_get(&seen, NULL, index, index, gds[1]));
+    if (rank == 0) printf("life %lld, ranks %lld\n", (long long)lives, (long long)seen);
+    CHECK(GDS_free(&gds[0]));
+    CHECK(GDS_free(&gds[1]));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    GDS_thread_support_t provided;
+    if (gvr_rank() != -1 || GDS_finalize() == GDS_STATUS_OK) return 1;
+    CHECK(GDS_init(&argc, &argv, GDS_THREAD_SINGLE, &provided));
+    if (in_memory(gvr_rank(), gvr_ranks())) return 1;
+    if (argc > 1 && durable(argv[1], gvr_rank(), gvr_ranks())) return 1;
+    CHECK(GDS_finalize());
+    return 0;
+}

@@ -1,0 +1,82 @@
+//! The same programs give the same arrays on every backend, with every layout and protocol.
+
+use nearpm_gvr::programs::{anneal, digest, pcg, synthetic, tally};
+use nearpm_gvr::rma::local::{self, Schedule};
+use nearpm_gvr::rma::shm::Shm;
+use nearpm_gvr::{Options, Protocol, Result, World};
+
+const WINDOW: u64 = 1 << 23;
+
+fn layouts() -> [Options; 4] {
+    let paper = Options { protocol: Protocol::Paper, log_blocks: 20_000, ..Options::log(64) };
+    [Options::flat(), Options::log(64), Options::log(128), paper]
+}
+
+/// Runs a program on a backend with each layout.
+fn digests(ranks: usize, program: impl Fn(&World, Options) -> Result<u32> + Sync) -> Vec<u32> {
+    let mut all = Vec::new();
+    for options in layouts() {
+        let handles = Shm::threads(ranks, WINDOW).unwrap();
+        let on_shm: Vec<u32> = std::thread::scope(|scope| {
+            let run = |shm| program(&World::new(shm), options).unwrap();
+            let threads: Vec<_> = handles.into_iter().map(|shm| scope.spawn(move || run(shm))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let schedule = Schedule::of_seed(ranks as u64);
+        let (on_local, _) = local::run(ranks, WINDOW, &schedule, |local| program(&World::new(local), options).unwrap());
+        all.extend(on_shm);
+        all.extend(on_local);
+    }
+    all
+}
+
+fn assert_same(digests: &[u32]) {
+    assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:x?}");
+}
+
+#[test]
+fn a_tally_is_the_same_everywhere() {
+    let program = |world: &World, options| {
+        let tally = world.array::<u64>(&[300], options)?;
+        let settings = tally::Settings { batches: 3, particles: 24, work: 0, seed: 7 };
+        tally::run(world, &tally, &settings)?;
+        digest(&tally)
+    };
+    // Whatever the number of ranks.
+    assert_same(&[digests(1, program), digests(2, program), digests(3, program)].concat());
+}
+
+#[test]
+fn an_annealed_netlist_is_the_same_everywhere() {
+    let program = |world: &World, options| {
+        let places = world.array::<u64>(&[200], options)?;
+        anneal::run(world, &places, &anneal::Settings { temperatures: 3, tries: 40, seed: 3 })?;
+        let mut seen = places.get_vec(0..200)?;
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..200), "every place has one element");
+        digest(&places)
+    };
+    assert_same(&digests(2, program));
+}
+
+#[test]
+fn conjugate_gradients_end_at_ones_and_the_same_everywhere() {
+    let program = |world: &World, options| {
+        let vectors = pcg::Vectors::new(6, |_, dims| world.array(dims, options))?;
+        let solved = pcg::solve(world, &vectors, 6, 40, |_| Ok(()))?;
+        assert!(solved.error < 1e-8, "{solved:?}");
+        digest(&vectors.x)
+    };
+    assert_same(&digests(2, program));
+}
+
+#[test]
+fn a_synthetic_run_of_one_rank_is_the_same_everywhere() {
+    let program = |world: &World, options| {
+        let array = world.array::<u64>(&[2048], options)?;
+        let settings = synthetic::Settings { versions: 12, reads: 5, writes: 5, k: 0.25, seed: 1 };
+        synthetic::run(world, &array, &settings)?;
+        digest(&array)
+    };
+    assert_same(&digests(1, program));
+}

@@ -1,0 +1,195 @@
+//! Bad input is refused on every rank, in time, and nothing that was closed is lost.
+
+use std::time::{Duration, Instant};
+
+use nearpm_gvr::persist::{Folder, Memories};
+use nearpm_gvr::rma::local::{self, Schedule};
+use nearpm_gvr::rma::shm::Shm;
+use nearpm_gvr::{Error, Job, Keep, Op, Options, Result, World};
+
+const WINDOW: u64 = 1 << 20;
+
+fn on_shm<T: Send>(ranks: usize, body: impl Fn(&World) -> T + Sync) -> Vec<T> {
+    let handles = Shm::threads(ranks, WINDOW).unwrap();
+    std::thread::scope(|scope| {
+        let body = &body;
+        let threads: Vec<_> = handles.into_iter().map(|shm| scope.spawn(move || body(&World::new(shm)))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn an_index_out_of_range_is_an_error_on_every_rank() {
+    for layout in [Options::flat(), Options::log(64)] {
+        let ends = on_shm(3, |world| -> Result<()> {
+            let array = world.array::<u32>(&[10, 10], layout)?;
+            array.put([0..10, 0..10], &[5; 100])?;
+            // All put the same.
+            array.version_inc("good")?;
+            if world.rank() == 1 {
+                assert!(matches!(array.put([0..2, 9..11], &[1; 4]), Err(Error::OutOfRange { .. })));
+                assert!(matches!(array.get([3..3, 0..1], &mut []), Err(Error::OutOfRange { .. })));
+                assert!(matches!(array.put([0..2, 0..2], &[1; 3]), Err(Error::Buffer { given: 3, wanted: 4 })));
+            }
+            assert!(matches!(array.version_inc("bad"), Err(Error::Elsewhere { rank: 1, .. })));
+            assert_eq!(array.version_inc("again")?, 1);
+            assert_eq!(array.get_vec([0..10, 0..10])?, [5; 100]);
+            world.barrier()
+        });
+        ends.into_iter().for_each(|end| end.unwrap());
+    }
+}
+
+#[test]
+fn a_full_log_is_an_error_and_a_version_makes_room() {
+    let ends = on_shm(2, |world| -> Result<()> {
+        // Eight blocks a rank, and room for sixteen beside the reserve.
+        let options = Options { keep: Keep::Last(1), log_blocks: 24, ..Options::log(64) };
+        let array = world.array::<u64>(&[128], options)?;
+        let mine = array.part(world.rank());
+        for round in 0..20 {
+            array.put(mine.clone(), &[round; 64])?;
+            array.version_inc("")?;
+        }
+        let old = array.at(19)?;
+        array.put(mine.clone(), &[100; 64])?;
+        array.version_inc("")?;
+        // The cursor holds a version more than there is room for.
+        let full = array.put(mine.clone(), &[101; 64]);
+        assert!(matches!(full, Err(Error::LogFull { .. })), "{full:?}");
+        let mut seen = [0; 128];
+        old.get(0..128, &mut seen)?;
+        assert_eq!(seen, [19; 128]);
+        drop(old);
+        array.acknowledge();
+        world.barrier()?;
+        array.version_inc("")?;
+        array.put(mine, &[102; 64])?;
+        array.version_inc("")?;
+        assert_eq!(array.get_vec(0..128)?, [102; 128]);
+        world.barrier()
+    });
+    ends.into_iter().for_each(|end| end.unwrap());
+}
+
+#[test]
+fn a_rank_that_is_gone_is_an_error_on_every_other_within_ten_seconds() {
+    let started = Instant::now();
+    let ends = on_shm(3, |world| -> Result<()> {
+        let array = world.array::<u64>(&[100], Options::log(64))?;
+        if world.rank() == 2 {
+            return Ok(());
+        }
+        array.put(0..100, &[1; 100])?;
+        array.version_inc("").map(drop)
+    });
+    for end in &ends[..2] {
+        assert!(matches!(end, Err(Error::DeadRank { rank: 2, ranks: 3 })), "{end:?}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_missing_pool_and_another_type_are_errors_on_every_rank_and_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let wanted: Vec<f32> = (0..64).map(|at| at as f32).collect();
+    on_shm(2, |world| {
+        let job = Job::create(world, &Folder::new(path), 1 << 20).unwrap();
+        let array = job.array::<f32>("a", &[64], Options::log(64)).unwrap();
+        if world.rank() == 0 {
+            array.put(0..64, &wanted).unwrap();
+        }
+        array.version_inc("only").unwrap();
+        drop(array);
+        job.close().unwrap();
+    });
+    let (pool, aside) = (path.join("1-rank-1.pool"), path.join("aside"));
+    std::fs::rename(&pool, &aside).unwrap();
+    for ranks in [2, 3] {
+        let ends = on_shm(ranks, |world| Job::open(world, &Folder::new(path)).map(drop));
+        for end in ends {
+            let missing = matches!(end, Err(Error::MissingPool { rank: 1, ranks: 2, .. }));
+            assert!(missing || matches!(&end, Err(Error::Elsewhere { what: "a pool that is missing", .. })), "{end:?}");
+        }
+    }
+    std::fs::rename(&aside, &pool).unwrap();
+    for ranks in [2, 3] {
+        on_shm(ranks, |world| {
+            let job = Job::open(world, &Folder::new(path)).unwrap();
+            let other = job.array::<f64>("a", &[64], Options::default()).map(drop);
+            assert!(matches!(other, Err(Error::OtherType { .. })), "{other:?}");
+            assert!(matches!(job.array::<f32>("a", &[65], Options::default()).map(drop), Err(Error::OtherType { .. })));
+            let again = Job::create(world, &Folder::new(path), 1 << 20).map(drop);
+            assert!(matches!(again, Err(Error::Job { .. })), "{again:?}");
+            let array = job.array::<f32>("a", &[64], Options::default()).unwrap();
+            assert_eq!(array.get_vec(0..64).unwrap(), wanted);
+            assert_eq!(array.versions()[0].label, "only");
+            world.barrier().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_pool_without_room_fails_the_version_on_every_rank_and_keeps_the_last_one() {
+    let memories = Memories::default();
+    let (ends, _) = local::run(2, 1 << 23, &Schedule::of_seed(4), |local| -> Result<(u64, Vec<u64>)> {
+        let world = World::new(local);
+        let job = Job::create(&world, &memories, 1 << 20)?;
+        let array = job.array::<u64>("a", &[1 << 15], Options { keep: Keep::Last(50), ..Options::log(1024) })?;
+        for round in 0..50 {
+            // The first rank's pool alone has no room for all of it.
+            if world.rank() == 0 {
+                let data: Vec<u64> = (0..1 << 14).map(|at| at ^ round << 20 ^ round << 50).collect();
+                array.put(0..1 << 14, &data)?;
+            }
+            if array.version_inc("").is_err() {
+                return Ok((array.version(), array.get_vec(0..1)?));
+            }
+        }
+        Ok((50, Vec::new()))
+    });
+    let ends: Vec<_> = ends.into_iter().map(|end| end.unwrap()).collect();
+    assert!(ends[0].0 > 0 && ends[0].0 < 50 && ends[0].0 == ends[1].0, "{ends:?}");
+    let (after, _) = local::run(1, 1 << 25, &Schedule::of_seed(5), |local| {
+        let world = World::new(local);
+        let job = Job::open(&world, &memories).unwrap();
+        let array = job.array::<u64>("a", &[1 << 15], Options::default()).unwrap();
+        (array.version(), array.get_vec(1..2).unwrap())
+    });
+    let newest = ends[0].0 - 1;
+    assert_eq!(after[0], (newest + 1, vec![1 ^ newest << 20 ^ newest << 50]));
+}
+
+#[test]
+fn old_versions_are_read_and_restored_and_their_labels_kept() {
+    let ends = on_shm(2, |world| -> Result<()> {
+        let array = world.array::<f64>(&[4, 6, 5], Options { keep: Keep::Last(3), ..Options::log(64) })?;
+        for round in 0..5_u32 {
+            if world.rank() == 0 {
+                array.put([1..3, 2..5, 0..5], &[f64::from(round); 30])?;
+            }
+            array.accumulate([0..1, 0..1, 0..1], &[1.0], Op::Sum)?;
+            array.version_inc(&format!("round {round}"))?;
+        }
+        let labels: Vec<String> = array.versions().into_iter().map(|version| version.label).collect();
+        assert_eq!(labels, ["round 2", "round 3", "round 4"]);
+        assert!(matches!(array.at(1).map(drop), Err(Error::NoVersion { version: 1, oldest: 2, newest: 4 })));
+        let mut seen = [0.0; 2];
+        array.version_dec(1)?.get([2..3, 4..5, 3..5], &mut seen)?;
+        assert_eq!(seen, [3.0; 2]);
+        array.restore(2)?;
+        assert_eq!(array.get_vec([1..2, 2..3, 0..2])?, [2.0; 2]);
+        assert_eq!(array.get_vec([0..1, 0..1, 0..1])?, [6.0], "both ranks added in three rounds");
+        world.barrier()
+    });
+    ends.into_iter().for_each(|end| end.unwrap());
+}
+
+#[test]
+fn flipped_bits_are_found_and_mended() {
+    for seed in 0..40 {
+        let covered = nearpm_gvr::campaign::flips::play(seed, 12).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(covered.flips >= 6, "{covered:?}");
+    }
+}

@@ -6,7 +6,7 @@ use crate::{bench, card, cuts, demo, figures, firmware, hardware, job, pool};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
-#[command(version, propagate_version = true)]
+#[command(name = "nearpm", version, propagate_version = true)]
 pub struct Arguments {
     /// Open a card and call it NAME, for pools at card:NAME/POOL. CARD is as in `nearpm card info --card`
     #[arg(long, global = true, value_name = "NAME=CARD")]

@@ -1,9 +1,10 @@
-//! Every `nearpm` command line that a page shows is one that the program takes.
+//! Every `nearpm` command line that a page shows is one that the program takes, and the page of the command line is its help.
+//! `NEARPM_BLESS=1 cargo test -p nearpm-cli --test pages` writes that page anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Command, CommandFactory, Parser};
 use nearpm_cli::arguments::Arguments;
 
 fn root() -> PathBuf {
@@ -82,4 +83,34 @@ fn a_command_line_that_is_not_taken_is_seen() {
     assert!(Arguments::try_parse_from(&found[0]).is_err());
     assert_eq!(calls("nearpm card list && ls | nearpm report").len(), 2);
     assert!(calls("cargo run -p nearpm").is_empty());
+}
+
+/// The help of a command and of those below it, a section each.
+fn sections(command: &mut Command, name: &str) -> String {
+    let help = command.render_help().to_string();
+    let help: Vec<&str> = help.trim().lines().map(str::trim_end).collect();
+    let mut text = format!("\n## {name}\n\n```text\n{}\n```\n", help.join("\n"));
+    for below in command.get_subcommands_mut().filter(|below| below.get_name() != "help") {
+        let name = format!("{name} {}", below.get_name());
+        text += &sections(below, &name);
+    }
+    text
+}
+
+#[test]
+fn the_page_of_the_command_line_is_the_programs_help() {
+    let mut command = Arguments::command().bin_name("nearpm");
+    command.build();
+    let wanted = sections(&mut command, "nearpm");
+    let path = root().join("docs/command-line.md");
+    let page = fs::read_to_string(&path).expect("the page can be read");
+    let at = page.find("\n## nearpm\n").expect("the page has a section for the program");
+    if std::env::var_os("NEARPM_BLESS").is_some() {
+        fs::write(&path, format!("{}{wanted}", &page[..at])).expect("the page can be written");
+        return;
+    }
+    assert!(
+        page[at..] == wanted,
+        "docs/command-line.md is stale: run NEARPM_BLESS=1 cargo test -p nearpm-cli --test pages"
+    );
 }

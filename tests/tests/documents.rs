@@ -1,4 +1,5 @@
-//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has.
+//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has. The book's table of
+//! contents has every page.
 
 use std::collections::HashSet;
 use std::fs;
@@ -95,5 +96,38 @@ fn a_link_to_nowhere_is_seen() {
     assert_eq!(fault(&page, "#folders"), None);
     for link in ["docs/nowhere.md", "#nowhere", "docs/contract.md#nowhere"] {
         assert!(fault(&page, link).is_some(), "{link}");
+    }
+}
+
+/// What is wrong with the book's table of contents: pages that it lacks, has twice, or has although they are not there.
+fn faults_of_contents(contents: &str, pages: &[PathBuf]) -> Vec<String> {
+    let docs = root().join("docs");
+    let listed: Vec<PathBuf> = prose(contents).flat_map(links).map(|link| docs.join(link)).collect();
+    let mut faults = Vec::new();
+    for page in pages.iter().filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md")) {
+        match listed.iter().filter(|listed| *listed == page).count() {
+            1 => {}
+            times => faults.push(format!("{} stands in docs/SUMMARY.md {times} times", page.display())),
+        }
+    }
+    let is_a_page = |listed: &&PathBuf| pages.contains(listed);
+    faults.extend(listed.iter().filter(|listed| !is_a_page(listed)).map(|gone| format!("{}: no page", gone.display())));
+    faults
+}
+
+#[test]
+fn every_page_is_in_the_book_once() {
+    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents can be read");
+    assert_eq!(faults_of_contents(&contents, &pages()), Vec::<String>::new());
+}
+
+#[test]
+fn a_page_that_is_not_in_the_book_is_seen() {
+    let pages = ["a.md", "b.md", "SUMMARY.md"].map(|name| root().join("docs").join(name));
+    assert!(faults_of_contents("- [A](a.md)\n- [B](b.md)\n", &pages).is_empty());
+    for contents in
+        ["- [A](a.md)\n", "- [A](a.md)\n- [B](b.md)\n- [B](b.md)\n", "- [A](a.md)\n- [B](b.md)\n- [C](c.md)\n"]
+    {
+        assert_eq!(faults_of_contents(contents, &pages).len(), 1, "{contents}");
     }
 }

@@ -1,5 +1,5 @@
 `timescale 1ns / 1ps
-// Resets the card, answers its memory port with zeros, and reads two registers.
+// Resets the card in front of a blank memory, and follows it by its registers until it has booted.
 module bench;
     reg clk = 0, rst_n = 0, arvalid = 0;
     reg [11:0] araddr = 0;
@@ -7,8 +7,13 @@ module bench;
     wire [31:0] rdata;
     wire [7:0] memory_arlen;
     wire [5:0] memory_arid;
+    wire awvalid, wvalid, wlast, bready;
+    wire [5:0] awid;
     reg [8:0] beats = 0; // beats of the memory's answer that are left
     reg [5:0] id = 0;
+    reg bvalid = 0;
+    reg [5:0] bid = 0;
+    reg [31:0] value;
 
     nearpm_card card (
         .clk(clk), .rst_n(rst_n), .power_fail(1'b0), .pm_bytes(64'd33554432),
@@ -21,10 +26,18 @@ module bench;
         .m_axi_mem0_arlen(memory_arlen), .m_axi_mem0_arid(memory_arid),
         .m_axi_mem0_rvalid(beats != 0), .m_axi_mem0_rlast(beats == 1), .m_axi_mem0_rid(id),
         .m_axi_mem0_rdata(512'd0), .m_axi_mem0_rresp(2'd0),
-        .m_axi_mem0_awready(1'b0), .m_axi_mem0_wready(1'b0), .m_axi_mem0_bvalid(1'b0),
+        .m_axi_mem0_awvalid(awvalid), .m_axi_mem0_awready(1'b1), .m_axi_mem0_awid(awid),
+        .m_axi_mem0_wvalid(wvalid), .m_axi_mem0_wready(!bvalid), .m_axi_mem0_wlast(wlast),
+        .m_axi_mem0_bvalid(bvalid), .m_axi_mem0_bready(bready), .m_axi_mem0_bid(bid), .m_axi_mem0_bresp(2'd0),
         .m_axi_cpl_awready(1'b0), .m_axi_cpl_wready(1'b0), .m_axi_cpl_bvalid(1'b0),
         .peer_out_ready(1'b0), .peer_in_valid(1'b0), .peer_in_data(128'd0)
     );
+
+    // A memory that is blank: loads are zeros, stores are answered and forgotten.
+    always @(posedge clk) begin
+        if (awvalid) bid <= awid;
+        bvalid <= (wvalid && !bvalid && wlast) || (bvalid && !bready);
+    end
 
     always #1.667 clk = ~clk; // 300 MHz
     always @(posedge clk)
@@ -37,7 +50,8 @@ module bench;
             while (!arready) @(negedge clk);
             @(negedge clk) arvalid = 0;
             while (!rvalid) @(negedge clk);
-            $display("register 0x%03x is 0x%08x at %0t ps", address, rdata, $time);
+            value = rdata;
+            $display("%0d ns: register 0x%03x is 0x%08x", $rtoi($realtime), address, value);
         end
     endtask
 
@@ -46,9 +60,10 @@ module bench;
         $dumpvars(0, bench);
         repeat (10) @(negedge clk);
         rst_n = 1;
-        repeat (40) @(negedge clk);
+        repeat (4) @(negedge clk);
         read(12'h000); // ID
-        read(12'h020); // STATE
+        read(12'h020); // STATE: 0 is BOOTING
+        while (value == 0) read(12'h020);
         $finish;
     end
 endmodule

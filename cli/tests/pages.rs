@@ -3,9 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::{Command, CommandFactory, Parser};
 use nearpm_cli::arguments::Arguments;
+
+mod shown;
+
+use shown::{is_shown, shown};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -113,4 +118,36 @@ fn the_page_of_the_command_line_is_the_programs_help() {
         page[at..] == wanted,
         "docs/command-line.md is stale: run NEARPM_BLESS=1 cargo test -p nearpm-cli --test pages"
     );
+}
+
+/// Commands of tutorials whose output is the same on every machine.
+const HELD: [&str; 4] = ["nearpm run ", "nearpm card selftest ", "nearpm card firmware ", "nearpm firmware "];
+
+#[test]
+fn tutorials_show_what_the_program_prints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = |name: &str| fs::read_to_string(root().join("docs/tutorials").join(name)).expect("the page can be read");
+    // The file that the reader has written by then, and the folder in which the reader is.
+    let text = page("first-mechanism.md");
+    let (_, source) = text.split_once("```text\n; Snapshot").expect("the page shows the program");
+    let (source, _) = source.split_once("```").expect("the block ends");
+    fs::write(folder.path().join("snapshot.npm"), format!("; Snapshot{source}")).expect("the file can be written");
+    let firmware = fs::canonicalize(root().join("firmware")).expect("the folder is there");
+    std::os::unix::fs::symlink(firmware, folder.path().join("firmware")).expect("the link can be made");
+    let program = Path::new(env!("CARGO_BIN_EXE_nearpm")).parent().expect("the program lies in a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut tried = 0;
+    for name in ["first-card.md", "first-mechanism.md", "first-workload.md"] {
+        let text = page(name);
+        for command in commands(&text).iter().filter(|command| HELD.iter().any(|held| command.starts_with(held))) {
+            tried += 1;
+            let mut shell = process::Command::new("sh");
+            let output = shell.args(["-c", command]).env("PATH", &path).current_dir(&folder).output();
+            let output = output.expect("the shell runs");
+            let printed = String::from_utf8(output.stdout).expect("text");
+            let printed: Vec<&str> = printed.lines().collect();
+            assert_eq!(is_shown(&shown(&text, &format!("$ {command}")), &printed), Ok(()), "{name}: {command}");
+        }
+    }
+    assert!(tried >= 6, "commands are not found any more: {tried}");
 }

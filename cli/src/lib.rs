@@ -4,6 +4,7 @@
 //! of [`bench`] and of the client in [`serve`], which are measured, are the exceptions.
 //! Progress and wall-clock times go to standard error.
 
+pub mod arguments;
 pub mod bench;
 pub mod card;
 pub mod cut;

@@ -3,6 +3,9 @@
 
 mod cocotb_bench;
 
+use std::path::Path;
+use std::process;
+
 use cocotb_bench::{Bench, python};
 use nearpm_hdl::{BRIDGE_MODULE, GeneratedCard, MODULE, Parameters};
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode, slot_offset};
@@ -234,4 +237,31 @@ fn a_host_works_with_the_card_behind_its_bridge_and_breaks_are_seen() {
     let (said, passed) = bench.run(&verilog, "sound", None);
     assert!(passed && said.contains("cocotb: 3 tests, 0 failed"), "{said}");
     bench.faults_are_seen(&verilog, &JOINED_FAULTS);
+}
+
+#[test]
+fn the_first_waveform_shows_what_the_tutorial_says() {
+    if python().is_none() {
+        return;
+    }
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tutorials");
+    let page = std::fs::read_to_string(docs.join("first-waveform.md")).expect("the page can be read");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-waveform");
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let card = folder.join("nearpm_card.v");
+    std::fs::write(&card, nearpm_hdl::generate(&Parameters::default()).verilog).expect("the card can be written");
+    let run = |program: &mut process::Command| {
+        let output = program.current_dir(&folder).output().expect("Icarus starts");
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        said.into_owned()
+    };
+    let bench = std::fs::canonicalize(docs.join("bench.v")).expect("the bench is there");
+    run(process::Command::new("iverilog").args(["-g2012", "-o", "bench.vvp", "-s", "bench"]).arg(bench).arg(card));
+    let said = run(process::Command::new("vvp").arg("bench.vvp"));
+    let registers: Vec<&str> = said.lines().filter(|line| line.contains(": register ")).collect();
+    let [id, booting, .., open] = registers[..] else { panic!("{said}") };
+    for line in [id, booting, open] {
+        assert!(page.lines().any(|shown| shown == line), "the page does not show {line:?}");
+    }
 }

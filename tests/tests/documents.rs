@@ -1,4 +1,5 @@
-//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has.
+//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has. The book's table of
+//! contents has every page.
 
 use std::collections::HashSet;
 use std::fs;
@@ -95,5 +96,77 @@ fn a_link_to_nowhere_is_seen() {
     assert_eq!(fault(&page, "#folders"), None);
     for link in ["docs/nowhere.md", "#nowhere", "docs/contract.md#nowhere"] {
         assert!(fault(&page, link).is_some(), "{link}");
+    }
+}
+
+/// What is wrong with the book's table of contents: pages that it lacks, has twice, or has although they are not there.
+fn faults_of_contents(contents: &str, pages: &[PathBuf]) -> Vec<String> {
+    let docs = root().join("docs");
+    let listed: Vec<PathBuf> = prose(contents).flat_map(links).map(|link| docs.join(link)).collect();
+    let mut faults = Vec::new();
+    for page in pages.iter().filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md")) {
+        match listed.iter().filter(|listed| *listed == page).count() {
+            1 => {}
+            times => faults.push(format!("{} stands in docs/SUMMARY.md {times} times", page.display())),
+        }
+    }
+    let is_a_page = |listed: &&PathBuf| pages.contains(listed);
+    faults.extend(listed.iter().filter(|listed| !is_a_page(listed)).map(|gone| format!("{}: no page", gone.display())));
+    faults
+}
+
+#[test]
+fn every_page_is_in_the_book_once() {
+    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents can be read");
+    assert_eq!(faults_of_contents(&contents, &pages()), Vec::<String>::new());
+}
+
+#[test]
+fn a_page_that_is_not_in_the_book_is_seen() {
+    let pages = ["a.md", "b.md", "SUMMARY.md"].map(|name| root().join("docs").join(name));
+    assert!(faults_of_contents("- [A](a.md)\n- [B](b.md)\n", &pages).is_empty());
+    for contents in
+        ["- [A](a.md)\n", "- [A](a.md)\n- [B](b.md)\n- [B](b.md)\n", "- [A](a.md)\n- [B](b.md)\n- [C](c.md)\n"]
+    {
+        assert_eq!(faults_of_contents(contents, &pages).len(), 1, "{contents}");
+    }
+}
+
+/// The cells of a table's line.
+fn cells(line: &str) -> Vec<&str> {
+    line.trim().trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// A row of the evaluation's first table: what it shows, and the rows of the predictions below that it has its values from.
+const FIGURES: [(&str, &str); 7] = [
+    ("share of crash consistency on the processor", "share of crash consistency"),
+    ("data movement in it", "data movement in it"),
+    ("speed-up of the regions, two devices, delayed synchronisation", "regions, two devices, delayed sync"),
+    ("speed-up of whole programs, one device", "whole programs, one device"),
+    ("the same, two devices, software synchronisation", "whole programs, two devices, software sync"),
+    ("the same, delayed synchronisation", "whole programs, two devices, delayed sync"),
+    ("share in which card and processor work at once", "parallel share"),
+];
+
+#[test]
+fn the_first_table_of_the_evaluation_has_the_values_of_the_tables_below() {
+    let page = fs::read_to_string(root().join("docs/evaluation.md")).expect("the page can be read");
+    let (first, below) = page.split_once("\n## ").expect("the page has sections");
+    let (_, predictions) = below.split_once("<!-- nearpm bench: predictions -->").expect("the predictions are marked");
+    // What the paper says and what we get, under the three mechanisms.
+    let predicted = |row: &str, column: usize| {
+        let value = |mechanism: &str| {
+            let name = format!("{mechanism}: {row}");
+            let line = predictions.lines().map(cells).find(|cells| cells[0] == name);
+            line.unwrap_or_else(|| panic!("no row {name}"))[column].trim_end_matches(" %").to_owned()
+        };
+        ["logging", "checkpointing", "shadow paging"].map(value).join(" / ")
+    };
+    for (shown, row) in FIGURES {
+        let line = first.lines().map(cells).find(|cells| cells.get(1) == Some(&shown));
+        let line = line.unwrap_or_else(|| panic!("the first table has no row {shown:?}"));
+        for (cell, column) in [(line[4], 1), (line[5], 2)] {
+            assert_eq!(cell.trim_end_matches(" %"), predicted(row, column), "{shown}");
+        }
     }
 }

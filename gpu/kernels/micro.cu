@@ -30,7 +30,9 @@ extern "C" __global__ void persist_words(uint2 *to, gpm_u64 bytes, gpm_u32 seed)
 
 // `rounds` entries a thread into a hierarchical log with a seal: 12 bytes and the seal.
 extern "C" __global__ void hcl_sealed(const gpmlog *described, gpm_u32 rounds, gpm_u32 seed) {
-    const gpmlog log = *described;
+    gpmlog log = *described;
+    log.kind = GPM_LOG_SEALED;  // the host knows: no other kind's code
+    log.flags = 0;
     gpm_u32 thread = gpmlog_thread(&log);
     for (gpm_u32 round = 0; round < rounds; round++) {
         gpm_u32 place = (thread * rounds + round) * 3;
@@ -42,7 +44,9 @@ extern "C" __global__ void hcl_sealed(const gpmlog *described, gpm_u32 rounds, g
 
 // `rounds` entries a thread into a hierarchical log with tails: 16 bytes, and the tail's 4.
 extern "C" __global__ void hcl_tail(const gpmlog *described, gpm_u32 rounds, gpm_u32 seed) {
-    const gpmlog log = *described;
+    gpmlog log = *described;
+    log.kind = GPM_LOG_TAIL;  // the host knows: no other kind's code
+    log.flags = 0;
     gpm_u32 thread = gpmlog_thread(&log);
     for (gpm_u32 round = 0; round < rounds; round++) {
         gpm_u32 place = (thread * rounds + round) * 4;
@@ -55,7 +59,9 @@ extern "C" __global__ void hcl_tail(const gpmlog *described, gpm_u32 rounds, gpm
 
 // `rounds` entries of 16 bytes a thread into a conventional log.
 extern "C" __global__ void conv_insert(const gpmlog *described, gpm_u32 rounds, gpm_u32 seed) {
-    const gpmlog log = *described;
+    gpmlog log = *described;
+    log.kind = GPM_LOG_CONV;  // the host knows: no other kind's code
+    log.flags &= ~GPM_UNSTRICT;
     gpm_u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
     for (gpm_u32 round = 0; round < rounds; round++) {
         gpm_u32 place = thread * rounds + round;

@@ -101,17 +101,25 @@ static __device__ __forceinline__ void gpm_memset(void *to, gpm_u32 word, gpm_u6
 // For the same payload two generations never have the same seal, so that what an earlier batch left whole is refused for
 // certain. An entry of which one word is missing is refused for certain, too; one of which more are, but for one in 2^32.
 // Zero, which is what a new log and a removed entry have, is no seal. Host: `nearpm-gpm`, `seal_of`.
-static __device__ __forceinline__ gpm_u32 gpm_seal(const gpm_u32 *payload, gpm_u32 words, gpm_u32 generation) {
-    gpm_u32 h = 0x9e3779b9u ^ words;
-#pragma unroll
-    for (gpm_u32 j = 0; j < words; j++) {
-        h = (h ^ payload[j]) * 0x85ebca6bu;
-        h ^= h >> 13;
-    }
+static __device__ __forceinline__ gpm_u32 gpm_seal_step(gpm_u32 h, gpm_u32 word) {
+    h = (h ^ word) * 0x85ebca6bu;
+    return h ^ h >> 13;
+}
+
+static __device__ __forceinline__ gpm_u32 gpm_seal_start(gpm_u32 words) { return 0x9e3779b9u ^ words; }
+
+static __device__ __forceinline__ gpm_u32 gpm_seal_end(gpm_u32 h, gpm_u32 generation) {
     h *= 0xc2b2ae35u;
     h ^= h >> 16;
     h ^= generation * 0x9e3779b1u;
     return h ? h : 0xffffffffu;
+}
+
+static __device__ __forceinline__ gpm_u32 gpm_seal(const gpm_u32 *payload, gpm_u32 words, gpm_u32 generation) {
+    gpm_u32 h = gpm_seal_start(words);
+#pragma unroll
+    for (gpm_u32 j = 0; j < words; j++) h = gpm_seal_step(h, payload[j]);
+    return gpm_seal_end(h, generation);
 }
 
 // ---- Hierarchical log ------------------------------------------------------------------------------------------------
@@ -177,15 +185,9 @@ static __device__ __forceinline__ gpm_u32 gpmlog_stored(const gpmlog *log, gpm_u
     gpm_u32 count = 0;
     for (; count < log->depth; count++) {
         const volatile gpm_u32 *place = gpmlog_place(log, thread, count, log->words);
-        gpm_u32 h = 0x9e3779b9u ^ log->words;
-        for (gpm_u32 j = 0; j < log->words; j++) {
-            h = (h ^ place[j * (GPM_LINE / 4)]) * 0x85ebca6bu;
-            h ^= h >> 13;
-        }
-        h *= 0xc2b2ae35u;
-        h ^= h >> 16;
-        h ^= log->generation * 0x9e3779b1u;
-        if (place[log->words * (GPM_LINE / 4)] != (h ? h : 0xffffffffu)) break;
+        gpm_u32 h = gpm_seal_start(log->words);
+        for (gpm_u32 j = 0; j < log->words; j++) h = gpm_seal_step(h, place[j * (GPM_LINE / 4)]);
+        if (place[log->words * (GPM_LINE / 4)] != gpm_seal_end(h, log->generation)) break;
     }
     return count;
 }

@@ -1,0 +1,22 @@
+//! The programs' kernels.
+
+use std::sync::LazyLock;
+
+use nearpm_gpu::Module;
+
+macro_rules! modules {
+    ($( $(#[doc = $doc:literal])* $name:ident, $file:literal; )*) => {$(
+        $(#[doc = $doc])*
+        pub fn $name() -> &'static Module {
+            static MODULE: LazyLock<Module> = LazyLock::new(|| {
+                Module::new(stringify!($name), include_str!(concat!("../../kernels/ptx/", $file, ".ptx")))
+            });
+            &MODULE
+        }
+    )*};
+}
+
+modules! {
+    /// `gpu/kernels/micro.cu`: streams, logs, random persists.
+    micro, "micro";
+}

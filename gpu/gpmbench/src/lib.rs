@@ -1,0 +1,13 @@
+//! GPMbench: the programs of GPM (ASPLOS 2022), with recovery and oracles, and the measurements of it.
+//!
+//! Everything runs on the interpreter, at small sizes, and on a GPU (feature `cuda`), at the paper's.
+
+#![warn(missing_docs)]
+
+mod kernels;
+pub mod measure;
+mod pattern;
+pub mod report;
+
+pub use kernels::micro;
+pub use pattern::pattern;

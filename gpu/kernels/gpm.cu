@@ -27,27 +27,47 @@ static __device__ __forceinline__ void digest_add(gpm_u64 *digest, gpm_u64 sum) 
     if (threadIdx.x % GPM_WARP == 0) atomicAdd(digest, sum);
 }
 
-// Copies `units` units of 16 bytes to PM and persists them; adds to their digest, in which `place` is the number of the first
-// 8 bytes. Blocks have whole warps.
-extern "C" __global__ void checkpoint_copy(uint4 *to, const uint4 *from, gpm_u64 units, gpm_u64 place, gpm_u64 *digest) {
+// The last bytes of `bytes` that are no whole unit of 16, filled with zeros. They are copied one by one: none behind them is touched.
+static __device__ __forceinline__ uint4 copy_rest(char *to, const char *from, gpm_u64 bytes) {
+    gpm_u32 words[4] = {0, 0, 0, 0};
+    gpm_u64 start = bytes / 16 * 16;
+    for (gpm_u32 i = 0; i < (gpm_u32)(bytes % 16); i++) {
+        gpm_u32 byte = (unsigned char)from[start + i];
+        to[start + i] = (char)byte;
+#pragma unroll
+        for (gpm_u32 word = 0; word < 4; word++)
+            if (i / 4 == word) words[word] |= byte << i % 4 * 8;
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+// Copies by all threads of the grid; gives what this thread adds to the digest.
+static __device__ __forceinline__ gpm_u64 copy_digested(char *to, const char *from, gpm_u64 bytes, gpm_u64 place) {
+    gpm_u64 first = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x;
     gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, sum = 0;
-    for (gpm_u64 at = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x; at < units; at += step) {
-        uint4 value = from[at];
-        to[at] = value;
+    for (gpm_u64 at = first; at < bytes / 16; at += step) {
+        uint4 value = ((const uint4 *)from)[at];
+        ((uint4 *)to)[at] = value;
         sum += digest_of(value, place + 2 * at);
     }
+    if (first == 0 && bytes % 16) {
+        uint4 rest = copy_rest(to, from, bytes);
+        gpm_u64 low = (gpm_u64)rest.y << 32 | rest.x, high = (gpm_u64)rest.w << 32 | rest.z;
+        sum += digest_step(low, place + bytes / 16 * 2);
+        if (bytes % 16 > 8) sum += digest_step(high, place + bytes / 16 * 2 + 1);
+    }
+    return sum;
+}
+
+// Copies `bytes` bytes to PM and persists them; adds to their digest, in which `place` is the number of the first 8 bytes. Blocks have
+// whole warps; both addresses are multiples of 16.
+extern "C" __global__ void checkpoint_copy(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    gpm_u64 sum = copy_digested(to, from, bytes, place);
     gpm_persist();
     digest_add(digest, sum);
 }
 
-// Copies units from PM, and adds to the digest of what was there.
-extern "C" __global__ void checkpoint_restore(uint4 *to, const uint4 *from, gpm_u64 units, gpm_u64 place,
-                                              gpm_u64 *digest) {
-    gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, sum = 0;
-    for (gpm_u64 at = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x; at < units; at += step) {
-        uint4 value = from[at];
-        to[at] = value;
-        sum += digest_of(value, place + 2 * at);
-    }
-    digest_add(digest, sum);
+// Copies bytes from PM, and adds to the digest of what was there.
+extern "C" __global__ void checkpoint_restore(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    digest_add(digest, copy_digested(to, from, bytes, place));
 }

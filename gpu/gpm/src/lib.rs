@@ -22,8 +22,8 @@ mod log;
 mod seal;
 pub mod table2;
 
-//pub use batch::{Active, Batch, Outcome};
-//pub use checkpoint::{Checkpoint, Element, Taken};
+pub use batch::{Active, Batch, Outcome};
+pub use checkpoint::{Checkpoint, Element, Taken};
 pub use descriptor::{MIRROR, UNSTRICT};
 pub use error::{Error, Result};
 pub use kernels::library;

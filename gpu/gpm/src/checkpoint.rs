@@ -65,7 +65,9 @@ impl Checkpoint {
     /// No group or element; no room in the region.
     pub fn create(region: &PmRegion, name: &str, bytes: u64, elements: u32, groups: u32) -> Result<Checkpoint> {
         if groups == 0 || !(1..=1 << 16).contains(&elements) {
-            return Err(Error::Invalid(format!("checkpoints have groups, of 1 to 65536 elements, not {groups} of {elements}")));
+            return Err(Error::Invalid(format!(
+                "checkpoints have groups, of 1 to 65536 elements, not {groups} of {elements}"
+            )));
         }
         let room = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT * u64::from(elements);
         let stride = (data_offset(elements) + room).next_multiple_of(OBJECT_ALIGNMENT);
@@ -118,7 +120,8 @@ impl Checkpoint {
         }
         let name = &element.name;
         if !(1..=32).contains(&name.len()) || name.contains('\0') || elements.iter().any(|other| other.name == *name) {
-            return self.refuse(format!("{name:?} is no name of 1 to 32 bytes without zero, or is taken in group {group}"));
+            return self
+                .refuse(format!("{name:?} is no name of 1 to 32 bytes without zero, or is taken in group {group}"));
         }
         if element.bytes == 0 || !element.address.is_multiple_of(16) {
             return self.refuse(format!("{name:?} has no bytes, or begins at no multiple of 16"));
@@ -128,7 +131,8 @@ impl Checkpoint {
         let room = self.head.stride - data_offset(self.head.threads);
         let needed = layout(&all).last().map_or(0, |last| last.offset + last.bytes);
         if needed > room {
-            return self.refuse(format!("group {group} has room for {room} bytes, {needed} are needed: create it larger"));
+            return self
+                .refuse(format!("group {group} has room for {room} bytes, {needed} are needed: create it larger"));
         }
         drop(groups);
         self.groups.borrow_mut()[group as usize] = all;
@@ -180,7 +184,8 @@ impl Checkpoint {
         let digest = self.copy("checkpoint_copy", &elements, &table, self.region.address(place), Direction::ToPm)?;
         let body: Vec<u8> = table.iter().flat_map(|element| element.to_bytes()).collect();
         let count = table.len() as u32;
-        let head = CheckpointHead { magic: CHECKPOINT_MAGIC, group, sequence, digest, elements: count, ..Default::default() };
+        let head =
+            CheckpointHead { magic: CHECKPOINT_MAGIC, group, sequence, digest, elements: count, ..Default::default() };
         let mut line = head.to_bytes();
         seal::seal(&body, &mut line);
         self.region.write(place + LINE as u64, &body)?;
@@ -201,7 +206,8 @@ impl Checkpoint {
             self.check_table(group, &elements, &slot.table)?;
             let place = self.place(group, slot.number);
             let table = in_order(&elements, &slot.table);
-            let digest = self.copy("checkpoint_restore", &elements, &table, self.region.address(place), Direction::FromPm)?;
+            let digest =
+                self.copy("checkpoint_restore", &elements, &table, self.region.address(place), Direction::FromPm)?;
             if digest == slot.head.digest {
                 let bytes = elements.iter().map(|element| element.bytes).sum();
                 return Ok(Some(Taken { sequence: slot.head.sequence, bytes }));
@@ -211,7 +217,8 @@ impl Checkpoint {
         match damaged {
             None => Ok(None),
             Some((sequence, place)) => {
-                let what = format!("the data of checkpoint {sequence} of {:?} do not have its digest", self.object.name);
+                let what =
+                    format!("the data of checkpoint {sequence} of {:?} do not have its digest", self.object.name);
                 Err(self.region.corrupt(what, place).into())
             }
         }
@@ -228,7 +235,8 @@ impl Checkpoint {
     fn check_table(&self, group: u32, elements: &[Element], table: &[CheckpointElement]) -> Result<()> {
         let described = |name: &str, bytes: u64| format!("{name} ({bytes} bytes)");
         let mut stored: Vec<String> = table.iter().map(|element| described(&name_of(element), element.bytes)).collect();
-        let mut registered: Vec<String> = elements.iter().map(|element| described(&element.name, element.bytes)).collect();
+        let mut registered: Vec<String> =
+            elements.iter().map(|element| described(&element.name, element.bytes)).collect();
         stored.sort();
         registered.sort();
         if stored == registered {

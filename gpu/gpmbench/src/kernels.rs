@@ -19,4 +19,8 @@ macro_rules! modules {
 modules! {
     /// `gpu/kernels/micro.cu`: streams, logs, random persists.
     micro, "micro";
+    /// `gpu/kernels/sort.cu`: radix sort.
+    sort, "sort";
+    /// `gpu/kernels/kvs.cu`: the key-value store.
+    kvs, "kvs";
 }

@@ -5,9 +5,12 @@
 #![warn(missing_docs)]
 
 mod kernels;
+pub mod kvs;
 pub mod measure;
 mod pattern;
 pub mod report;
+mod sort;
 
-pub use kernels::micro;
+pub use kernels::{kvs, micro, sort};
 pub use pattern::pattern;
+pub use sort::Sorter;

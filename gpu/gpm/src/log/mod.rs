@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::kernels::library;
 pub use entries::{Entry, Order};
 use layout::GENERATIONS_OF_A_TAIL;
-pub(crate) use layout::{read_head, write_head};
 pub use layout::{Form, Shape};
+pub(crate) use layout::{read_head, write_head};
 
 /// Threads a block of the kernels that look at logs.
 const THREADS: u32 = 256;

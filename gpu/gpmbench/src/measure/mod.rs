@@ -1,13 +1,16 @@
 //! The measurements. Each looks at what was stored before it says how fast.
 
+mod checkpoint;
 mod logs;
+mod random;
+mod store;
 mod stream;
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use nearpm_gpu::{Buffer, Device, Error, Medium, PmRegion};
+use nearpm_gpu::{Buffer, Device, Error, Measured, Medium, PmRegion};
 
 use crate::report::Report;
 
@@ -40,7 +43,7 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 2] = ["stream", "logs"];
+pub const NAMES: [&str; 5] = ["stream", "logs", "random", "kvs", "checkpoint"];
 
 /// Makes measurements by name; what fails is in the report.
 pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
@@ -50,7 +53,10 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
         }
         let outcome = match name {
             "stream" => stream::measure(bench, report),
-            _ => logs::measure(bench, report),
+            "logs" => logs::measure(bench, report),
+            "random" => random::measure(bench, report),
+            "kvs" => store::measure(bench, report),
+            _ => checkpoint::measure(bench, report),
         };
         if let Err(error) = outcome {
             eprintln!("{name}: {error:#}");
@@ -86,6 +92,28 @@ impl Bench {
             }
         }
         Ok(times)
+    }
+
+    /// The time of `work`, which waits for the device: by the wall, on the interpreter as it is predicted.
+    fn wall(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
+        let mut failed = Ok(());
+        let started = Instant::now();
+        let predicted = self.device.time(&mut || {
+            failed = work();
+            Ok(())
+        })?;
+        failed?;
+        Ok(match predicted.source {
+            Measured::Predicted => predicted.time.max(Duration::from_nanos(1)),
+            Measured::Device => started.elapsed(),
+        })
+    }
+
+    /// Words of the device's memory.
+    fn words_at(&self, address: u64, count: u32) -> Result<Vec<u32>> {
+        let mut bytes = vec![0; 4 * count as usize];
+        self.device.download(address, &mut bytes)?;
+        Ok(words(&bytes).collect())
     }
 
     /// The seed of the last repeat, whose stores are looked at.

@@ -9,6 +9,7 @@ pub mod kvs;
 pub mod measure;
 mod pattern;
 pub mod report;
+pub mod soak;
 mod sort;
 
 pub use kernels::{kvs, micro, sort};

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use nearpm_gpmbench::measure::{self, Bench, Scale};
 use nearpm_gpmbench::report::Report;
+use nearpm_gpmbench::soak;
 use nearpm_gpu::{Device, Interpreted};
 
 /// Measures persistent memory of a GPU: streams, logs, key-value store, checkpoints, recovery.
@@ -22,6 +23,12 @@ struct Arguments {
     /// Only these measurements
     #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(measure::NAMES))]
     only: Vec<String>,
+    /// Processes that the soak kills; 0 for no soak
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// What the soak starts
+    #[arg(long, hide = true)]
+    soak_child: Option<PathBuf>,
     /// Repeats of each value
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -56,6 +63,9 @@ fn device(arguments: &Arguments) -> Result<(Rc<dyn Device>, Scale)> {
 
 fn run(arguments: &Arguments) -> Result<bool> {
     let (device, scale) = device(arguments)?;
+    if let Some(path) = &arguments.soak_child {
+        return soak::child(device, path).map(|()| true);
+    }
     let mut report = Report {
         device: device.name(),
         times: match arguments.interpreted {
@@ -67,6 +77,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     };
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
     measure::run(&bench, &arguments.only, &mut report);
+    if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {
+        soaked(arguments, &mut report);
+    }
     let table = report.table();
     print!("{table}");
     if let Some(path) = &arguments.text {
@@ -77,4 +90,27 @@ fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(report.failures.is_empty())
+}
+
+/// Kills processes that use the GPU; what is wrong is in the report.
+fn soaked(arguments: &Arguments, report: &mut Report) {
+    let path = PathBuf::from(format!("/dev/shm/nearpm-soak-{}.region", std::process::id()));
+    let outcome = std::env::current_exe().map_err(anyhow::Error::from).and_then(|program| {
+        let command = || {
+            let mut command = std::process::Command::new(&program);
+            command.arg("--soak-child").arg(&path).arg("--card").arg(arguments.card.to_string());
+            command
+        };
+        soak::soak(&command, &path, arguments.kills)
+    });
+    let _ = std::fs::remove_file(&path);
+    match outcome {
+        Ok(soaked) => {
+            let group = "SIGKILL soak of gpKVS (shows recovery on hardware, not missing fences)";
+            report.value(group, "kills, no violation", f64::from(soaked.kills), "", Some(">= 200"));
+            report.value(group, "kills that left a batch to undo", f64::from(soaked.undone), "", None);
+            report.value(group, "batches", f64::from(soaked.batches), "", None);
+        }
+        Err(error) => report.failures.push(format!("soak: {error:#}")),
+    }
 }

@@ -33,7 +33,7 @@ pub use cuda::Cuda;
 pub use device::{Attached, Counts, Device, Elapsed, Measured};
 pub use durability::{Drained, Durability, LinkState, link_state};
 pub use error::Error;
-pub use flush::{persist, persist_with_threads};
+pub use flush::{persist, persist_with_threads, store_pieces};
 pub use interpreted::{CrashPlan, Interpreted};
 pub use kernel::{Argument, Kernel, Launch, Module};
 pub use medium::{Medium, Pinnable};

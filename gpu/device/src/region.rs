@@ -166,6 +166,11 @@ impl PmRegion {
         look(self.medium().bytes())
     }
 
+    /// The same for the processor to store to, past the device: what CPU-assisted persistence does. The caller makes it durable.
+    pub fn mapped_mut<R>(&self, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        change(self.shared.medium.borrow_mut().as_mut().expect("a region that is there is open").bytes_mut())
+    }
+
     /// Reads as the processor sees it, after all work given to the device.
     ///
     /// # Errors

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Batch, Form, Log, Outcome, Shape};
-use nearpm_gpu::{Buffer, Device, Launch, Module, Object, ObjectKind, PmRegion};
+use nearpm_gpu::{Argument, Buffer, Device, Launch, Module, Object, ObjectKind, PmRegion};
 
-use crate::kernels::kvs;
 use crate::sort::Sorter;
 
 /// Pairs of a set.
@@ -26,8 +25,11 @@ pub struct Kvs {
     batch: Batch,
     log: Log,
     table: Object,
-    /// The table in the device's memory.
-    mirror: Option<Buffer>,
+    /// The table in the device's memory, which is read in its place.
+    mirror: Buffer,
+    /// What a batch changed: numbers of pairs, and pairs.
+    places: Buffer,
+    pairs: Buffer,
     sorter: Sorter,
     module: Module,
 }
@@ -55,21 +57,6 @@ impl Sets {
     }
 }
 
-/// How a store is opened.
-#[derive(Clone)]
-pub struct Options {
-    /// Whether the table is kept in the device's memory, too, and read there.
-    pub mirror: bool,
-    /// The kernels: those of `kvs.cu`, or what was made of them.
-    pub module: Module,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { mirror: true, module: kvs().clone() }
-    }
-}
-
 /// Bytes of a region for a store.
 pub fn region_bytes(set_bits: u32, batch: u32) -> u64 {
     (SET << set_bits) + (ENTRY + 4) * u64::from(batch.next_multiple_of(THREADS)) + (1 << 20)
@@ -80,7 +67,7 @@ impl Kvs {
     ///
     /// # Errors
     /// No room in the region or the device.
-    pub fn create(region: &PmRegion, set_bits: u32, batch: u32, options: &Options) -> Result<Kvs> {
+    pub fn create(region: &PmRegion, set_bits: u32, batch: u32, kernels: &Module) -> Result<Kvs> {
         ensure!(set_bits <= 28, "a store has at most 2^28 sets, not 2^{set_bits}: a pair's number has 32 bits");
         ensure!(batch > 0, "a batch has at least one SET");
         let shape = Shape { blocks: batch.div_ceil(THREADS), threads: THREADS };
@@ -88,31 +75,34 @@ impl Kvs {
         Batch::create(region, "kvs.batch")?;
         // A region's data is zero, and zero is no key.
         region.add("kvs.table", ObjectKind::Data, SET << set_bits, |_| Ok(()))?;
-        Ok(Kvs::open(region, options)?.0)
+        Ok(Kvs::open(region, kernels)?.0)
     }
 
     /// Opens a store: undoes what a crash left of a batch.
     ///
     /// # Errors
     /// The region has no store, or it is damaged.
-    pub fn open(region: &PmRegion, options: &Options) -> Result<(Kvs, Outcome)> {
-        Kvs::open_timed(region, options).map(|(kvs, outcome, _)| (kvs, outcome))
+    pub fn open(region: &PmRegion, kernels: &Module) -> Result<(Kvs, Outcome)> {
+        Kvs::open_timed(region, kernels).map(|(kvs, outcome, _)| (kvs, outcome))
     }
 
     /// The same, and the time of the recovery alone: from the log's mount to its being clear.
     ///
     /// # Errors
     /// As for [`Kvs::open`].
-    pub fn open_timed(region: &PmRegion, options: &Options) -> Result<(Kvs, Outcome, Duration)> {
+    pub fn open_timed(region: &PmRegion, kernels: &Module) -> Result<(Kvs, Outcome, Duration)> {
         let table = region.find("kvs.table", ObjectKind::Data)?;
         let started = Instant::now();
         let (log, batch) = (Log::open(region, "kvs.log")?, Batch::open(region, "kvs.batch")?);
         region.device().synchronize()?;
         let mount = started.elapsed();
         let capacity = log.shape().blocks * THREADS;
-        let mirror = if options.mirror { Some(Buffer::new(region.device(), table.bytes)?) } else { None };
+        let buffer = |bytes: u64| Buffer::new(region.device(), bytes);
+        let (mirror, places) = (buffer(table.bytes)?, buffer(4 * u64::from(capacity))?);
+        let pairs = buffer(PAIR * u64::from(capacity))?;
         let sorter = Sorter::new(region.device(), capacity)?;
-        let kvs = Kvs { region: region.clone(), batch, log, table, mirror, sorter, module: options.module.clone() };
+        let (region, module) = (region.clone(), kernels.clone());
+        let kvs = Kvs { region, batch, log, table, mirror, places, pairs, sorter, module };
         let started = Instant::now();
         let outcome = kvs.batch.recover(&[&kvs.log], || Ok(kvs.undo()?))?;
         let undo = started.elapsed();
@@ -127,18 +117,11 @@ impl Kvs {
     }
 
     fn load_mirror(&self) -> Result<()> {
-        if let Some(mirror) = &self.mirror {
-            self.region.device().copy(mirror.address(), self.table_address(), self.table.bytes)?;
-        }
-        Ok(())
+        Ok(self.region.device().copy(self.mirror.address(), self.table_address(), self.table.bytes)?)
     }
 
     fn table_address(&self) -> u64 {
         self.region.address(self.table.offset)
-    }
-
-    fn mirror_address(&self) -> u64 {
-        self.mirror.as_ref().map_or_else(|| self.table_address(), Buffer::address)
     }
 
     /// Sets of the table, as a power of two.
@@ -180,17 +163,44 @@ impl Kvs {
 
     fn store(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
         let (sorted, numbers) = self.sort(sets)?;
-        let arguments = [
-            self.log.address().into(),
+        let input = [
             sorted.into(),
             numbers.into(),
             sets.count.into(),
             sets.keys.address().into(),
             sets.values.address().into(),
-            self.table_address().into(),
-            self.mirror_address().into(),
         ];
-        self.region.device().launch(self.module.kernel("kvs_set"), &Launch::over(sets.count.into(), THREADS, arguments))
+        let tables = [self.table_address().into(), self.mirror.address().into()];
+        let changed = [self.places.address().into(), self.pairs.address().into()];
+        self.run("kvs_set", sets.count, &[&[self.log.address().into()], &input[..], &tables, &changed])?;
+        self.update_mirror(sets.count)
+    }
+
+    /// The same in the device's memory alone.
+    fn store_volatile(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
+        let (sorted, numbers) = self.sort(sets)?;
+        let input = [
+            sorted.into(),
+            numbers.into(),
+            sets.count.into(),
+            sets.keys.address().into(),
+            sets.values.address().into(),
+        ];
+        let changed = [self.mirror.address().into(), self.places.address().into(), self.pairs.address().into()];
+        self.run("kvs_set_volatile", sets.count, &[&input[..], &changed])?;
+        self.update_mirror(sets.count)
+    }
+
+    fn update_mirror(&self, n: u32) -> Result<(), nearpm_gpu::Error> {
+        let changed =
+            [self.places.address().into(), self.pairs.address().into(), n.into(), self.mirror.address().into()];
+        self.run("kvs_mirror", n, &[&changed])
+    }
+
+    /// Runs a kernel with a thread a SET.
+    fn run(&self, kernel: &'static str, n: u32, arguments: &[&[Argument]]) -> Result<(), nearpm_gpu::Error> {
+        let launch = Launch { arguments: arguments.concat(), ..Launch::over(n.into(), THREADS, []) };
+        self.region.device().launch(self.module.kernel(kernel), &launch)
     }
 
     /// The values of keys, 0 where there is none.
@@ -202,7 +212,7 @@ impl Kvs {
         let (asked, found) = (Buffer::new(device, 8 * keys.len() as u64)?, Buffer::new(device, 8 * keys.len() as u64)?);
         asked.upload(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>())?;
         let n = keys.len() as u32;
-        let table = self.mirror_address();
+        let table = self.mirror.address();
         let arguments =
             [asked.address().into(), n.into(), self.set_bits().into(), table.into(), found.address().into()];
         device.launch(self.module.kernel("kvs_get"), &Launch::over(n.into(), THREADS, arguments))?;
@@ -223,23 +233,35 @@ impl Kvs {
     /// engine. The caller makes it durable. Nothing is logged, so that a crash meanwhile is not recovered.
     ///
     /// # Errors
-    /// A store without a mirror; what the device refuses.
+    /// What the device refuses.
     pub fn set_assisted(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
-        let Some(mirror) = &self.mirror else {
-            return Err(nearpm_gpu::Error::Invalid("a store without a mirror persists without assistance".to_owned()));
-        };
-        let (sorted, numbers) = self.sort(sets)?;
+        self.store_volatile(sets)?;
+        self.region.device().copy(self.table_address(), self.mirror.address(), self.table.bytes)
+    }
+
+    /// The same of what changed, in pieces of `bytes` bytes: they are brought together in `staging`, which has room for one a SET. Gives their
+    /// numbers, in the order in which they lie there.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn set_gathered(&self, sets: &Sets, bytes: u32, staging: &Buffer) -> Result<Vec<u32>, nearpm_gpu::Error> {
+        self.store_volatile(sets)?;
+        let device = self.region.device();
+        let (pieces, count) = (Buffer::new(device, 4 * u64::from(sets.count))?, Buffer::zeroed(device, 4)?);
         let arguments = [
-            sorted.into(),
-            numbers.into(),
+            self.places.address().into(),
             sets.count.into(),
-            sets.keys.address().into(),
-            sets.values.address().into(),
-            mirror.address().into(),
+            bytes.into(),
+            self.mirror.address().into(),
+            staging.address().into(),
+            pieces.address().into(),
+            count.address().into(),
         ];
-        let launch = Launch::over(sets.count.into(), THREADS, arguments);
-        self.region.device().launch(self.module.kernel("kvs_set_volatile"), &launch)?;
-        self.region.device().copy(self.table_address(), mirror.address(), self.table.bytes)
+        let launch = Launch::over(32 * u64::from(sets.count), THREADS, arguments);
+        device.launch(self.module.kernel("kvs_gather"), &launch)?;
+        let mut numbers = pieces.download_words()?;
+        numbers.truncate(count.download_words()?[0] as usize);
+        Ok(numbers)
     }
 
     /// Where the table is in the region: offset and bytes.

@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use nearpm_gpm::Outcome;
 use nearpm_gpu::{Access, Device, PmRegion};
 
-use crate::kvs::{Kvs, Model, Options, Sets, batch_of, region_bytes};
+use crate::kernels::kvs as kvs_kernels;
+use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 
 /// Sets of the table, as a power of two, and SETs of a batch: keys come again, so that sets overflow and keys are duplicate.
 const SET_BITS: u32 = 14;
@@ -41,10 +42,9 @@ fn pairs_of(generation: u32) -> Vec<(u64, u64)> {
 /// # Errors
 /// What the device or the region refuses.
 pub fn child(device: Rc<dyn Device>, path: &Path) -> Result<()> {
-    let options = Options::default();
     let (kvs, outcome) = if path.exists() {
         let region = PmRegion::map(device.clone(), path, 0, Access::Open)?;
-        Kvs::open(&region, &options)?
+        Kvs::open(&region, kvs_kernels())?
     } else {
         let region = PmRegion::map(
             device.clone(),
@@ -52,7 +52,7 @@ pub fn child(device: Rc<dyn Device>, path: &Path) -> Result<()> {
             region_bytes(SET_BITS, BATCH as u32).next_multiple_of(4096),
             Access::Create,
         )?;
-        (Kvs::create(&region, SET_BITS, BATCH as u32, &options)?, Outcome::Kept { generation: 0 })
+        (Kvs::create(&region, SET_BITS, BATCH as u32, kvs_kernels())?, Outcome::Kept { generation: 0 })
     };
     let (generation, word) = match outcome {
         Outcome::Kept { generation } => (generation, "kept"),

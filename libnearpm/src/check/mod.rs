@@ -289,7 +289,11 @@ impl Image {
     /// Damage that is in the way of a recovery.
     pub fn objects(&mut self) -> Result<Vec<Object>, Error> {
         if let Some(info) = self.region()? {
-            return Ok(info.objects.iter().map(|&RegionObject { offset, bytes, .. }| Object { offset, bytes }).collect());
+            return Ok(info
+                .objects
+                .iter()
+                .map(|&RegionObject { offset, bytes, .. }| Object { offset, bytes })
+                .collect());
         }
         Ok(self.tables()?.objects().collect())
     }

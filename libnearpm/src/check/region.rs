@@ -105,7 +105,8 @@ fn read_copy(medium: &Medium, bytes: u64, copy: u64) -> Copy {
         if head.magic == REGION_DIRECTORY_MAGIC && seal::is_sealed(&body, &line) {
             let objects: Vec<DirectoryEntry> =
                 body.as_chunks::<LINE>().0.iter().map(DirectoryEntry::from_bytes).collect();
-            let inside = |object: &DirectoryEntry| object.base.checked_add(object.bytes).is_some_and(|end| end <= bytes);
+            let inside =
+                |object: &DirectoryEntry| object.base.checked_add(object.bytes).is_some_and(|end| end <= bytes);
             let sound = objects.iter().all(|object| ObjectKind::from_code(object.pool).is_some() && inside(object));
             return if sound { Copy::Valid(head.generation, objects) } else { Copy::Bad(None) };
         }

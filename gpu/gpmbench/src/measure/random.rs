@@ -30,7 +30,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         };
         let scatter = |places: u64, seed: u32| {
             let arguments = [address.into(), places.into(), count.into(), seed.into()];
-            bench.device.launch(micro().kernel("scatter"), &Launch::over(count.into(), 256, arguments))
+            bench.device.launch(micro().kernel("scatter"), &Launch::over(2 * u64::from(count), 256, arguments))
         };
         let look = || -> Result<()> {
             let places = bench.words_at(sorter.input().0, count)?;

@@ -14,13 +14,28 @@ use crate::error::Error;
 use crate::kernel::{Argument, Kernel, Launch};
 use crate::medium::Medium;
 
-/// When the device is to crash, and what of the pending stores is to survive.
+/// The moment of a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// In a launch, so many launches after the plan; it is no moment of a launch that ends before.
+    Launch {
+        /// Launches before it.
+        after: u64,
+        /// Where in it.
+        stop: Stop,
+    },
+    /// At a store of the processor to PM, so many of them after the plan: some of its aligned words of 8 bytes have persisted.
+    Store {
+        /// Stores before it.
+        after: u64,
+    },
+}
+
+/// When the device is to crash, and what of the stores that had not persisted is to survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashPlan {
-    /// Launches to let pass first.
-    pub launch: u64,
-    /// Where in the launch; it ends without a crash if it has no such moment.
-    pub stop: Stop,
+    /// When.
+    pub moment: Moment,
     /// What survives.
     pub choice: Choice,
 }
@@ -38,6 +53,7 @@ struct State {
     schedule: Schedule,
     plan: Option<CrashPlan>,
     launches: u64,
+    stores: u64,
     counts: Counts,
 }
 
@@ -54,6 +70,7 @@ impl Interpreted {
                 schedule: Schedule::RoundRobin,
                 plan: None,
                 launches: 0,
+                stores: 0,
                 counts: Counts::default(),
             }),
         }
@@ -70,11 +87,17 @@ impl Interpreted {
         state.persistence = if plan.is_some() { Persistence::Tracked } else { Persistence::Counted };
         state.plan = plan;
         state.launches = 0;
+        state.stores = 0;
     }
 
     /// Launches since the last [`Interpreted::plan_crash`].
     pub fn launches(&self) -> u64 {
         self.state.borrow().launches
+    }
+
+    /// Stores of the processor to PM since then.
+    pub fn stores(&self) -> u64 {
+        self.state.borrow().stores
     }
 
     /// The power fails between launches: volatile memory is gone.
@@ -119,11 +142,15 @@ impl State {
             }
         };
         let entry = module.entry(kernel.entry).map_err(|error| refuse(error.to_string()))?.clone();
-        let plan = self.plan.filter(|plan| plan.launch == self.launches);
+        let now = self.launches;
+        let plan = self.plan.and_then(|plan| match plan.moment {
+            Moment::Launch { after, stop } if after == now => Some((stop, plan.choice)),
+            _ => None,
+        });
         self.launches += 1;
         let mut run = Run {
             schedule: self.schedule.clone(),
-            stop_at: plan.map_or(Stop::Never, |plan| plan.stop),
+            stop_at: plan.map_or(Stop::Never, |(stop, _)| stop),
             persistence: self.persistence,
             ..Run::default()
         };
@@ -131,12 +158,27 @@ impl State {
         let outcome = self.gpu.launch(&entry, &shape, &mut run).map_err(|error| Error::Kernel(error.to_string()))?;
         add(&mut self.counts, &outcome.counts);
         match (outcome.ended, plan) {
-            (Ended::Stopped, Some(plan)) => {
-                let crash = self.gpu.crash(plan.choice).map_err(|error| Error::Kernel(error.to_string()))?;
+            (Ended::Stopped, Some((_, choice))) => {
+                let crash = self.gpu.crash(choice).map_err(|error| Error::Kernel(error.to_string()))?;
                 self.plan = None;
                 Err(Error::Crashed(crash.replay))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// Stores some of the aligned words of 8 bytes.
+fn tear(to: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
+    for (at, (to, &from)) in to.iter_mut().zip(from).enumerate() {
+        let word = (offset + at as u64) / 8;
+        let persists = match choice {
+            Choice::All => true,
+            Choice::Seeded(seed) => (word ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1,
+            _ => false,
+        };
+        if persists {
+            *to = from;
         }
     }
 }
@@ -215,9 +257,18 @@ impl Device for Interpreted {
         check_range(pm, offset, bytes.len())?;
         let mut state = self.state.borrow_mut();
         let range = state.range(pm);
+        let now = state.stores;
+        state.stores += 1;
+        let crash = state.plan.filter(|plan| plan.moment == Moment::Store { after: now });
         let all = state.gpu.persistent_mut(&range).map_err(memory)?;
-        all[offset as usize..][..bytes.len()].copy_from_slice(bytes);
-        Ok(())
+        let Some(plan) = crash else {
+            all[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            return Ok(());
+        };
+        tear(&mut all[offset as usize..][..bytes.len()], bytes, offset, plan.choice);
+        state.gpu.crash(Choice::None).map_err(|error| Error::Kernel(error.to_string()))?;
+        state.plan = None;
+        Err(Error::Crashed(format!("store {now} of the processor, {:?}", plan.choice)))
     }
 
     fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {

@@ -23,4 +23,8 @@ modules! {
     sort, "sort";
     /// `gpu/kernels/kvs.cu`: the key-value store.
     kvs, "kvs";
+    /// `gpu/kernels/txn.cu`: transactions over cells.
+    txn, "txn";
+    /// `gpu/kernels/prefix.cu`: prefix sums.
+    prefix, "prefix";
 }

@@ -4,14 +4,16 @@
 
 #![warn(missing_docs)]
 
+pub mod crash;
 mod kernels;
 pub mod kvs;
 pub mod measure;
 mod pattern;
+pub mod prefix;
 pub mod report;
 pub mod soak;
 mod sort;
 
-pub use kernels::{kvs, micro, sort};
+pub use kernels::{kvs, micro, prefix, sort, txn};
 pub use pattern::pattern;
 pub use sort::Sorter;

@@ -11,7 +11,7 @@ use nearpm_ptx::{
 
 use crate::device::{Attached, Device, Elapsed, Measured, check_range};
 use crate::error::Error;
-use crate::kernel::{Argument, Kernel, Launch};
+use crate::kernel::{Argument, Kernel, Launch, Module};
 use crate::medium::Medium;
 
 /// The moment of a crash.
@@ -47,7 +47,6 @@ pub struct Interpreted {
 
 struct State {
     gpu: Gpu,
-    modules: HashMap<u64, nearpm_ptx::Module>,
     ranges: Vec<PmRange>,
     persistence: Persistence,
     schedule: Schedule,
@@ -64,7 +63,6 @@ impl Interpreted {
         Interpreted {
             state: RefCell::new(State {
                 gpu: Gpu::new(config),
-                modules: HashMap::new(),
                 ranges: Vec::new(),
                 persistence: Persistence::Counted,
                 schedule: Schedule::RoundRobin,
@@ -110,6 +108,18 @@ impl Interpreted {
     }
 }
 
+thread_local! {
+    /// Modules that were parsed: crash tests make many devices for the same few.
+    static PARSED: RefCell<HashMap<u64, nearpm_ptx::Module>> = RefCell::default();
+}
+
+fn parsed(text: &Module) -> Result<nearpm_ptx::Module, nearpm_ptx::ParseError> {
+    PARSED.with_borrow_mut(|parsed| match parsed.entry(text.identity()) {
+        Entry::Occupied(loaded) => Ok(loaded.get().clone()),
+        Entry::Vacant(place) => Ok(place.insert(nearpm_ptx::Module::parse(text.ptx())?).clone()),
+    })
+}
+
 fn memory(error: MemoryError) -> Error {
     match error {
         MemoryError::Full { bytes, free, total } => {
@@ -135,12 +145,7 @@ impl State {
     fn launch(&mut self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
         let text = kernel.module;
         let refuse = |why: String| Error::Module { module: text.name().to_owned(), why };
-        let module = match self.modules.entry(text.identity()) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(place) => {
-                place.insert(nearpm_ptx::Module::parse(text.ptx()).map_err(|error| refuse(error.to_string()))?)
-            }
-        };
+        let module = parsed(text).map_err(|error| refuse(error.to_string()))?;
         let entry = module.entry(kernel.entry).map_err(|error| refuse(error.to_string()))?.clone();
         let now = self.launches;
         let plan = self.plan.and_then(|plan| match plan.moment {

@@ -112,14 +112,16 @@ impl Campaign {
             // Until the launch ends before its moment.
             for event in (1..).step_by(self.every as usize) {
                 let moment = Moment::Launch { after: launch, stop: Stop::PersistEvent(event) };
-                let mut any = false;
-                for &choice in &self.choices {
-                    any |= self.crash(&prepared, CrashPlan { moment, choice }, number, tally)?;
+                let mut crash = |&choice: &Choice| {
                     number += 1;
-                }
-                if !any {
+                    self.crash(&prepared, CrashPlan { moment, choice }, number, tally)
+                };
+                let mut choices = self.choices.iter();
+                // Whether the moment is there does not depend on what survives it.
+                if !choices.next().map_or(Ok(false), &mut crash)? {
                     break;
                 }
+                choices.try_for_each(|choice| crash(choice).map(drop))?;
             }
         }
         for store in 0..stores {

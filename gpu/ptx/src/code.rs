@@ -15,7 +15,7 @@ impl Source {
     }
 
     #[inline(always)]
-    pub fn of<'a>(self, registers: &'a [Lanes], constants: &'a [Lanes]) -> &'a Lanes {
+    pub fn of<'a>(self, registers: &'a [Box<Lanes>], constants: &'a [Lanes]) -> &'a Lanes {
         if self.0 & Self::CONSTANT == 0 {
             &registers[self.0 as usize]
         } else {
@@ -190,7 +190,6 @@ pub(crate) enum Op {
         to: Register,
         from: [Source; 4],
     },
-    /// Adds the constant: `cvta` and its like.
     Compare(Box<Compare>),
     Select {
         to: Register,
@@ -216,15 +215,6 @@ pub(crate) enum Op {
     PredicateSet {
         to: Predicate,
         value: bool,
-    },
-    /// 1 or 0 from a predicate, and back.
-    FromPredicate {
-        to: Register,
-        a: Predicate,
-    },
-    ToPredicate {
-        to: Predicate,
-        a: Source,
     },
     IsSpace {
         to: Predicate,

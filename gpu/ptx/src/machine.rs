@@ -33,7 +33,8 @@ pub(crate) struct Group {
 pub(crate) struct Warp {
     pub number: u32,
     pub groups: Vec<Group>,
-    pub registers: Vec<Lanes>,
+    /// Boxed, so that a result takes the place of a register by exchanging pointers.
+    pub registers: Vec<Box<Lanes>>,
     pub predicates: Vec<u32>,
     /// Local memory, lane by lane.
     pub local: Vec<u8>,
@@ -152,7 +153,7 @@ impl Shape {
             warp.groups = vec![Group { pc: 0, mask, wait: Wait::Ready }];
             warp.exited = !mask;
             warp.rotate = false;
-            warp.registers.fill([0; WARP]);
+            warp.registers.iter_mut().for_each(|register| **register = [0; WARP]);
             warp.predicates.fill(0);
             warp.local.fill(0);
             for &(special, register) in &self.code.specials {
@@ -169,7 +170,7 @@ impl Shape {
         Warp {
             number,
             groups: Vec::new(),
-            registers: vec![[0; WARP]; self.code.registers],
+            registers: vec![Box::new([0; WARP]); self.code.registers],
             predicates: vec![0; self.code.predicates],
             local: vec![0; self.code.local_bytes as usize * WARP],
             exited: 0,
@@ -213,6 +214,23 @@ pub(crate) fn coordinates(number: u64, size: [u32; 3]) -> [u32; 3] {
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
+/// Who ran last: a lane (32 where none did) of a warp of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Last {
+    pub block: u64,
+    pub warp: usize,
+    pub lane: u32,
+    pub gave_way: bool,
+}
+
+/// The rest of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfinished {
+    pub steps: u64,
+    pub until_visible: bool,
+    pub hold: bool,
+}
+
 /// A launch that has begun.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
@@ -224,6 +242,13 @@ pub(crate) struct Running {
     pub tracker: Option<Tracker>,
     pub translation: Translation,
     pub picker: Picker,
+    pub last: Last,
+    /// Slot and warp that round robin looked at last.
+    pub cursor: (usize, usize),
+    /// A turn that a stop interrupted: a launch does the same whether it is stopped in between or not.
+    pub unfinished: Option<Unfinished>,
+    /// Where results are computed before they take a register's place.
+    pub scratch: Box<Lanes>,
     /// A fault ended it: it can be crashed, not resumed.
     pub faulted: bool,
 }

@@ -31,8 +31,10 @@ pub(crate) fn lane_fault<T>(lane: usize, kind: FaultKind) -> Result<T, Box<LaneF
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Its steps are used up, or it gives way.
+    /// It gives way, or is at the end that the schedule sets.
     Turn,
+    /// Its steps are used up.
+    Steps,
     /// The group waits, or its lanes have ended.
     Waits,
 }
@@ -55,9 +57,11 @@ pub(crate) struct Turn<'t> {
     pub stop_event: u64,
     /// The turn ends before the next instruction that others can notice.
     pub until_visible: bool,
+    /// An instruction was executed in this turn.
+    pub begun: bool,
     /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
     pub hold: bool,
-    pub scratch: Lanes,
+    pub scratch: &'t mut Box<Lanes>,
 }
 
 /// What an instruction did to the group that ran it.
@@ -77,15 +81,15 @@ impl Turn<'_> {
     pub fn run(&mut self, mut index: usize) -> Result<End, Box<LaneFault>> {
         let shape = self.shape;
         let code = &shape.code.instructions[..];
-        let mut executed = 0u64;
         'group: loop {
             index = self.warp.merge(index);
             let Group { mut pc, mut mask, .. } = self.warp.groups[index];
             loop {
                 let ins = &code[pc as usize];
-                if self.left == 0 || (self.until_visible && executed > 0 && ins.op.visible()) {
+                let boundary = self.until_visible && self.begun && ins.op.visible();
+                if self.left == 0 || boundary {
                     self.warp.groups[index].pc = pc;
-                    return Ok(End::Turn);
+                    return Ok(if boundary { End::Turn } else { End::Steps });
                 }
                 let exec = match ins.guard {
                     None => mask,
@@ -95,7 +99,7 @@ impl Turn<'_> {
                     }
                 };
                 self.left -= 1;
-                executed += 1;
+                self.begun = true;
                 self.counts.warp_instructions += 1;
                 self.counts.lane_instructions += u64::from(exec.count_ones());
                 if self.trace.is_some() {
@@ -155,7 +159,7 @@ impl Turn<'_> {
     fn put(&mut self, to: Register, mask: u32) {
         let register = &mut self.warp.registers[to as usize];
         if mask == u32::MAX {
-            *register = self.scratch;
+            std::mem::swap(register, self.scratch);
         } else {
             for lane in 0..WARP {
                 // All ones where the lane is active: no branch, so that this is vectorised.
@@ -176,27 +180,27 @@ impl Turn<'_> {
         let constants = &self.shape.constants;
         match &ins.op {
             Op::Move { to, a } => {
-                self.scratch = *self.source(*a);
+                **self.scratch = *a.of(&self.warp.registers, constants);
                 self.put(*to, exec);
             }
             Op::One { f, to, a } => {
-                f(a.of(&self.warp.registers, constants), &mut self.scratch);
+                f(a.of(&self.warp.registers, constants), self.scratch);
                 self.put(*to, exec);
             }
             Op::Two { f, to, a, b } => {
                 let registers = &self.warp.registers;
-                f(a.of(registers, constants), b.of(registers, constants), &mut self.scratch);
+                f(a.of(registers, constants), b.of(registers, constants), self.scratch);
                 self.put(*to, exec);
             }
             Op::Three { f, to, a, b, c } => {
                 let registers = &self.warp.registers;
                 let (a, b, c) = (a.of(registers, constants), b.of(registers, constants), c.of(registers, constants));
-                f(a, b, c, &mut self.scratch);
+                f(a, b, c, self.scratch);
                 self.put(*to, exec);
             }
             Op::Four { f, to, from } => {
                 let [a, b, c, d] = from.map(|source| source.of(&self.warp.registers, constants));
-                f(a, b, c, d, &mut self.scratch);
+                f(a, b, c, d, self.scratch);
                 self.put(*to, exec);
             }
             Op::Compare(compare) => {
@@ -263,12 +267,12 @@ impl Turn<'_> {
                 return self.together(&ins.op, index, pc, mask, exec);
             }
             Op::ActiveMask { to } => {
-                self.scratch = [u64::from(exec); WARP];
+                **self.scratch = [u64::from(exec); WARP];
                 self.put(*to, exec);
             }
             Op::Clock { to, bits } => {
                 let now = self.counts.warp_instructions;
-                self.scratch = [if *bits == 32 { now & 0xffff_ffff } else { now }; WARP];
+                **self.scratch = [if *bits == 32 { now & 0xffff_ffff } else { now }; WARP];
                 self.put(*to, exec);
             }
             Op::Assert { message, file, line, function } => {

@@ -27,4 +27,12 @@ modules! {
     txn, "txn";
     /// `gpu/kernels/prefix.cu`: prefix sums.
     prefix, "prefix";
+    /// `gpu/kernels/hotspot.cu`: HS.
+    hotspot, "hotspot";
+    /// `gpu/kernels/blackscholes.cu`: BLK.
+    blackscholes, "blackscholes";
+    /// `gpu/kernels/srad.cu`: SRAD.
+    srad, "srad";
+    /// `gpu/kernels/bfs.cu`: BFS.
+    bfs, "bfs";
 }

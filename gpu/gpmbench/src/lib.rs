@@ -10,6 +10,7 @@ pub mod kvs;
 pub mod measure;
 mod pattern;
 pub mod prefix;
+pub mod programs;
 pub mod report;
 pub mod soak;
 mod sort;

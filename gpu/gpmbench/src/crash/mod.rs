@@ -2,6 +2,7 @@
 //! is left is compared with the scenario's oracle.
 
 mod checkpoints;
+mod resumed;
 mod store;
 mod sums;
 mod transactions;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result};
 use nearpm_gpu::{Choice, CrashPlan, Device, Interpreted, Medium, Moment, PmRegion, Schedule, Stop};
 
 pub use checkpoints::Checkpoints;
+pub use resumed::{Resumed, Run};
 pub use store::Store;
 pub use sums::Sums;
 pub use transactions::{LogForm, Shared, Transactions};
@@ -165,7 +167,7 @@ impl Campaign {
 /// A moment of a recovery, another one for each number.
 fn second_moment(number: u64, launches: u64, stores: u64) -> Moment {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
-    if launches == 0 || stores > 0 && mixed % 4 == 0 {
+    if launches == 0 || stores > 0 && mixed.is_multiple_of(4) {
         return Moment::Store { after: mixed / 4 % stores.max(1) };
     }
     Moment::Launch { after: mixed % launches, stop: Stop::PersistEvent(1 + mixed / launches % 7) }

@@ -71,3 +71,17 @@ extern "C" __global__ void checkpoint_copy(char *to, const char *from, gpm_u64 b
 extern "C" __global__ void checkpoint_restore(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
     digest_add(digest, copy_digested(to, from, bytes, place));
 }
+
+// The digest of memory that the copy engine brings to PM.
+extern "C" __global__ void checkpoint_digest(const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    gpm_u64 first = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x;
+    gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, sum = 0;
+    for (gpm_u64 at = first; at < bytes / 16; at += step) sum += digest_of(((const uint4 *)from)[at], place + 2 * at);
+    if (first == 0)
+        for (gpm_u64 at = bytes / 16 * 16; at < bytes; at += 8) {
+            gpm_u64 word = 0;
+            for (gpm_u32 i = 0; i < 8 && at + i < bytes; i++) word |= (gpm_u64)(unsigned char)from[at + i] << 8 * i;
+            sum += digest_step(word, place + at / 8);
+        }
+    digest_add(digest, sum);
+}

@@ -14,6 +14,10 @@ pub fn persist(bytes: &[u8]) {
 }
 
 fn write_back(bytes: &[u8]) {
+    if bytes.is_empty() {
+        // Their address is none of a line.
+        return;
+    }
     static CLWB: LazyLock<bool> = LazyLock::new(has_clwb);
     let start = bytes.as_ptr().addr() / LINE * LINE;
     let end = bytes.as_ptr().addr() + bytes.len();

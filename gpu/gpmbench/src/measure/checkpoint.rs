@@ -37,7 +37,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     times.remove(0);
     let size = bench.scale.pick("64 KiB", "256 MiB");
-    report.time(GROUP, format!("{size}, kernel copy, digest, sealed"), &times, Some("<= 5.3"));
+    report.time(GROUP, format!("{size}, with digest, sealed"), &times, Some("<= 5.3"));
     memory.fill(0)?;
     let mut restores = Vec::new();
     for _ in 0..bench.repeats {

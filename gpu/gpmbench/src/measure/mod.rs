@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod logs;
+mod programs;
 mod random;
 mod store;
 mod stream;
@@ -43,7 +44,7 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 5] = ["stream", "logs", "random", "kvs", "checkpoint"];
+pub const NAMES: [&str; 6] = ["stream", "logs", "random", "kvs", "checkpoint", "programs"];
 
 /// Makes measurements by name; what fails is in the report.
 pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
@@ -56,7 +57,8 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "logs" => logs::measure(bench, report),
             "random" => random::measure(bench, report),
             "kvs" => store::measure(bench, report),
-            _ => checkpoint::measure(bench, report),
+            "checkpoint" => checkpoint::measure(bench, report),
+            _ => programs::measure(bench, report),
         };
         if let Err(error) = outcome {
             eprintln!("{name}: {error:#}");

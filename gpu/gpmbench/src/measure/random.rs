@@ -19,7 +19,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     // 2^bits places of 32 bytes: 512 MiB, 8 GiB.
     for bits in bench.scale.pick(vec![10u32], vec![24, 28]) {
         let bytes = PLACE << bits;
-        let count: u32 = bench.scale.pick(1 << 10, 1 << 24);
+        let count: u32 = bench.scale.pick(1 << 10, 1 << 25);
         let region = bench.region(bytes + (4 << 20))?;
         let data = region.add("places", ObjectKind::Data, bytes, |_| Ok(()))?;
         let address = region.address(data.offset);

@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+pub mod command;
 pub mod crash;
 mod kernels;
 pub mod kvs;
@@ -12,9 +13,11 @@ mod pattern;
 pub mod prefix;
 pub mod programs;
 pub mod report;
+mod show;
 pub mod soak;
 mod sort;
 
 pub use kernels::{kvs, micro, prefix, sort, txn};
 pub use pattern::pattern;
+pub use show::show;
 pub use sort::Sorter;

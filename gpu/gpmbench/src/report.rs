@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// What was measured together.
     pub group: String,
@@ -25,8 +25,11 @@ pub struct Row {
 }
 
 /// All values of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
+    /// The day of the run, where somebody has noted it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
     /// The device's name.
     pub device: String,
     /// How times were taken: measured on a device, or predicted by the interpreter's cost model.

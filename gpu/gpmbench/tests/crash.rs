@@ -73,3 +73,17 @@ fn prefix_sums_go_on() {
     let sizes = Sizes { arrays: 2, blocks: 3, threads: 64 };
     holds(&Sums { sizes, module: nearpm_gpmbench::prefix().clone() }, &Campaign::thorough(2), 50);
 }
+
+#[test]
+fn the_store_that_is_shown_is_crashed_and_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 0..8 {
+        let path = folder.path().join(format!("{seed}.region"));
+        let mut told = Vec::new();
+        nearpm_gpmbench::show(&path, seed, &mut |line| told.push(line))
+            .unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
+        assert!(told.iter().filter(|line| line.contains("crashed as planned")).count() == 2, "{told:#?}");
+        // What is there stays.
+        assert!(nearpm_gpmbench::show(&path, seed, &mut |_| ()).is_err());
+    }
+}

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, hardware, job, pool, sentence, serve};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, sentence, serve};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -41,6 +41,9 @@ enum Command {
     Bench(Box<bench::BenchArguments>),
     /// Make a page of the paper's evaluation from results of `nearpm bench`
     Report(bench::ReportArguments),
+    /// Programs of a GPU that persist: run and crash them on the interpreter, or measure a GPU
+    #[command(subcommand)]
+    Gpu(gpu::GpuCommand),
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
     Serve(nearpm_serve::ServeCommand),
@@ -81,6 +84,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Pool(command) => pool::command(&command),
         Command::Bench(arguments) => bench::command(&arguments).map(done),
         Command::Report(arguments) => bench::report(&arguments).map(done),
+        Command::Gpu(command) => gpu::command(&command),
         Command::Serve(command) => serve::command(command).map(done),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
     }

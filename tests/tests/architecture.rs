@@ -38,6 +38,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("nearpm-bench", &[]),
+    // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.
+    ("nearpm-ptx", &[]),
+    ("nearpm-gpu", &["nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
+    ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
+    ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
@@ -70,6 +75,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-ycsb",
             "nearpm-evaluation",
             "nearpm-broker",
+            "nearpm-gpmbench",
         ],
     ),
     // A card made of software as a PCI function: its configuration space is that of the simulated host's.

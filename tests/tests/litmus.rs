@@ -75,7 +75,7 @@ fn a_test_that_no_card_runs_says_why() {
     let alone = tests.values().filter(|test| test.model_only.is_some()).count();
     let page = include_str!("../../docs/ppo.md");
     for count in [
-        format!("and {} litmus tests in `ppo/litmus`", tests.len()),
+        format!("and {} litmus tests in `proof/ppo/litmus`", tests.len()),
         format!(
             "runs the {} tests that commands, or a microprogram of the tests' own, can express",
             tests.len() - alone

@@ -1,4 +1,4 @@
-//! The hash map of `bench/programs/hashmap.c`, over typed objects.
+//! The hash map of `evaluation/pmdk/programs/hashmap.c`, over typed objects.
 
 use nearpm::prelude::*;
 

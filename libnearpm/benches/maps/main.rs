@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An operation is one transaction { allocate an object of 8 B; insert it under a random key }, on a pool in `/dev/shm` whose lines are written back as those of persistent
-//! memory. Each round runs every program once, so that the ratio of a round is that of the same minutes. The C programs are those of `bench/programs`.
+//! memory. Each round runs every program once, so that the ratio of a round is that of the same minutes. The C programs are those of `evaluation/pmdk/programs`.
 
 mod btree;
 mod hashmap;
@@ -49,7 +49,7 @@ impl Map for PBTreeMap<u64, Option<Ptr<u64>>> {
     }
 }
 
-/// The keys of `bench/programs/common.c`.
+/// The keys of `evaluation/pmdk/programs/common.c`.
 fn sequence(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -480,7 +480,7 @@ fn observation(test: &Test, media: &[Medium], seen: &Seen) -> Vec<String> {
 
 /// All tests by their names.
 pub fn tests() -> BTreeMap<String, Test> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ppo/litmus");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proof/ppo/litmus");
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("the file can be read");

@@ -1,4 +1,4 @@
-//! The software's recovery of a litmus test's pool, as the ordering model has it (`ppo/src/model/recovery.rs`).
+//! The software's recovery of a litmus test's pool, as the ordering model has it (`proof/ppo/src/model/recovery.rs`).
 //!
 //! It reads epochs, log entries and waiting commands of all cards, decides which transactions are committed (decision 10), lets their commands
 //! go, and then discards, undoes and deletes, each repair durable before the next. A power cut throws everything away but what is durable.

@@ -1,0 +1,125 @@
+//! The C programs of `nearpm-pmemobj` on the simulated card: the same binaries, told by the environment alone.
+
+#[path = "../../../libnearpm/pmemobj/tests/support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::rig::{End, Rig, draw};
+use support::{CARD, Library, Program};
+
+macro_rules! programs {
+    ($( $name:ident ),* $(,)?) => { $(
+        #[test]
+        fn $name() {
+            let Some(program) = Program::compile(stringify!($name)) else { return };
+            program.run(Library::SimulatedCard, &[]);
+        }
+    )* };
+}
+
+/// It makes large pools, and what it removes stays on the card.
+#[test]
+fn pool() {
+    let Some(program) = Program::compile("pool") else { return };
+    program.run(Library::SimulatedCard, &[("NEARPM_CARD_BYTES", "536870912")]);
+}
+
+programs! { stages, work, atomic, list, lock, memory, ctl, crash, defects, threads, full }
+
+/// Without `NEARPM_CARD` the library is the ordinary one.
+#[test]
+fn files_are_as_with_the_ordinary_library() {
+    let Some(program) = Program::compile("stages") else { return };
+    program.run(Library::WorkingCopy, &[]);
+    program.run(Library::InPlace, &[]);
+}
+
+/// What a program is on is configuration: one pool on the card and one in a file, each found again however the program is started.
+#[test]
+fn a_pool_is_opened_where_it_was_made() {
+    let Some(program) = Program::compile("power_cut") else { return };
+    let folder = program.folder_for_pools(Library::SimulatedCard);
+    let (on_card, in_file) = (folder.path().join("on-card"), folder.path().join("in-file"));
+    let start = |library, pool: &Path, arguments: &[&str]| program.start(library, pool, arguments, &[]);
+    assert!(start(Library::SimulatedCard, &on_card, &["prepare"]).status.success());
+    assert!(start(Library::WorkingCopy, &in_file, &["prepare"]).status.success());
+    assert!(fs::read_to_string(&on_card).unwrap().starts_with("nearpm-pool card:sim/on_card-"));
+    assert_eq!(in_file.metadata().unwrap().len(), 8 << 20);
+    for pool in [&on_card, &in_file] {
+        assert!(start(Library::SimulatedCard, pool, &["work", "5", "30"]).status.success());
+        assert!(start(Library::SimulatedCard, pool, &["verify", "5", "30"]).status.success());
+    }
+    assert!(start(Library::WorkingCopy, &in_file, &["verify", "5", "30"]).status.success());
+    let output = start(Library::WorkingCopy, &on_card, &["verify", "5", "30"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("names the card \"sim\", which is not open"), "{text}");
+    // A location names the pool as its file does.
+    let location = fs::read_to_string(&on_card).unwrap();
+    let location = location.trim_end().strip_prefix("nearpm-pool ").unwrap();
+    let card = folder.path().join(CARD);
+    let variables = [("NEARPM_CARD", card.to_str().unwrap())];
+    let output = program.start(Library::WorkingCopy, Path::new(location), &["verify", "5", "30"], &variables);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What is no memory of a card is refused and left as it is; a blank file becomes one.
+#[test]
+fn a_file_that_is_no_card_is_left_alone() {
+    let Some(program) = Program::compile("power_cut") else { return };
+    let folder = program.folder_for_pools(Library::SimulatedCard);
+    let (card, pool) = (folder.path().join(CARD), folder.path().join("pool"));
+    let prepare = |variables: &[(&str, &str)]| program.start(Library::SimulatedCard, &pool, &["prepare"], variables);
+    let mut beside_the_arm_word = vec![0; 16 << 20];
+    beside_the_arm_word[5 << 20] = 1;
+    for bytes in [vec![], vec![0; 5000], vec![0; 4096], vec![7; 16 << 20], beside_the_arm_word] {
+        fs::write(&card, &bytes).unwrap();
+        let output = prepare(&[]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains("nothing was changed"), "{text}");
+        assert!(fs::read(&card).unwrap() == bytes && !pool.exists());
+    }
+    for (name, value) in [
+        ("NEARPM_CARD_BYTES", "5000"),
+        ("NEARPM_CARD_BYTES", "lots"),
+        ("NEARPM_CARD_CUT", "cycle=0"),
+        ("NEARPM_CARD_CUT", "fence=3"),
+        ("NEARPM_CARD", "/no/such/folder/card"),
+        ("NEARPM_MODE", "in-place"),
+    ] {
+        let _ = fs::remove_file(&card);
+        let output = prepare(&[(name, value)]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !pool.exists(), "{name}={value}: {text}");
+    }
+    fs::write(&card, vec![0; 16 << 20]).unwrap();
+    assert!(prepare(&[]).status.success());
+    assert_eq!(card.metadata().unwrap().len(), 16 << 20);
+    let former = fs::read(&card).unwrap();
+    let output = prepare(&[]);
+    assert!(!output.status.success(), "the pool exists");
+    let elsewhere = fs::File::open(&card).unwrap();
+    elsewhere.lock().unwrap();
+    let other = folder.path().join("other");
+    let output = program.start(Library::SimulatedCard, &other, &["prepare"], &[]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("is in another process") && !other.exists(), "{text}");
+    assert!(fs::read(&card).unwrap() == former, "a refusal changes nothing on the card");
+}
+
+/// Power cuts of computer and card at random cycles, also behind a hostile processor: the card saves, and replays at the next start.
+#[test]
+fn power_cuts_lose_nothing_acknowledged() {
+    let (cuts, operations) = if std::env::var_os("NEARPM_THOROUGH").is_some() { (2000, 200) } else { (40, 60) };
+    let Some(rig) = Rig::new("power_cut", Library::SimulatedCard) else { return };
+    let never = format!("cycle={}", u64::MAX);
+    let End::Whole(cycles) = rig.cut(1, operations, &never) else { panic!("power was cut without being told") };
+    let mut met = 0;
+    for seed in 1..=cuts {
+        // Another seed, and a hostile processor, take about as many cycles: some cuts come too late, which is no error.
+        let cut = format!("cycle={},seed={seed},hostile={}", 1 + draw(seed) % cycles, seed % 2);
+        met += u64::from(rig.cut(seed, operations, &cut) == End::Cut);
+    }
+    assert!(met * 2 > cuts, "only {met} of {cuts} cuts: {}", rig.folder().display());
+}

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, card, cuts, demo, figures, firmware, hardware, job, pool};
+use crate::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -45,6 +45,9 @@ pub enum Command {
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
     Serve(nearpm_serve::ServeCommand),
+    /// Programs of a GPU that persist: run and crash them on the interpreter, or measure a GPU
+    #[command(subcommand)]
+    Gpu(gpu::GpuCommand),
     /// Versioned global arrays of several ranks, durable
     #[command(subcommand)]
     Gvr(nearpm_gvr::commands::GvrCommand),

@@ -12,6 +12,7 @@ pub mod cuts;
 pub mod demo;
 pub mod figures;
 pub mod firmware;
+pub mod gpu;
 pub mod hardware;
 pub mod job;
 pub mod pool;

@@ -15,6 +15,7 @@
 //! | [`save`] | what the power-fail save keeps, and where |
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
 //! | [`record`] | the log of direct pools |
+//! | [`region`] | persistent memory of GPUs: regions, logs, batches, checkpoints |
 //! | [`peer`] | what cards tell each other |
 //! | [`sharing`] | registers of a card that several processes share |
 //! | [`seal`] | the checksum convention that all of them share |
@@ -33,6 +34,7 @@ pub mod media;
 pub mod memory_ports;
 pub mod peer;
 pub mod record;
+pub mod region;
 pub mod registers;
 pub mod save;
 pub mod seal;

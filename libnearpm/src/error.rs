@@ -426,6 +426,7 @@ mod signature {
         (b"PMEMLOG\0", "a pool of PMDK's libpmemlog", true),
         (b"PMEMBLK\0", "a pool of PMDK's libpmemblk", true),
         (b"PMEMPOOL", "a pool set file of PMDK", true),
+        (b"NearPGPU", "a region of a GPU's persistent memory", false),
         (b"\x7fELF", "a program or library (ELF)", false),
         (b"\x89PNG", "an image (PNG)", false),
         (b"PK\x03\x04", "an archive (ZIP)", false),

@@ -3,14 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearpm::check::{Contents, Image, Info, TypeInfo};
+use nearpm::check::{Contents, Image, Info, RegionInfo, TypeInfo};
 
 use super::{Target, line, print_json};
 use crate::table::{Table, grouped, size};
 
 /// Runs the command.
 pub fn command(target: &Target) -> Result<ExitCode> {
-    let info = Image::open(&target.location)?.info()?;
+    let mut image = Image::open(&target.location)?;
+    if let Some(region) = image.region()? {
+        return if target.json { print_json(&region) } else { print_region(&region) }.map(|()| ExitCode::SUCCESS);
+    }
+    let info = image.info()?;
     if target.json {
         print_json(&info)?;
     } else {
@@ -56,6 +60,20 @@ fn print(info: &Info) {
         }
         print!("\n{table}");
     }
+}
+
+/// A region of a GPU.
+fn print_region(region: &RegionInfo) -> Result<()> {
+    line("format", format_args!("{}, of a GPU's region", region.version));
+    line("identifier", format_args!("{:#010x}", region.id));
+    line("size", format_args!("{} ({} bytes)", size(region.bytes), grouped(region.bytes)));
+    let mut table = Table::new(&["object", "kind", "offset", "bytes", "state"]);
+    for object in &region.objects {
+        let (offset, bytes) = (format!("{:#x}", object.offset), grouped(object.bytes));
+        table.row([object.name.clone(), object.kind.to_owned(), offset, bytes, object.state.clone()]);
+    }
+    print!("\n{table}");
+    Ok(())
 }
 
 /// Whose data it is.

@@ -85,6 +85,14 @@ classes! {
     RootWord, "root-word", "the word of the root is not valid";
     /// The root lies in no object.
     Root, "root", "the root is no object";
+    /// A copy of the directory of a region.
+    RegionDirectory, "region-directory", "a copy of the region's directory of objects is not valid";
+    /// The head of an object of a region.
+    ObjectHead, "object-head", "the head of an object of the region is not valid";
+    /// The word of a log or batch of a region.
+    ObjectWord, "object-word", "the word of an object of the region is not valid";
+    /// A slot of checkpoints of a region.
+    CheckpointSlot, "checkpoint-slot", "a slot of checkpoints is not valid";
 }
 
 impl Class {

@@ -11,6 +11,7 @@
 //! | `info.rs` | what a pool is, without judging it |
 //! | `contents.rs` | whose data a pool holds |
 //! | `copy.rs` | sound copies, also of another size |
+//! | `region.rs` | the same for regions of GPUs, which are no pools and lie in the same format's terms |
 //! | `repair.rs`, `backup.rs` | putting right what can be, behind a backup of what is overwritten |
 
 use std::path::Path;
@@ -32,6 +33,7 @@ mod head;
 mod info;
 mod log;
 mod one_bit;
+mod region;
 mod repair;
 mod tables;
 #[cfg(test)]
@@ -42,6 +44,7 @@ pub use contents::{Contents, TypeInfo};
 pub(crate) use copy::Put;
 pub use copy::{Copied, copy};
 pub use info::{Info, LogInfo, Region};
+pub use region::{RegionInfo, RegionObject};
 pub use repair::{Repair, repair};
 pub(crate) use tables::Tables;
 
@@ -168,6 +171,9 @@ impl Image {
 
     /// Refuses what was never a pool: that is no damage.
     fn refuse_foreign(&self) -> Result<(), Error> {
+        if region::is_one(&self.medium) {
+            return Ok(());
+        }
         head::refuse_foreign(&self.medium).map_err(|problem| problem.at(&self.location))
     }
 
@@ -220,6 +226,9 @@ impl Image {
     }
 
     fn examine(&mut self) -> (Vec<Found>, Report) {
+        if region::is_one(&self.medium) {
+            return region::examine(&self.medium);
+        }
         let mut report = Report::default();
         let head = match head::examine(&self.medium) {
             Ok(head) => head,
@@ -253,6 +262,19 @@ impl Image {
         (found, report)
     }
 
+    /// What a region of a GPU is; `None` for a pool.
+    ///
+    /// # Errors
+    /// A region without a sound head or directory: there is nothing to tell.
+    pub fn region(&self) -> Result<Option<RegionInfo>, Error> {
+        if !region::is_one(&self.medium) {
+            return Ok(None);
+        }
+        let info = region::info(&self.medium).map_err(|problem| problem.at(&self.location))?;
+        self.alive()?;
+        Ok(Some(info))
+    }
+
     /// The state of the allocator, after the recovery.
     ///
     /// # Errors
@@ -266,6 +288,13 @@ impl Image {
     /// # Errors
     /// Damage that is in the way of a recovery.
     pub fn objects(&mut self) -> Result<Vec<Object>, Error> {
+        if let Some(info) = self.region()? {
+            return Ok(info
+                .objects
+                .iter()
+                .map(|&RegionObject { offset, bytes, .. }| Object { offset, bytes })
+                .collect());
+        }
         Ok(self.tables()?.objects().collect())
     }
 
@@ -274,6 +303,9 @@ impl Image {
     /// # Errors
     /// [`Error::OutOfRange`]; damage that is in the way of a recovery.
     pub fn read(&mut self, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        if region::is_one(&self.medium) {
+            return self.raw(offset, bytes);
+        }
         let tables = self.tables()?;
         let heap = tables.layout().range();
         let end = offset.checked_add(bytes);

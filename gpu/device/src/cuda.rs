@@ -1,0 +1,308 @@
+//! A GPU through the CUDA driver, which is loaded when the first device is opened.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::time::Duration;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+
+use crate::device::{Attached, Counts, Device, Elapsed, Measured, check_range};
+use crate::error::Error;
+use crate::kernel::{Argument, Kernel, Launch, Module};
+use crate::medium::{Medium, Pinnable};
+
+/// Bytes that are pinned in one call: drivers of the 580 series refuse 512 GiB and more at once.
+const PIECE: usize = 16 << 30;
+
+/// A GPU. It belongs to the thread that opened it.
+pub struct Cuda {
+    device: sys::CUdevice,
+    stream: sys::CUstream,
+    events: [sys::CUevent; 2],
+    name: String,
+    modules: RefCell<HashMap<u64, sys::CUmodule>>,
+    functions: RefCell<HashMap<(u64, &'static str), sys::CUfunction>>,
+    attached: Cell<usize>,
+}
+
+fn refused(what: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
+    let what = what.into();
+    move |error| {
+        let why = match (error.error_name(), error.error_string()) {
+            (Ok(name), Ok(text)) => format!("{}: {}", name.to_string_lossy(), text.to_string_lossy()),
+            _ => format!("{error:?}"),
+        };
+        Error::Driver { what, why }
+    }
+}
+
+impl Cuda {
+    /// Opens a GPU, numbered from 0.
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`], [`Error::NoCard`], or what the driver refuses.
+    pub fn open(ordinal: usize) -> Result<Cuda, Error> {
+        // SAFETY: it loads the driver's library by name and looks whether that went well.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::NoDriver);
+        }
+        result::init().map_err(refused("start"))?;
+        let count = result::device::get_count().map_err(refused("count its GPUs"))? as usize;
+        if ordinal >= count {
+            return Err(Error::NoCard { ordinal, count });
+        }
+        let device = result::device::get(ordinal as i32).map_err(refused("open the GPU"))?;
+        // SAFETY: the driver was started and gave the device.
+        unsafe {
+            let context = result::primary_ctx::retain(device).map_err(refused("make a context"))?;
+            result::ctx::set_current(context).map_err(refused("use the context"))?;
+        }
+        let stream =
+            result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused("make a stream"))?;
+        let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(refused("make an event"));
+        let name = result::device::get_name(device).map_err(refused("name the GPU"))?;
+        Ok(Cuda {
+            device,
+            stream,
+            events: [event()?, event()?],
+            name,
+            modules: RefCell::default(),
+            functions: RefCell::default(),
+            attached: Cell::new(0),
+        })
+    }
+
+    /// Multiprocessors of the GPU.
+    ///
+    /// # Errors
+    /// What the driver refuses.
+    pub fn multiprocessors(&self) -> Result<u32, Error> {
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        // SAFETY: the device is open.
+        let count = unsafe { result::device::get_attribute(self.device, attribute) };
+        count.map(|count| count as u32).map_err(refused("count multiprocessors"))
+    }
+
+    fn load(&self, module: &Module) -> Result<sys::CUmodule, Error> {
+        if let Some(&loaded) = self.modules.borrow().get(&module.identity()) {
+            return Ok(loaded);
+        }
+        let refuse = |why: String| Error::Module { module: module.name().to_owned(), why };
+        let text = CString::new(module.ptx()).map_err(|_| refuse("its text has a zero byte".to_owned()))?;
+        let mut log = vec![0u8; 8192];
+        let mut options = [
+            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        let mut loaded = std::ptr::null_mut();
+        // SAFETY: the text ends in zero; options and values are as many as said; the log has the size that is told, and outlives the call.
+        let outcome = unsafe {
+            sys::cuModuleLoadDataEx(&mut loaded, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+                .result()
+        };
+        if let Err(error) = outcome {
+            let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
+            return Err(refuse(format!("{error:?}: {}", String::from_utf8_lossy(said).trim())));
+        }
+        self.modules.borrow_mut().insert(module.identity(), loaded);
+        Ok(loaded)
+    }
+
+    fn function(&self, kernel: Kernel<'_>) -> Result<sys::CUfunction, Error> {
+        let key = (kernel.module.identity(), kernel.entry);
+        if let Some(&function) = self.functions.borrow().get(&key) {
+            return Ok(function);
+        }
+        let module = self.load(kernel.module)?;
+        let name =
+            CString::new(kernel.entry).map_err(|_| Error::Invalid("a kernel's name has a zero byte".to_owned()))?;
+        // SAFETY: the module was loaded and stays so.
+        let function = unsafe { result::module::get_function(module, name) };
+        let function = function.map_err(refused(format!("find the kernel {}", kernel.entry)))?;
+        self.functions.borrow_mut().insert(key, function);
+        Ok(function)
+    }
+
+    fn pin(&self, bytes: &[u8]) -> Result<(), Error> {
+        let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE;
+        for (done, piece) in bytes.chunks(PIECE).enumerate() {
+            // SAFETY: the piece is mapped, and stays so until it is unpinned: detaching comes before the medium is dropped.
+            let outcome =
+                unsafe { sys::cuMemHostRegister_v2(piece.as_ptr() as *mut c_void, piece.len(), flags).result() };
+            if let Err(error) = outcome {
+                self.unpin(&bytes[..done * PIECE])?;
+                return Err(refused(format!("pin {} bytes of persistent memory", bytes.len()))(error));
+            }
+            let mut address = 0;
+            // SAFETY: the piece was pinned above.
+            unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, piece.as_ptr() as *mut c_void, 0).result() }
+                .map_err(refused("tell where persistent memory is mapped"))?;
+            if address != piece.as_ptr() as u64 {
+                return Err(Error::Invalid(
+                    "this GPU maps host memory at other addresses than the processor".to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unpin(&self, bytes: &[u8]) -> Result<(), Error> {
+        bytes.chunks(PIECE).try_for_each(|piece| {
+            // SAFETY: the piece was pinned by `pin`, in the same parts.
+            unsafe { sys::cuMemHostUnregister(piece.as_ptr() as *mut c_void).result() }
+                .map_err(refused("unpin persistent memory"))
+        })
+    }
+}
+
+impl Device for Cuda {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        // SAFETY: it takes a size and gives an address.
+        unsafe { result::malloc_sync(bytes.max(1) as usize) }.map_err(|error| {
+            let (free, total) = result::mem_get_info().unwrap_or_default();
+            match error.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                    Error::OutOfMemory { device: self.name(), needed: bytes, free: free as u64, total: total as u64 }
+                }
+                _ => refused("allocate memory")(error),
+            }
+        })
+    }
+
+    fn free(&self, address: u64) -> Result<(), Error> {
+        self.synchronize()?;
+        // SAFETY: the driver refuses an address that it has not given, and no kernel runs.
+        unsafe { result::free_sync(address) }.map_err(refused("free memory"))
+    }
+
+    fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.synchronize()?;
+        // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the call, which waits.
+        unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(refused("copy to the GPU"))
+    }
+
+    fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.synchronize()?;
+        // SAFETY: as for upload.
+        unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(refused("copy from the GPU"))
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
+        // SAFETY: the driver refuses addresses that it has not given or pinned.
+        unsafe { sys::cuMemcpyAsync(to, from, bytes as usize, self.stream).result() }.map_err(refused("copy"))
+    }
+
+    fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Error> {
+        // SAFETY: the driver refuses addresses that it has not given or pinned.
+        unsafe { result::memset_d8_async(address, byte, bytes as usize, self.stream) }.map_err(refused("fill memory"))
+    }
+
+    fn attach(&self, medium: &Medium) -> Result<Attached, Error> {
+        if let Pinnable::No(filesystem) = medium.pinnable() {
+            return Err(Error::NotPinnable { path: medium.path().to_owned(), filesystem });
+        }
+        self.pin(medium.bytes())?;
+        let number = self.attached.replace(self.attached.get() + 1);
+        Ok(Attached { address: medium.bytes().as_ptr() as u64, bytes: medium.bytes().len() as u64, number })
+    }
+
+    fn detach(&self, _: Attached, medium: &mut Medium) -> Result<(), Error> {
+        self.synchronize()?;
+        self.unpin(medium.bytes())
+    }
+
+    fn pm_read(&self, pm: &Attached, medium: &Medium, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        check_range(pm, offset, bytes.len())?;
+        self.synchronize()?;
+        bytes.copy_from_slice(&medium.bytes()[offset as usize..][..bytes.len()]);
+        Ok(())
+    }
+
+    fn pm_write(&self, pm: &Attached, medium: &mut Medium, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        check_range(pm, offset, bytes.len())?;
+        self.synchronize()?;
+        let place = &mut medium.bytes_mut()[offset as usize..][..bytes.len()];
+        match <[u8; 8]>::try_from(bytes) {
+            Ok(word) if place.as_ptr().addr().is_multiple_of(8) => {
+                // SAFETY: the place has eight bytes, is aligned to eight, and is borrowed exclusively.
+                let atomic = unsafe { std::sync::atomic::AtomicU64::from_ptr(place.as_mut_ptr().cast()) };
+                atomic.store(u64::from_le_bytes(word), std::sync::atomic::Ordering::Release);
+            }
+            _ => place.copy_from_slice(bytes),
+        }
+        crate::flush::persist(place);
+        Ok(())
+    }
+
+    fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        let function = self.function(kernel)?;
+        let mut values: Vec<u64> = launch
+            .arguments
+            .iter()
+            .map(|argument| match *argument {
+                Argument::U32(value) => value.into(),
+                Argument::U64(value) => value,
+                Argument::F32(value) => value.to_bits().into(),
+            })
+            .collect();
+        // The driver takes as many bytes as the kernel's parameter has, from the little end.
+        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
+        let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
+        // SAFETY: the function belongs to a module that stays loaded. What the kernel does with its arguments is its own: kernels of
+        // this library stay inside of the memory that they are given.
+        unsafe { result::launch_kernel(function, grid, block, 0, self.stream, &mut pointers) }
+            .map_err(refused(format!("launch {}", kernel.entry)))
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        // SAFETY: the stream was made by this device.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(refused("finish what it was given"))
+    }
+
+    fn time(&self, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Elapsed, Error> {
+        self.synchronize()?;
+        let [start, end] = self.events;
+        // SAFETY: events and stream were made by this device.
+        unsafe { result::event::record(start, self.stream) }.map_err(refused("take the time"))?;
+        work()?;
+        // SAFETY: as above; the end is waited for before the two are compared.
+        let milliseconds = unsafe {
+            result::event::record(end, self.stream).map_err(refused("take the time"))?;
+            result::event::synchronize(end).map_err(refused("finish what it was given"))?;
+            result::event::elapsed(start, end).map_err(refused("tell the time"))?
+        };
+        Ok(Elapsed { time: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), source: Measured::Device })
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        None
+    }
+
+    fn free_memory(&self) -> Result<u64, Error> {
+        result::mem_get_info().map(|(free, _)| free as u64).map_err(refused("tell its free memory"))
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // SAFETY: all of it was made by this device, and nothing of it is used again. Nobody is there to be told of errors.
+        unsafe {
+            let _ = result::stream::synchronize(self.stream);
+            self.modules.borrow().values().for_each(|&module| {
+                let _ = result::module::unload(module);
+            });
+            self.events.iter().for_each(|&event| {
+                let _ = result::event::destroy(event);
+            });
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::primary_ctx::release(self.device);
+        }
+    }
+}

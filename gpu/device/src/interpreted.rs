@@ -1,0 +1,303 @@
+//! The interpreter of `nearpm-ptx` as a device: it copies PM in and out of media, counts transactions, and crashes as planned.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+use nearpm_ptx::{
+    Arguments, Choice, Config, CostModel, Counts, Ended, Gpu, MemoryError, Persistence, PmRange, Run, Schedule, Stop,
+};
+
+use crate::device::{Attached, Device, Elapsed, Measured, check_range};
+use crate::error::Error;
+use crate::kernel::{Argument, Kernel, Launch, Module};
+use crate::medium::Medium;
+
+/// The moment of a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// In a launch, so many launches after the plan; it is no moment of a launch that ends before.
+    Launch {
+        /// Launches before it.
+        after: u64,
+        /// Where in it.
+        stop: Stop,
+    },
+    /// At a store of the processor to PM, so many of them after the plan: some of its aligned words of 8 bytes have persisted.
+    Store {
+        /// Stores before it.
+        after: u64,
+    },
+}
+
+/// When the device is to crash, and what of the stores that had not persisted is to survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrashPlan {
+    /// When.
+    pub moment: Moment,
+    /// What survives.
+    pub choice: Choice,
+}
+
+/// A GPU that is interpreted.
+pub struct Interpreted {
+    state: RefCell<State>,
+}
+
+struct State {
+    gpu: Gpu,
+    ranges: Vec<PmRange>,
+    persistence: Persistence,
+    schedule: Schedule,
+    plan: Option<CrashPlan>,
+    launches: u64,
+    stores: u64,
+    counts: Counts,
+}
+
+impl Interpreted {
+    /// A device with `memory` bytes of volatile memory.
+    pub fn new(memory: u64) -> Interpreted {
+        let config = Config { device_memory: memory, ..Config::default() };
+        Interpreted {
+            state: RefCell::new(State {
+                gpu: Gpu::new(config),
+                ranges: Vec::new(),
+                persistence: Persistence::Counted,
+                schedule: Schedule::RoundRobin,
+                plan: None,
+                launches: 0,
+                stores: 0,
+                counts: Counts::default(),
+            }),
+        }
+    }
+
+    /// Sets the order in which warps run, from now on.
+    pub fn set_schedule(&self, schedule: Schedule) {
+        self.state.borrow_mut().schedule = schedule;
+    }
+
+    /// Plans a crash, or none. Launches are followed closely while one is planned.
+    pub fn plan_crash(&self, plan: Option<CrashPlan>) {
+        let mut state = self.state.borrow_mut();
+        state.persistence = if plan.is_some() { Persistence::Tracked } else { Persistence::Counted };
+        state.plan = plan;
+        state.launches = 0;
+        state.stores = 0;
+    }
+
+    /// Launches since the last [`Interpreted::plan_crash`].
+    pub fn launches(&self) -> u64 {
+        self.state.borrow().launches
+    }
+
+    /// Stores of the processor to PM since then.
+    pub fn stores(&self) -> u64 {
+        self.state.borrow().stores
+    }
+
+    /// The power fails between launches: volatile memory is gone.
+    ///
+    /// # Errors
+    /// Never where all launches have ended.
+    pub fn crash(&self) -> Result<(), Error> {
+        let mut state = self.state.borrow_mut();
+        state.gpu.crash(Choice::None).map(drop).map_err(|error| Error::Kernel(error.to_string()))
+    }
+}
+
+thread_local! {
+    /// Modules that were parsed: crash tests make many devices for the same few.
+    static PARSED: RefCell<HashMap<u64, nearpm_ptx::Module>> = RefCell::default();
+}
+
+fn parsed(text: &Module) -> Result<nearpm_ptx::Module, nearpm_ptx::ParseError> {
+    PARSED.with_borrow_mut(|parsed| match parsed.entry(text.identity()) {
+        Entry::Occupied(loaded) => Ok(loaded.get().clone()),
+        Entry::Vacant(place) => Ok(place.insert(nearpm_ptx::Module::parse(text.ptx())?).clone()),
+    })
+}
+
+fn memory(error: MemoryError) -> Error {
+    match error {
+        MemoryError::Full { bytes, free, total } => {
+            Error::OutOfMemory { device: "the interpreter".to_owned(), needed: bytes, free, total }
+        }
+        other => Error::Invalid(other.to_string()),
+    }
+}
+
+impl State {
+    fn range(&self, pm: &Attached) -> PmRange {
+        self.ranges[pm.number]
+    }
+
+    fn arguments(launch: &Launch) -> Arguments {
+        launch.arguments.iter().fold(Arguments::new(), |so_far, argument| match *argument {
+            Argument::U32(value) => so_far.u32(value),
+            Argument::U64(value) => so_far.u64(value),
+            Argument::F32(value) => so_far.f32(value),
+        })
+    }
+
+    fn launch(&mut self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        let text = kernel.module;
+        let refuse = |why: String| Error::Module { module: text.name().to_owned(), why };
+        let module = parsed(text).map_err(|error| refuse(error.to_string()))?;
+        let entry = module.entry(kernel.entry).map_err(|error| refuse(error.to_string()))?.clone();
+        let now = self.launches;
+        let plan = self.plan.and_then(|plan| match plan.moment {
+            Moment::Launch { after, stop } if after == now => Some((stop, plan.choice)),
+            _ => None,
+        });
+        self.launches += 1;
+        let mut run = Run {
+            schedule: self.schedule.clone(),
+            stop_at: plan.map_or(Stop::Never, |(stop, _)| stop),
+            persistence: self.persistence,
+            ..Run::default()
+        };
+        let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
+        let outcome = self.gpu.launch(&entry, &shape, &mut run).map_err(|error| Error::Kernel(error.to_string()))?;
+        add(&mut self.counts, &outcome.counts);
+        match (outcome.ended, plan) {
+            (Ended::Stopped, Some((_, choice))) => {
+                let crash = self.gpu.crash(choice).map_err(|error| Error::Kernel(error.to_string()))?;
+                self.plan = None;
+                Err(Error::Crashed(crash.replay))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Stores some of the aligned words of 8 bytes.
+fn tear(to: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
+    for (at, (to, &from)) in to.iter_mut().zip(from).enumerate() {
+        let word = (offset + at as u64) / 8;
+        let persists = match choice {
+            Choice::All => true,
+            Choice::Seeded(seed) => (word ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1,
+            _ => false,
+        };
+        if persists {
+            *to = from;
+        }
+    }
+}
+
+fn add(sum: &mut Counts, more: &Counts) {
+    sum.warp_instructions += more.warp_instructions;
+    sum.lane_instructions += more.lane_instructions;
+    for (sum, more) in [(&mut sum.pm_loads, &more.pm_loads), (&mut sum.pm_stores, &more.pm_stores)] {
+        sum.up_to_32 += more.up_to_32;
+        sum.up_to_64 += more.up_to_64;
+        sum.up_to_128 += more.up_to_128;
+    }
+    sum.pm_atomics += more.pm_atomics;
+    sum.pm_bytes_stored += more.pm_bytes_stored;
+    sum.pm_bytes_loaded += more.pm_bytes_loaded;
+    sum.translation_misses += more.translation_misses;
+    sum.fences.block += more.fences.block;
+    sum.fences.device += more.fences.device;
+    sum.fences.system += more.fences.system;
+    sum.barriers += more.barriers;
+    sum.persist_events += more.persist_events;
+}
+
+impl Device for Interpreted {
+    fn name(&self) -> String {
+        "PTX interpreter (no GPU)".to_owned()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        self.state.borrow_mut().gpu.allocate(bytes.max(1)).map_err(memory)
+    }
+
+    fn free(&self, address: u64) -> Result<(), Error> {
+        self.state.borrow_mut().gpu.free(address).map_err(memory)
+    }
+
+    fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.state.borrow_mut().gpu.write(address, bytes).map_err(memory)
+    }
+
+    fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.state.borrow().gpu.read(address, bytes).map_err(memory)
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
+        let mut piece = vec![0; bytes as usize];
+        self.download(from, &mut piece)?;
+        self.upload(to, &piece)
+    }
+
+    fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Error> {
+        self.upload(address, &vec![byte; bytes as usize])
+    }
+
+    fn attach(&self, medium: &Medium) -> Result<Attached, Error> {
+        let mut state = self.state.borrow_mut();
+        let range = state.gpu.map_persistent(medium.bytes().to_vec());
+        state.ranges.push(range);
+        Ok(Attached { address: range.address, bytes: range.len, number: state.ranges.len() - 1 })
+    }
+
+    fn detach(&self, attached: Attached, medium: &mut Medium) -> Result<(), Error> {
+        let state = self.state.borrow();
+        medium.bytes_mut().copy_from_slice(state.gpu.persistent(&state.range(&attached)));
+        Ok(())
+    }
+
+    fn pm_read(&self, pm: &Attached, _: &Medium, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        check_range(pm, offset, bytes.len())?;
+        let state = self.state.borrow();
+        bytes.copy_from_slice(&state.gpu.persistent(&state.range(pm))[offset as usize..][..bytes.len()]);
+        Ok(())
+    }
+
+    fn pm_write(&self, pm: &Attached, _: &mut Medium, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        check_range(pm, offset, bytes.len())?;
+        let mut state = self.state.borrow_mut();
+        let range = state.range(pm);
+        let now = state.stores;
+        state.stores += 1;
+        let crash = state.plan.filter(|plan| plan.moment == Moment::Store { after: now });
+        let all = state.gpu.persistent_mut(&range).map_err(memory)?;
+        let Some(plan) = crash else {
+            all[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            return Ok(());
+        };
+        tear(&mut all[offset as usize..][..bytes.len()], bytes, offset, plan.choice);
+        state.gpu.crash(Choice::None).map_err(|error| Error::Kernel(error.to_string()))?;
+        state.plan = None;
+        Err(Error::Crashed(format!("store {now} of the processor, {:?}", plan.choice)))
+    }
+
+    fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        self.state.borrow_mut().launch(kernel, launch)
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn time(&self, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Elapsed, Error> {
+        let model = CostModel::default();
+        let before = model.nanoseconds(&self.state.borrow().counts);
+        work()?;
+        let after = model.nanoseconds(&self.state.borrow().counts);
+        let time = Duration::from_nanos((after - before).max(0.0) as u64);
+        Ok(Elapsed { time, source: Measured::Predicted })
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        Some(self.state.borrow().counts)
+    }
+
+    fn free_memory(&self) -> Result<u64, Error> {
+        Ok(u64::MAX)
+    }
+}

@@ -1,0 +1,317 @@
+//! Checkpoints of device memory in PM: two sealed copies a group, of which the newest valid one counts.
+//!
+//! A slot is a head, a table of elements by name, and their data. A checkpoint takes the slot that does not count: its head is blanked, the
+//! data is copied by a kernel and persisted, then table and head are written. A crash leaves the other slot as it was.
+
+use std::cell::RefCell;
+
+use nearpm_gpu::{Buffer, Launch, Object, ObjectKind, PmRegion};
+use nearpm_interface::geometry::LINE;
+use nearpm_interface::region::{
+    CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointElement, CheckpointHead, OBJECT_ALIGNMENT, ObjectHead,
+};
+use nearpm_interface::seal;
+
+use crate::error::{Error, Result};
+use crate::kernels::library;
+use crate::log::{read_head, write_head};
+
+/// Blocks and threads of a copy: enough for the link.
+const BLOCKS: u32 = 264;
+const THREADS: u32 = 512;
+/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link are longer than those of kernels: 5 % faster. Its
+/// copy has arrived when the device is waited for.
+const BY_COPY_ENGINE: u64 = 1 << 20;
+/// Copies begin at multiples of this: the line of a warp's stores.
+const ALIGNMENT: u64 = 128;
+
+/// Device memory that belongs to a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Name, 1 to 32 bytes, by which it is found again.
+    pub name: String,
+    /// Where it is, a multiple of 16.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A checkpoint that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its number in the group, from 1.
+    pub sequence: u64,
+    /// Bytes of data.
+    pub bytes: u64,
+}
+
+/// Checkpoints that are open.
+pub struct Checkpoint {
+    region: PmRegion,
+    object: Object,
+    head: ObjectHead,
+    groups: RefCell<Vec<Vec<Element>>>,
+    digest: Buffer,
+}
+
+/// A slot as PM has it.
+struct Slot {
+    number: u64,
+    head: CheckpointHead,
+    table: Vec<CheckpointElement>,
+}
+
+impl Checkpoint {
+    /// Creates checkpoints of `groups` groups, each of up to `elements` elements of together up to `bytes` bytes.
+    ///
+    /// # Errors
+    /// No group or element; no room in the region.
+    pub fn create(region: &PmRegion, name: &str, bytes: u64, elements: u32, groups: u32) -> Result<Checkpoint> {
+        if groups == 0 || !(1..=1 << 16).contains(&elements) {
+            return Err(Error::Invalid(format!(
+                "checkpoints have groups, of 1 to 65536 elements, not {groups} of {elements}"
+            )));
+        }
+        let room = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT * u64::from(elements);
+        let stride = (data_offset(elements) + room).next_multiple_of(OBJECT_ALIGNMENT);
+        let data_bytes = u64::from(groups) * CHECKPOINT_SLOTS * stride;
+        let head = ObjectHead {
+            kind: ObjectKind::Checkpoint as u16,
+            blocks: groups,
+            threads: elements,
+            data: OBJECT_ALIGNMENT,
+            data_bytes,
+            stride,
+            ..ObjectHead::default()
+        };
+        region.add(name, ObjectKind::Checkpoint, head.data + data_bytes, |object| {
+            // What an earlier attempt left there could count.
+            for slot in 0..u64::from(groups) * CHECKPOINT_SLOTS {
+                region.zero(object.offset + head.data + slot * stride, LINE as u64)?;
+            }
+            write_head(region, object, &head)
+        })?;
+        Checkpoint::open(region, name)
+    }
+
+    /// Opens checkpoints. The program registers its elements again; they are found by name.
+    ///
+    /// # Errors
+    /// There are none of that name; their head is damaged.
+    pub fn open(region: &PmRegion, name: &str) -> Result<Checkpoint> {
+        let object = region.find(name, ObjectKind::Checkpoint)?;
+        let head = read_head(region, &object)?;
+        let groups = RefCell::new(vec![Vec::new(); head.blocks as usize]);
+        Ok(Checkpoint { region: region.clone(), object, head, groups, digest: Buffer::new(region.device(), 8)? })
+    }
+
+    fn refuse<T>(&self, why: String) -> Result<T> {
+        Err(Error::Checkpoint { checkpoint: self.object.name.clone(), why })
+    }
+
+    /// Adds device memory to a group.
+    ///
+    /// # Errors
+    /// A group that there is not; too many elements or bytes; a name that is none or taken; an address that is no multiple of 16.
+    pub fn register(&self, group: u32, element: Element) -> Result<()> {
+        let groups = self.groups.borrow();
+        let Some(elements) = groups.get(group as usize) else {
+            return self.refuse(format!("it has {} groups, numbered from 0; {group} is none", self.head.blocks));
+        };
+        if elements.len() >= self.head.threads as usize {
+            return self.refuse(format!("group {group} has its {} elements already", self.head.threads));
+        }
+        let name = &element.name;
+        if !(1..=32).contains(&name.len()) || name.contains('\0') || elements.iter().any(|other| other.name == *name) {
+            return self
+                .refuse(format!("{name:?} is no name of 1 to 32 bytes without zero, or is taken in group {group}"));
+        }
+        if element.bytes == 0 || !element.address.is_multiple_of(16) {
+            return self.refuse(format!("{name:?} has no bytes, or begins at no multiple of 16"));
+        }
+        let mut all = elements.clone();
+        all.push(element);
+        let room = self.head.stride - data_offset(self.head.threads);
+        let needed = layout(&all).last().map_or(0, |last| last.offset + last.bytes);
+        if needed > room {
+            return self
+                .refuse(format!("group {group} has room for {room} bytes, {needed} are needed: create it larger"));
+        }
+        drop(groups);
+        self.groups.borrow_mut()[group as usize] = all;
+        Ok(())
+    }
+
+    /// Elements that a group has so far.
+    pub fn registered(&self, group: u32) -> usize {
+        self.groups.borrow().get(group as usize).map_or(0, Vec::len)
+    }
+
+    /// Offset in the region of a slot.
+    fn place(&self, group: u32, slot: u64) -> u64 {
+        self.object.offset + self.head.data + (u64::from(group) * CHECKPOINT_SLOTS + slot) * self.head.stride
+    }
+
+    /// The slots of a group whose heads hold, the newest first.
+    fn slots(&self, group: u32) -> Result<Vec<Slot>> {
+        let mut slots = Vec::new();
+        for number in 0..CHECKPOINT_SLOTS {
+            let place = self.place(group, number);
+            let mut line = [0; LINE];
+            self.region.read(place, &mut line)?;
+            let head = CheckpointHead::from_bytes(&line);
+            if head.magic != CHECKPOINT_MAGIC || head.group != group || head.elements > self.head.threads {
+                continue;
+            }
+            let body = self.region.read_vec(place + LINE as u64, head.elements as usize * LINE)?;
+            if seal::is_sealed(&body, &line) {
+                let table = body.as_chunks::<LINE>().0.iter().map(CheckpointElement::from_bytes).collect();
+                slots.push(Slot { number, head, table });
+            }
+        }
+        slots.sort_by_key(|slot| std::cmp::Reverse(slot.head.sequence));
+        Ok(slots)
+    }
+
+    /// Takes a checkpoint of a group. It is durable when this returns; until then the one before it is.
+    ///
+    /// # Errors
+    /// A group that there is not, or that has no element; what the device refuses.
+    pub fn checkpoint(&self, group: u32) -> Result<Taken> {
+        let elements = self.elements(group)?;
+        let newest = self.slots(group)?.into_iter().next();
+        let (number, sequence) = newest.map_or((0, 1), |slot| (1 - slot.number, slot.head.sequence + 1));
+        let place = self.place(group, number);
+        self.region.write(place, &[0; 8])?;
+        let table = layout(&elements);
+        let digest = self.copy("checkpoint_copy", &elements, &table, self.region.address(place), Direction::ToPm)?;
+        let body: Vec<u8> = table.iter().flat_map(|element| element.to_bytes()).collect();
+        let count = table.len() as u32;
+        let head =
+            CheckpointHead { magic: CHECKPOINT_MAGIC, group, sequence, digest, elements: count, ..Default::default() };
+        let mut line = head.to_bytes();
+        seal::seal(&body, &mut line);
+        self.region.write(place + LINE as u64, &body)?;
+        self.region.write(place + 8, &line[8..])?;
+        self.region.write(place, &line[..8])?;
+        Ok(Taken { sequence, bytes: elements.iter().map(|element| element.bytes).sum() })
+    }
+
+    /// Gives a group's memory the contents of its newest checkpoint; `None`, and nothing is changed, where there is none.
+    ///
+    /// # Errors
+    /// The checkpoint has other elements than are registered; neither slot's data has its digest ([`nearpm_gpu::Error::Corrupt`]).
+    pub fn restore(&self, group: u32) -> Result<Option<Taken>> {
+        let elements = self.elements(group)?;
+        let slots = self.slots(group)?;
+        let mut damaged = None;
+        for slot in slots {
+            self.check_table(group, &elements, &slot.table)?;
+            let place = self.place(group, slot.number);
+            let table = in_order(&elements, &slot.table);
+            let digest =
+                self.copy("checkpoint_restore", &elements, &table, self.region.address(place), Direction::FromPm)?;
+            if digest == slot.head.digest {
+                let bytes = elements.iter().map(|element| element.bytes).sum();
+                return Ok(Some(Taken { sequence: slot.head.sequence, bytes }));
+            }
+            damaged = Some((slot.head.sequence, place));
+        }
+        match damaged {
+            None => Ok(None),
+            Some((sequence, place)) => {
+                let what =
+                    format!("the data of checkpoint {sequence} of {:?} do not have its digest", self.object.name);
+                Err(self.region.corrupt(what, place).into())
+            }
+        }
+    }
+
+    fn elements(&self, group: u32) -> Result<Vec<Element>> {
+        match self.groups.borrow().get(group as usize) {
+            Some(elements) if !elements.is_empty() => Ok(elements.clone()),
+            Some(_) => self.refuse(format!("group {group} has no elements: register them")),
+            None => self.refuse(format!("it has {} groups, numbered from 0; {group} is none", self.head.blocks)),
+        }
+    }
+
+    fn check_table(&self, group: u32, elements: &[Element], table: &[CheckpointElement]) -> Result<()> {
+        let described = |name: &str, bytes: u64| format!("{name} ({bytes} bytes)");
+        let mut stored: Vec<String> = table.iter().map(|element| described(&name_of(element), element.bytes)).collect();
+        let mut registered: Vec<String> =
+            elements.iter().map(|element| described(&element.name, element.bytes)).collect();
+        stored.sort();
+        registered.sort();
+        if stored == registered {
+            return Ok(());
+        }
+        let (stored, registered) = (stored.join(", "), registered.join(", "));
+        self.refuse(format!("group {group} was taken of {stored}; registered are {registered}"))
+    }
+
+    /// Runs the copies of all elements; gives the digest.
+    fn copy(
+        &self,
+        kernel: &'static str,
+        elements: &[Element],
+        table: &[CheckpointElement],
+        slot: u64,
+        direction: Direction,
+    ) -> Result<u64> {
+        self.digest.fill(0)?;
+        for (element, stored) in elements.iter().zip(table) {
+            let pm = slot + data_offset(self.head.threads) + stored.offset;
+            let (to, from) = match direction {
+                Direction::ToPm => (pm, element.address),
+                Direction::FromPm => (element.address, pm),
+            };
+            let blocks = (element.bytes / 16).div_ceil(THREADS.into()).clamp(1, BLOCKS.into()) as u32;
+            // Words of 8 bytes are numbered through the slot, so that elements that change places are found.
+            let place = stored.offset / 8;
+            let (bytes, digest) = (element.bytes.into(), self.digest.address().into());
+            let device = self.region.device();
+            if matches!(direction, Direction::ToPm) && element.bytes >= BY_COPY_ENGINE {
+                device.copy(to, from, element.bytes)?;
+                let arguments = [from.into(), bytes, place.into(), digest];
+                device.launch(library().kernel("checkpoint_digest"), &Launch::new(blocks, THREADS, arguments))?;
+                continue;
+            }
+            let arguments = [to.into(), from.into(), bytes, place.into(), digest];
+            device.launch(library().kernel(kernel), &Launch::new(blocks, THREADS, arguments))?;
+        }
+        let digest = self.digest.download()?;
+        Ok(u64::from_le_bytes(digest.try_into().expect("a digest has 8 bytes")))
+    }
+}
+
+enum Direction {
+    ToPm,
+    FromPm,
+}
+
+/// Offset in a slot of the data.
+fn data_offset(elements: u32) -> u64 {
+    (LINE as u64 * (1 + u64::from(elements))).next_multiple_of(ALIGNMENT)
+}
+
+/// Where elements lie, one behind the other.
+fn layout(elements: &[Element]) -> Vec<CheckpointElement> {
+    let mut offset = 0;
+    let place = |element: &Element| {
+        let mut stored = CheckpointElement { bytes: element.bytes, offset, ..CheckpointElement::default() };
+        stored.name[..element.name.len()].copy_from_slice(element.name.as_bytes());
+        offset = (offset + element.bytes).next_multiple_of(ALIGNMENT);
+        stored
+    };
+    elements.iter().map(place).collect()
+}
+
+fn name_of(element: &CheckpointElement) -> String {
+    let length = element.name.iter().position(|&byte| byte == 0).unwrap_or(element.name.len());
+    String::from_utf8_lossy(&element.name[..length]).into_owned()
+}
+
+/// The table in the order of the registered elements, all of which are in it.
+fn in_order(elements: &[Element], table: &[CheckpointElement]) -> Vec<CheckpointElement> {
+    elements.iter().filter_map(|element| table.iter().find(|stored| name_of(stored) == element.name).copied()).collect()
+}

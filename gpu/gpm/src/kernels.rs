@@ -1,0 +1,11 @@
+//! The library's own kernels.
+
+use std::sync::LazyLock;
+
+use nearpm_gpu::Module;
+
+/// `gpu/kernels/gpm.cu`, compiled.
+pub fn library() -> &'static Module {
+    static LIBRARY: LazyLock<Module> = LazyLock::new(|| Module::new("gpm", include_str!("../../kernels/ptx/gpm.ptx")));
+    &LIBRARY
+}

@@ -1,0 +1,233 @@
+//! What the programs `nearpm-gpmbench` and `nearpm gpu` do.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use nearpm_gpu::{Device, Interpreted};
+
+use crate::crash::{Campaign, Checkpoints, LogForm, Scenario, Shared, Store, Sums, Transactions};
+use crate::measure::{self, Bench, Scale};
+use crate::prefix::Sizes;
+use crate::report::Report;
+use crate::{show, soak};
+
+/// What to do with GPUs and their persistent memory.
+#[derive(Subcommand)]
+pub enum GpuCommand {
+    /// Run a program on the interpreter, crash it, recover it, and compare it with its oracle
+    Run(RunArguments),
+    /// Measure a GPU, or try the measurements out on the interpreter
+    Bench(BenchArguments),
+    /// Print the results of a measurement
+    Report {
+        /// The file that `bench --json` has written
+        results: PathBuf,
+    },
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Program {
+    /// The key-value store, told step by step
+    Kvs,
+    /// The key-value store, crashed at many moments
+    KvsCampaign,
+    /// Transactions with the hierarchical log, one fence
+    Sealed,
+    /// Transactions with the hierarchical log, two fences
+    Tail,
+    /// Transactions with the conventional log
+    Conventional,
+    /// Transactions whose threads change the same cells
+    Shared,
+    /// Checkpoints
+    Checkpoint,
+    /// Prefix sums
+    Ps,
+}
+
+/// Arguments of a run.
+#[derive(Args)]
+pub struct RunArguments {
+    /// What to run
+    program: Program,
+    /// Seed of inputs and crashes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// File for the store's persistent memory, which must not be there; it is removed again where none is given
+    #[arg(long)]
+    pool: Option<PathBuf>,
+    /// Crash at every moment, not at some
+    #[arg(long)]
+    thorough: bool,
+}
+
+/// Arguments of a measurement.
+#[derive(Args)]
+pub struct BenchArguments {
+    /// Run on the interpreter, at small sizes: nothing is measured, times are predicted from counted transactions
+    #[arg(long)]
+    interpreted: bool,
+    /// Number of the GPU
+    #[arg(long, default_value_t = 0)]
+    card: usize,
+    /// Only these measurements
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
+    only: Vec<String>,
+    /// Processes that the soak kills; 0 for no soak
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// What the soak starts
+    #[arg(long, hide = true)]
+    soak_child: Option<PathBuf>,
+    /// Repeats of each value
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// File for the results as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// File for the results as text, which go to standard output, too
+    #[arg(long)]
+    text: Option<PathBuf>,
+}
+
+/// Runs a command; `again` are the arguments that start this program's `bench`.
+///
+/// # Errors
+/// What was refused, or is wrong.
+pub fn command(command: &GpuCommand, again: &[&str]) -> Result<bool> {
+    match command {
+        GpuCommand::Run(arguments) => run(arguments).map(|()| true),
+        GpuCommand::Bench(arguments) => bench(arguments, again),
+        GpuCommand::Report { results } => {
+            let text =
+                std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
+            let report: Report = serde_json::from_str(&text)
+                .with_context(|| format!("{} holds no results of nearpm gpu bench --json", results.display()))?;
+            print!("{}", report.table());
+            Ok(true)
+        }
+    }
+}
+
+fn run(arguments: &RunArguments) -> Result<()> {
+    let scenario = match arguments.program {
+        Program::Kvs => return told(arguments),
+        Program::KvsCampaign => {
+            Box::new(Store { set_bits: 3, batch: 80, keys: 60, module: crate::kernels::kvs().clone() })
+                as Box<dyn Scenario>
+        }
+        Program::Sealed => transactions(LogForm::Sealed),
+        Program::Tail => transactions(LogForm::Tail),
+        Program::Conventional => transactions(LogForm::Conventional),
+        Program::Shared => {
+            Box::new(Shared { threads: 12, sharing: 3, by_stamp: true, module: crate::kernels::txn().clone() })
+        }
+        Program::Checkpoint => Box::new(Checkpoints { bytes: 1 << 10 }),
+        Program::Ps => {
+            let sizes = Sizes { arrays: 2, blocks: 3, threads: 64 };
+            Box::new(Sums { sizes, module: crate::kernels::prefix().clone() })
+        }
+    };
+    println!("on the interpreter: no GPU is used");
+    let campaign = if arguments.thorough { Campaign::thorough(8) } else { Campaign::sampled(1 + arguments.seed % 3) };
+    let tally = campaign.run(scenario.as_ref())?;
+    println!(
+        "{} crashes, each recovered and compared with the oracle; {} more crashes in the recovery; no violation",
+        tally.crashes, tally.second_crashes
+    );
+    Ok(())
+}
+
+fn transactions(form: LogForm) -> Box<dyn Scenario> {
+    let module = crate::kernels::txn().clone();
+    Box::new(Transactions { form, blocks: 2, threads: 5, rounds: 2, by_processor: false, module })
+}
+
+fn told(arguments: &RunArguments) -> Result<()> {
+    let mut say = |line: String| println!("{line}");
+    match &arguments.pool {
+        Some(path) => show::show(path, arguments.seed, &mut say),
+        None => {
+            let path = std::env::temp_dir().join(format!("nearpm-gpu-{}.region", std::process::id()));
+            let outcome = show::show(&path, arguments.seed, &mut say);
+            // It was made here; a file that was there before was refused and is not this one.
+            let _ = std::fs::remove_file(&path);
+            outcome
+        }
+    }
+}
+
+fn device(arguments: &BenchArguments) -> Result<(Rc<dyn Device>, Scale)> {
+    if arguments.interpreted {
+        return Ok((Rc::new(Interpreted::new(1 << 30)), Scale::Small));
+    }
+    #[cfg(feature = "cuda")]
+    return Ok((Rc::new(nearpm_gpu::Cuda::open(arguments.card)?), Scale::Full));
+    #[cfg(not(feature = "cuda"))]
+    anyhow::bail!("built without the feature `cuda`: there is the interpreter (--interpreted)")
+}
+
+/// Measures. Whether everything went well.
+///
+/// # Errors
+/// No device, or a file that cannot be written.
+pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
+    let (device, scale) = device(arguments)?;
+    if let Some(path) = &arguments.soak_child {
+        return soak::child(device, path).map(|()| true);
+    }
+    let mut report = Report {
+        device: device.name(),
+        times: match arguments.interpreted {
+            true => "predicted by the cost model from counted transactions; nothing was measured".to_owned(),
+            false => "measured, by events on the device or by the wall".to_owned(),
+        },
+        memory: "memfd (tmpfs pages of 4 KiB), pinned".to_owned(),
+        ..Report::default()
+    };
+    let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
+    measure::run(&bench, &arguments.only, &mut report);
+    if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {
+        soaked(arguments, again, &mut report);
+    }
+    let table = report.table();
+    print!("{table}");
+    if let Some(path) = &arguments.text {
+        write(path, &table)?;
+    }
+    if let Some(path) = &arguments.json {
+        write(path, &serde_json::to_string_pretty(&report)?)?;
+    }
+    Ok(report.failures.is_empty())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Kills processes that use the GPU; what is wrong is in the report.
+fn soaked(arguments: &BenchArguments, again: &[&str], report: &mut Report) {
+    let path = PathBuf::from(format!("/dev/shm/nearpm-soak-{}.region", std::process::id()));
+    let outcome = std::env::current_exe().map_err(anyhow::Error::from).and_then(|program| {
+        let command = || {
+            let mut command = std::process::Command::new(&program);
+            command.args(again).arg("--soak-child").arg(&path).arg("--card").arg(arguments.card.to_string());
+            command
+        };
+        soak::soak(&command, &path, arguments.kills)
+    });
+    let _ = std::fs::remove_file(&path);
+    match outcome {
+        Ok(soaked) => {
+            let group = "SIGKILL soak of gpKVS (shows recovery on hardware, not missing fences)";
+            report.value(group, "kills, no violation", f64::from(soaked.kills), "", Some(">= 200"));
+            report.value(group, "kills that left a batch to undo", f64::from(soaked.undone), "", None);
+            report.value(group, "batches", f64::from(soaked.batches), "", None);
+        }
+        Err(error) => report.failures.push(format!("soak: {error:#}")),
+    }
+}

@@ -1,0 +1,23 @@
+//! GPMbench: the programs of GPM (ASPLOS 2022), with recovery and oracles, and the measurements of it.
+//!
+//! Everything runs on the interpreter, at small sizes, and on a GPU (feature `cuda`), at the paper's.
+
+#![warn(missing_docs)]
+
+pub mod command;
+pub mod crash;
+mod kernels;
+pub mod kvs;
+pub mod measure;
+mod pattern;
+pub mod prefix;
+pub mod programs;
+pub mod report;
+mod show;
+pub mod soak;
+mod sort;
+
+pub use kernels::{kvs, micro, prefix, sort, txn};
+pub use pattern::pattern;
+pub use show::show;
+pub use sort::Sorter;

@@ -1,0 +1,135 @@
+//! The programs at the paper's sizes where a card has the memory: PS, HS, BLK, SRAD, BFS.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::{Bench, Scale};
+use crate::kernels::prefix;
+use crate::prefix::{Sizes, Sums, input_of, sums_of};
+use crate::programs::{
+    Bfs, BlackScholes, Graph, Hotspot, Iterative, Srad, Stepper, image_of, levels_of, region_bytes, temperatures_of,
+};
+use crate::report::Report;
+
+const GROUP: &str = "Programs";
+/// Iterations from checkpoint to checkpoint, as in the paper.
+const EVERY: u32 = 10;
+
+pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    sums(bench, report)?;
+    hotspot(bench, report)?;
+    black_scholes(bench, report)?;
+    srad(bench, report)?;
+    bfs(bench, report)
+}
+
+fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
+    // The paper has 1 K arrays of 1 M numbers; here there are as many numbers as 1 GiB holds.
+    let sizes = bench
+        .scale
+        .pick(Sizes { arrays: 2, blocks: 4, threads: 64 }, Sizes { arrays: 256, blocks: 1024, threads: 1024 });
+    let region = bench.region(sizes.region_bytes())?;
+    let program = Sums::create(&region, sizes, prefix())?;
+    let input = input_of(1, sizes.count());
+    let mut times = Vec::new();
+    for _ in 0..bench.repeats.min(3) {
+        program.begin(&input)?;
+        times.push(bench.wall(&mut || program.run())?);
+    }
+    ensure!(program.sums()? == sums_of(&input, sizes), "PS: the sums are wrong");
+    let name = format!("PS, {} arrays of {} numbers", sizes.arrays, sizes.blocks * sizes.threads);
+    report.rate(GROUP, name, sizes.count() as f64 / 1e9, "G numbers/s", &times, None);
+    // What is done is not done again.
+    let again = bench.wall(&mut || program.run())?;
+    report.time(GROUP, "PS, a run of which everything is done", &[again], None);
+    Ok(())
+}
+
+/// Times of iterations without and with checkpoints, and of a restore.
+fn iterated<S: Stepper>(
+    bench: &Bench,
+    report: &mut Report,
+    name: &str,
+    make: impl Fn() -> Result<S>,
+    check: impl Fn(&S) -> Result<()>,
+) -> Result<()> {
+    let program = make()?;
+    let state: u64 = program.state().iter().map(|(_, buffer)| buffer.bytes()).sum();
+    let region = bench.region(region_bytes(&program))?;
+    let mut program = Iterative::open(&region, program, EVERY)?;
+    // The first iterations load the kernels.
+    program.run_until(EVERY)?;
+    let run = bench.wall(&mut || program.run_until(3 * EVERY))?;
+    let take: Vec<Duration> = (0..3).map(|_| bench.wall(&mut || program.take())).collect::<Result<_>>()?;
+    check(&program.program)?;
+    drop(program);
+    let restored = Iterative::open(&region, make()?, EVERY)?.done();
+    ensure!(restored == 3 * EVERY, "{name}: {restored} iterations are there after a restore, not {}", 3 * EVERY);
+    report.time(GROUP, format!("{name}: {} iterations, 2 checkpoints", 2 * EVERY), &[run], None);
+    report.time(GROUP, format!("{name}: a checkpoint of {} MiB", state >> 20), &take, None);
+    Ok(())
+}
+
+fn hotspot(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (rows, columns) = bench.scale.pick((16, 24), (16384, 16384));
+    let name = format!("HS {rows} x {columns}");
+    let check = |program: &Hotspot| {
+        // The oracle of all of it takes too long at the paper's size: it is that of a test.
+        if bench.scale == Scale::Small {
+            ensure!(program.temperatures()? == temperatures_of(rows, columns, 3 * EVERY), "HS: temperatures are wrong");
+        }
+        Ok(())
+    };
+    iterated(bench, report, &name, || Hotspot::new(&bench.device, rows, columns), check)
+}
+
+fn black_scholes(bench: &Bench, report: &mut Report) -> Result<()> {
+    let options = bench.scale.pick(200, 1 << 28);
+    let check = |program: &BlackScholes| {
+        let (calls, _) = program.prices()?;
+        ensure!(calls.iter().all(|price| price.is_finite()), "BLK: a price is no number");
+        Ok(())
+    };
+    let name = format!("BLK {options} options");
+    iterated(bench, report, &name, || BlackScholes::new(&bench.device, options), check)
+}
+
+fn srad(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (rows, columns) = bench.scale.pick((12, 16), (131_072, 1024));
+    let region = bench.region(Srad::region_bytes(rows, columns))?;
+    let program = Srad::open(&region, rows, columns)?;
+    let iterations = bench.scale.pick(3, 10);
+    program.run_until(1)?;
+    let time = bench.wall(&mut || program.run_until(1 + iterations))?;
+    let image = program.image()?;
+    match bench.scale {
+        Scale::Small => {
+            let expected = image_of(rows, columns, 1 + iterations);
+            let close = image
+                .iter()
+                .zip(expected)
+                .all(|(&found, expected)| (f64::from(found) - expected).abs() <= 0.001 * expected);
+            ensure!(close, "SRAD: the image is wrong");
+        }
+        Scale::Full => ensure!(image.iter().all(|value| value.is_finite()), "SRAD: a pixel is no number"),
+    }
+    report.time(GROUP, format!("SRAD {rows} x {columns}: {iterations} iterations, each persisted"), &[time], None);
+    Ok(())
+}
+
+fn bfs(bench: &Bench, report: &mut Report) -> Result<()> {
+    // As many nodes as the map of the USA's roads has, and its 6000 levels.
+    let (length, width) = bench.scale.pick((20, 6), (6000, 4000));
+    let graph = Graph::roads(length, width, 1);
+    let region = bench.region(Bfs::region_bytes(&graph))?;
+    let mut program = Bfs::open(&region, &graph)?;
+    let mut last = 0;
+    let time = bench.wall(&mut || {
+        last = program.run()?;
+        Ok(())
+    })?;
+    ensure!(program.levels()? == levels_of(&graph), "BFS: levels are wrong");
+    report.time(GROUP, format!("BFS of {} nodes, {last} levels, each persisted", graph.nodes()), &[time], None);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The programs of GPMbench besides the store and prefix sums: iterative ones, which are checkpointed, and native ones, which go on.
+//!
+//! | file | program | persistence |
+//! |---|---|---|
+//! | `hotspot.rs` | HS | checkpoints |
+//! | `blackscholes.rs` | BLK | checkpoints |
+//! | `srad.rs` | SRAD | native: an image an iteration |
+//! | `bfs.rs` | BFS | native: levels as they are found |
+
+mod bfs;
+mod blackscholes;
+mod hotspot;
+mod iterative;
+mod srad;
+
+pub use bfs::{Bfs, Graph, levels_of};
+pub use blackscholes::{BlackScholes, prices_of};
+pub use hotspot::{Hotspot, temperatures_of};
+pub use iterative::{Iterative, Stepper, region_bytes};
+pub use srad::{Srad, image_of};
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn floats_of(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|&value| f32::from_le_bytes(value)).collect()
+}
+
+/// A number from 0 to 1 for a place and a seed.
+fn unit(place: usize, seed: u32) -> f32 {
+    (crate::pattern::pattern(place as u32, seed) >> 8) as f32 / (1 << 24) as f32
+}

@@ -1,0 +1,102 @@
+//! Fences that are missing or weaker: each is found by a crash campaign, or is known to be one that nothing depends on.
+
+use nearpm_gpmbench::crash::{Campaign, LogForm, Scenario, Shared, Store, Sums, Transactions};
+use nearpm_gpmbench::prefix::Sizes;
+use nearpm_gpu::{Module, Schedule};
+
+/// A fence of a kernel: the kernel's name, and the fence's number in it.
+type Fence = (String, usize);
+
+/// The system fences of some kernels, with the text's line of each.
+fn fences(text: &str, kernels: &[&str]) -> Vec<(Fence, usize)> {
+    let (mut kernel, mut number) = (String::new(), 0);
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if let Some((_, rest)) = line.split_once(".entry ") {
+            (kernel, number) = (rest.trim_end_matches('(').to_owned(), 0);
+        }
+        if line.trim() == "membar.sys;" {
+            if kernels.contains(&kernel.as_str()) {
+                found.push(((kernel.clone(), number), at));
+            }
+            number += 1;
+        }
+    }
+    found
+}
+
+/// The text with another line.
+fn with_line(text: &str, at: usize, line: &str) -> String {
+    text.lines().enumerate().map(|(number, old)| if number == at { line } else { old }.to_owned() + "\n").collect()
+}
+
+/// Every mutant is killed but those of `idle`, of which nothing depends on the fence.
+fn killed(
+    original: &Module,
+    kernels: &[&str],
+    idle: &[(&str, usize)],
+    scenarios: &dyn Fn(Module) -> Vec<Box<dyn Scenario>>,
+) {
+    let all = fences(original.ptx(), kernels);
+    assert!(!all.is_empty());
+    for ((kernel, number), at) in all {
+        for change in ["", "membar.gl;"] {
+            let mutant = Module::new("mutant", with_line(original.ptx(), at, change));
+            // Fences of a recovery are needed for a crash in it: several moments of it for each crash before.
+            let campaign = Campaign { schedules: vec![Schedule::RoundRobin], second: 16, ..Campaign::sampled(1) };
+            let found = scenarios(mutant).iter().any(|scenario| campaign.run(scenario.as_ref()).is_err());
+            let expected = !idle.contains(&(kernel.as_str(), number));
+            assert_eq!(found, expected, "fence {number} of {kernel} as {change:?}");
+        }
+    }
+}
+
+/// The kernel's last fence orders nothing: when a kernel has ended, all that it stored has persisted. It is there for who reads the data before
+/// that. What a kernel has removed from a log twice does not matter: it restores the same value again.
+const OF_TRANSACTIONS: [(&str, usize); 7] = [
+    ("update_sealed", 1),
+    ("update_tail", 2),
+    ("update_conv", 2),
+    ("update_shared", 1),
+    ("undo_sealed", 1),
+    ("undo_tail", 1),
+    // The removal: the compiler has turned the loop around.
+    ("undo_conv", 0),
+];
+
+#[test]
+fn fences_of_logs_are_all_needed() {
+    let forms = [
+        (LogForm::Sealed, ["update_sealed", "undo_sealed"]),
+        (LogForm::Tail, ["update_tail", "undo_tail"]),
+        (LogForm::Conventional, ["update_conv", "undo_conv"]),
+    ];
+    for (form, kernels) in forms {
+        killed(nearpm_gpmbench::txn(), &kernels, &OF_TRANSACTIONS, &|module| {
+            vec![Box::new(Transactions { form, blocks: 1, threads: 4, rounds: 2, by_processor: false, module })]
+        });
+    }
+}
+
+#[test]
+fn fences_of_shared_cells_are_all_needed() {
+    killed(nearpm_gpmbench::txn(), &["update_shared"], &OF_TRANSACTIONS, &|module| {
+        vec![Box::new(Shared { threads: 6, sharing: 2, by_stamp: true, module })]
+    });
+}
+
+#[test]
+fn fences_of_the_store_are_all_needed() {
+    let idle = [("kvs_set", 1), ("kvs_undo", 0)];
+    killed(nearpm_gpmbench::kvs(), &["kvs_set", "kvs_undo"], &idle, &|module| {
+        vec![Box::new(Store { set_bits: 2, batch: 8, keys: 1 << 30, module })]
+    });
+}
+
+#[test]
+fn fences_of_prefix_sums_are_all_needed() {
+    let idle = [("partial_sums", 1), ("whole_sums", 1)];
+    killed(nearpm_gpmbench::prefix(), &["partial_sums", "whole_sums"], &idle, &|module| {
+        vec![Box::new(Sums { sizes: Sizes { arrays: 1, blocks: 2, threads: 64 }, module })]
+    });
+}

@@ -1,0 +1,87 @@
+// Kernels of the library itself: opening logs, and checkpoints.
+#include "nearpm_gpm.cuh"
+
+// Tells each thread of a hierarchical log, or each partition of a conventional one, how much it has in PM.
+extern "C" __global__ void log_mount(const gpmlog *described, gpm_u32 count) {
+    const gpmlog log = *described;
+    gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    log.counts[i] = log.kind == GPM_LOG_CONV ? gpmconv_stored(&log, i) : gpmlog_stored(&log, i);
+}
+
+// What 8 bytes at a place add to a digest. A sum, so that threads may add in any order. Host: `nearpm-gpm`, `digest_of`.
+static __device__ __forceinline__ gpm_u64 digest_step(gpm_u64 word, gpm_u64 place) {
+    gpm_u64 h = (word ^ place * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    h ^= h >> 29;
+    return h * 0x94d049bb133111ebull;
+}
+
+static __device__ __forceinline__ gpm_u64 digest_of(uint4 value, gpm_u64 place) {
+    gpm_u64 low = (gpm_u64)value.y << 32 | value.x, high = (gpm_u64)value.w << 32 | value.z;
+    return digest_step(low, place) + digest_step(high, place + 1);
+}
+
+// Adds up what the lanes of a warp have, and adds that to the digest.
+static __device__ __forceinline__ void digest_add(gpm_u64 *digest, gpm_u64 sum) {
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    if (threadIdx.x % GPM_WARP == 0) atomicAdd(digest, sum);
+}
+
+// The last bytes of `bytes` that are no whole unit of 16, filled with zeros. They are copied one by one: none behind them is touched.
+static __device__ __forceinline__ uint4 copy_rest(char *to, const char *from, gpm_u64 bytes) {
+    gpm_u32 words[4] = {0, 0, 0, 0};
+    gpm_u64 start = bytes / 16 * 16;
+    for (gpm_u32 i = 0; i < (gpm_u32)(bytes % 16); i++) {
+        gpm_u32 byte = (unsigned char)from[start + i];
+        to[start + i] = (char)byte;
+#pragma unroll
+        for (gpm_u32 word = 0; word < 4; word++)
+            if (i / 4 == word) words[word] |= byte << i % 4 * 8;
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+// Copies by all threads of the grid; gives what this thread adds to the digest.
+static __device__ __forceinline__ gpm_u64 copy_digested(char *to, const char *from, gpm_u64 bytes, gpm_u64 place) {
+    gpm_u64 first = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x;
+    gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, sum = 0;
+    for (gpm_u64 at = first; at < bytes / 16; at += step) {
+        uint4 value = ((const uint4 *)from)[at];
+        ((uint4 *)to)[at] = value;
+        sum += digest_of(value, place + 2 * at);
+    }
+    if (first == 0 && bytes % 16) {
+        uint4 rest = copy_rest(to, from, bytes);
+        gpm_u64 low = (gpm_u64)rest.y << 32 | rest.x, high = (gpm_u64)rest.w << 32 | rest.z;
+        sum += digest_step(low, place + bytes / 16 * 2);
+        if (bytes % 16 > 8) sum += digest_step(high, place + bytes / 16 * 2 + 1);
+    }
+    return sum;
+}
+
+// Copies `bytes` bytes to PM and persists them; adds to their digest, in which `place` is the number of the first 8 bytes. Blocks have
+// whole warps; both addresses are multiples of 16.
+extern "C" __global__ void checkpoint_copy(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    gpm_u64 sum = copy_digested(to, from, bytes, place);
+    gpm_persist();
+    digest_add(digest, sum);
+}
+
+// Copies bytes from PM, and adds to the digest of what was there.
+extern "C" __global__ void checkpoint_restore(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    digest_add(digest, copy_digested(to, from, bytes, place));
+}
+
+// The digest of memory that the copy engine brings to PM.
+extern "C" __global__ void checkpoint_digest(const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *digest) {
+    gpm_u64 first = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x;
+    gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, sum = 0;
+    for (gpm_u64 at = first; at < bytes / 16; at += step) sum += digest_of(((const uint4 *)from)[at], place + 2 * at);
+    if (first == 0)
+        for (gpm_u64 at = bytes / 16 * 16; at < bytes; at += 8) {
+            gpm_u64 word = 0;
+            for (gpm_u32 i = 0; i < 8 && at + i < bytes; i++) word |= (gpm_u64)(unsigned char)from[at + i] << 8 * i;
+            sum += digest_step(word, place + at / 8);
+        }
+    digest_add(digest, sum);
+}

@@ -1,0 +1,32 @@
+#![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+mod arguments;
+mod code;
+mod counting;
+mod counts;
+mod crash;
+mod decode;
+mod drive;
+mod exec;
+mod fault;
+mod gpu;
+mod lanes;
+mod launch;
+mod machine;
+mod memory;
+mod module;
+mod persist;
+mod schedule;
+mod start;
+mod syntax;
+mod word;
+
+pub use arguments::{ArgumentError, Arguments};
+pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};
+pub use crash::{Choice, Crash, CrashError, Images, PendingStore};
+pub use fault::{Access, Fault, FaultKind, ThreadId};
+pub use gpu::{Config, Gpu, MemoryError, PmRange};
+pub use launch::{Ended, Launch, LaunchError, Outcome, Persistence, Run, Stop, Trace};
+pub use module::{Entry, Module, NoSuchEntry, Parameter, ParseError};
+pub use schedule::{Choices, Explored, Schedule, every_schedule};

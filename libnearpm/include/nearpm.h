@@ -281,7 +281,7 @@ int nearpm_tx_begin(struct nearpm_pool *pool,
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread, or no bytes.
 // - `NEARPM_ERANGE`: the range leaves the part of the pool that objects lie in.
-// - `NEARPM_ENOSPC`: in place, no room for the log.
+// - `NEARPM_ENOSPC`: no room for the log.
 int nearpm_tx_add(struct nearpm_tx *tx,
                   const void *address,
                   uint64_t bytes);
@@ -296,7 +296,7 @@ int nearpm_tx_add(struct nearpm_tx *tx,
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread, no ranges, or one without bytes.
 // - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in.
-// - `NEARPM_ENOSPC`: in place, no room for the log.
+// - `NEARPM_ENOSPC`: no room for the log.
 //
 // # Safety
 // `ranges` is `NULL` or points to `count` ranges.

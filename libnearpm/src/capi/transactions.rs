@@ -210,7 +210,7 @@ pub unsafe extern "C" fn nearpm_tx_begin(pool: *mut nearpm_pool, tx: *mut *mut n
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread, or no bytes.
 /// - `NEARPM_ERANGE`: the range leaves the part of the pool that objects lie in.
-/// - `NEARPM_ENOSPC`: in place, no room for the log.
+/// - `NEARPM_ENOSPC`: no room for the log.
 #[unsafe(no_mangle)]
 pub extern "C" fn nearpm_tx_add(tx: *mut nearpm_tx, address: *const c_void, bytes: u64) -> c_int {
     status(|| {
@@ -231,7 +231,7 @@ pub extern "C" fn nearpm_tx_add(tx: *mut nearpm_tx, address: *const c_void, byte
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread, no ranges, or one without bytes.
 /// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in.
-/// - `NEARPM_ENOSPC`: in place, no room for the log.
+/// - `NEARPM_ENOSPC`: no room for the log.
 ///
 /// # Safety
 /// `ranges` is `NULL` or points to `count` ranges.

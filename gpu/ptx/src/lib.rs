@@ -2,13 +2,17 @@
 #![doc = include_str!("../README.md")]
 
 mod arguments;
+mod code;
 mod counts;
 mod crash;
+mod decode;
 mod fault;
 mod gpu;
+mod lanes;
 mod launch;
 mod module;
 mod schedule;
+mod syntax;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};

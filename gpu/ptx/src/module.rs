@@ -1,16 +1,19 @@
 //! A parsed and decoded PTX module.
 
+use std::sync::Arc;
+
+use crate::code::{Code, Variables};
+
 /// PTX text that was parsed and decoded, ready to launch. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Module {
-    entries: Vec<Entry>,
+    entries: Arc<[Entry]>,
 }
 
 /// A kernel (`.visible .entry`). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    name: String,
-    parameters: Vec<Parameter>,
+    pub(crate) code: Arc<Code>,
 }
 
 /// One parameter of a kernel.
@@ -52,8 +55,8 @@ impl Module {
     /// # Errors
     /// The first place that is not PTX or that uses what the interpreter does not know.
     pub fn parse(text: &str) -> Result<Module, ParseError> {
-        let _ = text;
-        todo!()
+        let codes = crate::decode::decode(text)?;
+        Ok(Module { entries: codes.into_iter().map(|code| Entry { code: Arc::new(code) }).collect() })
     }
 
     /// The kernel of that name.
@@ -61,9 +64,9 @@ impl Module {
     /// # Errors
     /// There is none; the error names those there are.
     pub fn entry(&self, name: &str) -> Result<&Entry, NoSuchEntry> {
-        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| NoSuchEntry {
+        self.entries.iter().find(|entry| entry.name() == name).ok_or_else(|| NoSuchEntry {
             name: name.to_string(),
-            known: self.entries.iter().map(|entry| entry.name.clone()).collect(),
+            known: self.entries.iter().map(|entry| entry.name().to_string()).collect(),
         })
     }
 
@@ -73,14 +76,21 @@ impl Module {
     }
 }
 
+impl Module {
+    /// The module's variables; None without any kernel.
+    pub(crate) fn variables(&self) -> Option<&Arc<Variables>> {
+        self.entries.first().map(|entry| &entry.code.variables)
+    }
+}
+
 impl Entry {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.code.name
     }
 
     /// Its parameters, in order.
     pub fn parameters(&self) -> &[Parameter] {
-        &self.parameters
+        &self.code.parameters
     }
 }

@@ -1,0 +1,482 @@
+//! Tokens to syntax, by recursive descent with one token of look-ahead.
+
+use super::lexer::{Kind, Lexer, Position, Token};
+use super::*;
+
+/// Parses a module.
+pub(crate) fn parse(text: &str) -> Result<Source<'_>, ParseError> {
+    let mut lexer = Lexer::new(text);
+    let token = lexer.token()?;
+    let mut parser = Parser { lexer, token };
+    let mut source = Source::default();
+    while parser.token.kind != Kind::End {
+        parser.item(&mut source)?;
+    }
+    Ok(source)
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    token: Token<'a>,
+}
+
+/// Vectors in vectors do not occur; a bound keeps hostile text from using up the stack.
+const MOST_NESTED: u32 = 4;
+
+impl<'a> Parser<'a> {
+    fn next(&mut self) -> Result<Token<'a>, ParseError> {
+        let next = self.lexer.token()?;
+        Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    fn expected<T>(&self, what: &str) -> Result<T, ParseError> {
+        error(self.token.at, format!("expected {what}, found {}", self.token.kind.describe()))
+    }
+
+    fn is(&self, mark: char) -> bool {
+        self.token.kind == Kind::Mark(mark)
+    }
+
+    fn accept(&mut self, mark: char) -> Result<bool, ParseError> {
+        let is = self.is(mark);
+        if is {
+            self.next()?;
+        }
+        Ok(is)
+    }
+
+    fn mark(&mut self, mark: char) -> Result<(), ParseError> {
+        if self.accept(mark)? { Ok(()) } else { self.expected(&format!("`{mark}`")) }
+    }
+
+    fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        match self.token.kind {
+            Kind::Word(word) => self.next().map(|_| word),
+            _ => self.expected(what),
+        }
+    }
+
+    fn dot(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        match self.token.kind {
+            Kind::Dot(word) => self.next().map(|_| word),
+            _ => self.expected(what),
+        }
+    }
+
+    fn number(&mut self, what: &str) -> Result<Number, ParseError> {
+        let negative = self.accept('-')?;
+        let number = match self.token.kind {
+            Kind::Number(number) => self.next().map(|_| number)?,
+            _ => return self.expected(what),
+        };
+        Ok(match (negative, number) {
+            (false, number) => number,
+            (true, Number::Integer(value)) => Number::Integer(value.wrapping_neg()),
+            (true, Number::Single(bits)) => Number::Single(bits ^ 1 << 31),
+            (true, Number::Double(bits)) => Number::Double(bits ^ 1 << 63),
+        })
+    }
+
+    fn integer(&mut self, what: &str) -> Result<i64, ParseError> {
+        let at = self.token.at;
+        match self.number(what)? {
+            Number::Integer(value) => Ok(value),
+            _ => error(at, format!("expected {what}, found a floating-point number")),
+        }
+    }
+
+    fn size(&mut self, what: &str) -> Result<u64, ParseError> {
+        let at = self.token.at;
+        match u64::try_from(self.integer(what)?) {
+            Ok(value) if value <= 1 << 32 => Ok(value),
+            _ => error(at, format!("expected {what} from 0 to 2^32")),
+        }
+    }
+
+    fn item(&mut self, source: &mut Source<'a>) -> Result<(), ParseError> {
+        let mut external = false;
+        loop {
+            let at = self.token.at;
+            match self.dot("a directive such as `.version` or `.visible`")? {
+                "version" => {
+                    self.number("a version")?;
+                    return Ok(());
+                }
+                "target" => return self.target(),
+                "address_size" => {
+                    return match self.integer("64")? {
+                        64 => Ok(()),
+                        other => error(at, format!("address size {other} is not supported, only 64")),
+                    };
+                }
+                "file" => return self.file(),
+                "pragma" => return self.skip_statement(),
+                "section" => return self.section(),
+                "visible" | "weak" | "common" => {}
+                "extern" => external = true,
+                entry @ ("entry" | "func") => {
+                    let function = self.function(at, entry == "entry")?;
+                    source.functions.push(function);
+                    return Ok(());
+                }
+                space @ ("global" | "const" | "shared") => {
+                    self.declarations(at, space, external, |declaration| source.variables.push(declaration))?;
+                    return Ok(());
+                }
+                other => return error(at, format!("the directive `.{other}` is not known here")),
+            }
+        }
+    }
+
+    fn target(&mut self) -> Result<(), ParseError> {
+        loop {
+            self.word("a target such as `sm_90`")?;
+            if !self.accept(',')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn file(&mut self) -> Result<(), ParseError> {
+        self.integer("a file number")?;
+        match self.token.kind {
+            Kind::Text(_) => self.next()?,
+            _ => return self.expected("a file name"),
+        };
+        while self.accept(',')? {
+            self.integer("a time or size")?;
+        }
+        Ok(())
+    }
+
+    fn section(&mut self) -> Result<(), ParseError> {
+        while !self.is('{') {
+            if self.token.kind == Kind::End {
+                return self.expected("`{`");
+            }
+            self.next()?;
+        }
+        while !self.is('}') {
+            if self.token.kind == Kind::End {
+                return self.expected("`}`");
+            }
+            self.next()?;
+        }
+        self.mark('}')
+    }
+
+    fn skip_statement(&mut self) -> Result<(), ParseError> {
+        while !self.is(';') {
+            if self.token.kind == Kind::End {
+                return self.expected("`;`");
+            }
+            self.next()?;
+        }
+        self.mark(';')
+    }
+
+    fn function(&mut self, at: Position, entry: bool) -> Result<Function<'a>, ParseError> {
+        let results = if !entry && self.is('(') { self.parameters()? } else { Vec::new() };
+        let name = self.word("the function's name")?;
+        let parameters = if self.is('(') { self.parameters()? } else { Vec::new() };
+        let most_threads = self.tuning()?;
+        let body = if self.accept(';')? { None } else { Some(self.body()?) };
+        Ok(Function { at, name, entry, results, parameters, most_threads, body })
+    }
+
+    fn parameters(&mut self) -> Result<Vec<Declaration<'a>>, ParseError> {
+        self.mark('(')?;
+        let mut parameters = Vec::new();
+        while !self.accept(')')? {
+            let at = self.token.at;
+            let space = match self.dot("`.param`")? {
+                space @ ("param" | "reg") => space,
+                _ => return error(at, "expected `.param` or `.reg`"),
+            };
+            parameters.push(self.declaration(at, space, false)?);
+            if !self.accept(',')? && !self.is(')') {
+                return self.expected("`,` or `)`");
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// `.maxntid 256, 1, 1` and its like, between the parameters and the body.
+    fn tuning(&mut self) -> Result<Option<u64>, ParseError> {
+        let mut most = None;
+        while let Kind::Dot(name) = self.token.kind {
+            self.next()?;
+            let mut product = 1u64;
+            while matches!(self.token.kind, Kind::Number(_)) {
+                product = product.saturating_mul(self.size("a size")?);
+                self.accept(',')?;
+            }
+            if matches!(self.token.kind, Kind::Text(_)) {
+                self.next()?;
+                self.accept(';')?;
+            }
+            if matches!(name, "maxntid" | "reqntid") {
+                most = Some(product);
+            }
+        }
+        Ok(most)
+    }
+
+    fn declarations(
+        &mut self,
+        at: Position,
+        space: &'a str,
+        external: bool,
+        mut found: impl FnMut(Declaration<'a>),
+    ) -> Result<(), ParseError> {
+        let first = self.declaration(at, space, external)?;
+        let mut more = Vec::new();
+        while self.accept(',')? {
+            let mut next = Declaration { initial: Vec::new(), count: None, elements: None, ..first.clone() };
+            self.declared_name(&mut next)?;
+            more.push(next);
+        }
+        self.mark(';')?;
+        found(first);
+        more.into_iter().for_each(found);
+        Ok(())
+    }
+
+    fn declaration(&mut self, at: Position, space: &'a str, external: bool) -> Result<Declaration<'a>, ParseError> {
+        let mut declaration = Declaration {
+            at,
+            space,
+            kind: "",
+            external,
+            align: None,
+            vector: 1,
+            name: "",
+            count: None,
+            elements: None,
+            initial: Vec::new(),
+        };
+        while let Kind::Dot(word) = self.token.kind {
+            self.next()?;
+            match word {
+                "align" => declaration.align = Some(self.size("an alignment")?),
+                "v2" => declaration.vector = 2,
+                "v4" => declaration.vector = 4,
+                // Says where a pointer parameter points, and how that is aligned: nothing here depends on it.
+                "ptr" => declaration.kind = if declaration.kind.is_empty() { "b64" } else { declaration.kind },
+                "global" | "const" | "shared" | "local" | "attribute" if space == "param" => {}
+                kind => declaration.kind = kind,
+            }
+        }
+        self.declared_name(&mut declaration)?;
+        Ok(declaration)
+    }
+
+    fn declared_name(&mut self, declaration: &mut Declaration<'a>) -> Result<(), ParseError> {
+        declaration.at = self.token.at;
+        declaration.name = self.word("a name")?;
+        if self.accept('<')? {
+            declaration.count = Some(self.size("a number of registers")?);
+            self.mark('>')?;
+        }
+        while self.accept('[')? {
+            let bound = if self.is(']') { 0 } else { self.size("an array bound")? };
+            declaration.elements = Some(declaration.elements.unwrap_or(1).saturating_mul(bound));
+            self.mark(']')?;
+        }
+        if self.accept('=')? {
+            self.initial(&mut declaration.initial, 0)?;
+        }
+        Ok(())
+    }
+
+    fn initial(&mut self, into: &mut Vec<Initial<'a>>, depth: u32) -> Result<(), ParseError> {
+        if depth > MOST_NESTED {
+            return self.expected("fewer nested braces");
+        }
+        if self.accept('{')? {
+            while !self.accept('}')? {
+                self.initial(into, depth + 1)?;
+                if !self.accept(',')? && !self.is('}') {
+                    return self.expected("`,` or `}`");
+                }
+            }
+            return Ok(());
+        }
+        if let Kind::Word(word) = self.token.kind {
+            self.next()?;
+            let name = if word == "generic" && self.accept('(')? {
+                let name = self.word("a variable")?;
+                self.mark(')')?;
+                name
+            } else {
+                word
+            };
+            let offset = self.offset()?;
+            into.push(Initial::Address(name, offset));
+            return Ok(());
+        }
+        let number = self.number("a number or the name of a variable")?;
+        into.push(Initial::Number(number));
+        Ok(())
+    }
+
+    /// `+8`, `-8`, `+-8`, or nothing.
+    fn offset(&mut self) -> Result<i64, ParseError> {
+        if self.accept('+')? {
+            return self.integer("an offset");
+        }
+        if self.is('-') { self.integer("an offset") } else { Ok(0) }
+    }
+
+    fn body(&mut self) -> Result<Vec<Statement<'a>>, ParseError> {
+        let mut statements = Vec::new();
+        let mut depth = 0u32;
+        self.mark('{')?;
+        loop {
+            let at = self.token.at;
+            let mut push = |kind| statements.push(Statement { at, kind });
+            match self.token.kind {
+                Kind::Mark('{') => {
+                    self.next()?;
+                    depth += 1;
+                    push(StatementKind::Open);
+                }
+                Kind::Mark('}') => {
+                    self.next()?;
+                    if depth == 0 {
+                        return Ok(statements);
+                    }
+                    depth -= 1;
+                    push(StatementKind::Close);
+                }
+                Kind::Mark(';') => {
+                    self.next()?;
+                }
+                Kind::Dot(_) => self.body_directive(at, &mut statements)?,
+                Kind::Mark('@') => push(StatementKind::Instruction(self.instruction(None)?)),
+                Kind::Word(word) => {
+                    self.next()?;
+                    if self.accept(':')? {
+                        push(StatementKind::Label(word));
+                        self.targets(at, word, &mut statements)?;
+                    } else {
+                        push(StatementKind::Instruction(self.instruction(Some(word))?));
+                    }
+                }
+                _ => return self.expected("an instruction, a label, a declaration or `}`"),
+            }
+        }
+    }
+
+    fn body_directive(&mut self, at: Position, statements: &mut Vec<Statement<'a>>) -> Result<(), ParseError> {
+        match self.dot("a directive")? {
+            space @ ("reg" | "local" | "shared" | "param" | "global" | "const") => {
+                self.declarations(at, space, false, |declaration| {
+                    statements.push(Statement { at, kind: StatementKind::Declare(declaration) })
+                })
+            }
+            "loc" => {
+                // Ends with its line: `.loc 1 12 7`, with an inline context behind commas.
+                let line = at.line;
+                while self.token.at.line == line && self.token.kind != Kind::End {
+                    self.next()?;
+                }
+                Ok(())
+            }
+            "pragma" => self.skip_statement(),
+            other => error(at, format!("the directive `.{other}` is not known in a function")),
+        }
+    }
+
+    fn targets(&mut self, at: Position, label: &'a str, statements: &mut Vec<Statement<'a>>) -> Result<(), ParseError> {
+        let Kind::Dot("branchtargets") = self.token.kind else { return Ok(()) };
+        self.next()?;
+        let mut targets = vec![self.word("a label")?];
+        while self.accept(',')? {
+            targets.push(self.word("a label")?);
+        }
+        self.mark(';')?;
+        statements.push(Statement { at, kind: StatementKind::Targets(label, targets) });
+        Ok(())
+    }
+
+    fn instruction(&mut self, opcode: Option<&'a str>) -> Result<Instruction<'a>, ParseError> {
+        let (guard, opcode) = match opcode {
+            Some(opcode) => (None, opcode),
+            None => {
+                self.mark('@')?;
+                let negated = self.accept('!')?;
+                let predicate = self.word("a predicate")?;
+                (Some((predicate, negated)), self.word("an instruction")?)
+            }
+        };
+        let mut modifiers = Vec::new();
+        while let Kind::Dot(modifier) = self.token.kind {
+            self.next()?;
+            modifiers.push(modifier);
+        }
+        let mut operands = Vec::new();
+        while !self.accept(';')? {
+            operands.push(self.operand(0)?);
+            if !self.accept(',')? && !self.is(';') {
+                return self.expected("`,` or `;`");
+            }
+        }
+        Ok(Instruction { guard, opcode, modifiers, operands })
+    }
+
+    fn operand(&mut self, depth: u32) -> Result<Operand<'a>, ParseError> {
+        let at = self.token.at;
+        if depth > MOST_NESTED {
+            return self.expected("fewer nested braces");
+        }
+        let kind = match self.token.kind {
+            Kind::Mark('[') => self.address()?,
+            Kind::Mark('{') => OperandKind::Vector(self.list('{', '}', depth)?),
+            Kind::Mark('(') => OperandKind::List(self.list('(', ')', depth)?),
+            Kind::Mark('!') => {
+                self.next()?;
+                OperandKind::Not(self.word("a predicate")?)
+            }
+            Kind::Number(_) | Kind::Mark('-') => OperandKind::Number(self.number("a number")?),
+            Kind::Word(word) => {
+                self.next()?;
+                if let Kind::Dot(part) = self.token.kind {
+                    self.next()?;
+                    OperandKind::Special(word, part)
+                } else if self.accept('|')? {
+                    OperandKind::Pair(word, self.word("a predicate")?)
+                } else {
+                    OperandKind::Name(word, self.offset()?)
+                }
+            }
+            _ => return self.expected("an operand"),
+        };
+        Ok(Operand { at, kind })
+    }
+
+    fn list(&mut self, open: char, close: char, depth: u32) -> Result<Vec<Operand<'a>>, ParseError> {
+        self.mark(open)?;
+        let mut items = Vec::new();
+        while !self.accept(close)? {
+            items.push(self.operand(depth + 1)?);
+            if !self.accept(',')? && !self.is(close) {
+                return self.expected(&format!("`,` or `{close}`"));
+            }
+        }
+        Ok(items)
+    }
+
+    fn address(&mut self) -> Result<OperandKind<'a>, ParseError> {
+        self.mark('[')?;
+        let address = match self.token.kind {
+            Kind::Word(base) => {
+                self.next()?;
+                OperandKind::Address(Some(base), self.offset()?)
+            }
+            _ => OperandKind::Address(None, self.integer("an address")?),
+        };
+        self.mark(']')?;
+        Ok(address)
+    }
+}

@@ -1,6 +1,15 @@
 //! The GPU: its memories, and launches on it.
 
-use crate::{Choice, Crash, CrashError, Entry, Images, Launch, LaunchError, Module, Outcome, PendingStore, Run};
+use std::sync::Arc;
+
+use crate::code::Variables;
+use crate::crash::{self, Made};
+use crate::machine::Running;
+use crate::memory::{Kind, Memory};
+use crate::start::{Loaded, start};
+use crate::{
+    Choice, Crash, CrashError, Ended, Entry, Images, Launch, LaunchError, Module, Outcome, PendingStore, Run, Stop,
+};
 
 /// The size of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +61,16 @@ pub enum MemoryError {
 #[derive(Clone, Debug)]
 pub struct Gpu {
     config: Config,
+    memory: Memory,
+    loaded: Vec<Loaded>,
+    running: Option<Box<Running>>,
+    launches: u64,
 }
 
 impl Gpu {
     /// A GPU without any allocation.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self { config, memory: Memory::new(config.device_memory), loaded: Vec::new(), running: None, launches: 0 }
     }
 
     /// Allocates volatile device memory, zeroed, aligned to 256 bytes. Gone after a crash.
@@ -65,8 +78,7 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::Full`] beyond [`Config::device_memory`].
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, MemoryError> {
-        let _ = (bytes, self.config);
-        todo!()
+        self.memory.allocate(bytes, Kind::Device)
     }
 
     /// Gives an allocation back. Later accesses to it are faults.
@@ -74,14 +86,13 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::NotAllocated`], [`MemoryError::Busy`].
     pub fn free(&mut self, address: u64) -> Result<(), MemoryError> {
-        let _ = address;
-        todo!()
+        self.idle()?;
+        self.memory.free(address)
     }
 
     /// Maps persistent memory that holds `image`. It stays mapped, at the same address, over crashes.
     pub fn map_persistent(&mut self, image: Vec<u8>) -> PmRange {
-        let _ = image;
-        todo!()
+        self.memory.map(image)
     }
 
     /// What threads (and the CPU) see in a PM range: every store done, persisted or not.
@@ -89,8 +100,7 @@ impl Gpu {
     /// # Panics
     /// `range` is not of this GPU.
     pub fn persistent(&self, range: &PmRange) -> &[u8] {
-        let _ = range;
-        todo!()
+        self.memory.slice(range.address, range.len).expect("the range is of this GPU")
     }
 
     /// The same for the CPU to write while no kernel runs. What the CPU writes counts as persisted.
@@ -98,8 +108,12 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::Busy`] while a launch is stopped, [`MemoryError::NotMapped`] for a range of another GPU.
     pub fn persistent_mut(&mut self, range: &PmRange) -> Result<&mut [u8], MemoryError> {
-        let _ = range;
-        todo!()
+        self.idle()?;
+        let PmRange { address, len } = *range;
+        if !self.memory.is_persistent(address) {
+            return Err(MemoryError::NotMapped { address, bytes: len });
+        }
+        self.memory.slice_mut(address, len).ok_or(MemoryError::NotMapped { address, bytes: len })
     }
 
     /// Copies from device or persistent memory to the CPU, as a DMA does.
@@ -107,8 +121,9 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::NotMapped`].
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
-        let _ = (address, into);
-        todo!()
+        let bytes = into.len() as u64;
+        into.copy_from_slice(self.memory.slice(address, bytes).ok_or(MemoryError::NotMapped { address, bytes })?);
+        Ok(())
     }
 
     /// Copies to device or persistent memory from the CPU, as a DMA does. What goes to PM counts as persisted.
@@ -116,8 +131,11 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::NotMapped`], [`MemoryError::Busy`].
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
-        let _ = (address, from);
-        todo!()
+        self.idle()?;
+        let bytes = from.len() as u64;
+        let to = self.memory.slice_mut(address, bytes).ok_or(MemoryError::NotMapped { address, bytes })?;
+        to.copy_from_slice(from);
+        Ok(())
     }
 
     /// Address of a module's `.global` variable, which is made and initialised when first asked for or launched, and
@@ -126,8 +144,10 @@ impl Gpu {
     /// # Errors
     /// [`MemoryError::NoSymbol`], [`MemoryError::Full`].
     pub fn symbol(&mut self, module: &Module, name: &str) -> Result<u64, MemoryError> {
-        let _ = (module, name);
-        todo!()
+        let none = || MemoryError::NoSymbol { name: name.to_string() };
+        let variables = module.variables().ok_or_else(none)?.clone();
+        let (_, base, offset, _) = variables.names.iter().find(|(known, ..)| known == name).ok_or_else(none)?;
+        Ok(self.load(&variables)?.base(*base) + offset)
     }
 
     /// Runs a kernel to its end, or to [`Run::stop_at`]. A launch that is stopped when the next begins is abandoned:
@@ -137,8 +157,16 @@ impl Gpu {
     /// Arguments or a shape that do not fit, or the kernel's fault, after which the launch counts as stopped there:
     /// it may be crashed, not resumed.
     pub fn launch(&mut self, entry: &Entry, launch: &Launch, run: &mut Run) -> Result<Outcome, LaunchError> {
-        let _ = (entry, launch, run);
-        todo!()
+        let kernel = &entry.code.name;
+        self.running = None;
+        let loaded = self
+            .load(&entry.code.variables)
+            .map_err(|error| LaunchError::Memory { kernel: kernel.clone(), reason: error.to_string() })?;
+        let number = self.launches + 1;
+        let running = start(&entry.code, launch, run, &loaded, self.config.resident_blocks, number)?;
+        self.launches = number;
+        self.running = Some(Box::new(running));
+        self.go_on(run)
     }
 
     /// Goes on with a stopped launch. `run`'s schedule and persistence are those it was launched with; only
@@ -147,8 +175,16 @@ impl Gpu {
     /// # Errors
     /// [`LaunchError::NotStopped`], or the kernel's fault.
     pub fn resume(&mut self, run: &mut Run) -> Result<Outcome, LaunchError> {
-        let _ = run;
-        todo!()
+        match &self.running {
+            Some(running)
+                if running.persistence == crate::Persistence::Off && matches!(run.stop_at, Stop::PersistEvent(_)) =>
+            {
+                let reason = "stopping at a persist event needs Persistence::Counted or Persistence::Tracked".into();
+                Err(LaunchError::Shape { kernel: running.shape.code.name.clone(), reason })
+            }
+            Some(running) if !running.faulted => self.go_on(run),
+            _ => Err(LaunchError::NotStopped),
+        }
     }
 
     /// The stores that a crash now may lose, oldest first.
@@ -156,7 +192,7 @@ impl Gpu {
     /// # Errors
     /// [`CrashError::NotTracked`] while a launch is stopped that does not track them.
     pub fn pending(&self) -> Result<Vec<PendingStore>, CrashError> {
-        todo!()
+        crash::pending(self.running.as_deref())
     }
 
     /// The power fails: device memory and all threads are gone, each PM range holds what had persisted and what of
@@ -165,8 +201,8 @@ impl Gpu {
     /// # Errors
     /// [`CrashError::NotTracked`] while a launch is stopped that does not track them.
     pub fn crash(&mut self, choice: Choice) -> Result<Crash, CrashError> {
-        let _ = choice;
-        todo!()
+        let made = crash::make_choice(&self.memory, self.running.as_deref(), choice)?;
+        Ok(self.power_fails(made, &format!("{choice:?}")))
     }
 
     /// As [`Gpu::crash`], with the stores that reached PM chosen by the caller.
@@ -174,8 +210,8 @@ impl Gpu {
     /// # Errors
     /// As [`Gpu::crash`].
     pub fn crash_with(&mut self, reached: impl FnMut(&PendingStore) -> bool) -> Result<Crash, CrashError> {
-        let _ = reached;
-        todo!()
+        let made = crash::make_with(&self.memory, self.running.as_deref(), reached)?;
+        Ok(self.power_fails(made, "chosen by the caller"))
     }
 
     /// What [`Gpu::crash`] would leave in each PM range, in the order of their mapping; the GPU itself goes on.
@@ -183,8 +219,7 @@ impl Gpu {
     /// # Errors
     /// As [`Gpu::crash`].
     pub fn crash_image(&self, choice: Choice) -> Result<Vec<Vec<u8>>, CrashError> {
-        let _ = choice;
-        todo!()
+        Ok(crash::make_choice(&self.memory, self.running.as_deref(), choice)?.images)
     }
 
     /// All distinct images that a crash now may leave.
@@ -192,7 +227,57 @@ impl Gpu {
     /// # Errors
     /// [`CrashError::TooMany`] beyond `limit`, [`CrashError::NotTracked`].
     pub fn images(&self, limit: u128) -> Result<Images, CrashError> {
-        let _ = limit;
-        todo!()
+        crash::images(&self.memory, self.running.as_deref(), limit)
+    }
+
+    fn idle(&self) -> Result<(), MemoryError> {
+        if self.running.is_some() { Err(MemoryError::Busy) } else { Ok(()) }
+    }
+
+    /// The module's variables, loaded when they are not yet.
+    fn load(&mut self, variables: &Arc<Variables>) -> Result<Loaded, MemoryError> {
+        if let Some(loaded) = self.loaded.iter().find(|loaded| Arc::ptr_eq(&loaded.variables, variables)) {
+            return Ok(loaded.clone());
+        }
+        let loaded = Loaded::new(&mut self.memory, variables)?;
+        self.loaded.push(loaded.clone());
+        Ok(loaded)
+    }
+
+    fn go_on(&mut self, run: &mut Run) -> Result<Outcome, LaunchError> {
+        let Some(running) = &mut self.running else { return Err(LaunchError::NotStopped) };
+        let ended = crate::drive::drive(running, &mut self.memory, run);
+        if matches!(running.picker.schedule, crate::Schedule::Replay(_)) {
+            run.schedule = running.picker.schedule.clone();
+        }
+        let counts = running.counts;
+        match ended {
+            Ok(ended) => {
+                if ended == Ended::Done {
+                    self.running = None;
+                }
+                Ok(Outcome { ended, counts })
+            }
+            Err(fault) => {
+                running.faulted = true;
+                Err(LaunchError::Fault(fault))
+            }
+        }
+    }
+
+    fn power_fails(&mut self, made: Made, choice: &str) -> Crash {
+        let (step, launch) = match &self.running {
+            Some(running) => (
+                running.counts.warp_instructions,
+                format!("kernel {}, {}", running.shape.code.name, running.picker.schedule),
+            ),
+            None => (0, "no kernel".to_string()),
+        };
+        self.running = None;
+        self.loaded.clear();
+        self.memory.lose_device_memory();
+        self.memory.restore(made.images);
+        let replay = format!("{launch}, step {step}, stores that persisted: {choice}");
+        Crash { step, pending: made.pending, persisted: made.persisted, replay }
     }
 }

@@ -3,15 +3,22 @@
 
 mod arguments;
 mod code;
+mod counting;
 mod counts;
 mod crash;
 mod decode;
+mod drive;
+mod exec;
 mod fault;
 mod gpu;
 mod lanes;
 mod launch;
+mod machine;
+mod memory;
 mod module;
+mod persist;
 mod schedule;
+mod start;
 mod syntax;
 
 pub use arguments::{ArgumentError, Arguments};
@@ -21,4 +28,4 @@ pub use fault::{Access, Fault, FaultKind, ThreadId};
 pub use gpu::{Config, Gpu, MemoryError, PmRange};
 pub use launch::{Ended, Launch, LaunchError, Outcome, Persistence, Run, Stop, Trace};
 pub use module::{Entry, Module, NoSuchEntry, Parameter, ParseError};
-pub use schedule::{Explored, Schedule, every_schedule};
+pub use schedule::{Choices, Explored, Schedule, every_schedule};

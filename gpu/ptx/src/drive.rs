@@ -1,0 +1,265 @@
+//! Runs a launch: picks who runs, starts and ends blocks, and finds out when nobody can.
+
+use crate::exec::{End, LaneFault, Turn, complete_barriers};
+use crate::lanes::WARP;
+use crate::machine::{Running, Wait, Warp};
+use crate::memory::Memory;
+use crate::{Ended, Fault, FaultKind, Run, Schedule, Stop, ThreadId};
+
+/// Part of a warp that can run: block slot, warp, group.
+type Part = (usize, usize, usize);
+
+/// Who ran last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    block: u64,
+    warp: usize,
+    lane: u32,
+    gave_way: bool,
+}
+
+/// Runs until the end, the stop, or a fault.
+pub(crate) fn drive(running: &mut Running, memory: &mut Memory, run: &mut Run) -> Result<Ended, Box<Fault>> {
+    let (stop_step, stop_event) = match run.stop_at {
+        Stop::Never => (u64::MAX, u64::MAX),
+        Stop::Step(step) => (step, u64::MAX),
+        Stop::PersistEvent(event) => (u64::MAX, event),
+    };
+    let mut last = Last { lane: u32::MAX, ..Last::default() };
+    let mut cursor = (0, 0);
+    loop {
+        fill(running);
+        if running.blocks.is_empty() {
+            return Ok(Ended::Done);
+        }
+        let step = running.counts.warp_instructions;
+        if step >= stop_step || running.counts.persist_events >= stop_event {
+            return Ok(Ended::Stopped);
+        }
+        let Some((slot, warp, group)) = pick(running, &mut cursor, last) else { return Err(stuck(running)) };
+        if step >= run.budget {
+            let kind = FaultKind::DoesNotEnd { budget: run.budget };
+            let lane = running.blocks[slot].warps[warp].groups[group].mask.trailing_zeros() as usize;
+            return Err(fault(running, slot, warp, group, LaneFault { lane, kind }));
+        }
+        let limits = Limits { steps: stop_step.min(run.budget) - step, stop_event };
+        last = take_turn(running, memory, run, (slot, warp, group), limits)?;
+        settle(running, slot);
+    }
+}
+
+struct Limits {
+    steps: u64,
+    stop_event: u64,
+}
+
+/// Starts blocks while there is room.
+fn fill(running: &mut Running) {
+    while running.blocks.len() < running.shape.resident as usize && running.next_block < running.shape.blocks() {
+        running.blocks.push(running.shape.start_block(running.next_block, None));
+        running.next_block += 1;
+    }
+}
+
+/// Opens barriers, and puts the next block in the place of one that has ended.
+fn settle(running: &mut Running, slot: usize) {
+    let threads = running.shape.threads_a_block();
+    let block = &mut running.blocks[slot];
+    if block.live > 0 {
+        complete_barriers(&running.shape.code, threads, block, running.tracker.as_mut());
+    } else if running.next_block < running.shape.blocks() {
+        let old = running.blocks.swap_remove(slot);
+        let next = running.shape.start_block(running.next_block, Some(old));
+        running.blocks.push(next);
+        running.next_block += 1;
+    } else {
+        running.blocks.swap_remove(slot);
+    }
+}
+
+fn take_turn(
+    running: &mut Running,
+    memory: &mut Memory,
+    run: &mut Run,
+    (slot, number, group): Part,
+    limits: Limits,
+) -> Result<Last, Box<Fault>> {
+    let (steps, until_visible) = running.picker.turn();
+    let round_robin = matches!(running.picker.schedule, Schedule::RoundRobin);
+    let mut warp = std::mem::replace(&mut running.blocks[slot].warps[number], Warp::empty());
+    let hold = std::mem::take(&mut warp.rotate) || !round_robin;
+    let lane = warp.groups[group].mask.trailing_zeros();
+    let block = running.blocks[slot].number;
+    let mut turn = Turn {
+        shape: &running.shape,
+        memory,
+        block: &mut running.blocks[slot],
+        warp: &mut warp,
+        counts: &mut running.counts,
+        translation: &mut running.translation,
+        tracker: running.tracker.as_mut(),
+        persistence: running.persistence,
+        trace: run.trace.as_mut(),
+        left: steps.min(limits.steps),
+        stop_event: limits.stop_event,
+        until_visible,
+        hold,
+        scratch: [0; WARP],
+    };
+    let ended = turn.run(group);
+    let gave_way = warp.rotate;
+    running.blocks[slot].warps[number] = warp;
+    match ended {
+        Ok(End::Turn | End::Waits) => Ok(Last { block, warp: number, lane, gave_way }),
+        Err(lane_fault) => {
+            let groups = &running.blocks[slot].warps[number].groups;
+            let group = groups.iter().position(|group| group.mask >> lane_fault.lane & 1 == 1).unwrap_or(0);
+            Err(fault(running, slot, number, group, *lane_fault))
+        }
+    }
+}
+
+fn pick(running: &mut Running, cursor: &mut (usize, usize), last: Last) -> Option<Part> {
+    match running.picker.schedule {
+        Schedule::RoundRobin => scan(running, cursor),
+        Schedule::Seeded(_) => pick_random(running),
+        Schedule::Replay(_) => pick_replayed(running, last),
+    }
+}
+
+/// The next warp after the cursor that can run.
+fn scan(running: &Running, cursor: &mut (usize, usize)) -> Option<Part> {
+    let warps = running.blocks[0].warps.len();
+    let (mut slot, mut warp) = *cursor;
+    for _ in 0..running.blocks.len() * warps {
+        warp += 1;
+        if warp >= warps {
+            warp = 0;
+            slot += 1;
+        }
+        if slot >= running.blocks.len() {
+            slot = 0;
+        }
+        if let Some(group) = running.blocks[slot].warps[warp].pick() {
+            *cursor = (slot, warp);
+            return Some((slot, warp, group));
+        }
+    }
+    None
+}
+
+fn pick_random(running: &mut Running) -> Option<Part> {
+    let warps = running.blocks[0].warps.len();
+    let blocks = running.blocks.len();
+    // A few guesses find one when many can run; else all are looked at, from a random place on.
+    let mut cursor = (0, 0);
+    for _ in 0..8 {
+        cursor = (running.picker.below(blocks), running.picker.below(warps));
+        if running.blocks[cursor.0].warps[cursor.1].pick().is_some() {
+            break;
+        }
+    }
+    let found = match running.blocks[cursor.0].warps[cursor.1].pick() {
+        Some(group) => (cursor.0, cursor.1, group),
+        None => scan(running, &mut cursor)?,
+    };
+    let groups = &running.blocks[found.0].warps[found.1].groups;
+    let ready: Vec<usize> = (0..groups.len()).filter(|&index| groups[index].wait.ready()).collect();
+    let group = ready[running.picker.below(ready.len())];
+    Some((found.0, found.1, group))
+}
+
+fn pick_replayed(running: &mut Running, last: Last) -> Option<Part> {
+    let mut options: Vec<(u64, usize, u32, Part)> = Vec::new();
+    for (slot, block) in running.blocks.iter().enumerate() {
+        for (number, warp) in block.warps.iter().enumerate() {
+            for (index, group) in warp.groups.iter().enumerate().filter(|(_, group)| group.wait.ready()) {
+                options.push((block.number, number, group.mask.trailing_zeros(), (slot, number, index)));
+            }
+        }
+    }
+    options.sort_unstable();
+    let of_last = |&(block, warp, _, part): &(u64, usize, u32, Part)| {
+        let groups = &running.blocks[part.0].warps[part.1].groups;
+        block == last.block && warp == last.warp && last.lane < 32 && groups[part.2].mask >> last.lane & 1 == 1
+    };
+    let current = options.iter().position(of_last);
+    if options.is_empty() {
+        return None;
+    }
+    let next = match current {
+        Some(index) if last.gave_way => (index + 1) % options.len(),
+        Some(index) => index,
+        None => {
+            let after =
+                |option: &(u64, usize, u32, Part)| (option.0, option.1, option.2) > (last.block, last.warp, last.lane);
+            options.iter().position(after).filter(|_| last.lane < 32).unwrap_or(0)
+        }
+    };
+    let chosen = running.picker.choose(options.len(), next, current.is_none());
+    Some(options[chosen].3)
+}
+
+fn fault(running: &Running, slot: usize, warp: usize, group: usize, found: LaneFault) -> Box<Fault> {
+    let block = &running.blocks[slot];
+    let code = &running.shape.code;
+    let pc = block.warps[warp].groups.get(group).map_or(0, |group| group.pc) as usize;
+    let thread = running.shape.thread(block.number, warp as u64 * WARP as u64 + found.lane as u64);
+    let line = code.instructions.get(pc).map_or(0, |ins| ins.line);
+    build(running, found.kind, line, thread)
+}
+
+fn build(running: &Running, kind: FaultKind, line: u32, thread: ThreadId) -> Box<Fault> {
+    Box::new(Fault {
+        kind,
+        kernel: running.shape.code.name.clone(),
+        line,
+        thread,
+        step: running.counts.warp_instructions,
+        schedule: running.picker.schedule.to_string(),
+    })
+}
+
+/// All threads wait: names what the first of them waits for.
+fn stuck(running: &Running) -> Box<Fault> {
+    let code = &running.shape.code;
+    let line_of = |pc: u32| code.instructions.get(pc as usize).map_or(0, |ins| ins.line);
+    let waits = running.blocks.iter().flat_map(|block| {
+        block.warps.iter().flat_map(move |warp| warp.groups.iter().map(move |group| (block, warp, group)))
+    });
+    let waiting: Vec<_> = waits.collect();
+    let Some(&(block, warp, group)) = waiting.first() else {
+        // No block without a thread is kept, so somebody waits; say so rather than stop the caller.
+        let kind = FaultKind::Barrier { barrier: "the launch".into(), waits: "no thread is left".into() };
+        return build(running, kind, 0, ThreadId::default());
+    };
+    let (barrier, waits, line) = match group.wait {
+        Wait::Block(id) => {
+            let barrier = &block.barriers[id];
+            let expected = barrier.expected.unwrap_or(block.live);
+            let mut waits = format!("{} of {expected} threads came", barrier.count);
+            let elsewhere =
+                waiting.iter().find(|(other, _, group)| other.number == block.number && group.wait != Wait::Block(id));
+            match elsewhere {
+                Some((_, other, group)) => {
+                    let pc = if matches!(group.wait, Wait::Block(_)) { group.pc.saturating_sub(1) } else { group.pc };
+                    waits +=
+                        &format!(", lanes {:#010x} of warp {} wait at line {}", group.mask, other.number, line_of(pc));
+                }
+                None => waits += &format!(", {} of the block have not ended", block.live),
+            }
+            (format!("barrier {id} of block {}", block.number), waits, barrier.line)
+        }
+        Wait::Lanes(members) | Wait::Warp(members) => (
+            format!("the meeting of lanes {members:#010x} of warp {} of block {}", warp.number, block.number),
+            format!("lanes {:#010x} came, {:#010x} have ended", group.mask, warp.exited),
+            line_of(group.pc),
+        ),
+        Wait::Ready => {
+            ("the launch".to_string(), "a thread is ready but was not picked".to_string(), line_of(group.pc))
+        }
+    };
+    let lane = u64::from(group.mask.trailing_zeros());
+    let thread = running.shape.thread(block.number, u64::from(warp.number) * WARP as u64 + lane);
+    build(running, FaultKind::Barrier { barrier, waits }, line, thread)
+}

@@ -1,0 +1,375 @@
+//! The interpreter's loop: one part of a warp runs until its turn ends.
+
+mod access;
+mod atomic;
+mod barrier;
+mod groups;
+mod together;
+
+use crate::code::{Ins, Logic, Op, Predicate, Register, SHARED_WINDOW, Scope, Source, Space};
+use crate::counting::Translation;
+use crate::lanes::{Lanes, WARP};
+use crate::machine::{Block, Group, Shape, Wait, Warp};
+use crate::memory::Memory;
+use crate::persist::Tracker;
+use crate::{Counts, FaultKind, Persistence, Trace};
+
+pub(crate) use barrier::complete_barriers;
+
+/// What went wrong, and in which lane.
+pub(crate) struct LaneFault {
+    pub lane: usize,
+    pub kind: FaultKind,
+}
+
+pub(crate) type Executed = Result<(), Box<LaneFault>>;
+
+pub(crate) fn lane_fault<T>(lane: usize, kind: FaultKind) -> Result<T, Box<LaneFault>> {
+    Err(Box::new(LaneFault { lane, kind }))
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its steps are used up, or it gives way.
+    Turn,
+    /// The group waits, or its lanes have ended.
+    Waits,
+}
+
+/// Everything that one turn works on.
+pub(crate) struct Turn<'t> {
+    pub shape: &'t Shape,
+    pub memory: &'t mut Memory,
+    pub block: &'t mut Block,
+    /// Taken out of `block` for the turn.
+    pub warp: &'t mut Warp,
+    pub counts: &'t mut Counts,
+    pub translation: &'t mut Translation,
+    pub tracker: Option<&'t mut Tracker>,
+    pub persistence: Persistence,
+    pub trace: Option<&'t mut Trace>,
+    /// Steps that may still be taken.
+    pub left: u64,
+    /// The turn ends when this many persist events were counted.
+    pub stop_event: u64,
+    /// The turn ends before the next instruction that others can notice.
+    pub until_visible: bool,
+    /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
+    pub hold: bool,
+    pub scratch: Lanes,
+}
+
+/// What an instruction did to the group that ran it.
+enum Flow {
+    Next,
+    Jump(u32),
+    /// The group is no longer as it was: its state in `warp.groups` is up to date.
+    Regroup,
+    /// The same, and another gets the turn.
+    Wait,
+    /// Goes on at the next instruction in a later turn.
+    GiveWay,
+}
+
+impl Turn<'_> {
+    /// Runs group `index` of the warp. On a fault the group's `pc` is at the instruction.
+    pub fn run(&mut self, mut index: usize) -> Result<End, Box<LaneFault>> {
+        let shape = self.shape;
+        let code = &shape.code.instructions[..];
+        let mut executed = 0u64;
+        'group: loop {
+            index = self.warp.merge(index);
+            let Group { mut pc, mut mask, .. } = self.warp.groups[index];
+            loop {
+                let ins = &code[pc as usize];
+                if self.left == 0 || (self.until_visible && executed > 0 && ins.op.visible()) {
+                    self.warp.groups[index].pc = pc;
+                    return Ok(End::Turn);
+                }
+                let exec = match ins.guard {
+                    None => mask,
+                    Some((predicate, negated)) => {
+                        let bits = self.warp.predicates[predicate as usize];
+                        mask & if negated { !bits } else { bits }
+                    }
+                };
+                self.left -= 1;
+                executed += 1;
+                self.counts.warp_instructions += 1;
+                self.counts.lane_instructions += u64::from(exec.count_ones());
+                if self.trace.is_some() {
+                    self.report(pc, exec);
+                }
+                let flow = match self.step(ins, index, pc, mask, exec) {
+                    Ok(flow) => flow,
+                    Err(fault) => {
+                        self.warp.groups[index].pc = pc;
+                        return Err(fault);
+                    }
+                };
+                match flow {
+                    Flow::Next => pc += 1,
+                    Flow::Jump(target) => {
+                        let backward = target <= pc;
+                        pc = target;
+                        if backward && (self.until_visible || self.warp.groups.len() > 1) {
+                            self.warp.groups[index].pc = pc;
+                            self.warp.give_way(index);
+                            return Ok(End::Turn);
+                        }
+                    }
+                    Flow::Regroup => match self.warp.pick() {
+                        Some(next) => {
+                            index = next;
+                            continue 'group;
+                        }
+                        None => return Ok(End::Waits),
+                    },
+                    Flow::Wait => return Ok(End::Waits),
+                    Flow::GiveWay => {
+                        self.warp.groups[index].pc = pc + 1;
+                        self.warp.give_way(index);
+                        return Ok(End::Turn);
+                    }
+                }
+                if self.warp.groups.len() > 1 {
+                    self.warp.groups[index].pc = pc;
+                    index = self.warp.merge(index);
+                    mask = self.warp.groups[index].mask;
+                    if !self.hold && self.warp.overtaken(index) {
+                        return Ok(End::Turn);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn source(&self, source: Source) -> &Lanes {
+        source.of(&self.warp.registers, &self.shape.constants)
+    }
+
+    /// Keeps the results of the lanes in `mask`.
+    #[inline(always)]
+    fn put(&mut self, to: Register, mask: u32) {
+        let register = &mut self.warp.registers[to as usize];
+        if mask == u32::MAX {
+            *register = self.scratch;
+        } else {
+            for lane in 0..WARP {
+                // All ones where the lane is active: no branch, so that this is vectorised.
+                let keep = u64::from(mask >> lane & 1).wrapping_neg();
+                register[lane] = register[lane] & !keep | self.scratch[lane] & keep;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn put_predicate(&mut self, to: Predicate, bits: u32, mask: u32) {
+        let predicate = &mut self.warp.predicates[to as usize];
+        *predicate = *predicate & !mask | bits & mask;
+    }
+
+    #[inline(always)]
+    fn step(&mut self, ins: &Ins, index: usize, pc: u32, mask: u32, exec: u32) -> Result<Flow, Box<LaneFault>> {
+        let constants = &self.shape.constants;
+        match &ins.op {
+            Op::Move { to, a } => {
+                self.scratch = *self.source(*a);
+                self.put(*to, exec);
+            }
+            Op::One { f, to, a } => {
+                f(a.of(&self.warp.registers, constants), &mut self.scratch);
+                self.put(*to, exec);
+            }
+            Op::Two { f, to, a, b } => {
+                let registers = &self.warp.registers;
+                f(a.of(registers, constants), b.of(registers, constants), &mut self.scratch);
+                self.put(*to, exec);
+            }
+            Op::Three { f, to, a, b, c } => {
+                let registers = &self.warp.registers;
+                let (a, b, c) = (a.of(registers, constants), b.of(registers, constants), c.of(registers, constants));
+                f(a, b, c, &mut self.scratch);
+                self.put(*to, exec);
+            }
+            Op::Four { f, to, from } => {
+                let [a, b, c, d] = from.map(|source| source.of(&self.warp.registers, constants));
+                f(a, b, c, d, &mut self.scratch);
+                self.put(*to, exec);
+            }
+            Op::Compare(compare) => {
+                let bits = (compare.test)(self.source(compare.a), self.source(compare.b));
+                let (with, inverse) = match compare.join {
+                    None => (bits, !bits),
+                    Some((logic, other, negated)) => {
+                        let other = self.warp.predicates[other as usize] ^ if negated { u32::MAX } else { 0 };
+                        (combine(logic, bits, other), combine(logic, !bits, other))
+                    }
+                };
+                self.put_predicate(compare.to, with, exec);
+                if let Some(not) = compare.not {
+                    self.put_predicate(not, inverse, exec);
+                }
+            }
+            Op::Select { to, a, b, by } => {
+                let bits = self.warp.predicates[*by as usize];
+                let (a, b) = (a.of(&self.warp.registers, constants), b.of(&self.warp.registers, constants));
+                for lane in 0..WARP {
+                    let keep = u64::from(bits >> lane & 1).wrapping_neg();
+                    self.scratch[lane] = a[lane] & keep | b[lane] & !keep;
+                }
+                self.put(*to, exec);
+            }
+            Op::Branch { target } => return Ok(self.branch(index, pc, mask, exec, *target)),
+            Op::Load(load) => self.load(load, exec)?,
+            Op::Store(store) => self.store(store, exec, ins.line)?,
+            Op::Exit => return Ok(self.exit(index, pc, mask, exec)),
+            Op::Fence { scope } => self.fence(*scope, exec),
+            _ => return self.rare(ins, index, pc, mask, exec),
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Instructions that are less frequent, kept out of the loop's own code.
+    #[inline(never)]
+    fn rare(&mut self, ins: &Ins, index: usize, pc: u32, mask: u32, exec: u32) -> Result<Flow, Box<LaneFault>> {
+        match &ins.op {
+            Op::PredicateLogic { logic, to, a, b, not_b } => {
+                let b = self.warp.predicates[*b as usize] ^ if *not_b { u32::MAX } else { 0 };
+                let bits = combine(*logic, self.warp.predicates[*a as usize], b);
+                self.put_predicate(*to, bits, exec);
+            }
+            Op::PredicateNot { to, a } => self.put_predicate(*to, !self.warp.predicates[*a as usize], exec),
+            Op::PredicateMove { to, a } => self.put_predicate(*to, self.warp.predicates[*a as usize], exec),
+            Op::PredicateSet { to, value } => self.put_predicate(*to, if *value { u32::MAX } else { 0 }, exec),
+            Op::IsSpace { to, a, space } => {
+                let window = |address: u64| match address / SHARED_WINDOW {
+                    1 => Space::Shared,
+                    2 => Space::Local,
+                    3 => Space::Param,
+                    _ => Space::Global,
+                };
+                let addresses = self.source(*a);
+                let bits = (0..WARP).fold(0, |bits, i| bits | u32::from(window(addresses[i]) == *space) << i);
+                self.put_predicate(*to, bits, exec);
+            }
+            Op::Atomic(atomic) => self.atomic(atomic, exec, ins.line)?,
+            Op::BranchTable { index: by, targets } => return self.branch_table(index, pc, mask, exec, *by, targets),
+            Op::Trap => return first(exec).map_or(Ok(Flow::Next), |lane| lane_fault(lane, FaultKind::Trap)),
+            Op::Barrier { .. } | Op::WarpBarrier { .. } => return self.barriers(ins, index, pc, mask, exec),
+            Op::Shuffle { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Reduce { .. } => {
+                return self.together(&ins.op, index, pc, mask, exec);
+            }
+            Op::ActiveMask { to } => {
+                self.scratch = [u64::from(exec); WARP];
+                self.put(*to, exec);
+            }
+            Op::Clock { to, bits } => {
+                let now = self.counts.warp_instructions;
+                self.scratch = [if *bits == 32 { now & 0xffff_ffff } else { now }; WARP];
+                self.put(*to, exec);
+            }
+            Op::Assert { message, file, line, function } => {
+                if let Some(lane) = first(exec) {
+                    return self.assertion(lane, [*message, *file, *line, *function]);
+                }
+            }
+            Op::Yield => return Ok(Flow::GiveWay),
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn assertion(&mut self, lane: usize, [message, file, line, function]: [Source; 4]) -> Result<Flow, Box<LaneFault>> {
+        let text = |source: Source| {
+            let start = self.source(source)[lane];
+            let bytes = (0..256).map_while(|i| self.memory.slice(start.wrapping_add(i), 1).map(|byte| byte[0]));
+            let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let kind = FaultKind::Assertion {
+            message: text(message),
+            file: text(file),
+            line: self.source(line)[lane] as u32,
+            function: text(function),
+        };
+        lane_fault(lane, kind)
+    }
+
+    fn fence(&mut self, scope: Scope, exec: u32) {
+        let threads = u64::from(exec.count_ones());
+        match scope {
+            Scope::Block => self.counts.fences.block += threads,
+            Scope::Device => self.counts.fences.device += threads,
+            Scope::System => self.counts.fences.system += threads,
+        }
+        let first = self.first_thread();
+        if let Some(tracker) = &mut self.tracker {
+            for lane in lanes(exec) {
+                tracker.fence(first + lane as u64, scope);
+            }
+        }
+        if scope == Scope::System && exec != 0 {
+            self.persist_event();
+        }
+    }
+
+    /// What may have persisted has changed.
+    fn persist_event(&mut self) {
+        if self.persistence == Persistence::Off {
+            return;
+        }
+        self.counts.persist_events += 1;
+        if self.counts.persist_events >= self.stop_event {
+            self.left = 0;
+        }
+    }
+
+    /// Number in the grid of the warp's lane 0.
+    fn first_thread(&self) -> u64 {
+        self.block.number * self.shape.threads_a_block() + u64::from(self.warp.number) * WARP as u64
+    }
+
+    fn report(&mut self, pc: u32, exec: u32) {
+        let code = &self.shape.code;
+        let line = code.instructions[pc as usize].line;
+        let text = code.text.lines().nth(line as usize - 1).unwrap_or("").trim();
+        let step = self.counts.warp_instructions;
+        let [x, y, z] = self.block.index;
+        let entry =
+            format!("step {step} block ({x},{y},{z}) warp {} lanes {exec:#010x} line {line}: {text}", self.warp.number);
+        if let Some(trace) = &mut self.trace {
+            trace(&entry);
+        }
+    }
+}
+
+fn combine(logic: Logic, a: u32, b: u32) -> u32 {
+    match logic {
+        Logic::And => a & b,
+        Logic::Or => a | b,
+        Logic::Xor => a ^ b,
+    }
+}
+
+/// The lowest lane of a mask.
+fn first(mask: u32) -> Option<usize> {
+    (mask != 0).then(|| mask.trailing_zeros() as usize)
+}
+
+/// The lanes of a mask.
+fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = first(mask)?;
+        mask &= mask - 1;
+        Some(lane)
+    })
+}
+
+impl Wait {
+    pub fn ready(self) -> bool {
+        self == Wait::Ready
+    }
+}

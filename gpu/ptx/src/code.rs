@@ -190,7 +190,6 @@ pub(crate) enum Op {
         to: Register,
         from: [Source; 4],
     },
-    /// Adds the constant: `cvta` and its like.
     Compare(Box<Compare>),
     Select {
         to: Register,
@@ -216,15 +215,6 @@ pub(crate) enum Op {
     PredicateSet {
         to: Predicate,
         value: bool,
-    },
-    /// 1 or 0 from a predicate, and back.
-    FromPredicate {
-        to: Register,
-        a: Predicate,
-    },
-    ToPredicate {
-        to: Predicate,
-        a: Source,
     },
     IsSpace {
         to: Predicate,

@@ -2,21 +2,12 @@
 
 use crate::exec::{End, LaneFault, Turn, complete_barriers};
 use crate::lanes::WARP;
-use crate::machine::{Running, Wait, Warp};
+use crate::machine::{Block, Last, Running, Unfinished, Wait, Warp};
 use crate::memory::Memory;
 use crate::{Ended, Fault, FaultKind, Run, Schedule, Stop, ThreadId};
 
 /// Part of a warp that can run: block slot, warp, group.
 type Part = (usize, usize, usize);
-
-/// Who ran last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Last {
-    block: u64,
-    warp: usize,
-    lane: u32,
-    gave_way: bool,
-}
 
 /// Runs until the end, the stop, or a fault.
 pub(crate) fn drive(running: &mut Running, memory: &mut Memory, run: &mut Run) -> Result<Ended, Box<Fault>> {
@@ -25,8 +16,6 @@ pub(crate) fn drive(running: &mut Running, memory: &mut Memory, run: &mut Run) -
         Stop::Step(step) => (step, u64::MAX),
         Stop::PersistEvent(event) => (u64::MAX, event),
     };
-    let mut last = Last { lane: u32::MAX, ..Last::default() };
-    let mut cursor = (0, 0);
     loop {
         fill(running);
         if running.blocks.is_empty() {
@@ -36,14 +25,14 @@ pub(crate) fn drive(running: &mut Running, memory: &mut Memory, run: &mut Run) -
         if step >= stop_step || running.counts.persist_events >= stop_event {
             return Ok(Ended::Stopped);
         }
-        let Some((slot, warp, group)) = pick(running, &mut cursor, last) else { return Err(stuck(running)) };
+        let Some((slot, warp, group)) = pick(running) else { return Err(stuck(running)) };
         if step >= run.budget {
             let kind = FaultKind::DoesNotEnd { budget: run.budget };
             let lane = running.blocks[slot].warps[warp].groups[group].mask.trailing_zeros() as usize;
             return Err(fault(running, slot, warp, group, LaneFault { lane, kind }));
         }
         let limits = Limits { steps: stop_step.min(run.budget) - step, stop_event };
-        last = take_turn(running, memory, run, (slot, warp, group), limits)?;
+        take_turn(running, memory, run, (slot, warp, group), limits)?;
         settle(running, slot);
     }
 }
@@ -83,13 +72,19 @@ fn take_turn(
     run: &mut Run,
     (slot, number, group): Part,
     limits: Limits,
-) -> Result<Last, Box<Fault>> {
-    let (steps, until_visible) = running.picker.turn();
-    let round_robin = matches!(running.picker.schedule, Schedule::RoundRobin);
+) -> Result<(), Box<Fault>> {
     let mut warp = std::mem::replace(&mut running.blocks[slot].warps[number], Warp::empty());
-    let hold = std::mem::take(&mut warp.rotate) || !round_robin;
+    let continued = running.unfinished.take();
+    let begun = continued.is_some();
+    let Unfinished { steps, until_visible, hold } = continued.unwrap_or_else(|| {
+        let (steps, until_visible) = running.picker.turn();
+        let round_robin = matches!(running.picker.schedule, Schedule::RoundRobin);
+        Unfinished { steps, until_visible, hold: std::mem::take(&mut warp.rotate) || !round_robin }
+    });
+    let before = running.counts.warp_instructions;
     let lane = warp.groups[group].mask.trailing_zeros();
     let block = running.blocks[slot].number;
+    let stop_event = limits.stop_event;
     let mut turn = Turn {
         shape: &running.shape,
         memory,
@@ -101,16 +96,25 @@ fn take_turn(
         persistence: running.persistence,
         trace: run.trace.as_mut(),
         left: steps.min(limits.steps),
-        stop_event: limits.stop_event,
+        stop_event,
         until_visible,
+        begun,
         hold,
         scratch: [0; WARP],
     };
     let ended = turn.run(group);
     let gave_way = warp.rotate;
+    running.last = Last { block, warp: number, lane, gave_way };
     running.blocks[slot].warps[number] = warp;
     match ended {
-        Ok(End::Turn | End::Waits) => Ok(Last { block, warp: number, lane, gave_way }),
+        Ok(End::Steps) => {
+            let taken = running.counts.warp_instructions - before;
+            if taken < steps {
+                running.unfinished = Some(Unfinished { steps: steps - taken, until_visible, hold });
+            }
+            Ok(())
+        }
+        Ok(End::Turn | End::Waits) => Ok(()),
         Err(lane_fault) => {
             let groups = &running.blocks[slot].warps[number].groups;
             let group = groups.iter().position(|group| group.mask >> lane_fault.lane & 1 == 1).unwrap_or(0);
@@ -119,12 +123,32 @@ fn take_turn(
     }
 }
 
-fn pick(running: &mut Running, cursor: &mut (usize, usize), last: Last) -> Option<Part> {
-    match running.picker.schedule {
-        Schedule::RoundRobin => scan(running, cursor),
-        Schedule::Seeded(_) => pick_random(running),
-        Schedule::Replay(_) => pick_replayed(running, last),
+fn pick(running: &mut Running) -> Option<Part> {
+    if running.unfinished.is_some()
+        && let Some(part) = running.blocks.iter().enumerate().find_map(|(slot, block)| last_part(running, slot, block))
+    {
+        return Some(part);
     }
+    running.unfinished = None;
+    match running.picker.schedule {
+        Schedule::RoundRobin => {
+            let mut cursor = running.cursor;
+            let found = scan(running, &mut cursor);
+            running.cursor = cursor;
+            found
+        }
+        Schedule::Seeded(_) => pick_random(running),
+        Schedule::Replay(_) => pick_replayed(running),
+    }
+}
+
+/// The part that ran last, if it is of this block and ready.
+fn last_part(running: &Running, slot: usize, block: &Block) -> Option<Part> {
+    let Last { block: number, warp, lane, .. } = running.last;
+    let groups = &block.warps.get(warp).filter(|_| block.number == number)?.groups;
+    let index =
+        groups.iter().position(|group| group.wait.ready() && group.mask.checked_shr(lane).unwrap_or(0) & 1 == 1)?;
+    Some((slot, warp, index))
 }
 
 /// The next warp after the cursor that can run.
@@ -132,7 +156,7 @@ fn scan(running: &Running, cursor: &mut (usize, usize)) -> Option<Part> {
     let warps = running.blocks[0].warps.len();
     let (mut slot, mut warp) = *cursor;
     for _ in 0..running.blocks.len() * warps {
-        warp += 1;
+        warp = warp.wrapping_add(1);
         if warp >= warps {
             warp = 0;
             slot += 1;
@@ -169,7 +193,8 @@ fn pick_random(running: &mut Running) -> Option<Part> {
     Some((found.0, found.1, group))
 }
 
-fn pick_replayed(running: &mut Running, last: Last) -> Option<Part> {
+fn pick_replayed(running: &mut Running) -> Option<Part> {
+    let last = running.last;
     let mut options: Vec<(u64, usize, u32, Part)> = Vec::new();
     for (slot, block) in running.blocks.iter().enumerate() {
         for (number, warp) in block.warps.iter().enumerate() {

@@ -213,6 +213,23 @@ pub(crate) fn coordinates(number: u64, size: [u32; 3]) -> [u32; 3] {
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
+/// Who ran last: a lane (32 where none did) of a warp of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Last {
+    pub block: u64,
+    pub warp: usize,
+    pub lane: u32,
+    pub gave_way: bool,
+}
+
+/// The rest of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfinished {
+    pub steps: u64,
+    pub until_visible: bool,
+    pub hold: bool,
+}
+
 /// A launch that has begun.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
@@ -224,6 +241,11 @@ pub(crate) struct Running {
     pub tracker: Option<Tracker>,
     pub translation: Translation,
     pub picker: Picker,
+    pub last: Last,
+    /// Slot and warp that round robin looked at last.
+    pub cursor: (usize, usize),
+    /// A turn that a stop interrupted: a launch does the same whether it is stopped in between or not.
+    pub unfinished: Option<Unfinished>,
     /// A fault ended it: it can be crashed, not resumed.
     pub faulted: bool,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::code::{Code, Variables};
 use crate::counting::Translation;
 use crate::gpu::MemoryError;
-use crate::machine::{Running, Shape};
+use crate::machine::{Last, Running, Shape};
 use crate::memory::{Kind, Memory};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
@@ -135,6 +135,9 @@ pub(crate) fn start(
         tracker,
         translation: Translation::new(),
         picker: Picker::new(run.schedule.clone()),
+        last: Last { block: 0, warp: 0, lane: 32, gave_way: false },
+        cursor: (0, usize::MAX),
+        unfinished: None,
         faulted: false,
         shape,
     })

@@ -291,12 +291,6 @@ impl<'a> Builder<'a> {
         Source::constant(index)
     }
 
-    /// The value of a constant that is relative to nothing.
-    pub fn constant_value(&self, source: Source) -> Option<u64> {
-        let (base, value) = self.constants[source.constant_index()?];
-        base.is_none().then_some(value)
-    }
-
     pub fn special(&mut self, special: Special) -> Source {
         if let Some(&(_, register)) = self.specials.iter().find(|(known, _)| *known == special) {
             return Source(register);

@@ -1,6 +1,6 @@
 //! Divergence: the parts of a warp that are at different instructions, and how they come together again.
 
-use super::{Flow, LaneFault, Turn, first, lane_fault, lanes};
+use super::{Flow, LaneFault, Turn, lane_fault, lanes};
 use crate::FaultKind;
 use crate::code::Source;
 use crate::machine::{Group, Wait, Warp};
@@ -159,10 +159,5 @@ impl Warp {
             }
         }
         here
-    }
-
-    /// The lowest lane that waits.
-    pub fn first_waiting(&self) -> Option<usize> {
-        self.groups.iter().filter(|group| !group.wait.ready()).find_map(|group| first(group.mask))
     }
 }

@@ -31,8 +31,10 @@ pub(crate) fn lane_fault<T>(lane: usize, kind: FaultKind) -> Result<T, Box<LaneF
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Its steps are used up, or it gives way.
+    /// It gives way, or is at the end that the schedule sets.
     Turn,
+    /// Its steps are used up.
+    Steps,
     /// The group waits, or its lanes have ended.
     Waits,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Turn<'t> {
     pub stop_event: u64,
     /// The turn ends before the next instruction that others can notice.
     pub until_visible: bool,
+    /// An instruction was executed in this turn.
+    pub begun: bool,
     /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
     pub hold: bool,
     pub scratch: Lanes,
@@ -77,15 +81,15 @@ impl Turn<'_> {
     pub fn run(&mut self, mut index: usize) -> Result<End, Box<LaneFault>> {
         let shape = self.shape;
         let code = &shape.code.instructions[..];
-        let mut executed = 0u64;
         'group: loop {
             index = self.warp.merge(index);
             let Group { mut pc, mut mask, .. } = self.warp.groups[index];
             loop {
                 let ins = &code[pc as usize];
-                if self.left == 0 || (self.until_visible && executed > 0 && ins.op.visible()) {
+                let boundary = self.until_visible && self.begun && ins.op.visible();
+                if self.left == 0 || boundary {
                     self.warp.groups[index].pc = pc;
-                    return Ok(End::Turn);
+                    return Ok(if boundary { End::Turn } else { End::Steps });
                 }
                 let exec = match ins.guard {
                     None => mask,
@@ -95,7 +99,7 @@ impl Turn<'_> {
                     }
                 };
                 self.left -= 1;
-                executed += 1;
+                self.begun = true;
                 self.counts.warp_instructions += 1;
                 self.counts.lane_instructions += u64::from(exec.count_ones());
                 if self.trace.is_some() {

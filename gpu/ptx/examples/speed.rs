@@ -1,5 +1,5 @@
 //! How many warp instructions a second the interpreter executes on one core: `cargo run --release -p nearpm-ptx
-//! --example speed [seconds each]`. `speed.ptx` is what NVRTC 13.0 makes of `speed.cu`.
+//! --example speed [seconds each [kernel]]`. `speed.ptx` is what NVRTC 13.0 makes of `speed.cu`.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ type Prepared = (Gpu, Launch);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(2.0), |text| text.parse::<f64>())?;
+    let only = std::env::args().nth(2);
     let module = Module::parse(include_str!("speed.ptx"))?;
     println!("{:<34} {:>12} {:>14} {:>10}", "kernel, what is followed", "M warp-in/s", "M lane-in/s", "ms a run");
     for (name, persistence) in [
@@ -21,7 +22,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("log_insert", Persistence::Counted),
         ("log_insert", Persistence::Tracked),
         ("insert", Persistence::Tracked),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(name, _)| only.as_deref().is_none_or(|only| *name == only))
+    {
         measure(module.entry(name)?, persistence, Duration::from_secs_f64(seconds))?;
     }
     Ok(())
@@ -32,7 +36,7 @@ fn measure(entry: &Entry, persistence: Persistence, least: Duration) -> Result<(
     let (mut counts, mut runs, mut spent) = (Counts::default(), 0u32, Duration::ZERO);
     while spent < least {
         let mut run = Run { persistence, ..Run::default() };
-        let start = Instant::now();
+        let start = Clock::now();
         let outcome = gpu.launch(entry, &launch, &mut run)?;
         spent += start.elapsed();
         counts.warp_instructions += outcome.counts.warp_instructions;
@@ -50,6 +54,30 @@ fn measure(entry: &Entry, persistence: Persistence, least: Duration) -> Result<(
         spent.as_secs_f64() * 1e3 / f64::from(runs)
     );
     Ok(())
+}
+
+/// Time that this thread had a core for, where the system tells it; else time that passed.
+struct Clock {
+    on_core: Option<Duration>,
+    passed: Instant,
+}
+
+impl Clock {
+    fn on_core() -> Option<Duration> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
+    }
+
+    fn now() -> Self {
+        Self { on_core: Self::on_core(), passed: Instant::now() }
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.on_core, Self::on_core()) {
+            (Some(start), Some(end)) => end - start,
+            _ => self.passed.elapsed(),
+        }
+    }
 }
 
 fn prepare(name: &str) -> Result<Prepared, Box<dyn std::error::Error>> {

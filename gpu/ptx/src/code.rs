@@ -15,7 +15,7 @@ impl Source {
     }
 
     #[inline(always)]
-    pub fn of<'a>(self, registers: &'a [Lanes], constants: &'a [Lanes]) -> &'a Lanes {
+    pub fn of<'a>(self, registers: &'a [Box<Lanes>], constants: &'a [Lanes]) -> &'a Lanes {
         if self.0 & Self::CONSTANT == 0 {
             &registers[self.0 as usize]
         } else {

@@ -43,14 +43,30 @@ pub(crate) struct Lines {
     count: usize,
 }
 
+/// A warp's access to persistent memory.
+pub(crate) struct Touched<'a> {
+    pub addresses: &'a Lanes,
+    /// The lanes that take part.
+    pub mask: u32,
+    /// Bytes of each: an access is aligned to its size of at most 32 bytes, so it lies in one sector.
+    pub bytes: u64,
+    /// Each lane's address follows the one before.
+    pub row: bool,
+}
+
 impl Lines {
-    pub fn of(addresses: &Lanes, mask: u32, bytes: u64) -> Self {
+    pub fn of(touched: &Touched<'_>) -> Self {
         let mut lines = Lines { lines: [(0, 0); 2 * WARP], count: 0 };
-        for lane in (0..WARP).filter(|lane| mask >> lane & 1 == 1) {
-            // An access is aligned to its size of at most 32 bytes, so it lies in one sector.
-            lines.add(addresses[lane] / 128, 1 << (addresses[lane] / 32 % 4));
+        if touched.row {
+            let start = touched.addresses[0];
+            let sectors = start / 32..=(start + touched.bytes * WARP as u64 - 1) / 32;
+            sectors.for_each(|sector| lines.add(sector / 4, 1 << (sector % 4)));
+            return lines;
         }
-        debug_assert!(bytes <= 32);
+        for lane in (0..WARP).filter(|lane| touched.mask >> lane & 1 == 1) {
+            let address = touched.addresses[lane];
+            lines.add(address / 128, 1 << (address / 32 % 4));
+        }
         lines
     }
 
@@ -79,16 +95,9 @@ impl Lines {
 }
 
 /// Counts a load (or store) of persistent memory by the lanes of `mask`.
-pub(crate) fn count_access(
-    counts: &mut Counts,
-    translation: &mut Translation,
-    store: bool,
-    addresses: &Lanes,
-    mask: u32,
-    bytes: u64,
-) {
-    let lines = Lines::of(addresses, mask, bytes);
-    let moved = u64::from(mask.count_ones()) * bytes;
+pub(crate) fn count_access(counts: &mut Counts, translation: &mut Translation, store: bool, touched: Touched<'_>) {
+    let lines = Lines::of(&touched);
+    let moved = u64::from(touched.mask.count_ones()) * touched.bytes;
     if store {
         counts.pm_bytes_stored += moved;
         lines.count(&mut counts.pm_stores, &mut counts.translation_misses, translation);

@@ -155,7 +155,7 @@ pub(crate) fn pending(running: Option<&Running>) -> Result<Vec<PendingStore>, Cr
     let (Some(tracker), Some(running)) = (tracker(running)?, running) else { return Ok(Vec::new()) };
     let mut stores: Vec<(u64, PendingStore)> = Vec::new();
     for (&word, found) in &tracker.words {
-        stores.extend(found.stores.iter().map(|store| (store.sequence, describe(running, word << 3, store))));
+        stores.extend(found.stores().map(|store| (store.sequence, describe(running, word << 3, store))));
     }
     stores.sort_unstable_by_key(|(sequence, _)| *sequence);
     Ok(stores.into_iter().map(|(_, store)| store).collect())
@@ -180,7 +180,7 @@ fn make(
     let (mut pending, mut persisted) = (0, 0);
     if let (Some(tracker), Some(running)) = (tracker(running)?, running) {
         for (address, word) in words(tracker) {
-            let mut chosen: Vec<bool> = word.stores.iter().map(|store| reached(running, address, store)).collect();
+            let mut chosen: Vec<bool> = word.stores().map(|store| reached(running, address, store)).collect();
             if drop() {
                 word.drop_unsupported(&mut chosen);
             }
@@ -235,7 +235,7 @@ pub(crate) fn images(memory: &Memory, running: Option<&Running>, limit: u128) ->
 /// What a word may hold: its stores in order, each persisted or not, one only if no earlier one to its bytes is not.
 fn contents(word: &Word) -> Vec<u64> {
     let mut states = BTreeSet::from([(word.durable, 0u8)]);
-    for store in &word.stores {
+    for store in word.stores() {
         let mut after = BTreeSet::new();
         for &(value, missing) in &states {
             after.insert((value, missing | store.bytes));

@@ -42,12 +42,21 @@ struct Limits {
     stop_event: u64,
 }
 
-/// Starts blocks while there is room.
+/// Starts blocks while there is room. Round robin starts them when it comes to them, so that blocks that end in their
+/// turn are run one after another in the same, cached, memory.
 fn fill(running: &mut Running) {
-    while running.blocks.len() < running.shape.resident as usize && running.next_block < running.shape.blocks() {
+    let round_robin = matches!(running.picker.schedule, Schedule::RoundRobin);
+    while (!round_robin || running.blocks.is_empty()) && start_next(running) {}
+}
+
+/// Starts the next block if there is one and room for it.
+fn start_next(running: &mut Running) -> bool {
+    let starts = running.blocks.len() < running.shape.resident as usize && running.next_block < running.shape.blocks();
+    if starts {
         running.blocks.push(running.shape.start_block(running.next_block, None));
         running.next_block += 1;
     }
+    starts
 }
 
 /// Opens barriers, and puts the next block in the place of one that has ended.
@@ -100,7 +109,7 @@ fn take_turn(
         until_visible,
         begun,
         hold,
-        scratch: [0; WARP],
+        scratch: &mut running.scratch,
     };
     let ended = turn.run(group);
     let gave_way = warp.rotate;
@@ -151,23 +160,25 @@ fn last_part(running: &Running, slot: usize, block: &Block) -> Option<Part> {
     Some((slot, warp, index))
 }
 
-/// The next warp after the cursor that can run.
-fn scan(running: &Running, cursor: &mut (usize, usize)) -> Option<Part> {
+/// The next warp after the cursor that can run. Past the last block, one more is started if there is room.
+fn scan(running: &mut Running, cursor: &mut (usize, usize)) -> Option<Part> {
     let warps = running.blocks[0].warps.len();
     let (mut slot, mut warp) = *cursor;
-    for _ in 0..running.blocks.len() * warps {
+    let mut looked = 0;
+    while looked <= running.blocks.len() * warps {
         warp = warp.wrapping_add(1);
         if warp >= warps {
             warp = 0;
             slot += 1;
         }
-        if slot >= running.blocks.len() {
+        if slot >= running.blocks.len() && !(slot == running.blocks.len() && start_next(running)) {
             slot = 0;
         }
         if let Some(group) = running.blocks[slot].warps[warp].pick() {
             *cursor = (slot, warp);
             return Some((slot, warp, group));
         }
+        looked += 1;
     }
     None
 }

@@ -33,7 +33,8 @@ pub(crate) struct Group {
 pub(crate) struct Warp {
     pub number: u32,
     pub groups: Vec<Group>,
-    pub registers: Vec<Lanes>,
+    /// Boxed, so that a result takes the place of a register by exchanging pointers.
+    pub registers: Vec<Box<Lanes>>,
     pub predicates: Vec<u32>,
     /// Local memory, lane by lane.
     pub local: Vec<u8>,
@@ -152,7 +153,7 @@ impl Shape {
             warp.groups = vec![Group { pc: 0, mask, wait: Wait::Ready }];
             warp.exited = !mask;
             warp.rotate = false;
-            warp.registers.fill([0; WARP]);
+            warp.registers.iter_mut().for_each(|register| **register = [0; WARP]);
             warp.predicates.fill(0);
             warp.local.fill(0);
             for &(special, register) in &self.code.specials {
@@ -169,7 +170,7 @@ impl Shape {
         Warp {
             number,
             groups: Vec::new(),
-            registers: vec![[0; WARP]; self.code.registers],
+            registers: vec![Box::new([0; WARP]); self.code.registers],
             predicates: vec![0; self.code.predicates],
             local: vec![0; self.code.local_bytes as usize * WARP],
             exited: 0,
@@ -246,6 +247,8 @@ pub(crate) struct Running {
     pub cursor: (usize, usize),
     /// A turn that a stop interrupted: a launch does the same whether it is stopped in between or not.
     pub unfinished: Option<Unfinished>,
+    /// Where results are computed before they take a register's place.
+    pub scratch: Box<Lanes>,
     /// A fault ended it: it can be crashed, not resumed.
     pub faulted: bool,
 }

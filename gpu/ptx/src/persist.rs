@@ -42,12 +42,14 @@ pub(crate) struct Store {
     pub value: u64,
 }
 
-/// A word with pending stores, oldest first.
+/// A word with pending stores.
 #[derive(Clone, Debug)]
 pub(crate) struct Word {
     /// What has persisted.
     pub durable: u64,
-    pub stores: Vec<Store>,
+    /// The oldest; most words have no other.
+    oldest: Store,
+    later: Vec<Store>,
 }
 
 /// The bits of a word's bytes.
@@ -63,14 +65,28 @@ impl Store {
 }
 
 impl Word {
+    /// The stores, oldest first.
+    pub fn stores(&self) -> impl DoubleEndedIterator<Item = &Store> {
+        std::iter::once(&self.oldest).chain(&self.later)
+    }
+
+    /// Leaves just the stores that are not `chosen`; None where none is left.
+    fn keep_others(&self, chosen: &[bool]) -> Option<Word> {
+        let mut rest = self.stores().zip(chosen).filter(|(_, chosen)| !**chosen).map(|(store, _)| *store);
+        let oldest = rest.next()?;
+        Some(Word { durable: self.image(chosen), oldest, later: rest.collect() })
+    }
+
     /// The stores that have to have persisted when those of `chosen` have (bit or index true): the earlier ones to
     /// the same bytes, and theirs.
     pub fn close(&self, chosen: &mut [bool]) {
         let mut bytes = 0;
-        for index in (0..self.stores.len()).rev() {
-            if chosen[index] || self.stores[index].bytes & bytes != 0 {
-                chosen[index] = true;
-                bytes |= self.stores[index].bytes;
+        let (first, rest) = chosen.split_first_mut().expect("a word has a store");
+        let later = self.later.iter().zip(rest).rev();
+        for (store, chosen) in later.chain([(&self.oldest, first)]) {
+            if *chosen || store.bytes & bytes != 0 {
+                *chosen = true;
+                bytes |= store.bytes;
             }
         }
     }
@@ -78,7 +94,7 @@ impl Word {
     /// Takes out of `chosen` what would need a store that is not chosen.
     pub fn drop_unsupported(&self, chosen: &mut [bool]) {
         let mut missing = 0;
-        for (store, chosen) in self.stores.iter().zip(chosen) {
+        for (store, chosen) in self.stores().zip(chosen) {
             *chosen &= store.bytes & missing == 0;
             if !*chosen {
                 missing |= store.bytes;
@@ -88,7 +104,7 @@ impl Word {
 
     /// The word's content when just `chosen`, which is closed, have persisted.
     pub fn image(&self, chosen: &[bool]) -> u64 {
-        let stores = self.stores.iter().zip(chosen).filter(|(_, chosen)| **chosen);
+        let stores = self.stores().zip(chosen).filter(|(_, chosen)| **chosen);
         stores.fold(self.durable, |word, (store, _)| store.apply(word))
     }
 }
@@ -130,6 +146,8 @@ pub(crate) struct Tracker {
     released: HashMap<Place, Vec<Released>, BuildHasherDefault<AddressHasher>>,
     sequence: u64,
     walk: Vec<u32>,
+    /// Room for the stores of the node that is walked.
+    walked: Vec<(u64, u64)>,
     /// Nodes after the last collection: the next is due at twice as many.
     live_nodes: usize,
 }
@@ -144,6 +162,7 @@ impl Tracker {
             released: HashMap::default(),
             sequence: 0,
             walk: Vec::new(),
+            walked: Vec::new(),
             live_nodes: 1 << 16,
         }
     }
@@ -165,8 +184,8 @@ impl Tracker {
     pub fn store(&mut self, word: u64, before: u64, mut store: Store) {
         self.sequence += 1;
         store.sequence = self.sequence;
-        let entry = self.words.entry(word).or_insert_with(|| Word { durable: before, stores: Vec::new() });
-        entry.stores.push(store);
+        let entry = self.words.entry(word).and_modify(|word| word.later.push(store));
+        entry.or_insert_with(|| Word { durable: before, oldest: store, later: Vec::new() });
         let sequence = self.sequence;
         self.node(store.thread).stores.push((word, sequence));
     }
@@ -176,7 +195,7 @@ impl Tracker {
         let Some(found) = self.words.get(&word) else { return };
         let mut observed = [0; 8];
         let mut count = 0;
-        for store in found.stores.iter().rev() {
+        for store in found.stores().rev() {
             if store.bytes & bytes != 0 {
                 bytes &= !store.bytes;
                 if store.thread != thread {
@@ -328,33 +347,39 @@ impl Tracker {
             return;
         }
         self.walk.push(start);
+        let mut stores = std::mem::take(&mut self.walked);
         while let Some(index) = self.walk.pop() {
-            let node = std::mem::take(&mut self.nodes[index as usize]);
-            self.walk.extend(node.before);
-            for (word, sequence) in node.stores {
+            let node = &mut self.nodes[index as usize];
+            self.walk.append(&mut node.before);
+            std::mem::swap(&mut stores, &mut node.stores);
+            for &(word, sequence) in &stores {
                 self.persist_store(word, sequence);
             }
+            stores.clear();
         }
+        self.walked = stores;
     }
 
     fn persist_store(&mut self, address: u64, sequence: u64) {
-        let Some(word) = self.words.get_mut(&address) else { return };
-        let Some(index) = word.stores.iter().position(|store| store.sequence == sequence) else { return };
-        if word.stores.len() == 1 {
-            self.words.remove(&address);
+        use std::collections::hash_map::Entry;
+        let Entry::Occupied(mut entry) = self.words.entry(address) else { return };
+        let word = entry.get();
+        if word.later.is_empty() {
+            if word.oldest.sequence == sequence {
+                entry.remove();
+            }
             return;
         }
-        let mut chosen = vec![false; word.stores.len()];
-        chosen[index] = true;
+        let mut chosen: Vec<bool> = word.stores().map(|store| store.sequence == sequence).collect();
+        if !chosen.contains(&true) {
+            return;
+        }
         word.close(&mut chosen);
-        word.durable = word.image(&chosen);
-        let mut place = 0;
-        word.stores.retain(|_| {
-            place += 1;
-            !chosen[place - 1]
-        });
-        if word.stores.is_empty() {
-            self.words.remove(&address);
+        match word.keep_others(&chosen) {
+            Some(rest) => *entry.get_mut() = rest,
+            None => {
+                entry.remove();
+            }
         }
     }
 

@@ -138,6 +138,7 @@ pub(crate) fn start(
         last: Last { block: 0, warp: 0, lane: 32, gave_way: false },
         cursor: (0, usize::MAX),
         unfinished: None,
+        scratch: Box::new([0; crate::lanes::WARP]),
         faulted: false,
         shape,
     })

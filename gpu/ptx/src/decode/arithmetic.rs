@@ -8,7 +8,7 @@ use crate::ParseError;
 use crate::code::{Compare, Logic, Op, Predicate, Source};
 use crate::lanes::float::Mode;
 use crate::lanes::{Class, One, Three, Two, Type, bits, compare, float, integer};
-use crate::syntax::{Operand, OperandKind, error};
+use crate::syntax::{Number, Operand, OperandKind, error};
 
 impl<'a> Builder<'a> {
     pub fn arithmetic(
@@ -212,7 +212,13 @@ impl<'a> Builder<'a> {
         }
         match modifiers.opcode {
             "and" | "or" | "xor" => self.emit_two(bits::two_of(&name, kind), modifiers, operands, [kind; 2], guard),
-            "shl" | "shr" => self.emit_two(bits::two_of(&name, kind), modifiers, operands, [kind, B32], guard),
+            "shl" | "shr" => {
+                let distance = operands.all.get(2).map(|operand| &operand.kind);
+                let by_number = matches!(distance, Some(OperandKind::Number(Number::Integer(n))) if (0..i64::from(kind.bits)).contains(n));
+                let uniform = if by_number { bits::uniform_shift(&name, kind) } else { None };
+                let f = uniform.or_else(|| bits::two_of(&name, kind));
+                self.emit_two(f, modifiers, operands, [kind, B32], guard)
+            }
             "bfe" => self.emit_three(bits::three_of(&name, kind), modifiers, operands, [kind, B32, B32], guard),
             "prmt" | "shf" => self.emit_three(bits::three_of(&name, kind), modifiers, operands, [kind; 3], guard),
             "bfi" | "lop3" => {

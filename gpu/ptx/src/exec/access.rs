@@ -2,7 +2,7 @@
 
 use super::{Executed, LaneFault, Turn, first, lane_fault, lanes};
 use crate::code::{Address, LOCAL_WINDOW, Load, Order, PARAM_WINDOW, SHARED_WINDOW, Space, Store};
-use crate::counting::count_access;
+use crate::counting::{Touched, count_access};
 use crate::lanes::convert::sign_extend;
 use crate::lanes::{Lanes, WARP};
 use crate::memory::Kind;
@@ -18,6 +18,14 @@ pub(super) enum Place {
     /// Offset in the warp's local memory.
     Local(usize),
     Param(u64),
+}
+
+/// Where all lanes' accesses go.
+#[derive(Clone, Copy)]
+enum Common {
+    /// One region.
+    Memory(usize),
+    Shared,
 }
 
 fn read(bytes: &[u8], at: usize, width: u8) -> u64 {
@@ -157,6 +165,39 @@ impl Turn<'_> {
             return Ok(());
         }
         let bytes = width * u64::from(load.elements);
+        let persistent = match self.common(load.at.space, &addresses, exec, bytes) {
+            Some(found) => self.load_together(load, exec, &addresses, found),
+            None => self.load_apart(load, exec, &addresses, bytes)?,
+        };
+        self.loaded(load, exec, persistent, &addresses, bytes, false);
+        self.extend(load, exec);
+        Ok(())
+    }
+
+    /// Loads from one region, in bounds and aligned. Gives the lanes that loaded from persistent memory.
+    fn load_together(&mut self, load: &Load, exec: u32, addresses: &Lanes, found: Common) -> u32 {
+        let (data, base, persistent) = match found {
+            Common::Memory(index) => {
+                let region = self.memory.region(index);
+                (&region.data[..], region.base, region.kind == Kind::Persistent)
+            }
+            Common::Shared => (&self.block.shared[..], 0, false),
+        };
+        for element in 0..usize::from(load.elements) {
+            let to = &mut self.warp.registers[load.to[element] as usize];
+            let start = base.wrapping_sub(element as u64 * u64::from(load.bytes));
+            match load.bytes {
+                8 => take::<8>(data, start, addresses, exec, to, |bytes| u64::from_le_bytes(*bytes)),
+                4 => take::<4>(data, start, addresses, exec, to, |bytes| u64::from(u32::from_le_bytes(*bytes))),
+                2 => take::<2>(data, start, addresses, exec, to, |bytes| u64::from(u16::from_le_bytes(*bytes))),
+                _ => take::<1>(data, start, addresses, exec, to, |bytes| u64::from(bytes[0])),
+            }
+        }
+        if persistent { exec } else { 0 }
+    }
+
+    /// Loads lane by lane, with the fault of the first that has one.
+    fn load_apart(&mut self, load: &Load, exec: u32, addresses: &Lanes, bytes: u64) -> Result<u32, Box<LaneFault>> {
         let mut persistent = 0;
         for lane in lanes(exec) {
             let place = self.place(load.at.space, lane, addresses[lane], bytes, Access::Load)?;
@@ -168,9 +209,34 @@ impl Turn<'_> {
                 self.warp.registers[load.to[element] as usize][lane] = value;
             }
         }
-        self.loaded(load, exec, persistent, &addresses, bytes);
-        self.extend(load, exec);
-        Ok(())
+        Ok(persistent)
+    }
+
+    /// Whether all lanes' accesses lie in one region or all in shared memory, in bounds and aligned.
+    #[inline(always)]
+    fn common(&self, space: Space, addresses: &Lanes, exec: u32, bytes: u64) -> Option<Common> {
+        let start = addresses[first(exec)?];
+        let (mut differs, mut low, mut largest) = (0, 0, 0);
+        for lane in 0..WARP {
+            let keep = u64::from(exec >> lane & 1).wrapping_neg();
+            differs |= (addresses[lane] ^ start) & keep;
+            low |= addresses[lane] & keep;
+            largest = largest.max(addresses[lane] & keep);
+        }
+        if low & (bytes - 1) != 0 {
+            return None;
+        }
+        match space {
+            Space::Shared => (largest.checked_add(bytes)? <= self.block.shared.len() as u64).then_some(Common::Shared),
+            // One window of 4 GiB holds all: see `Memory`.
+            Space::Global | Space::Generic if differs >> 32 == 0 => {
+                let index = self.memory.find(start)?;
+                let region = self.memory.region(index);
+                let inside = largest - region.base + bytes <= region.data.len() as u64;
+                inside.then_some(Common::Memory(index))
+            }
+            _ => None,
+        }
     }
 
     /// A parameter at a fixed offset: the same for all lanes.
@@ -180,7 +246,7 @@ impl Turn<'_> {
         let bytes = u64::from(load.bytes) * u64::from(load.elements);
         let place = self.place(Space::Param, lane, address, bytes, Access::Load)?;
         for element in 0..usize::from(load.elements) {
-            self.scratch = [self.read_place(place, element * usize::from(load.bytes), load.bytes); WARP];
+            **self.scratch = [self.read_place(place, element * usize::from(load.bytes), load.bytes); WARP];
             self.put(load.to[element], exec);
         }
         self.extend(load, exec);
@@ -215,7 +281,7 @@ impl Turn<'_> {
             2 => spread::<2>(row, to, |bytes| u64::from(u16::from_le_bytes(*bytes))),
             _ => spread::<1>(row, to, |bytes| u64::from(bytes[0])),
         }
-        self.loaded(load, u32::MAX, if persistent { u32::MAX } else { 0 }, addresses, width as u64);
+        self.loaded(load, u32::MAX, if persistent { u32::MAX } else { 0 }, addresses, width as u64, true);
         self.extend(load, u32::MAX);
         true
     }
@@ -225,7 +291,7 @@ impl Turn<'_> {
         let Some(bits) = load.sign else { return };
         let mask = u64::MAX >> (64 - bits);
         for element in 0..usize::from(load.elements) {
-            sign_extend(u32::from(load.bytes) * 8)(&self.warp.registers[load.to[element] as usize], &mut self.scratch);
+            sign_extend(u32::from(load.bytes) * 8)(&self.warp.registers[load.to[element] as usize], self.scratch);
             self.scratch.iter_mut().for_each(|value| *value &= mask);
             self.put(load.to[element], exec);
         }
@@ -233,12 +299,12 @@ impl Turn<'_> {
 
     /// What a load means for counts and persistency.
     #[inline(always)]
-    fn loaded(&mut self, load: &Load, exec: u32, persistent: u32, addresses: &Lanes, bytes: u64) {
+    fn loaded(&mut self, load: &Load, exec: u32, persistent: u32, addresses: &Lanes, bytes: u64, row: bool) {
         if self.persistence == Persistence::Off {
             return;
         }
         if persistent != 0 {
-            count_access(self.counts, self.translation, false, addresses, persistent, bytes);
+            count_access(self.counts, self.translation, false, Touched { addresses, mask: persistent, bytes, row });
         }
         self.observe(load.at.space, load.order, exec, persistent, addresses, bytes);
     }
@@ -255,7 +321,7 @@ impl Turn<'_> {
     ) {
         let (thread, block) = (self.first_thread(), self.block.number);
         let Some(tracker) = &mut self.tracker else { return };
-        for lane in lanes(persistent) {
+        for lane in lanes(if tracker.words.is_empty() { 0 } else { persistent }) {
             for (word, mask) in words(addresses[lane], bytes) {
                 tracker.load(word, mask, thread + lane as u64);
             }
@@ -277,25 +343,74 @@ impl Turn<'_> {
             }
         }
         let bytes = width * u64::from(store.elements);
+        let found = self.common(store.at.space, &addresses, exec, bytes);
+        let writable = |index: usize| self.memory.region(index).kind != Kind::Constant;
+        let persistent = match found {
+            Some(Common::Memory(index)) if !writable(index) => None,
+            Some(Common::Memory(index)) if self.memory.region(index).kind == Kind::Persistent => Some(exec),
+            Some(_) => Some(0),
+            None => None,
+        };
+        let (Some(found), Some(persistent)) = (found, persistent) else {
+            return self.store_apart(store, exec, line, &addresses, bytes);
+        };
+        if tracked {
+            for lane in lanes(exec) {
+                self.track_store(store, lane, addresses[lane], persistent != 0, line);
+            }
+        }
+        self.store_together(store, exec, &addresses, found);
+        self.stored(persistent, &addresses, bytes, false);
+        Ok(())
+    }
+
+    /// One lane's store, before it is visible, for synchronisation and persistency.
+    fn track_store(&mut self, store: &Store, lane: usize, address: u64, persistent: bool, line: u32) {
+        self.release(store.at.space, store.order, lane, address, false);
+        for element in 0..if persistent { usize::from(store.elements) } else { 0 } {
+            let value = self.source(store.from[element])[lane];
+            self.pend(lane, address + (element * usize::from(store.bytes)) as u64, store.bytes, value, line);
+        }
+    }
+
+    /// Stores to one region, in bounds and aligned.
+    fn store_together(&mut self, store: &Store, exec: u32, addresses: &Lanes, found: Common) {
+        let (data, base) = match found {
+            Common::Memory(index) => {
+                let region = self.memory.region_mut(index);
+                (&mut region.data[..], region.base)
+            }
+            Common::Shared => (&mut self.block.shared[..], 0),
+        };
+        for element in 0..usize::from(store.elements) {
+            let from = store.from[element].of(&self.warp.registers, &self.shape.constants);
+            let start = base.wrapping_sub(element as u64 * u64::from(store.bytes));
+            match store.bytes {
+                8 => place_all::<8>(data, start, addresses, exec, from),
+                4 => place_all::<4>(data, start, addresses, exec, from),
+                2 => place_all::<2>(data, start, addresses, exec, from),
+                _ => place_all::<1>(data, start, addresses, exec, from),
+            }
+        }
+    }
+
+    /// Stores lane by lane, up to the first that has a fault.
+    fn store_apart(&mut self, store: &Store, exec: u32, line: u32, addresses: &Lanes, bytes: u64) -> Executed {
         let mut persistent = 0;
         for lane in lanes(exec) {
             let place = self.place(store.at.space, lane, addresses[lane], bytes, Access::Store)?;
             if let Place::Memory(index, _) = place {
                 persistent |= u32::from(self.memory.region(index).kind == Kind::Persistent) << lane;
             }
-            if tracked {
-                self.release(store.at.space, store.order, lane, addresses[lane], false);
+            if self.tracker.is_some() {
+                self.track_store(store, lane, addresses[lane], persistent >> lane & 1 == 1, line);
             }
             for element in 0..usize::from(store.elements) {
                 let value = self.source(store.from[element])[lane];
-                let plus = element * usize::from(store.bytes);
-                if tracked && persistent >> lane & 1 == 1 {
-                    self.pend(lane, addresses[lane] + plus as u64, store.bytes, value, line);
-                }
-                self.write_place(place, plus, store.bytes, value);
+                self.write_place(place, element * usize::from(store.bytes), store.bytes, value);
             }
         }
-        self.stored(persistent, &addresses, bytes);
+        self.stored(persistent, addresses, bytes, false);
         Ok(())
     }
 
@@ -328,14 +443,14 @@ impl Turn<'_> {
             2 => gather::<2>(row, from, |value| (value as u16).to_le_bytes()),
             _ => gather::<1>(row, from, |value| [value as u8]),
         }
-        self.stored(if persistent { u32::MAX } else { 0 }, addresses, width as u64);
+        self.stored(if persistent { u32::MAX } else { 0 }, addresses, width as u64, true);
         true
     }
 
     #[inline(always)]
-    fn stored(&mut self, persistent: u32, addresses: &Lanes, bytes: u64) {
+    fn stored(&mut self, persistent: u32, addresses: &Lanes, bytes: u64, row: bool) {
         if persistent != 0 && self.persistence != Persistence::Off {
-            count_access(self.counts, self.translation, true, addresses, persistent, bytes);
+            count_access(self.counts, self.translation, true, Touched { addresses, mask: persistent, bytes, row });
             self.persist_event();
         }
     }
@@ -408,5 +523,35 @@ fn spread<const N: usize>(row: &[u8], to: &mut Lanes, value: impl Fn(&[u8; N]) -
 fn gather<const N: usize>(row: &mut [u8], from: &Lanes, bytes: impl Fn(u64) -> [u8; N]) {
     for (lane, to) in from.iter().zip(row.as_chunks_mut::<N>().0) {
         *to = bytes(*lane);
+    }
+}
+
+/// Each lane's value from its address. All are in bounds: a caller's mistake gives zeros, not another's memory.
+#[inline(always)]
+fn take<const N: usize>(
+    data: &[u8],
+    start: u64,
+    addresses: &Lanes,
+    exec: u32,
+    to: &mut Lanes,
+    value: impl Fn(&[u8; N]) -> u64,
+) {
+    for lane in lanes(exec) {
+        let offset = addresses[lane].wrapping_sub(start) as usize;
+        to[lane] = data.get(offset..).and_then(|rest| rest.first_chunk::<N>()).map_or(0, &value);
+    }
+}
+
+/// Each lane's value to its address, all in bounds.
+#[inline(always)]
+fn place_all<const N: usize>(data: &mut [u8], start: u64, addresses: &Lanes, exec: u32, from: &Lanes) {
+    for lane in lanes(exec) {
+        let offset = addresses[lane].wrapping_sub(start) as usize;
+        let bytes = from[lane].to_le_bytes();
+        if let (Some(to), Some(bytes)) =
+            (data.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<N>()), bytes.first_chunk::<N>())
+        {
+            *to = *bytes;
+        }
     }
 }

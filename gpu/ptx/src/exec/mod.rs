@@ -61,7 +61,7 @@ pub(crate) struct Turn<'t> {
     pub begun: bool,
     /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
     pub hold: bool,
-    pub scratch: Lanes,
+    pub scratch: &'t mut Box<Lanes>,
 }
 
 /// What an instruction did to the group that ran it.
@@ -159,7 +159,7 @@ impl Turn<'_> {
     fn put(&mut self, to: Register, mask: u32) {
         let register = &mut self.warp.registers[to as usize];
         if mask == u32::MAX {
-            *register = self.scratch;
+            std::mem::swap(register, self.scratch);
         } else {
             for lane in 0..WARP {
                 // All ones where the lane is active: no branch, so that this is vectorised.
@@ -180,27 +180,27 @@ impl Turn<'_> {
         let constants = &self.shape.constants;
         match &ins.op {
             Op::Move { to, a } => {
-                self.scratch = *self.source(*a);
+                **self.scratch = *a.of(&self.warp.registers, constants);
                 self.put(*to, exec);
             }
             Op::One { f, to, a } => {
-                f(a.of(&self.warp.registers, constants), &mut self.scratch);
+                f(a.of(&self.warp.registers, constants), self.scratch);
                 self.put(*to, exec);
             }
             Op::Two { f, to, a, b } => {
                 let registers = &self.warp.registers;
-                f(a.of(registers, constants), b.of(registers, constants), &mut self.scratch);
+                f(a.of(registers, constants), b.of(registers, constants), self.scratch);
                 self.put(*to, exec);
             }
             Op::Three { f, to, a, b, c } => {
                 let registers = &self.warp.registers;
                 let (a, b, c) = (a.of(registers, constants), b.of(registers, constants), c.of(registers, constants));
-                f(a, b, c, &mut self.scratch);
+                f(a, b, c, self.scratch);
                 self.put(*to, exec);
             }
             Op::Four { f, to, from } => {
                 let [a, b, c, d] = from.map(|source| source.of(&self.warp.registers, constants));
-                f(a, b, c, d, &mut self.scratch);
+                f(a, b, c, d, self.scratch);
                 self.put(*to, exec);
             }
             Op::Compare(compare) => {
@@ -267,12 +267,12 @@ impl Turn<'_> {
                 return self.together(&ins.op, index, pc, mask, exec);
             }
             Op::ActiveMask { to } => {
-                self.scratch = [u64::from(exec); WARP];
+                **self.scratch = [u64::from(exec); WARP];
                 self.put(*to, exec);
             }
             Op::Clock { to, bits } => {
                 let now = self.counts.warp_instructions;
-                self.scratch = [if *bits == 32 { now & 0xffff_ffff } else { now }; WARP];
+                **self.scratch = [if *bits == 32 { now & 0xffff_ffff } else { now }; WARP];
                 self.put(*to, exec);
             }
             Op::Assert { message, file, line, function } => {

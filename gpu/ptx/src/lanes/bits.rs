@@ -26,6 +26,31 @@ pub(crate) fn two_of(name: &str, t: Type) -> Option<Two> {
     }
 }
 
+/// `shl` and `shr` by the same distance in all lanes, which the compiler turns into vector shifts. Expects a distance
+/// below the width.
+pub(crate) fn uniform_shift(name: &str, t: Type) -> Option<Two> {
+    macro_rules! shift {
+        ($type:ty, $op:tt) => {
+            (|a: &Lanes, n: &Lanes, out: &mut Lanes| {
+                let n = (n[0] & u64::from(<$type>::BITS - 1)) as u32;
+                for i in 0..WARP {
+                    out[i] = (<$type as super::Lane>::of(a[i]) $op n).bits();
+                }
+            }) as Two
+        };
+    }
+    use super::Lane;
+    match (name, t.bits, t.signed()) {
+        ("shl", 32, _) => Some(shift!(u32, <<)),
+        ("shl", 64, _) => Some(shift!(u64, <<)),
+        ("shr", 32, false) => Some(shift!(u32, >>)),
+        ("shr", 64, false) => Some(shift!(u64, >>)),
+        ("shr", 32, true) => Some(shift!(i32, >>)),
+        ("shr", 64, true) => Some(shift!(i64, >>)),
+        _ => None,
+    }
+}
+
 /// `not cnot popc clz brev bfind bfind.shiftamt`
 pub(crate) fn one_of(name: &str, t: Type) -> Option<One> {
     match (name, t.bits) {

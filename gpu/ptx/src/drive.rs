@@ -53,7 +53,7 @@ fn fill(running: &mut Running) {
 fn start_next(running: &mut Running) -> bool {
     let starts = running.blocks.len() < running.shape.resident as usize && running.next_block < running.shape.blocks();
     if starts {
-        running.blocks.push(running.shape.start_block(running.next_block, None));
+        running.blocks.push(running.shape.start_block(running.next_block, running.spare.take()));
         running.next_block += 1;
     }
     starts
@@ -65,13 +65,11 @@ fn settle(running: &mut Running, slot: usize) {
     let block = &mut running.blocks[slot];
     if block.live > 0 {
         complete_barriers(&running.shape.code, threads, block, running.tracker.as_mut());
-    } else if running.next_block < running.shape.blocks() {
-        let old = running.blocks.swap_remove(slot);
-        let next = running.shape.start_block(running.next_block, Some(old));
-        running.blocks.push(next);
-        running.next_block += 1;
     } else {
-        running.blocks.swap_remove(slot);
+        let ended = running.blocks.swap_remove(slot);
+        running.spare.keep(ended);
+        // The next takes its place, and its memory.
+        start_next(running);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::code::Variables;
 use crate::crash::{self, Made};
-use crate::machine::Running;
+use crate::machine::{Running, Spare};
 use crate::memory::{Kind, Memory};
 use crate::start::{Loaded, start};
 use crate::{
@@ -64,13 +64,21 @@ pub struct Gpu {
     memory: Memory,
     loaded: Vec<Loaded>,
     running: Option<Box<Running>>,
+    spare: Spare,
     launches: u64,
 }
 
 impl Gpu {
     /// A GPU without any allocation.
     pub fn new(config: Config) -> Self {
-        Self { config, memory: Memory::new(config.device_memory), loaded: Vec::new(), running: None, launches: 0 }
+        Self {
+            config,
+            memory: Memory::new(config.device_memory),
+            loaded: Vec::new(),
+            running: None,
+            spare: Spare::default(),
+            launches: 0,
+        }
     }
 
     /// Allocates volatile device memory, zeroed, aligned to 256 bytes. Gone after a crash.
@@ -163,7 +171,8 @@ impl Gpu {
             .load(&entry.code.variables)
             .map_err(|error| LaunchError::Memory { kernel: kernel.clone(), reason: error.to_string() })?;
         let number = self.launches + 1;
-        let running = start(&entry.code, launch, run, &loaded, self.config.resident_blocks, number)?;
+        let spare = std::mem::take(&mut self.spare);
+        let running = start(&entry.code, launch, run, &loaded, self.config.resident_blocks, number, spare)?;
         self.launches = number;
         self.running = Some(Box::new(running));
         self.go_on(run)
@@ -244,6 +253,15 @@ impl Gpu {
         Ok(loaded)
     }
 
+    /// The launch is over; the memory of its blocks is kept for the next.
+    fn end_launch(&mut self) {
+        if let Some(running) = self.running.take() {
+            let Running { blocks, mut spare, .. } = *running;
+            blocks.into_iter().for_each(|block| spare.keep(block));
+            self.spare = spare;
+        }
+    }
+
     fn go_on(&mut self, run: &mut Run) -> Result<Outcome, LaunchError> {
         let Some(running) = &mut self.running else { return Err(LaunchError::NotStopped) };
         let ended = crate::drive::drive(running, &mut self.memory, run);
@@ -254,7 +272,7 @@ impl Gpu {
         match ended {
             Ok(ended) => {
                 if ended == Ended::Done {
-                    self.running = None;
+                    self.end_launch();
                 }
                 Ok(Outcome { ended, counts })
             }
@@ -273,7 +291,7 @@ impl Gpu {
             ),
             None => (0, "no kernel".to_string()),
         };
-        self.running = None;
+        self.end_launch();
         self.loaded.clear();
         self.memory.lose_device_memory();
         self.memory.restore(made.images);

@@ -214,6 +214,54 @@ pub(crate) fn coordinates(number: u64, size: [u32; 3]) -> [u32; 3] {
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
+/// Blocks that have ended, for their memory: of launches of one kernel in one shape.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    of: Option<(Arc<Code>, [u32; 3], u64)>,
+    blocks: Vec<Block>,
+}
+
+impl Clone for Spare {
+    /// A copy has no use for memory that is only kept to be filled again.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Bytes of blocks that are kept at most.
+const MOST_SPARE: usize = 64 << 20;
+
+impl Spare {
+    /// Drops the blocks unless they are of this shape.
+    pub fn fit(&mut self, shape: &Shape) {
+        let same = |(code, block, shared): &(Arc<Code>, [u32; 3], u64)| {
+            Arc::ptr_eq(code, &shape.code) && *block == shape.block && *shared == shape.shared_bytes
+        };
+        if !self.of.as_ref().is_some_and(same) {
+            self.blocks.clear();
+            self.of = Some((shape.code.clone(), shape.block, shape.shared_bytes));
+        }
+    }
+
+    pub fn take(&mut self) -> Option<Block> {
+        self.blocks.pop()
+    }
+
+    pub fn keep(&mut self, block: Block) {
+        if (self.blocks.len() + 1).saturating_mul(block.bytes()) <= MOST_SPARE {
+            self.blocks.push(block);
+        }
+    }
+}
+
+impl Block {
+    /// Bytes that its memory takes.
+    fn bytes(&self) -> usize {
+        let warp = |warp: &Warp| warp.registers.len() * size_of::<Lanes>() + warp.local.len();
+        self.shared.len() + self.warps.iter().map(warp).sum::<usize>()
+    }
+}
+
 /// Who ran last: a lane (32 where none did) of a warp of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Last {
@@ -236,6 +284,7 @@ pub(crate) struct Unfinished {
 pub(crate) struct Running {
     pub shape: Shape,
     pub blocks: Vec<Block>,
+    pub spare: Spare,
     pub next_block: u64,
     pub counts: Counts,
     pub persistence: Persistence,

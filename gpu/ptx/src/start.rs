@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::code::{Code, Variables};
 use crate::counting::Translation;
 use crate::gpu::MemoryError;
-use crate::machine::{Last, Running, Shape};
+use crate::machine::{Last, Running, Shape, Spare};
 use crate::memory::{Kind, Memory};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
@@ -104,6 +104,7 @@ pub(crate) fn start(
     loaded: &Loaded,
     resident: u32,
     launch_number: u64,
+    mut spare: Spare,
 ) -> Result<Running, LaunchError> {
     let refuse = |reason| LaunchError::Shape { kernel: code.name.clone(), reason };
     let parameters = parameters(code, &launch.arguments)?;
@@ -119,6 +120,7 @@ pub(crate) fn start(
         resident: resident.max(1),
         launch_number,
     };
+    spare.fit(&shape);
     let threads = shape.blocks().saturating_mul(shape.threads_a_block());
     let tracker = match run.persistence {
         Persistence::Tracked if threads > 1 << 28 => {
@@ -129,6 +131,7 @@ pub(crate) fn start(
     };
     Ok(Running {
         blocks: Vec::new(),
+        spare,
         next_block: 0,
         counts: Counts::default(),
         persistence: run.persistence,

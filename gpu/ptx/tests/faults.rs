@@ -147,7 +147,7 @@ fn what_the_parser_does_not_know_is_named_with_its_line() {
         ("add.u32 %r1, %r2;", "takes 3 operands, found 2"),
         ("add.u32 %r1, %r2, %nope;", "`%nope` is not declared"),
         ("add.u32 %r1, %r2, %r9;", "`%r9` is not declared"),
-        ("add.rz.f32 %f1, %f2, %f3;", "rounding `.rz`"),
+        ("sqrt.rz.f32 %f1, %f2;", "only supported with rounding to nearest"),
         ("add.u32.turbo %r1, %r2, %r3;", "`.turbo` of `add` is not supported"),
         ("bra nowhere;", "`nowhere` is no label"),
         ("add.u32 %r1, %r2 %r3;", "expected `,` or `;`, found `%r3`"),

@@ -392,6 +392,55 @@ fn carries_make_wider_sums() {
 }
 
 #[test]
+fn carries_make_wider_products() {
+    // The upper half of a product of 64 bits by 64 bits, from parts of 32 bits, as 128-bit integers are multiplied.
+    let body = "mov.b64 {%r4, %r5}, %d0;\nmov.b64 {%r6, %r7}, %d1;\nmul.lo.u32 %r0, %r4, %r6;\nmul.hi.u32 %r1, %r4, %r6;\n\
+                mad.lo.cc.u32 %r1, %r5, %r6, %r1;\nmadc.hi.u32 %r2, %r5, %r6, 0;\nmad.lo.cc.u32 %r1, %r4, %r7, %r1;\n\
+                madc.hi.cc.u32 %r2, %r4, %r7, %r2;\nmadc.hi.u32 %r3, %r5, %r7, 0;\nmad.lo.cc.u32 %r2, %r5, %r7, %r2;\n\
+                addc.u32 %r3, %r3, 0;\nmov.b64 %d3, {%r2, %r3};";
+    opcode::check_body("mad.cc", body, two(64), false, |v| (u(64, v[0]) * u(64, v[1]) >> 64) as u64);
+}
+
+#[test]
+fn directed_rounding_of_single_precision() {
+    // Against double precision, where the exact value is one: bounds the result from the right side, and tightly.
+    let shorten = |bits: u64| f32::from_bits(bits as u32 & 0xffff_f000);
+    for (name, sign) in [("rz", 0), ("rm", -1), ("rp", 1)] {
+        let right = move |exact: f64, found: f32| {
+            let found = f64::from(found);
+            let direction = if sign == 0 { if exact > 0.0 { -1 } else { 1 } } else { sign };
+            let near = f64::from((found as f32).next_up()) > exact && f64::from((found as f32).next_down()) < exact;
+            near && if direction < 0 { found <= exact } else { found >= exact }
+        };
+        let mut checked = 0;
+        for (op, exact) in [
+            ("add", (|a, b, _| a + b) as fn(f64, f64, f64) -> f64),
+            ("sub", |a, b, _| a - b),
+            ("mul", |a, b, _| a * b),
+            ("fma", |a, b, c| a * b + c),
+        ] {
+            let kernel =
+                opcode::Kernel::new(&format!("{op}.{name}.f32"), if op == "fma" { three(32) } else { two(32) });
+            let values: Vec<u64> = (1..=96u64)
+                .map(|i| {
+                    let bits = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                    u64::from(shorten(0x3e00_0000 + bits % 0x0300_0000 + (bits & 1) * 0x8000_0000).to_bits())
+                })
+                .collect();
+            for (lane, found) in values.chunks(3).zip(kernel.run(&values)) {
+                let [a, b, c] = [0, 1, 2].map(|i| f64::from(f(lane[i])));
+                assert!(right(exact(a, b, c), f(found)), "{op}.{name} {a} {b} {c}: {}", f(found));
+                checked += 1;
+            }
+        }
+        assert_eq!(checked, 128);
+    }
+    // Exact results stay; a zero of opposite terms has the sign that the mode gives it.
+    let zero = |name: &str| opcode::Kernel::new(name, two(32)).run(&[0x3f80_0000, 0xbf80_0000, 0].repeat(2))[0];
+    assert_eq!([zero("add.rz.f32"), zero("add.rm.f32"), zero("add.rp.f32")], [0, 0x8000_0000, 0]);
+}
+
+#[test]
 fn packing_and_unpacking() {
     opcode::check_body("mov.b64 {}", "mov.b64 {%r4, %r5}, %d0;\nmov.b64 %d3, {%r5, %r4};", one(64), false, |v| {
         v[0].rotate_left(32)

@@ -6,6 +6,7 @@ use super::modifiers::Modifiers;
 use super::operands::Operands;
 use crate::ParseError;
 use crate::code::{Compare, Logic, Op, Predicate, Source};
+use crate::lanes::convert::Rounding;
 use crate::lanes::float::Mode;
 use crate::lanes::{Class, One, Three, Two, Type, bits, compare, float, integer};
 use crate::syntax::{Number, Operand, OperandKind, error};
@@ -22,7 +23,7 @@ impl<'a> Builder<'a> {
             "add" | "sub" | "mul" | "mul24" | "div" | "rem" | "min" | "max" | "copysign" | "addc" | "subc" => {
                 self.two(modifiers, operands, guard)
             }
-            "mad" | "fma" | "sad" => self.three(modifiers, operands, guard),
+            "mad" | "madc" | "fma" | "sad" => self.three(modifiers, operands, guard),
             "neg" | "abs" | "sqrt" | "rcp" | "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh" => {
                 self.one(modifiers, operands, guard)
             }
@@ -100,10 +101,12 @@ impl<'a> Builder<'a> {
         }
         if kind.float() {
             let mode = Self::mode(modifiers);
-            if opcode == "div" && modifiers.one_of(&["approx", "full"]).is_some() {
-                // Correctly rounded: within the error that these forms allow.
-            } else {
-                modifiers.nearest()?;
+            // `div` in these forms is correctly rounded: within the error that they allow.
+            let _ = opcode == "div" && modifiers.one_of(&["approx", "full"]).is_some();
+            let rounding = modifiers.rounding();
+            if rounding != Rounding::Nearest {
+                let f = if mode == Mode::default() { float::rounded_two_of(opcode, kind, rounding) } else { None };
+                return self.emit_two(f, modifiers, operands, [kind; 2], guard);
             }
             let nan = modifiers.take("NaN");
             let name = if nan { format!("{opcode}.NaN") } else { opcode.to_string() };
@@ -147,6 +150,36 @@ impl<'a> Builder<'a> {
         self.emit(Op::Move { to, a: Source(sum) }, guard)
     }
 
+    fn mad_with_carry(
+        &mut self,
+        modifiers: &mut Modifiers<'a>,
+        operands: &Operands<'_, 'a>,
+        kind: Type,
+        out: bool,
+        guard: Guard,
+    ) -> Result<(), ParseError> {
+        let high = modifiers.one_of(&["lo", "hi"]) == Some("hi");
+        let functions = (integer::mad_carry_of(high, false, kind), integer::mad_carry_of(high, true, kind));
+        let (Some(value), Some(carry)) = functions else { return modifiers.unsupported() };
+        if !matches!(modifiers.opcode, "mad" | "madc") || kind.float() {
+            return modifiers.unsupported();
+        }
+        operands.exactly(4, modifiers.opcode)?;
+        let to = self.target(&operands.all[0])?.0;
+        let flag = self.carry();
+        let carry_in = if modifiers.opcode == "madc" { Source(flag) } else { self.constant(None, 0) };
+        let mut from = [carry_in; 4];
+        for (from, operand) in from.iter_mut().zip(&operands.all[1..]) {
+            *from = self.source(operand, kind)?;
+        }
+        let sum = self.new_register();
+        self.emit(Op::Four { f: value, to: sum, from }, guard)?;
+        if out {
+            self.emit(Op::Four { f: carry, to: flag, from }, guard)?;
+        }
+        self.emit(Op::Move { to, a: Source(sum) }, guard)
+    }
+
     fn three(
         &mut self,
         modifiers: &mut Modifiers<'a>,
@@ -155,9 +188,19 @@ impl<'a> Builder<'a> {
     ) -> Result<(), ParseError> {
         let kind = modifiers.kind()?;
         let opcode = modifiers.opcode;
+        if modifiers.take("cc") {
+            return self.mad_with_carry(modifiers, operands, kind, true, guard);
+        }
+        if opcode == "madc" {
+            return self.mad_with_carry(modifiers, operands, kind, false, guard);
+        }
         if kind.float() {
             let mode = Self::mode(modifiers);
-            modifiers.nearest()?;
+            let rounding = modifiers.rounding();
+            if rounding != Rounding::Nearest {
+                let f = if mode == Mode::default() { float::rounded_three_of(opcode, kind, rounding) } else { None };
+                return self.emit_three(f, modifiers, operands, [kind; 3], guard);
+            }
             let f = if opcode == "sad" { None } else { float::three_of(opcode, kind, mode) };
             return self.emit_three(f, modifiers, operands, [kind; 3], guard);
         }

@@ -3,6 +3,7 @@
 use crate::ParseError;
 use crate::code::{Order, Scope, Space};
 use crate::lanes::Type;
+use crate::lanes::convert::Rounding;
 use crate::syntax::{Position, error};
 
 pub(super) struct Modifiers<'a> {
@@ -52,15 +53,16 @@ impl<'a> Modifiers<'a> {
         error(self.at, format!("`{}` in this form or of this type is not supported", self.opcode))
     }
 
-    /// Rounding of an arithmetic instruction: only to nearest is there.
+    /// Rounding of an arithmetic instruction, to nearest where none is written.
+    pub fn rounding(&mut self) -> Rounding {
+        self.one_of(&["rn", "rz", "rm", "rp"]).and_then(Rounding::parse).unwrap_or(Rounding::Nearest)
+    }
+
+    /// Rounding of an instruction that is only there to nearest.
     pub fn nearest(&mut self) -> Result<(), ParseError> {
-        self.take("rn");
-        match self.one_of(&["rz", "rm", "rp"]) {
-            None => Ok(()),
-            Some(other) => error(
-                self.at,
-                format!("rounding `.{other}` of `{}` is not supported, only to nearest (`.rn`)", self.opcode),
-            ),
+        match self.rounding() {
+            Rounding::Nearest => Ok(()),
+            _ => error(self.at, format!("`{}` is only supported with rounding to nearest (`.rn`)", self.opcode)),
         }
     }
 

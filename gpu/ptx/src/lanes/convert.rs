@@ -158,7 +158,12 @@ pub(crate) fn float_to_integer(to: Type, from: Type, rounding: Rounding, ftz: bo
 
 /// Moves a nearest-rounded result to the side that `rounding` wants; `order` is how it compares with the exact value.
 #[inline(always)]
-fn directed(rounding: Rounding, nearest: f64, order: std::cmp::Ordering, step: impl Fn(f64, bool) -> f64) -> f64 {
+pub(super) fn directed(
+    rounding: Rounding,
+    nearest: f64,
+    order: std::cmp::Ordering,
+    step: impl Fn(f64, bool) -> f64,
+) -> f64 {
     use std::cmp::Ordering::*;
     let (up, down) = match rounding {
         Rounding::Nearest => (false, false),
@@ -169,7 +174,7 @@ fn directed(rounding: Rounding, nearest: f64, order: std::cmp::Ordering, step: i
     if up || down { step(nearest, up) } else { nearest }
 }
 
-fn step32(x: f64, up: bool) -> f64 {
+pub(super) fn step32(x: f64, up: bool) -> f64 {
     f64::from(if up { (x as f32).next_up() } else { (x as f32).next_down() })
 }
 

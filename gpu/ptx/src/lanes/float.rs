@@ -1,6 +1,7 @@
 //! Floating-point arithmetic, rounded to nearest. The `.approx` functions are computed in double precision and
 //! rounded once: within the error that PTX allows, but not bit by bit what a card gives.
 
+use super::convert::{Rounding, directed, step32};
 use super::{One, Three, Two, Type, one, three, two};
 
 /// Subnormal to zero of the same sign (`.ftz`).
@@ -135,6 +136,70 @@ pub(crate) fn one_of(name: &str, t: Type, mode: Mode) -> Option<One> {
         "ex2" => Some(modes!(mode, |x| f64::from(x).exp2() as f32, one32)),
         "lg2" => Some(modes!(mode, |x| f64::from(x).log2() as f32, one32)),
         "tanh" => Some(modes!(mode, |x| f64::from(x).tanh() as f32, one32)),
+        _ => None,
+    }
+}
+
+/// `x * y + z` rounded once, as `rounding` says.
+fn fused(x: f32, y: f32, z: f32, rounding: Rounding) -> f32 {
+    // The product of two singles is exact in double precision; of the sum, `error` is what rounding took away.
+    let (product, addend) = (f64::from(x) * f64::from(y), f64::from(z));
+    let sum = product + addend;
+    let nearest = sum as f32;
+    if !sum.is_finite() {
+        return canonical(nearest);
+    }
+    let part = sum - product;
+    let error = (product - (sum - part)) + (addend - part);
+    if sum == 0.0 && error == 0.0 {
+        // An exact zero of opposite terms is -0 when rounding down, +0 else.
+        let opposite = product.is_sign_negative() != addend.is_sign_negative();
+        return if opposite && rounding == Rounding::Down { -0.0 } else { nearest };
+    }
+    let order = match f64::from(nearest).partial_cmp(&sum) {
+        Some(std::cmp::Ordering::Equal) | None => 0.0f64.total_cmp(&error),
+        Some(order) => order,
+    };
+    let order = if f64::from(nearest) == sum && error == 0.0 { std::cmp::Ordering::Equal } else { order };
+    directed(rounding, f64::from(nearest), order, step32) as f32
+}
+
+/// `add sub mul` of single precision with a rounding mode.
+pub(crate) fn rounded_two_of(name: &str, t: Type, rounding: Rounding) -> Option<Two> {
+    macro_rules! by_mode {
+        (|$x:ident, $y:ident, $r:ident| $body:expr) => {
+            match rounding {
+                Rounding::Nearest => None,
+                Rounding::Zero => Some(two!(f32, |$x: f32, $y: f32| {
+                    let $r = Rounding::Zero;
+                    $body
+                })),
+                Rounding::Down => Some(two!(f32, |$x: f32, $y: f32| {
+                    let $r = Rounding::Down;
+                    $body
+                })),
+                Rounding::Up => Some(two!(f32, |$x: f32, $y: f32| {
+                    let $r = Rounding::Up;
+                    $body
+                })),
+            }
+        };
+    }
+    match (name, t.bits) {
+        ("add", 32) => by_mode!(|x, y, r| fused(x, 1.0, y, r)),
+        ("sub", 32) => by_mode!(|x, y, r| fused(x, 1.0, -y, r)),
+        // A zero of the product's own sign leaves that sign alone.
+        ("mul", 32) => by_mode!(|x, y, r| fused(x, y, if (x * y).is_sign_negative() { -0.0 } else { 0.0 }, r)),
+        _ => None,
+    }
+}
+
+/// `fma` of single precision with a rounding mode.
+pub(crate) fn rounded_three_of(name: &str, t: Type, rounding: Rounding) -> Option<Three> {
+    match (name, t.bits, rounding) {
+        ("fma", 32, Rounding::Zero) => Some(three!(f32, f32, |x: f32, y: f32, z: f32| fused(x, y, z, Rounding::Zero))),
+        ("fma", 32, Rounding::Down) => Some(three!(f32, f32, |x: f32, y: f32, z: f32| fused(x, y, z, Rounding::Down))),
+        ("fma", 32, Rounding::Up) => Some(three!(f32, f32, |x: f32, y: f32, z: f32| fused(x, y, z, Rounding::Up))),
         _ => None,
     }
 }

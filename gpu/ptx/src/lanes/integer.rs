@@ -152,3 +152,34 @@ pub(crate) fn carry_of(subtract: bool, carry_out: bool, bits: u32) -> Option<Fou
         _ => None,
     }
 }
+
+/// `mad.lo` and `mad.hi` with carry in (the fourth operand's lowest bit), of 32 or 64 bits: the sum, or its carry out.
+pub(crate) fn mad_carry_of(high: bool, carry_out: bool, t: Type) -> Option<Four> {
+    macro_rules! mad {
+        ($type:ty, $part:expr) => {{
+            fn both(a: u64, b: u64, c: u64, carry: u64) -> ($type, bool) {
+                let product: $type = $part(<$type>::of(a), <$type>::of(b));
+                let (first, one) = product.overflowing_add(<$type>::of(c));
+                let (second, two) = first.overflowing_add(carry as $type & 1);
+                (second, one | two)
+            }
+            if carry_out {
+                Some(
+                    (|a, b, c, d, out| (0..32).for_each(|i| out[i] = u64::from(both(a[i], b[i], c[i], d[i]).1)))
+                        as Four,
+                )
+            } else {
+                Some((|a, b, c, d, out| (0..32).for_each(|i| out[i] = both(a[i], b[i], c[i], d[i]).0.bits())) as Four)
+            }
+        }};
+    }
+    match (t.bits, high, t.signed()) {
+        (32, false, _) => mad!(u32, |a: u32, b: u32| a.wrapping_mul(b)),
+        (64, false, _) => mad!(u64, |a: u64, b: u64| a.wrapping_mul(b)),
+        (32, true, false) => mad!(u32, |a: u32, b: u32| a.high(b)),
+        (64, true, false) => mad!(u64, |a: u64, b: u64| a.high(b)),
+        (32, true, true) => mad!(u32, |a: u32, b: u32| (a as i32).high(b as i32) as u32),
+        (64, true, true) => mad!(u64, |a: u64, b: u64| (a as i64).high(b as i64) as u64),
+        _ => None,
+    }
+}

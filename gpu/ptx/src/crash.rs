@@ -7,7 +7,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::machine::Running;
 use crate::memory::Memory;
-use crate::persist::{Store, Tracker, Word};
+use crate::persist::Tracker;
+use crate::word::{Store, Word};
 use crate::{PmRange, ThreadId};
 
 /// One store that a crash may lose: what of one thread's store lies in one aligned word of 8 bytes.

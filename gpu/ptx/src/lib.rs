@@ -20,6 +20,7 @@ mod persist;
 mod schedule;
 mod start;
 mod syntax;
+mod word;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};

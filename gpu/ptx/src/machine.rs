@@ -34,6 +34,7 @@ pub(crate) struct Warp {
     pub number: u32,
     pub groups: Vec<Group>,
     /// Boxed, so that a result takes the place of a register by exchanging pointers.
+    #[expect(clippy::vec_box)]
     pub registers: Vec<Box<Lanes>>,
     pub predicates: Vec<u32>,
     /// Local memory, lane by lane.

@@ -9,6 +9,7 @@ mod convert;
 mod memory;
 mod modifiers;
 mod operands;
+mod select;
 mod variables;
 mod warp;
 

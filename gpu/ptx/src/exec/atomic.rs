@@ -1,6 +1,6 @@
 //! `atom` and `red`: the lanes one after another, in their order.
 
-use super::access::Place;
+use super::place::Place;
 use super::{Executed, Turn, lanes};
 use crate::Access;
 use crate::Persistence;

@@ -1,9 +1,12 @@
 //! The interpreter's loop: one part of a warp runs until its turn ends.
 
-mod access;
 mod atomic;
 mod barrier;
 mod groups;
+mod load;
+mod observe;
+mod place;
+mod store;
 mod together;
 
 use crate::code::{Ins, Logic, Op, Predicate, Register, SHARED_WINDOW, Scope, Source, Space};

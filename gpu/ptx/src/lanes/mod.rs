@@ -9,8 +9,6 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod float;
 pub(crate) mod integer;
-#[cfg(test)]
-mod tests;
 
 pub(crate) const WARP: usize = 32;
 

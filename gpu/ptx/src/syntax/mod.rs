@@ -1,5 +1,6 @@
 //! PTX text to typed syntax. Names are slices of the text; nothing is resolved here.
 
+mod body;
 mod lexer;
 mod parser;
 

@@ -1,4 +1,4 @@
-//! Tokens to syntax, by recursive descent with one token of look-ahead.
+//! Tokens to syntax, by recursive descent with one token of look-ahead: a module and its declarations.
 
 use super::lexer::{Kind, Lexer, Position, Token};
 use super::*;
@@ -15,29 +15,29 @@ pub(crate) fn parse(text: &str) -> Result<Source<'_>, ParseError> {
     Ok(source)
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
-    token: Token<'a>,
+    pub(super) token: Token<'a>,
 }
 
 /// Vectors in vectors do not occur; a bound keeps hostile text from using up the stack.
-const MOST_NESTED: u32 = 4;
+pub(super) const MOST_NESTED: u32 = 4;
 
 impl<'a> Parser<'a> {
-    fn next(&mut self) -> Result<Token<'a>, ParseError> {
+    pub(super) fn next(&mut self) -> Result<Token<'a>, ParseError> {
         let next = self.lexer.token()?;
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    fn expected<T>(&self, what: &str) -> Result<T, ParseError> {
+    pub(super) fn expected<T>(&self, what: &str) -> Result<T, ParseError> {
         error(self.token.at, format!("expected {what}, found {}", self.token.kind.describe()))
     }
 
-    fn is(&self, mark: char) -> bool {
+    pub(super) fn is(&self, mark: char) -> bool {
         self.token.kind == Kind::Mark(mark)
     }
 
-    fn accept(&mut self, mark: char) -> Result<bool, ParseError> {
+    pub(super) fn accept(&mut self, mark: char) -> Result<bool, ParseError> {
         let is = self.is(mark);
         if is {
             self.next()?;
@@ -45,25 +45,25 @@ impl<'a> Parser<'a> {
         Ok(is)
     }
 
-    fn mark(&mut self, mark: char) -> Result<(), ParseError> {
+    pub(super) fn mark(&mut self, mark: char) -> Result<(), ParseError> {
         if self.accept(mark)? { Ok(()) } else { self.expected(&format!("`{mark}`")) }
     }
 
-    fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
         match self.token.kind {
             Kind::Word(word) => self.next().map(|_| word),
             _ => self.expected(what),
         }
     }
 
-    fn dot(&mut self, what: &str) -> Result<&'a str, ParseError> {
+    pub(super) fn dot(&mut self, what: &str) -> Result<&'a str, ParseError> {
         match self.token.kind {
             Kind::Dot(word) => self.next().map(|_| word),
             _ => self.expected(what),
         }
     }
 
-    fn number(&mut self, what: &str) -> Result<Number, ParseError> {
+    pub(super) fn number(&mut self, what: &str) -> Result<Number, ParseError> {
         let negative = self.accept('-')?;
         let number = match self.token.kind {
             Kind::Number(number) => self.next().map(|_| number)?,
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn integer(&mut self, what: &str) -> Result<i64, ParseError> {
+    pub(super) fn integer(&mut self, what: &str) -> Result<i64, ParseError> {
         let at = self.token.at;
         match self.number(what)? {
             Number::Integer(value) => Ok(value),
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn size(&mut self, what: &str) -> Result<u64, ParseError> {
+    pub(super) fn size(&mut self, what: &str) -> Result<u64, ParseError> {
         let at = self.token.at;
         match u64::try_from(self.integer(what)?) {
             Ok(value) if value <= 1 << 32 => Ok(value),
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         self.mark('}')
     }
 
-    fn skip_statement(&mut self) -> Result<(), ParseError> {
+    pub(super) fn skip_statement(&mut self) -> Result<(), ParseError> {
         while !self.is(';') {
             if self.token.kind == Kind::End {
                 return self.expected("`;`");
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
         Ok(most)
     }
 
-    fn declarations(
+    pub(super) fn declarations(
         &mut self,
         at: Position,
         space: &'a str,
@@ -321,162 +321,10 @@ impl<'a> Parser<'a> {
     }
 
     /// `+8`, `-8`, `+-8`, or nothing.
-    fn offset(&mut self) -> Result<i64, ParseError> {
+    pub(super) fn offset(&mut self) -> Result<i64, ParseError> {
         if self.accept('+')? {
             return self.integer("an offset");
         }
         if self.is('-') { self.integer("an offset") } else { Ok(0) }
-    }
-
-    fn body(&mut self) -> Result<Vec<Statement<'a>>, ParseError> {
-        let mut statements = Vec::new();
-        let mut depth = 0u32;
-        self.mark('{')?;
-        loop {
-            let at = self.token.at;
-            let mut push = |kind| statements.push(Statement { at, kind });
-            match self.token.kind {
-                Kind::Mark('{') => {
-                    self.next()?;
-                    depth += 1;
-                    push(StatementKind::Open);
-                }
-                Kind::Mark('}') => {
-                    self.next()?;
-                    if depth == 0 {
-                        return Ok(statements);
-                    }
-                    depth -= 1;
-                    push(StatementKind::Close);
-                }
-                Kind::Mark(';') => {
-                    self.next()?;
-                }
-                Kind::Dot(_) => self.body_directive(at, &mut statements)?,
-                Kind::Mark('@') => push(StatementKind::Instruction(self.instruction(None)?)),
-                Kind::Word(word) => {
-                    self.next()?;
-                    if self.accept(':')? {
-                        push(StatementKind::Label(word));
-                        self.targets(at, word, &mut statements)?;
-                    } else {
-                        push(StatementKind::Instruction(self.instruction(Some(word))?));
-                    }
-                }
-                _ => return self.expected("an instruction, a label, a declaration or `}`"),
-            }
-        }
-    }
-
-    fn body_directive(&mut self, at: Position, statements: &mut Vec<Statement<'a>>) -> Result<(), ParseError> {
-        match self.dot("a directive")? {
-            space @ ("reg" | "local" | "shared" | "param" | "global" | "const") => {
-                self.declarations(at, space, false, |declaration| {
-                    statements.push(Statement { at, kind: StatementKind::Declare(declaration) })
-                })
-            }
-            "loc" => {
-                // Ends with its line: `.loc 1 12 7`, with an inline context behind commas.
-                let line = at.line;
-                while self.token.at.line == line && self.token.kind != Kind::End {
-                    self.next()?;
-                }
-                Ok(())
-            }
-            "pragma" => self.skip_statement(),
-            other => error(at, format!("the directive `.{other}` is not known in a function")),
-        }
-    }
-
-    fn targets(&mut self, at: Position, label: &'a str, statements: &mut Vec<Statement<'a>>) -> Result<(), ParseError> {
-        let Kind::Dot("branchtargets") = self.token.kind else { return Ok(()) };
-        self.next()?;
-        let mut targets = vec![self.word("a label")?];
-        while self.accept(',')? {
-            targets.push(self.word("a label")?);
-        }
-        self.mark(';')?;
-        statements.push(Statement { at, kind: StatementKind::Targets(label, targets) });
-        Ok(())
-    }
-
-    fn instruction(&mut self, opcode: Option<&'a str>) -> Result<Instruction<'a>, ParseError> {
-        let (guard, opcode) = match opcode {
-            Some(opcode) => (None, opcode),
-            None => {
-                self.mark('@')?;
-                let negated = self.accept('!')?;
-                let predicate = self.word("a predicate")?;
-                (Some((predicate, negated)), self.word("an instruction")?)
-            }
-        };
-        let mut modifiers = Vec::new();
-        while let Kind::Dot(modifier) = self.token.kind {
-            self.next()?;
-            modifiers.push(modifier);
-        }
-        let mut operands = Vec::new();
-        while !self.accept(';')? {
-            operands.push(self.operand(0)?);
-            if !self.accept(',')? && !self.is(';') {
-                return self.expected("`,` or `;`");
-            }
-        }
-        Ok(Instruction { guard, opcode, modifiers, operands })
-    }
-
-    fn operand(&mut self, depth: u32) -> Result<Operand<'a>, ParseError> {
-        let at = self.token.at;
-        if depth > MOST_NESTED {
-            return self.expected("fewer nested braces");
-        }
-        let kind = match self.token.kind {
-            Kind::Mark('[') => self.address()?,
-            Kind::Mark('{') => OperandKind::Vector(self.list('{', '}', depth)?),
-            Kind::Mark('(') => OperandKind::List(self.list('(', ')', depth)?),
-            Kind::Mark('!') => {
-                self.next()?;
-                OperandKind::Not(self.word("a predicate")?)
-            }
-            Kind::Number(_) | Kind::Mark('-') => OperandKind::Number(self.number("a number")?),
-            Kind::Word(word) => {
-                self.next()?;
-                if let Kind::Dot(part) = self.token.kind {
-                    self.next()?;
-                    OperandKind::Special(word, part)
-                } else if self.accept('|')? {
-                    OperandKind::Pair(word, self.word("a predicate")?)
-                } else {
-                    OperandKind::Name(word, self.offset()?)
-                }
-            }
-            _ => return self.expected("an operand"),
-        };
-        Ok(Operand { at, kind })
-    }
-
-    fn list(&mut self, open: char, close: char, depth: u32) -> Result<Vec<Operand<'a>>, ParseError> {
-        self.mark(open)?;
-        let mut items = Vec::new();
-        while !self.accept(close)? {
-            items.push(self.operand(depth + 1)?);
-            if !self.accept(',')? && !self.is(close) {
-                return self.expected(&format!("`,` or `{close}`"));
-            }
-        }
-        Ok(items)
-    }
-
-    fn address(&mut self) -> Result<OperandKind<'a>, ParseError> {
-        self.mark('[')?;
-        let address = match self.token.kind {
-            Kind::Word(base) => {
-                self.next()?;
-                OperandKind::Address(Some(base), self.offset()?)
-            }
-            _ => OperandKind::Address(None, self.integer("an address")?),
-        };
-        self.mark(']')?;
-        Ok(address)
     }
 }

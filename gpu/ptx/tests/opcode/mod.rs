@@ -1,4 +1,5 @@
 //! Runs one instruction on 32 lanes of values and compares with a function.
+#![allow(dead_code)]
 
 use nearpm_ptx::{Arguments, Config, Entry, Gpu, Launch, Module, Run};
 use proptest::prelude::*;
@@ -167,4 +168,15 @@ fn compare(name: &str, kernel: &Kernel, nan: bool, expected: impl Fn(&[u64; 3]) 
             Ok(())
         })
         .unwrap();
+}
+
+/// The value as a signed number of so many bits.
+pub fn s(bits: u32, value: u64) -> i128 {
+    let shift = 128 - bits;
+    ((value as i128) << shift) >> shift
+}
+
+/// The value as an unsigned one.
+pub fn u(bits: u32, value: u64) -> u128 {
+    u128::from(value) & ((1 << bits) - 1)
 }

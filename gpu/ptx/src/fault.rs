@@ -59,7 +59,10 @@ pub enum FaultKind {
     /// Threads wait for others that ended or wait elsewhere.
     #[error("{barrier} can never complete: {waits}")]
     Barrier { barrier: String, waits: String },
-    /// A barrier instruction with operands that no barrier can have.
+    /// A `brx.idx` with a number that its list does not have.
+    #[error("branch number {number} of a list of {targets}")]
+    Branch { number: u32, targets: usize },
+    /// A barrier, or an instruction of several lanes, with operands that it cannot have.
     #[error("{reason}")]
     BarrierUse { reason: String },
     /// The instruction budget is used up.

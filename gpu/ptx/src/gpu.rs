@@ -103,12 +103,10 @@ impl Gpu {
         self.memory.map(image)
     }
 
-    /// What threads (and the CPU) see in a PM range: every store done, persisted or not.
-    ///
-    /// # Panics
-    /// `range` is not of this GPU.
+    /// What threads (and the CPU) see in a PM range: every store done, persisted or not. Empty for a range that is not
+    /// of this GPU.
     pub fn persistent(&self, range: &PmRange) -> &[u8] {
-        self.memory.slice(range.address, range.len).expect("the range is of this GPU")
+        self.memory.slice(range.address, range.len).unwrap_or_default()
     }
 
     /// The same for the CPU to write while no kernel runs. What the CPU writes counts as persisted.

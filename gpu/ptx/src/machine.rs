@@ -62,8 +62,10 @@ impl Warp {
 /// One of a block's 16 barriers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Barrier {
-    /// Arrived: warp, lanes.
+    /// Who waits there: warp, lanes.
     pub arrived: Vec<(u32, u32)>,
+    /// Who came by `bar.arrive` and went on.
+    pub passed: Vec<(u32, u32)>,
     pub count: u32,
     /// The number of threads that the instruction names.
     pub expected: Option<u32>,

@@ -240,9 +240,10 @@ impl Tracker {
         !self.released.is_empty()
     }
 
-    /// A barrier: each of `threads` observes what any of them did or observed.
-    pub fn barrier(&mut self, threads: &[u64]) {
-        let mut closed: Vec<u32> = threads.iter().filter_map(|&thread| self.close(thread)).collect();
+    /// A barrier: each of `waiting` observes what any of `arrived` (those who wait, and those who only came) did or
+    /// observed.
+    pub fn barrier(&mut self, arrived: &[u64], waiting: &[u64]) {
+        let mut closed: Vec<u32> = arrived.iter().filter_map(|&thread| self.close(thread)).collect();
         closed.sort_unstable();
         closed.dedup();
         if closed.is_empty() {
@@ -254,7 +255,7 @@ impl Tracker {
             self.nodes.push(Node { stores: Vec::new(), before: closed });
             self.nodes.len() as u32 - 1
         };
-        for &thread in threads {
+        for &thread in waiting {
             let node = self.node(thread);
             node.before.clear();
             node.before.push(joint);

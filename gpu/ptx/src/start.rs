@@ -14,6 +14,9 @@ use crate::{ArgumentError, Arguments, Counts, Launch, LaunchError, Persistence, 
 /// Shared memory that a block can have on the card that this models.
 const MOST_SHARED: u64 = 227 << 10;
 
+/// Threads whose observations are tracked at most: they take some 60 bytes each before they have stored anything.
+const MOST_TRACKED: u64 = 1 << 24;
+
 /// A module's variables in device memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
@@ -123,8 +126,8 @@ pub(crate) fn start(
     spare.fit(&shape);
     let threads = shape.blocks().saturating_mul(shape.threads_a_block());
     let tracker = match run.persistence {
-        Persistence::Tracked if threads > 1 << 28 => {
-            return Err(refuse(format!("{threads} threads; what persists can be tracked for up to 2^28")));
+        Persistence::Tracked if threads > MOST_TRACKED => {
+            return Err(refuse(format!("{threads} threads; what persists can be tracked for up to {MOST_TRACKED}")));
         }
         Persistence::Tracked => Some(Tracker::new(threads, shape.threads_a_block())),
         _ => None,

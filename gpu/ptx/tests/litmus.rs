@@ -117,3 +117,40 @@ fn atomics_persist_in_their_order() {
     // 5 is no sum that is ever there: each thread adds 1 before it adds 2.
     check(litmus, &[[0], [1], [2], [3], [4], [6]]);
 }
+
+#[test]
+fn blocks_wait_for_each_other_when_both_are_resident() {
+    use nearpm_ptx::{FaultKind, Launch, LaunchError, Persistence, Run, Schedule};
+    let module = common::module("litmus");
+    // Block 1 raises the flag in the first kernel's place of block 0: here block 1 waits for block 0, and the other
+    // way round when it is started first.
+    for schedule in [Schedule::RoundRobin, Schedule::Seeded(1), Schedule::Seeded(2), Schedule::Seeded(3)] {
+        for (kernel, resident, ends) in [("observed", 1, true), ("waits_first", 2, true), ("waits_first", 1, false)] {
+            let mut gpu = nearpm_ptx::Gpu::new(nearpm_ptx::Config { resident_blocks: resident, ..Default::default() });
+            let pm = gpu.map_persistent(vec![0; 16]);
+            let flag = gpu.allocate(4).unwrap();
+            let launch = Launch::linear(2, 1, nearpm_ptx::Arguments::new().pointer(pm.address).pointer(flag));
+            let mut run =
+                Run { schedule: schedule.clone(), persistence: Persistence::Tracked, budget: 20_000, ..Run::default() };
+            match gpu.launch(module.entry(kernel).unwrap(), &launch, &mut run) {
+                Ok(_) => assert!(ends, "{kernel} {resident} {schedule}"),
+                Err(LaunchError::Fault(fault)) => {
+                    assert!(!ends, "{fault}");
+                    assert_eq!(fault.kind, FaultKind::DoesNotEnd { budget: 20_000 });
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn who_only_arrives_at_a_barrier_observes_nothing_there() {
+    // Thread 0 (of warp 0) arrives and goes on, thread 32 waits; each marks after a system fence.
+    let litmus = |kernel| Litmus { kernel, blocks: 1, threads: 64, pm_words: 4, device: false, preemptions: 1 };
+    let (seen, _) = litmus("arrives").images();
+    let has = |image: &[u64; 4]| seen.contains(&image.to_vec());
+    // 0 and 1: data of the arriving and of the waiting one; 2 and 3: their marks.
+    assert!(seen.iter().all(|image| image[3] == 0 || image[0] == 1), "the waiting one persists for both: {seen:?}");
+    assert!(has(&[1, 0, 1, 0]) && has(&[1, 1, 1, 1]), "{seen:?}");
+}

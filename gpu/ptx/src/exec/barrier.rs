@@ -63,7 +63,7 @@ impl Turn<'_> {
             && released != 0
         {
             let threads: Vec<u64> = lanes(released).map(|lane| first + lane as u64).collect();
-            tracker.barrier(&threads);
+            tracker.barrier(&threads, &threads);
         }
     }
 
@@ -112,9 +112,14 @@ impl Turn<'_> {
             return lane_fault(lane, FaultKind::BarrierUse { reason });
         }
         barrier.mode = Some(mode);
-        barrier.arrived.push((self.warp.number, exec));
-        // A warp counts with all its lanes, also where it has fewer threads; that matters only with a count.
-        barrier.count += if count.is_some() && exec == !self.warp.exited { WARP as u32 } else { exec.count_ones() };
+        let list = if mode == BarrierMode::Arrive { &mut barrier.passed } else { &mut barrier.arrived };
+        list.push((self.warp.number, exec));
+        barrier.count += exec.count_ones();
+        if count.is_some() && exec & 1 == 1 {
+            // Where threads are counted, a warp with fewer counts as a whole one.
+            let threads = self.shape.threads_a_block() as u32 - self.warp.number * WARP as u32;
+            barrier.count += (WARP as u32).saturating_sub(threads);
+        }
         if count.is_some_and(|count| barrier.count > count) {
             let reason = format!("{} threads came to barrier {id}, which is for {}", barrier.count, count.unwrap_or(0));
             return lane_fault(lane, FaultKind::BarrierUse { reason });
@@ -141,8 +146,10 @@ pub(crate) fn complete_barriers(
             let of = |&(warp, mask): &(u32, u32)| {
                 lanes(mask).map(move |lane| first + u64::from(warp) * WARP as u64 + lane as u64)
             };
-            let threads: Vec<u64> = barrier.arrived.iter().flat_map(of).collect();
-            tracker.barrier(&threads);
+            let waiting: Vec<u64> = barrier.arrived.iter().flat_map(of).collect();
+            let passing = barrier.passed.iter().flat_map(of);
+            let arrived: Vec<u64> = waiting.iter().copied().chain(passing).collect();
+            tracker.barrier(&arrived, &waiting);
         }
         let all: u32 = barrier.arrived.iter().map(|(_, mask)| mask.count_ones()).sum();
         for warp in &mut block.warps {

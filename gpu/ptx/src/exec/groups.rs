@@ -35,8 +35,8 @@ impl Turn<'_> {
         }
         for lane in lanes(exec) {
             let Some(&target) = targets.get(values[lane] as u32 as usize) else {
-                let reason = format!("branch number {} of a list of {}", values[lane] as u32, targets.len());
-                return lane_fault(lane, FaultKind::BarrierUse { reason });
+                let (number, targets) = (values[lane] as u32, targets.len());
+                return lane_fault(lane, FaultKind::Branch { number, targets });
             };
             match parts.iter_mut().find(|part| part.pc == target) {
                 Some(part) => part.mask |= 1 << lane,

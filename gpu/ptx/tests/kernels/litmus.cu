@@ -153,3 +153,32 @@ extern "C" __global__ void atomics(u64 *pm) {
     atomicAdd(pm, 1);
     atomicAdd(pm, 2);
 }
+
+// The first block waits for the second.
+extern "C" __global__ void waits_first(u64 *pm, volatile u32 *flag) {
+    if (blockIdx.x == 0) {
+        while (*flag == 0) {}
+        pm[0] = 1;
+    } else {
+        *flag = 1;
+    }
+}
+
+// One warp's thread comes to a barrier without waiting, one of another warp waits there.
+extern "C" __global__ void arrives(u64 *pm) {
+    if (threadIdx.x < 32) {
+        if (threadIdx.x == 0) pm[0] = 1;
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+        if (threadIdx.x == 0) {
+            __threadfence_system();
+            pm[2] = 1;
+        }
+    } else {
+        if (threadIdx.x == 32) pm[1] = 1;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        if (threadIdx.x == 32) {
+            __threadfence_system();
+            pm[3] = 1;
+        }
+    }
+}

@@ -12,7 +12,12 @@ use crate::table::{Table, grouped, size};
 pub fn command(target: &Target) -> Result<ExitCode> {
     let mut image = Image::open(&target.location)?;
     if let Some(region) = image.region()? {
-        return if target.json { print_json(&region) } else { print_region(&region) }.map(|()| ExitCode::SUCCESS);
+        if target.json {
+            print_json(&region)?;
+        } else {
+            print_region(&region);
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     let info = image.info()?;
     if target.json {
@@ -63,7 +68,7 @@ fn print(info: &Info) {
 }
 
 /// A region of a GPU.
-fn print_region(region: &RegionInfo) -> Result<()> {
+fn print_region(region: &RegionInfo) {
     line("format", format_args!("{}, of a GPU's region", region.version));
     line("identifier", format_args!("{:#010x}", region.id));
     line("size", format_args!("{} ({} bytes)", size(region.bytes), grouped(region.bytes)));
@@ -73,7 +78,6 @@ fn print_region(region: &RegionInfo) -> Result<()> {
         table.row([object.name.clone(), object.kind.to_owned(), offset, bytes, object.state.clone()]);
     }
     print!("\n{table}");
-    Ok(())
 }
 
 /// Whose data it is.

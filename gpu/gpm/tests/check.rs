@@ -20,7 +20,7 @@ fn made() -> (tempfile::TempDir, PathBuf) {
     Log::create_hcl(&region, "sealed", shape, 8, 1, Form::Sealed).unwrap();
     Log::create_hcl(&region, "tail", shape, 8, 1, Form::Tail).unwrap();
     Log::create_conventional(&region, "conventional", 2, 512).unwrap();
-    drop(Batch::create(&region, "batch").unwrap().begin(&[]).unwrap());
+    let _ = Batch::create(&region, "batch").unwrap().begin(&[]).unwrap();
     let memory = Buffer::new(region.device(), 64).unwrap();
     let checkpoint = Checkpoint::create(&region, "checkpoint", 64, 1, 1).unwrap();
     checkpoint.register(0, Element { name: "a".to_owned(), address: memory.address(), bytes: 64 }).unwrap();

@@ -169,7 +169,7 @@ fn batches_commit_or_are_to_be_recovered() {
     assert_eq!(active.commit().unwrap(), 1);
     assert!(log.entries(Order::Oldest).unwrap().is_empty());
     assert_eq!(batch.recover(&logs, || panic!("nothing is to undo")).unwrap(), Outcome::Kept { generation: 1 });
-    drop(batch.begin(&logs).unwrap());
+    let _ = batch.begin(&logs).unwrap();
     assert_eq!(batch.state(), BatchState::Active);
     assert!(matches!(batch.begin(&logs), Err(Error::NotRecovered { .. })));
     let failed = batch.recover(&logs, || Err(Error::Invalid("undo fails".to_owned())));
@@ -221,7 +221,7 @@ fn large_elements_are_checkpointed() {
         let region = PmRegion::create_in(device.clone(), Medium::of_bytes(vec![0; region.bytes() as usize])).unwrap();
         let checkpoint = Checkpoint::create(&region, name, bytes, 1, 1).unwrap();
         let memory = Buffer::new(&device, bytes).unwrap();
-        let contents: Vec<u8> = (0..bytes).map(|at| (at * at >> 7) as u8).collect();
+        let contents: Vec<u8> = (0..bytes).map(|at| ((at * at) >> 7) as u8).collect();
         memory.upload(&contents).unwrap();
         checkpoint.register(0, element(name, &memory)).unwrap();
         checkpoint.checkpoint(0).unwrap();

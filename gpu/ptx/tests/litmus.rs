@@ -149,7 +149,7 @@ fn who_only_arrives_at_a_barrier_observes_nothing_there() {
     // Thread 0 (of warp 0) arrives and goes on, thread 32 waits; each marks after a system fence.
     let litmus = |kernel| Litmus { kernel, blocks: 1, threads: 64, pm_words: 4, device: false, preemptions: 1 };
     let (seen, _) = litmus("arrives").images();
-    let has = |image: &[u64; 4]| seen.contains(&image.to_vec());
+    let has = |image: &[u64; 4]| seen.contains(image.as_slice());
     // 0 and 1: data of the arriving and of the waiting one; 2 and 3: their marks.
     assert!(seen.iter().all(|image| image[3] == 0 || image[0] == 1), "the waiting one persists for both: {seen:?}");
     assert!(has(&[1, 0, 1, 0]) && has(&[1, 1, 1, 1]), "{seen:?}");

@@ -89,7 +89,7 @@ fn recover_lane(parts: &[Part<'_>], thread: u16, report: &mut Recovery) -> Resul
     for part in parts {
         let ring = Ring::load(part.medium, part.head, thread).map_err(|error| part.named(error))?;
         // What could not be read looked like a ring without entries.
-        part.medium.backing().alive().map_err(|error| part.named(error))?;
+        part.medium.backing().file_is_whole().map_err(|error| part.named(error))?;
         rings.push(ring);
     }
     let used = || parts.iter().zip(&rings).filter_map(|(part, ring)| Some((part, ring.as_ref()?)));

@@ -64,6 +64,7 @@ fn a_sound_region_is_told_apart_from_a_pool() {
     let objects = image.objects().unwrap();
     assert_eq!(objects.len(), 6);
     assert_eq!(image.read(objects[5].offset, 4).unwrap(), b"pear");
+    drop(image);
     // As a pool it is refused, and named.
     let refused = nearpm::check::recover_file(said(&path), nearpm::Survives::ProcessCrash).unwrap_err().to_string();
     assert!(refused.contains("region of a GPU"), "{refused}");

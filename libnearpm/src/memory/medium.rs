@@ -155,6 +155,19 @@ impl Backing {
         }
     }
 
+    /// Whether everything that was loaded of a file was there. A card is not asked: that costs a read over PCIe, and rings that it did not
+    /// answer for are damaged by their seals.
+    ///
+    /// # Errors
+    /// [`Problem::Truncated`](crate::error::Problem::Truncated), what the system refuses.
+    pub fn file_is_whole(&self) -> Result<(), Error> {
+        match self {
+            Backing::Mapped(memory) => memory.alive(),
+            Backing::Private(memory) => memory.alive(),
+            Backing::Other(_) => Ok(()),
+        }
+    }
+
     /// Whether nothing of a file was lost. A card is asked where it may have gone.
     #[inline]
     pub fn is_whole(&self) -> bool {

@@ -71,7 +71,7 @@ fn conjugate_gradients_end_at_ones_and_the_same_everywhere() {
 }
 
 #[test]
-fn a_synthetic_run_of_one_rank_is_the_same_everywhere() {
+fn a_synthetic_run_is_the_same_everywhere() {
     let program = |world: &World, options| {
         let array = world.array::<u64>(&[2048], options)?;
         let settings = synthetic::Settings { versions: 12, reads: 5, writes: 5, k: 0.25, seed: 1 };
@@ -79,4 +79,5 @@ fn a_synthetic_run_of_one_rank_is_the_same_everywhere() {
         digest(&array)
     };
     assert_same(&digests(1, program));
+    assert_same(&digests(3, program));
 }

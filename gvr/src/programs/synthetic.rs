@@ -56,8 +56,8 @@ pub fn run(world: &World, array: &Array<u64>, settings: &Settings) -> Result<u64
         array.wait()?;
         for _ in 0..settings.writes {
             let at = place(&mut random, elements, rank, ranks, settings.k);
-            // Two puts of one place have no order: they put the same.
-            buffer.fill((rank << 48) + version + 1);
+            // Two puts of one place, also of two ranks, have no order in a version: they put the same.
+            buffer.fill((at << 32) + version + 1);
             array.put(at..at + ACCESS, &buffer)?;
         }
         array.version_inc("")?;

@@ -252,13 +252,8 @@ fn every_class_is_shown() {
     let shown: BTreeSet<Class> = PLANTS.iter().map(|plant| plant.0).collect();
     let missing: Vec<_> = Class::ALL.iter().filter(|class| !shown.contains(class)).collect();
     // The first needs a file beside the pool: `repair.rs`. The others are of regions of GPUs: `gpu/gpm/tests/check.rs`.
-    let elsewhere = [
-        Class::RepairInterrupted,
-        Class::RegionDirectory,
-        Class::ObjectHead,
-        Class::ObjectWord,
-        Class::CheckpointSlot,
-    ];
+    let elsewhere =
+        [Class::RepairInterrupted, Class::RegionDirectory, Class::ObjectHead, Class::ObjectWord, Class::CheckpointSlot];
     assert_eq!(missing, elsewhere.iter().collect::<Vec<_>>());
 }
 

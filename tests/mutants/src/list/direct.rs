@@ -234,15 +234,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an orderly end forgets what was stored outside of transactions",
         file: LIFETIME,
-        find: "if self.options.mode == Mode::WorkingCopy {\n            self.write_differences_home();",
-        with: "if self.options.mode == Mode::WorkingCopy && !FAULT {\n            self.write_differences_home();",
+        find: "self.write_differences_home()?;",
+        with: "if !FAULT {\n                self.write_differences_home()?;\n            }",
         tests: unit("direct::tests::a_working_copy"),
     },
     Mutant {
         breaks: "a pointer into the log is stored to",
         file: POOL,
-        find: "if !self.holds_objects(range) {",
-        with: "if !FAULT && !self.holds_objects(range) {",
+        find: "if !range.is_empty() && !self.heap.holds_objects(range) {",
+        with: "if !FAULT && !range.is_empty() && !self.heap.holds_objects(range) {",
         tests: library("typed", "a_pointer_to_what_the_log_has_now_is_refused"),
     },
     Mutant {

@@ -83,7 +83,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
     // The simulated card as a process: it makes its cards as the command line does.
-    ("nearpm-simcard", &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-sim"]),
+    (
+        "nearpm-simcard",
+        &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-newfile", "nearpm-sim"],
+    ),
     // The guest test runs the card and the command line as programs.
     ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),
     (

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use nearpm_interface::geometry::{LINE, POOLS_BASE};
+use nearpm_newfile::sync_folder;
 use nearpm_sim::core::Medium;
 
 use crate::record::{RECORD_BYTES, Record};
@@ -82,6 +83,17 @@ impl Store {
     /// If it is no card's file, is damaged, or another process has it. Then it was not changed.
     pub fn open(path: &Path, new_bytes: u64) -> Result<Store> {
         let named = |what: &str| format!("cannot {what} {}", path.display());
+        let has_size = || {
+            ensure!(
+                is_size(new_bytes),
+                "a card has no {new_bytes} bytes of memory: use a multiple of 4096 from 2 MiB on"
+            );
+            Ok(())
+        };
+        // A size that is refused leaves no file behind.
+        if !path.exists() {
+            has_size()?;
+        }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.with_context(|| named("open"))?;
         match file.try_lock() {
@@ -94,13 +106,13 @@ impl Store {
         let length = file.metadata().with_context(|| named("look at"))?.len();
         let mut store = Store { path: path.to_owned(), file, bytes: new_bytes, image: 0, generation: 0, tail: 0 };
         if length == 0 {
-            ensure!(
-                is_size(new_bytes),
-                "a card has no {new_bytes} bytes of memory: use a multiple of 4096 from 2 MiB on"
-            );
+            has_size()?;
             // In this order: what ends the process in between leaves a file that the next open completes.
             store.put_head(0).with_context(|| named("write"))?;
             store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
+            // A card acknowledges saves: the file's name must outlive a power cut as what is in it does.
+            store.file.sync_all().with_context(|| named("synchronise"))?;
+            sync_folder(path, &store.file).with_context(|| named("synchronise the folder of"))?;
             return Ok(store);
         }
         let heads = [0, PAGE as u64].map(|at| {
@@ -300,6 +312,16 @@ mod tests {
         drop(store);
         let (store, journal) = reopened(&path);
         assert_eq!((journal, store.medium().unwrap().bytes[0x10_0000]), (vec![], 9));
+    }
+
+    #[test]
+    fn a_size_that_is_refused_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card");
+        for bytes in [0, 5000, BYTES - 1] {
+            let refused = Store::open(&path, bytes).err().unwrap().to_string();
+            assert!(refused.contains(&bytes.to_string()) && !path.exists(), "{bytes}: {refused}");
+        }
     }
 
     #[test]

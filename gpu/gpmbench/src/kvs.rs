@@ -313,8 +313,9 @@ impl Model {
 
     /// Whether a table in PM is this, byte by byte.
     pub fn equals(&self, table: &[u8]) -> bool {
-        let bytes = self.pairs.iter().flat_map(|pair| [pair.0.to_le_bytes(), pair.1.to_le_bytes()]);
-        table.len() == self.pairs.len() * PAIR as usize && bytes.flatten().eq(table.iter().copied())
+        let (words, rest) = table.as_chunks::<8>();
+        let pairs = self.pairs.iter().flat_map(|&(key, value)| [key, value]);
+        rest.is_empty() && pairs.eq(words.iter().map(|&word| u64::from_le_bytes(word)))
     }
 }
 

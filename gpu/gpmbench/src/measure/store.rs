@@ -1,6 +1,5 @@
 //! gpKVS: batches of SETs with undo, against CPU-assisted persistence; recovery.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -9,34 +8,38 @@ use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_with_threads, store_piece
 
 use super::Bench;
 use crate::kernels::kvs as kvs_kernels;
-use crate::kvs::{Kvs, Sets, batch_of, region_bytes};
+use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 use crate::report::Report;
 
 const GROUP: &str = "gpKVS";
+/// SETs of a batch: the paper's, and those of a run on the interpreter.
+const COUNT: usize = 1 << 21;
+const SMALL_COUNT: usize = 300;
 /// Batches of a run, as in the paper.
 const BATCHES: u32 = 25;
 /// Threads of the processor that store what changed.
 const THREADS: usize = 16;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let (set_bits, count): (u32, usize) = bench.scale.pick((9, 300), (25, 1 << 21));
+    let (set_bits, count): (u32, usize) = bench.scale.pick((9, SMALL_COUNT), (25, COUNT));
     let medium = Medium::memfd(region_bytes(set_bits, count as u32).next_multiple_of(1 << 21))?;
     let region = PmRegion::create_in(bench.device.clone(), medium)?;
     let kvs = Kvs::create(&region, set_bits, count as u32, kvs_kernels())?;
     let size = bench.scale.pick("64 KiB".to_owned(), format!("{} GiB", (128u64 << set_bits) >> 30));
-    let logged = batches(bench, &kvs, count)?;
+    let mut model = Model::new(set_bits);
+    let logged = batches(bench, &kvs, &region, &mut model, count)?;
     let name = format!("{count} SETs with undo, table {size}, end to end");
     report.rate(GROUP, name, count as f64 / 1e6, "M/s", &logged, Some(">= 300 at 4 GiB"));
     report.time(GROUP, format!("the same, a batch, table {size}"), &logged, None);
     if bench.scale == super::Scale::Full {
-        assisted(bench, report, &kvs, &region, count, &size)?;
+        assisted(bench, report, &kvs, &region, &mut model, &size)?;
         [(4096, "pages of 4 KiB"), (128, "sets of 128 B")]
             .into_iter()
-            .try_for_each(|(bytes, what)| gathered(bench, report, &kvs, &region, count, bytes, what))?;
+            .try_for_each(|(bytes, what)| gathered(bench, report, &kvs, &region, &mut model, bytes, what))?;
     }
     let operation: Duration = median(&logged) * BATCHES;
     drop(kvs);
-    recovery(bench, report, region, count, operation)
+    recovery(bench, report, region, &mut model, operation)
 }
 
 fn median(times: &[Duration]) -> Duration {
@@ -46,7 +49,7 @@ fn median(times: &[Duration]) -> Duration {
 }
 
 /// Times of batches, by the wall: sort, kernels, and the words that make them all or nothing.
-fn batches(bench: &Bench, kvs: &Kvs, count: usize) -> Result<Vec<Duration>> {
+fn batches(bench: &Bench, kvs: &Kvs, region: &PmRegion, model: &mut Model, count: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for repeat in 0..=bench.repeats as u64 {
         let pairs = batch_of(repeat, count, 1 << 40);
@@ -56,30 +59,47 @@ fn batches(bench: &Bench, kvs: &Kvs, count: usize) -> Result<Vec<Duration>> {
         if repeat > 0 {
             times.push(time);
         }
-        check(kvs, &pairs)?;
+        model.apply(&pairs);
+        check_keys(kvs, model, &pairs)?;
     }
+    check_table(kvs, region, model, "SETs with undo")?;
     Ok(times)
 }
 
-/// Each key of the batch has its last value.
-fn check(kvs: &Kvs, pairs: &[(u64, u64)]) -> Result<()> {
-    let last: HashMap<u64, u64> = pairs.iter().copied().collect();
-    let keys: Vec<u64> = last.keys().copied().collect();
+/// The store in the device's memory answers for each key of a batch as the model does, also where a full set gave a pair up.
+fn check_keys(kvs: &Kvs, model: &Model, pairs: &[(u64, u64)]) -> Result<()> {
+    let keys: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
     let found = kvs.get(&keys)?;
-    let wrong = keys.iter().zip(found).filter(|(key, found)| last[key] != *found).count();
-    // A set that was full gave a pair up; at the sizes that are measured that is rare.
-    ensure!(wrong * 100 <= keys.len(), "{wrong} of {} keys do not have their values", keys.len());
+    let wrong = keys.iter().zip(found).filter(|&(&key, found)| model.get(key).unwrap_or(0) != found).count();
+    ensure!(wrong == 0, "{wrong} of {} keys do not have their values", keys.len());
+    Ok(())
+}
+
+/// The table in PM is the model's, byte by byte.
+fn check_table(kvs: &Kvs, region: &PmRegion, model: &Model, what: &str) -> Result<()> {
+    let (offset, bytes) = kvs.table();
+    let table = region.read_vec(offset, bytes as usize)?;
+    ensure!(model.equals(&table), "{what}: the table in PM is not what was put: no figure is printed");
     Ok(())
 }
 
 /// CAP-mm: the whole table is copied, and written back by threads of the processor.
-fn assisted(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, count: usize, size: &str) -> Result<()> {
+fn assisted(
+    bench: &Bench,
+    report: &mut Report,
+    kvs: &Kvs,
+    region: &PmRegion,
+    model: &mut Model,
+    size: &str,
+) -> Result<()> {
     let (offset, bytes) = kvs.table();
     let mut best: Option<(Vec<Duration>, usize)> = None;
     for threads in [1, 4, 8, 16] {
         let mut times = Vec::new();
         for repeat in 0..3 {
-            let sets = Sets::new(&bench.device, &batch_of(100 + repeat, count, 1 << 40))?;
+            let pairs = batch_of(100 + repeat, COUNT, 1 << 40);
+            let sets = Sets::new(&bench.device, &pairs)?;
+            model.apply(&pairs);
             bench.device.synchronize()?;
             times.push(bench.wall(&mut || {
                 kvs.set_assisted(&sets)?;
@@ -93,6 +113,7 @@ fn assisted(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, co
             best = Some((times, threads));
         }
     }
+    check_table(kvs, region, model, "CAP-mm of the whole table")?;
     let (times, threads) = best.expect("there is a number of threads");
     report.time(GROUP, format!("CAP-mm of the whole table, {size}, best of 1 to 16 threads ({threads})"), &times, None);
     if let Some(ours) = report.find(GROUP, &format!("the same, a batch, table {size}")) {
@@ -108,19 +129,21 @@ fn gathered(
     report: &mut Report,
     kvs: &Kvs,
     region: &PmRegion,
-    count: usize,
+    model: &mut Model,
     bytes: u32,
     what: &str,
 ) -> Result<()> {
     let (offset, table) = kvs.table();
     // Pages at most as the table has.
-    let most = (count as u64 * u64::from(bytes)).min(table);
+    let most = (COUNT as u64 * u64::from(bytes)).min(table);
     let (staging, bounce) = (bench.buffer(most)?, bench.region(most + (1 << 20))?);
     let place = bounce.add("bounce", ObjectKind::Data, most, |_| Ok(()))?.offset;
     let mut times = Vec::new();
     let mut moved = 0;
     for repeat in 0..3 {
-        let sets = Sets::new(&bench.device, &batch_of(200 + repeat, count, 1 << 40))?;
+        let pairs = batch_of(200 + repeat, COUNT, 1 << 40);
+        let sets = Sets::new(&bench.device, &pairs)?;
+        model.apply(&pairs);
         bench.device.synchronize()?;
         times.push(bench.wall(&mut || {
             let pieces = kvs.set_gathered(&sets, bytes, &staging)?;
@@ -136,6 +159,7 @@ fn gathered(
             Ok(())
         })?);
     }
+    check_table(kvs, region, model, &format!("CAP-mm of changed {what}"))?;
     let name = format!("CAP-mm of changed {what}, {} MiB a batch, {THREADS} threads", moved >> 20);
     report.time(GROUP, name, &times, None);
     if let Some(ours) =
@@ -148,9 +172,17 @@ fn gathered(
 }
 
 /// A batch whose commit never comes, undone when the store is opened again.
-fn recovery(bench: &Bench, report: &mut Report, region: PmRegion, count: usize, operation: Duration) -> Result<()> {
+fn recovery(
+    bench: &Bench,
+    report: &mut Report,
+    region: PmRegion,
+    model: &mut Model,
+    operation: Duration,
+) -> Result<()> {
     let (kvs, _) = Kvs::open(&region, kvs_kernels())?;
+    let count = bench.scale.pick(SMALL_COUNT, COUNT);
     let before = batch_of(1000, count, 1 << 40);
+    model.apply(&before);
     kvs.set(&Sets::new(&bench.device, &before)?)?;
     // The same keys with other values, left active: all of its entries are there.
     let after: Vec<(u64, u64)> = before.iter().map(|&(key, value)| (key, !value)).collect();
@@ -163,7 +195,8 @@ fn recovery(bench: &Bench, report: &mut Report, region: PmRegion, count: usize, 
     bench.device.synchronize()?;
     let all = started.elapsed();
     ensure!(matches!(outcome, Outcome::Undone { .. }), "the batch that was left active was not undone: {outcome:?}");
-    check(&kvs, &before)?;
+    check_keys(&kvs, model, &before)?;
+    check_table(&kvs, &region, model, "undo of a batch")?;
     if bench.scale == super::Scale::Small {
         // These are times of this program, not of a device.
         return Ok(());

@@ -102,7 +102,9 @@ impl<'a> Builder<'a> {
         if kind.float() {
             let mode = Self::mode(modifiers);
             // `div` in these forms is correctly rounded: within the error that they allow.
-            let _ = opcode == "div" && modifiers.one_of(&["approx", "full"]).is_some();
+            if opcode == "div" {
+                modifiers.one_of(&["approx", "full"]);
+            }
             let rounding = modifiers.rounding();
             if rounding != Rounding::Nearest {
                 let f = if mode == Mode::default() { float::rounded_two_of(opcode, kind, rounding) } else { None };

@@ -1,5 +1,5 @@
 //! Shared by the tests: kernels, and every crash image of a small launch.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeSet;
 

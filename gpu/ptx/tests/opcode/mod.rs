@@ -1,5 +1,5 @@
 //! Runs one instruction on 32 lanes of values and compares with a function.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use nearpm_ptx::{Arguments, Config, Entry, Gpu, Launch, Module, Run};
 use proptest::prelude::*;

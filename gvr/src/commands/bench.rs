@@ -287,20 +287,10 @@ fn versions(world: &World, rounds: u64) -> Result<Vec<Figure>> {
             };
             trio.each(check)?;
         }
-        let mut meeting = f64::INFINITY;
-        for _ in 0..rounds.max(8) {
-            let start = Instant::now();
-            world.barrier()?;
-            world.barrier()?;
-            meeting = meeting.min(start.elapsed().as_nanos() as f64);
-        }
         trio.free()?;
         let mib = (part * 8) >> 20;
         all.paper = all.paper.filter(|paper| paper.is_finite());
         figures.push(Figure { name: format!("version_inc, {mib} MiB a rank, one block changed"), times: all });
-        let less = |time: f64| (time - meeting).max(1.0);
-        let times = Times { flat: less(all.flat), ours: less(all.ours), paper: all.paper.map(less) };
-        figures.push(Figure { name: format!("the same without its two meetings ({meeting:.0} ns)"), times });
     }
     Ok(figures)
 }

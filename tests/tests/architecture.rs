@@ -40,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-bench", &[]),
     // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.
     ("nearpm-ptx", &[]),
-    ("nearpm-gpu", &["nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
+    ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
     ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
     ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     ("nearpm-mutants", &[]),

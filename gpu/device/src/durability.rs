@@ -67,21 +67,10 @@ impl LinkState {
 /// The state for PM on a medium, by what the system tells.
 pub fn link_state(medium: &crate::Medium) -> LinkState {
     match medium.pinnable() {
-        crate::Pinnable::Yes("devdax") if caches_are_saved() => LinkState::SavedByPower,
+        crate::Pinnable::Yes("devdax") if nearpm::memory::includes_caches() => LinkState::SavedByPower,
         crate::Pinnable::Yes("devdax") => LinkState::NotSwitchable,
         _ => LinkState::NotNeeded,
     }
-}
-
-/// Whether every region of persistent memory says that its persistence domain includes the caches.
-fn caches_are_saved() -> bool {
-    let Ok(devices) = std::fs::read_dir("/sys/bus/nd/devices") else { return false };
-    let domains: Vec<String> = devices
-        .flatten()
-        .filter(|device| device.file_name().as_encoded_bytes().starts_with(b"region"))
-        .map(|device| std::fs::read_to_string(device.path().join("persistence_domain")).unwrap_or_default())
-        .collect();
-    !domains.is_empty() && domains.iter().all(|domain| domain.trim() == "cpu_cache")
 }
 
 /// A drain that was made.

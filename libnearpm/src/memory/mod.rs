@@ -39,6 +39,8 @@ pub use durable_image::{CUT_STATUS, PowerCut};
 pub use mapped::{Flush, MappedMemory, Survives};
 pub(crate) use mapped::{allocate, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
+#[doc(hidden)]
+pub use persistence_domain::includes_caches;
 pub(crate) use private::PrivateMemory;
 pub(crate) use space::is_full;
 pub(crate) use striped::{Member, Striped};

@@ -57,3 +57,18 @@ impl Compiler {
         if self.is_clang() { &["-latomic"] } else { &[] }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_compiler_is_called_as_it_is_one() {
+        assert!(Compiler::open("no-such-compiler").is_none());
+        let named = |version: &str| Compiler { program: "c++".to_owned(), version: version.to_owned() };
+        let (clang, gcc) = (named("Debian clang version 14.0.6"), named("g++ (Debian 12.2.0-14) 12.2.0"));
+        assert_eq!((clang.flags().len(), clang.libraries()), (0, &["-latomic"][..]));
+        assert_eq!((gcc.flags(), gcc.libraries().len()), (&["-fno-gnu-unique"][..], 0));
+        assert_ne!(clang.version(), gcc.version());
+    }
+}

@@ -5,7 +5,7 @@ use super::control::{B32, Guard};
 use super::modifiers::Modifiers;
 use super::operands::Operands;
 use crate::ParseError;
-use crate::code::{AtomicOp, BarrierMode, Op, ShuffleMode, VoteMode};
+use crate::code::{AtomicOp, BarrierMode, Op, Predicate, Register, ShuffleMode, VoteMode};
 use crate::syntax::{OperandKind, error};
 
 impl<'a> Builder<'a> {
@@ -108,18 +108,21 @@ impl<'a> Builder<'a> {
             None => return modifiers.unsupported(),
         };
         operands.exactly(5, "shfl.sync")?;
-        let (to, valid) = match operands.all[0].kind {
-            OperandKind::Pair(to, valid) => {
-                let place = crate::syntax::Operand { at: operands.at, kind: OperandKind::Name(to, 0) };
-                (self.target(&place)?.0, Some(self.predicate(operands.at, valid)?))
-            }
-            _ => (self.target(&operands.all[0])?.0, None),
-        };
+        let (to, valid) = self.target_and_flag(operands)?;
         let a = self.source(&operands.all[1], B32)?;
         let b = self.source(&operands.all[2], B32)?;
         let c = self.source(&operands.all[3], B32)?;
         let members = self.source(&operands.all[4], B32)?;
         self.emit(Op::Shuffle { mode, to, valid, a, b, c, members }, guard)
+    }
+
+    /// The first operand where it may be `register|predicate`, as shuffles and matches have it.
+    fn target_and_flag(&mut self, operands: &Operands<'_, 'a>) -> Result<(Register, Option<Predicate>), ParseError> {
+        let OperandKind::Pair(to, flag) = operands.all[0].kind else {
+            return Ok((self.target(&operands.all[0])?.0, None));
+        };
+        let register = crate::syntax::Operand { at: operands.at, kind: OperandKind::Name(to, 0) };
+        Ok((self.target(&register)?.0, Some(self.predicate(operands.at, flag)?)))
     }
 
     fn vote(
@@ -157,13 +160,7 @@ impl<'a> Builder<'a> {
         let Some(which) = modifiers.one_of(&["any", "all"]) else { return modifiers.unsupported() };
         let kind = modifiers.kind()?;
         operands.exactly(3, "match.sync")?;
-        let (to, same) = match operands.all[0].kind {
-            OperandKind::Pair(to, same) => {
-                let place = crate::syntax::Operand { at: operands.at, kind: OperandKind::Name(to, 0) };
-                (self.target(&place)?.0, Some(self.predicate(operands.at, same)?))
-            }
-            _ => (self.target(&operands.all[0])?.0, None),
-        };
+        let (to, same) = self.target_and_flag(operands)?;
         let a = self.source(&operands.all[1], kind)?;
         let members = self.source(&operands.all[2], B32)?;
         self.emit(Op::Match { all: which == "all", to, same, a, members }, guard)

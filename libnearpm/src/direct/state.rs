@@ -61,7 +61,7 @@ pub(super) struct State {
     /// Bytes that the records of the commit have, at most: see [`State::take_room`].
     logged: u64,
     /// So many have room in the log for sure.
-    room: u64,
+    pub room: u64,
     /// The lane keeps its segments for this transaction.
     pub promised: bool,
 }

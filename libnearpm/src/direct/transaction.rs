@@ -30,6 +30,12 @@ impl Transaction {
         std::ptr::from_ref(&*self.0) as usize
     }
 
+    /// Bytes that its commit's records may have.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> u64 {
+        self.0.room
+    }
+
     fn claims(&self) -> Claims<'_> {
         Claims { known: &self.0.known, fresh: &self.0.fresh, home: &self.0.home }
     }

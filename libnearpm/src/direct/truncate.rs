@@ -44,6 +44,9 @@ pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
     (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
 }
 
+/// What a large transaction asks for in advance is one part of so many of the free space at most, where the log has its share already.
+const FREE_SHARE: u64 = 16;
+
 /// What a large transaction may grow by, at least, before it asks for room again.
 const LEAST_SPARE: u64 = 16 << 10;
 
@@ -138,7 +141,8 @@ impl DirectPool {
     ) -> Result<u64, Error> {
         // Little by little would mean to look at everything again and again.
         let made = records.iter().map(Record::stride).sum::<u64>() + more;
-        let spare = [made / 4, made / 16, LEAST_SPARE].map(|spare| more + spare.max(LEAST_SPARE));
+        let halved = |&spare: &u64| (spare > LEAST_SPARE).then_some((spare / 2).max(LEAST_SPARE));
+        let mut spares = std::iter::successors(Some(made.max(LEAST_SPARE)), halved).map(|spare| more + spare);
         let strides = |more: u64| {
             let (limit, piece) = (self.record_limit(), self.record_limit() - LONGEST_WASTE);
             let count = more.div_ceil(piece);
@@ -152,16 +156,18 @@ impl DirectPool {
                 shard.lanes.push(Lane::default());
             }
             shard.lanes[lane].promises += u32::from(first);
-            if let Some(found) = spare.into_iter().find(|&more| shard.lanes[lane].could_fit(strides(more))) {
+            if let Some(found) = spares.find(|&more| shard.lanes[lane].could_fit(strides(more))) {
                 return Ok(found);
             }
         }
-        let least = more + LEAST_SPARE;
-        let made = self.make_room_for(slot, lane, strides(least).map(|stride| (stride, stride)));
-        if made.is_err() && first {
+        // As much again, so that the sum of all looks stays linear. Beyond its share the log asks for little of what is free: objects want it.
+        let make = |more| self.make_room_for(slot, lane, strides(more).map(|stride| (stride, stride))).map(|()| more);
+        let spared = (self.log_budget() * CHUNK_BYTES).max(self.heap.free_bytes() / FREE_SHARE);
+        let ready = make(more + made.min(spared).max(LEAST_SPARE)).or_else(|_| make(more + LEAST_SPARE));
+        if ready.is_err() && first {
             self.shards[slot].lock().lanes[lane].promises -= 1;
         }
-        made.map(|()| least)
+        ready
     }
 
     /// Chunks that the log may still have beyond what each lane needs.

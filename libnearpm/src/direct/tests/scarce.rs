@@ -238,3 +238,21 @@ fn allocations_and_the_log_of_a_large_transaction_do_not_take_each_others_room()
         pool.close().unwrap();
     }
 }
+
+/// A transaction that grows looks at what it has a few times, not every few kilobytes, also where the log has had its share of the pool long
+/// ago: twice as many objects take a few looks more, not twice as many.
+#[test]
+fn a_transaction_that_fills_the_pool_looks_at_itself_a_few_times() {
+    for mib in [16, 64] {
+        let pool = pool(Mode::WorkingCopy, mib << 20);
+        let mut tx = pool.begin().unwrap();
+        let (mut objects, mut looks, mut room) = (0, 0, tx.room());
+        while tx.alloc(&pool, 200).is_ok() {
+            objects += 1;
+            looks += u64::from(tx.room() != std::mem::replace(&mut room, tx.room()));
+        }
+        assert!(objects > 2000 * mib && looks < 120, "{mib} MiB: {objects} objects, {looks} looks");
+        tx.commit(&pool).unwrap();
+        pool.close().unwrap();
+    }
+}

@@ -1,4 +1,4 @@
-//! What durable transactions write to the device under an ordinary file system, as the block layer counts it.
+//! Pools on an ordinary file system: what durable transactions write to the device, as the block layer counts it, and a device that is full.
 //!
 //! A store through a mapping makes a whole folio of the page cache dirty, which may be 2 MiB; so what the device gets depends on how the
 //! file came into the cache. Every history of the file must cost the same here. Needs root, a loop device and ext4.
@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nearpm::Problem;
 use nearpm::prelude::*;
 
 /// Bytes of the pool: its log is truncated several times.
@@ -39,16 +40,20 @@ struct Ext4 {
 }
 
 impl Ext4 {
-    fn create() -> Result<Ext4, String> {
+    /// Of so many bytes, in blocks of so many.
+    fn create(bytes: u64, block: u32) -> Result<Ext4, String> {
         if fs::metadata("/proc/self").map_err(|e| e.to_string())?.uid() != 0 {
             return Err("loop devices need root".to_owned());
         }
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
         let image = folder.path().join("image");
-        File::create(&image).and_then(|file| file.set_len(96 << 20)).map_err(|e| e.to_string())?;
+        File::create(&image).and_then(|file| file.set_len(bytes)).map_err(|e| e.to_string())?;
         let image = image.to_str().ok_or("the folder's name is no text")?;
         // Nothing is left for the system to write later by itself; blocks are what they are on large devices.
-        run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0", image])?;
+        run(
+            "mkfs.ext4",
+            &["-q", "-F", "-b", &block.to_string(), "-E", "lazy_itable_init=0,lazy_journal_init=0", image],
+        )?;
         let device = run("losetup", &["--find", "--show", image])?;
         let ext4 = Ext4 { folder, device };
         fs::create_dir(ext4.mount_point()).map_err(|e| e.to_string())?;
@@ -137,19 +142,22 @@ const HISTORIES: [(&str, History); 4] = [
     }),
 ];
 
-#[test]
-fn a_durable_set_writes_few_blocks_whatever_the_history_of_the_file() {
+/// `None`, and a line that says why, where there is no such file system and none was promised.
+fn ext4(bytes: u64, block: u32) -> Option<Ext4> {
     for program in ["mkfs.ext4", "losetup", "mount", "umount"] {
         if let Err(why) = Command::new(program).arg("--help").output() {
             let installed = std::env::var_os("NEARPM_TOOLS_INSTALLED").is_some();
             assert!(!installed, "{program} was to be installed (Debian: e2fsprogs, mount): {why}");
-            return eprintln!("SKIPPED: {program} is not installed (Debian: e2fsprogs, mount): {why}");
+            eprintln!("SKIPPED: {program} is not installed (Debian: e2fsprogs, mount): {why}");
+            return None;
         }
     }
-    let ext4 = match Ext4::create() {
-        Ok(ext4) => ext4,
-        Err(why) => return eprintln!("SKIPPED: no ext4 on a loop device: {why}"),
-    };
+    Ext4::create(bytes, block).inspect_err(|why| eprintln!("SKIPPED: no ext4 on a loop device: {why}")).ok()
+}
+
+#[test]
+fn a_durable_set_writes_few_blocks_whatever_the_history_of_the_file() {
+    let Some(ext4) = ext4(96 << 20, 4096) else { return };
     for (at, (history, open)) in HISTORIES.into_iter().enumerate() {
         let pool = open(&ext4, &ext4.mount_point().join(format!("pool{at}")));
         let (written, logged) = bytes_of_a_set(&ext4, &pool);
@@ -158,5 +166,38 @@ fn a_durable_set_writes_few_blocks_whatever_the_history_of_the_file() {
         assert!(written >= logged, "{history}: {written} B, and {logged} B were logged");
         assert!(written <= logged + BESIDE, "{history}: {written} B, and {logged} B were logged");
         pool.close().unwrap();
+    }
+}
+
+/// A pool in a file with holes on a device without room: what is in it can be read, and freed, whichever chunk the room ended in.
+#[test]
+fn a_full_medium_keeps_no_pool_shut() {
+    let Some(ext4) = ext4(4 << 20, 1024) else { return };
+    let path = ext4.mount_point().join("pool");
+    for object_bytes in [1000, 20_000] {
+        File::create(&path).and_then(|file| file.set_len(64 << 20)).unwrap();
+        let pool = DirectPool::create(path.to_str().unwrap(), 0, &DirectOptions::default()).unwrap();
+        let add = |count| pool.tx(|tx| (0..count).try_for_each(|_| tx.alloc(object_bytes).map(drop)));
+        let mut objects = 0;
+        for at_once in [100, 10, 1] {
+            let refusal = loop {
+                match add(at_once) {
+                    Ok(()) => objects += at_once,
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(refusal, Error::Pool { problem: Problem::NoSpace { .. }, .. }), "{refusal}");
+        }
+        assert!(objects > 50);
+        pool.close().unwrap();
+        let pool = open(&path);
+        let found: Vec<u64> = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object)).collect();
+        assert_eq!(found.len(), objects, "objects of {object_bytes} B");
+        let mut tx = pool.begin().unwrap();
+        tx.free(&pool, found[0]).unwrap();
+        tx.commit(&pool).unwrap();
+        pool.tx(|tx| tx.alloc(object_bytes).map(drop)).unwrap();
+        pool.close().unwrap();
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! How direct pools are created, opened and closed.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,8 +89,21 @@ fn secure(medium: &Medium, head: &PoolHead, heap: &Heap, mode: Mode) -> Result<(
     backing.secure([0..PAGE_BYTES, head.heap()..head.heap() + PAGE_BYTES])?;
     heap.ranges_in_use().into_iter().try_for_each(|range| {
         backing.secure(heap.tables_of(&range))?;
-        backing.secure([range])
+        match backing.secure([range.clone()]) {
+            // Its objects have their room: the medium was full before all of the chunk had some.
+            Err(Error::Pool { problem: Problem::NoSpace { .. }, .. }) => backing.secure(objects_in(heap, &range)),
+            done => done,
+        }
     })
+}
+
+/// Where the objects of a range of chunks lie.
+fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let objects = std::iter::successors(heap.next_object(range.start - 1), |&object| heap.next_object(object));
+    let end = range.end;
+    objects
+        .take_while(move |&object| object < end)
+        .map(|object| object..object + heap.usable_bytes(object).unwrap_or(0))
 }
 
 impl DirectPool {

@@ -9,11 +9,11 @@ use nearpm::prelude::*;
 
 const BYTES: u64 = 1 << 40;
 
-/// Resident memory of this process, as the system says it.
+/// Resident memory of this process, and the most that it has had, as the system says it (proc(5)).
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.map_or_else(|| "unknown".to_owned(), |line| line.trim().to_owned())
+    let of = |name| status.lines().find_map(|line| line.strip_prefix(name)).map_or("unknown", str::trim);
+    format!("{} resident, {} at most", of("VmRSS:"), of("VmHWM:"))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = Path::new(&folder).join("large.pool");
     let location = path.to_str().ok_or("a path that is no text")?;
     File::create_new(&path)?.set_len(BYTES)?;
-    println!("before:  {} resident", resident());
+    println!("before:  {}", resident());
     let start = Instant::now();
     let pool = DirectPool::create(location, 0, &DirectOptions::default())?;
     println!("create:  {:.3} s", start.elapsed().as_secs_f64());
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let pool = DirectPool::open(location, &DirectOptions::default())?;
     println!("open:    {:.3} s", start.elapsed().as_secs_f64());
-    println!("open:    {} resident", resident());
+    println!("open:    {}", resident());
     println!("room:    {} KiB of {} GiB", path.metadata()?.blocks() / 2, pool.bytes() >> 30);
     pool.close()?;
     Ok(std::fs::remove_file(&path)?)

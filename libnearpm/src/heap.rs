@@ -291,20 +291,18 @@ const PIECE_WORDS: usize = 8192;
 /// Chunk words and bitmaps, as a pool has them. Those that are zero take no memory: that is given when a word is written.
 pub(crate) struct HeapTables {
     pub layout: HeapLayout,
-    words: Vec<u64>,
+    words: Box<[u64]>,
     /// For each chunk the number of its bitmap, from 1; 0: it is blank.
-    places: Vec<u32>,
+    places: Box<[u32]>,
     bitmaps: Vec<[u64; BITMAP_WORDS]>,
     /// Chunks with a damaged word in their bitmap, each with the first one. It counts as blank.
     damaged: BTreeMap<u32, usize>,
 }
 
-/// So many zeros.
-fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, Error> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(count).map_err(Error::no_memory("the tables of the pool's heap"))?;
-    zeros.resize(count, T::default());
-    Ok(zeros)
+/// So many zeros. They take memory when one is written: the system gives pages of zeros, where a loop that writes them would touch them all.
+fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
+    let what = "the tables of the pool's heap";
+    bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| Error::NoMemory { what })
 }
 
 impl HeapTables {

@@ -66,6 +66,9 @@ fn main() -> Result<(), Error> {
         black_box(raw_sum(black_box(&raw)));
     });
     let store = time(|pass| raw_fill(black_box(&raw), pass));
+    // Every word has what the last pass stored, in both.
+    let sums = [pool.read(|from| typed_sum(from, row))?, raw_sum(&raw)];
+    assert_eq!(sums, [WORDS * (PASSES - 1); 2], "the stores were made");
     println!("ns a word        typed   raw");
     println!("load             {get:5.2} {load:5.2}");
     println!("store            {set:5.2} {store:5.2}");

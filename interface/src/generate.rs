@@ -183,7 +183,7 @@ pub fn page() -> String {
 pub fn files() -> Vec<(&'static str, String)> {
     vec![
         ("interface/generated/nearpm_params.vh", verilog()),
-        ("libnearpm/include/nearpm_interface.h", c_header()),
+        ("libnearpm/c/include/nearpm_interface.h", c_header()),
         ("docs/interface.md", page()),
     ]
 }

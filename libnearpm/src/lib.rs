@@ -23,7 +23,6 @@
 //! | module | holds |
 //! |---|---|
 //! | [`memory`] | the trait through which persistent memory is reached, and its implementations |
-//! | [`capi`] | the C interface: header and manual pages are made from it, and `docs/c.md` is where to begin |
 //! | [`cards`] | cards by name, for `card:NAME/POOL` |
 //! | [`check`] | looking into pools that nobody has open: damage, repair, contents, copies |
 //! | [`direct`] | pools that programs reach by pointer, and by typed objects: start at `docs/rust.md` |
@@ -42,7 +41,6 @@ extern crate self as nearpm;
 
 mod alloc;
 mod blocks;
-pub mod capi;
 pub mod cards;
 pub mod check;
 pub mod collections;

@@ -16,10 +16,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-derive", &[]),
     ("nearpm-newfile", &[]),
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
+    ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     ("nearpm-workloads", &["nearpm"]),
     // The driver for its mock, which is the card of the pools that are explored.
-    ("nearpm-explorer", &["nearpm", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
+    ("nearpm-explorer", &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-proofs", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-newfile"]),

@@ -3,8 +3,8 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use super::error::{Failure, NearPM_code, invalid};
-use crate::direct::DirectPool;
-use crate::error::Error;
+use nearpm::Error;
+use nearpm::direct::DirectPool;
 
 /// Reads a string of C.
 ///

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Error, Problem};
+use nearpm::{Error, Problem};
 
 /// Error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ impl NearPM_code {
                 | Problem::Corrupt { .. } => NEARPM_EBADPOOL,
                 Problem::NoAnswer { .. } => NEARPM_EDEVICE,
                 Problem::TooSmall { .. } | Problem::BadName { .. } | Problem::BadOption { .. } => NEARPM_EINVAL,
+                // Of a newer version of the library, which says more.
+                _ => NEARPM_EBADPOOL,
             },
             Error::System { .. } => NEARPM_ESYSTEM,
             Error::OutOfRange { .. }
@@ -79,6 +81,7 @@ impl NearPM_code {
             Error::Card(_) | Error::Damaged { .. } | Error::LogFailed { .. } | Error::StoresLost { .. } => {
                 NEARPM_EDEVICE
             }
+            _ => NEARPM_EINTERNAL,
         }
     }
 }

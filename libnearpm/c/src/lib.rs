@@ -19,7 +19,7 @@
 //! | `arguments.rs` | checks of what C hands over |
 //! | `registry.rs` | open pools by what names them |
 
-#![allow(non_snake_case, non_camel_case_types, unsafe_code)]
+#![allow(non_snake_case, non_camel_case_types)]
 
 mod arguments;
 mod error;

@@ -7,7 +7,7 @@ use super::arguments::{Window, not_null};
 use super::error::{Failure, NearPM_code, call, status};
 use super::pools::{nearpm_pool, pool};
 use super::transactions::{nearpm_range, read_ranges, refuse_root};
-use crate::direct::{DirectPool, Transaction};
+use nearpm::direct::{DirectPool, Transaction};
 
 /// Runs a transaction of the library's own.
 fn atomically<T>(pool: &DirectPool, body: impl FnOnce(&mut Transaction) -> Result<T, Failure>) -> Result<T, Failure> {

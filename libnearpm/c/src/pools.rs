@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::arguments::{POOL_HANDLE, handle, not_null, number, string};
 use super::error::{Failure, NearPM_code, invalid, status};
 use super::registry::{Registry, Taken};
-use crate::direct::{DirectOptions, DirectPool, Mode};
-use crate::lint::Lint;
-use crate::memory::Survives;
-use crate::options::Durability;
+use nearpm::Durability;
+use nearpm::Lint;
+use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::memory::Survives;
 
 /// An open direct pool. It names the pool and is no address.
 pub struct nearpm_pool {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::arguments::{Window, string};
 use super::error::{Failure, NearPM_code, call, invalid, nearpm_errno, nearpm_errormsg};
 use super::registry::{Registry, Taken};
-use crate::error::Error;
-use crate::options::{Mechanism, PoolOptions};
-use crate::pool::Pool;
+use nearpm::Error;
+use nearpm::Pool;
+use nearpm::{Mechanism, PoolOptions};
 
 static POOLS: Registry<u32, Pool> = Registry::new();
 

@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use super::error::{Failure, invalid, status};
 use super::pools::{nearpm_mode, nearpm_pool, pool};
-use crate::direct::{DirectPool, Mode};
-use crate::recovery::Recovery;
-use crate::statistics::{HeapState, Statistics};
+use nearpm::Recovery;
+use nearpm::direct::{DirectPool, Mode};
+use nearpm::{HeapState, Statistics};
 
 /// What an open direct pool is.
 #[derive(Clone, Copy, Debug)]

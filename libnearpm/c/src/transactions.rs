@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::arguments::{TRANSACTION_HANDLE, Window, handle, not_null, number};
 use super::error::{Failure, invalid, status};
 use super::pools::{nearpm_pool, pool};
-use crate::direct::{DirectPool, Transaction};
-use crate::error::Error;
+use nearpm::Error;
+use nearpm::direct::{DirectPool, Transaction};
 
 /// An open transaction. It names the transaction and is no address.
 pub struct nearpm_tx {

@@ -60,9 +60,9 @@ fn parse(path: &Path) -> Result<syn::File> {
 }
 
 impl Interface {
-    /// Reads the interface from the folder of the crate `nearpm`.
+    /// Reads the interface from the folder of the crate `nearpm-c`.
     pub fn read(library: &Path) -> Result<Interface> {
-        let folder = library.join("src/capi");
+        let folder = library.join("src");
         let files: Vec<_> = SOURCES.iter().map(|(file, _)| folder.join(file).with_extension("rs")).collect();
         let sources = files.iter().map(|path| parse(path)).collect::<Result<Vec<_>>>()?;
         let types: Vec<_> = sources.iter().map(source::types).collect();

@@ -9,8 +9,8 @@ use nearpm_cdoc::Interface;
 /// Writes the header and the manual pages of the C interface.
 #[derive(Parser)]
 struct Arguments {
-    /// Folder of the crate nearpm.
-    #[arg(long, default_value = "libnearpm")]
+    /// Folder of the crate nearpm-c.
+    #[arg(long, default_value = "libnearpm/c")]
     library: PathBuf,
     /// File for the header.
     #[arg(long)]

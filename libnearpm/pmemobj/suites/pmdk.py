@@ -50,7 +50,7 @@ class Pmdk:
             shutil.copytree(self.checkout, self.tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         make = ["make", f"-j{self.bench.jobs}", *FLAGS]
         source = self.tree / "src"
-        libraries = [n for n in ("core", "common", "libpmem", "libpmem2", "libpmemobj", "libpmempool") if (source / n).is_dir()]
+        libraries = [n for n in ("core", "common", "libpmem", "libpmem2", "libpmemblk", "libpmemlog", "libpmemobj", "libpmempool") if (source / n).is_dir()]
         self.bench.build("build PMDK's libraries, which its tests link parts of", [*make, *libraries], source, log)
         self.bench.build("build PMDK's test framework", make, self.test / "unittest", log)
         for tool in TOOLS:

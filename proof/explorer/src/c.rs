@@ -6,14 +6,14 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::ptr::null_mut;
 
-use nearpm::capi::{
+use nearpm::direct::DirectPool;
+use nearpm::prelude::*;
+use nearpm::typed::Later;
+use nearpm_c::{
     NearPM_code, nearpm_close, nearpm_direct, nearpm_errormsg, nearpm_next, nearpm_offset, nearpm_pool, nearpm_tx,
     nearpm_tx_abort, nearpm_tx_add, nearpm_tx_alloc, nearpm_tx_begin, nearpm_tx_commit, nearpm_tx_free,
     nearpm_tx_set_root, nearpm_usable_size, nearpm_wait_durable, open_pool,
 };
-use nearpm::direct::DirectPool;
-use nearpm::prelude::*;
-use nearpm::typed::Later;
 
 use crate::pools::{Body, Look};
 

@@ -17,7 +17,7 @@ fn interface() -> Interface {
     Interface::read(&library()).expect("the source of the interface can be read")
 }
 
-/// `NEARPM_BLESS=1 cargo test -p nearpm` writes the header anew.
+/// `NEARPM_BLESS=1 cargo test -p nearpm-c` writes the header anew.
 #[test]
 fn the_header_is_fresh() {
     let (path, wanted) = (library().join("include/nearpm.h"), interface().header);
@@ -25,7 +25,7 @@ fn the_header_is_fresh() {
         std::fs::write(&path, &wanted).expect("the header can be written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "include/nearpm.h is stale: run NEARPM_BLESS=1 cargo test -p nearpm");
+    assert!(found == wanted, "include/nearpm.h is stale: run NEARPM_BLESS=1 cargo test -p nearpm-c");
 }
 
 /// Each symbol that the shared library exports is in the header, and the other way round.

@@ -97,7 +97,7 @@ fn examples_of_the_manual_compile() {
 /// The program of the page for C programmers counts.
 #[test]
 fn the_program_of_the_page_works() {
-    let page = std::fs::read_to_string(library().join("../docs/c.md")).unwrap();
+    let page = std::fs::read_to_string(library().join("../../docs/c.md")).unwrap();
     let source = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counter.c");

@@ -1,12 +1,11 @@
 //! Faults of the C interface.
 
-use super::library;
 use crate::{Mutant, Tests};
 
-const TRANSACTIONS: &str = "libnearpm/src/capi/transactions.rs";
-const REGISTRY: &str = "libnearpm/src/capi/registry.rs";
+const TRANSACTIONS: &str = "libnearpm/c/src/transactions.rs";
+const REGISTRY: &str = "libnearpm/c/src/registry.rs";
 
-const MISUSE: Tests = library("capi", "misuse_is_refused");
+const MISUSE: Tests = Tests { package: "nearpm-c", target: "capi", filter: "misuse_is_refused" };
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -121,7 +121,8 @@ fn the_page_of_the_command_line_is_the_programs_help() {
 }
 
 /// Commands of tutorials whose output is the same on every machine.
-const HELD: [&str; 4] = ["nearpm run ", "nearpm card selftest ", "nearpm card firmware ", "nearpm firmware "];
+const HELD: [&str; 6] =
+    ["nearpm run ", "nearpm card selftest ", "nearpm card firmware ", "nearpm firmware ", "nearpm gpu ", "nearpm gvr "];
 
 #[test]
 fn tutorials_show_what_the_program_prints() {
@@ -137,7 +138,7 @@ fn tutorials_show_what_the_program_prints() {
     let program = Path::new(env!("CARGO_BIN_EXE_nearpm")).parent().expect("the program lies in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut tried = 0;
-    for name in ["first-card.md", "first-mechanism.md", "first-workload.md"] {
+    for name in ["first-card.md", "first-mechanism.md", "first-workload.md", "first-gpu-program.md", "first-array.md"] {
         let text = page(name);
         for command in commands(&text).iter().filter(|command| HELD.iter().any(|held| command.starts_with(held))) {
             tried += 1;
@@ -149,5 +150,5 @@ fn tutorials_show_what_the_program_prints() {
             assert_eq!(is_shown(&shown(&text, &format!("$ {command}")), &printed), Ok(()), "{name}: {command}");
         }
     }
-    assert!(tried >= 6, "commands are not found any more: {tried}");
+    assert!(tried >= 11, "commands are not found any more: {tried}");
 }

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool};
+use crate::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, shell};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -53,6 +53,10 @@ pub enum Command {
     Gvr(nearpm_gvr::commands::GvrCommand),
     /// Measure a server of Redis's or memcached's protocol, ours or another, by the Yahoo! Cloud Serving Benchmark
     Ycsb(nearpm_ycsb::Options),
+    /// Print a script that completes commands and options in a shell
+    Completions(shell::CompletionsArguments),
+    /// Write manual pages of all commands
+    Manual(shell::ManualArguments),
 }
 
 #[cfg(test)]

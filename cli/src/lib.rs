@@ -19,6 +19,7 @@ pub mod pool;
 pub mod rig;
 pub use nearpm_sim::saved;
 pub mod serve;
+pub mod shell;
 pub mod table;
 
 /// One line with every cause: what, where, why. Some errors say their cause themselves.

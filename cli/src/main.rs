@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use nearpm_cli::arguments::{Arguments, Command};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, sentence, serve};
+use nearpm_cli::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, sentence, serve, shell};
 
 /// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
 #[cfg(unix)]
@@ -43,5 +43,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(command) => serve::command(command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
+        Command::Completions(arguments) => Ok(done(shell::completions(&arguments))),
+        Command::Manual(arguments) => shell::manual(&arguments).map(done),
     }
 }

@@ -152,3 +152,28 @@ fn tutorials_show_what_the_program_prints() {
     }
     assert!(tried >= 11, "commands are not found any more: {tried}");
 }
+
+/// Names of all commands, as the files of their manual pages have them.
+fn names(of: &Command, before: &str, to: &mut Vec<String>) {
+    let name = format!("{before}{}", of.get_name());
+    of.get_subcommands().for_each(|inner| names(inner, &format!("{name}-"), to));
+    to.push(name);
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command_and_a_shell_completes_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nearpm = || process::Command::new(env!("CARGO_BIN_EXE_nearpm"));
+    assert!(nearpm().arg("manual").arg(folder.path().join("man1")).status().expect("it runs").success());
+    let mut all = Vec::new();
+    names(&Arguments::command(), "", &mut all);
+    for name in &all {
+        let page = fs::read_to_string(folder.path().join(format!("man1/{name}.1"))).expect(name);
+        assert!(page.contains(".SH SYNOPSIS"), "{name}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = nearpm().args(["completions", shell]).output().expect("it runs").stdout;
+        let script = String::from_utf8(script).expect("text");
+        assert!(script.contains("selftest") && script.contains("--attach"), "{shell}");
+    }
+}

@@ -174,6 +174,6 @@ fn there_is_a_manual_page_for_each_command_and_a_shell_completes_them() {
     for shell in ["bash", "zsh", "fish"] {
         let script = nearpm().args(["completions", shell]).output().expect("it runs").stdout;
         let script = String::from_utf8(script).expect("text");
-        assert!(script.contains("selftest") && script.contains("--attach"), "{shell}");
+        assert!(script.contains("selftest") && script.contains("attach"), "{shell}");
     }
 }

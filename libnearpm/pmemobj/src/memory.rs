@@ -50,17 +50,17 @@ fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
     for range in ranges {
         for start in range.clone().step_by(PIECE as usize) {
             let piece = start..range.end.min(start + PIECE);
-            check(pool.direct.persist(std::slice::from_ref(&piece)));
+            check(pool.direct.persist_words(std::slice::from_ref(&piece)));
         }
     }
 }
 
 /// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they may belong to the log.
 fn persist(pool: &Pool, ranges: &[Range<u64>]) {
-    match pool.direct.persist(ranges) {
+    match pool.direct.persist_words(ranges) {
         Err(Error::NotAllocated { .. }) => {
             let parts = ranges.iter().flat_map(|range| pool.direct.parts_with_objects(range));
-            parts.for_each(|part| check(pool.direct.persist(&[part])));
+            parts.for_each(|part| check(pool.direct.persist_words(&[part])));
         }
         Err(Error::NoMemory { .. }) => persist_in_pieces(pool, ranges),
         done => check(done),

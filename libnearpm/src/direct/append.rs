@@ -121,7 +121,9 @@ impl DirectPool {
             // With the shard locked: a truncation would declare the records dead while their bytes are on the way.
             let long = records.iter().filter_map(Record::long);
             // The records are durable: a recovery brings home what is not copied here.
-            long.clone().try_for_each(|range| self.copy_home(range)).map_err(|error| self.poison(error))?;
+            long.clone()
+                .try_for_each(|range| self.copy_home(range, &mut shard.piece))
+                .map_err(|error| self.poison(error))?;
             shard.tally.fences += 1;
             shard.tally.lines_written_back +=
                 long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();

@@ -13,6 +13,9 @@ use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
+/// Ranges of up to so many bytes go home through the cache, which has them for the next time; longer ones go around it.
+const CACHED: u64 = 4096;
+
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
 const LONG_PERSIST: u64 = 64 * 1024;
 
@@ -48,20 +51,26 @@ impl DirectPool {
             // Records of what was here before would be written over it.
             self.truncate_beside(&self.truncation()?)?;
         }
-        self.copy_home(range)
+        self.copy_home(range, &mut Vec::new())
     }
 
-    /// Copies bytes of the view home, whole lines around the cache. They are durable with the next drain of this thread.
+    /// Copies bytes of the view home, by way of a buffer. They are durable with the next drain of this thread.
     ///
     /// # Errors
     /// The view has lost bytes, whose place zeros took: those do not go home.
     #[cfg_attr(test, track_caller)]
-    pub(super) fn copy_home(&self, range: &Range<u64>) -> Result<(), Error> {
+    pub(super) fn copy_home(&self, range: &Range<u64>, piece: &mut Vec<u8>) -> Result<(), Error> {
         let backing = self.medium.backing();
-        let mut piece = Vec::new();
-        piece
-            .try_reserve_exact(PIECE.min((range.end - range.start) as usize))
-            .map_err(Error::no_memory("what is written home"))?;
+        let bytes = range.end - range.start;
+        piece.clear();
+        piece.try_reserve(PIECE.min(bytes as usize)).map_err(Error::no_memory("what is written home"))?;
+        if bytes <= CACHED && backing.address().is_some() {
+            self.view().append(range.start, bytes as usize, piece);
+            self.alive().map_err(|error| self.poison(error))?;
+            backing.store(range.start, piece);
+            backing.write_back(range.start, bytes);
+            return Ok(());
+        }
         let mut at = range.start;
         while at < range.end {
             // Up to the next line, then lines, then what is left of one.
@@ -72,12 +81,12 @@ impl DirectPool {
                 beside => (LINE_U64 - beside).min(range.end - at),
             };
             piece.clear();
-            self.view().append(at, length as usize, &mut piece);
+            self.view().append(at, length as usize, piece);
             self.alive().map_err(|error| self.poison(error))?;
             if length.is_multiple_of(LINE_U64) && at.is_multiple_of(LINE_U64) {
-                backing.stream(at, &piece);
+                backing.stream(at, piece);
             } else {
-                backing.store(at, &piece);
+                backing.store(at, piece);
                 backing.write_back(at, length);
             }
             at += length;
@@ -88,17 +97,47 @@ impl DirectPool {
     /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
-        self.check_writable()?;
-        self.refuse_poisoned()?;
-        for range in ranges {
-            self.check(range)?;
-        }
-        if let Some(linter) = &self.linter {
-            linter.persist(self, ranges);
-        }
+        self.admit(ranges)?;
         if self.options.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
+        self.persist_by_log(ranges)
+    }
+
+    /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it returns everything is durable, and a crash before that
+    /// leaves of each aligned word of eight bytes the old or the new value, in any order. In memory whose caches are written back by instructions that takes no log.
+    pub fn persist_words(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        self.admit(ranges)?;
+        if self.options.mode == Mode::InPlace {
+            return self.write_back_and_drain(ranges.iter().cloned());
+        }
+        // On a file each way synchronises once, and the log takes fewer blocks. Where records that are not home yet name the bytes, a
+        // recovery would write those over what goes home now.
+        if self.medium.backing().drains_for_all() || ranges.iter().any(|range| self.heap.may_be_logged(range)) {
+            return self.persist_by_log(ranges);
+        }
+        let mut shard = self.shards[slot()].lock();
+        let shard = &mut *shard;
+        for range in ranges {
+            self.copy_home(range, &mut shard.piece)?;
+            shard.tally.lines_written_back += lines_of(range.start, range.end - range.start);
+        }
+        shard.tally.fences += 1;
+        self.medium.backing().drain().map_err(|error| self.poison(error))
+    }
+
+    /// Whether ranges may be made durable outside of transactions.
+    fn admit(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        self.check_writable()?;
+        self.refuse_poisoned()?;
+        ranges.iter().try_for_each(|range| self.check(range))?;
+        if let Some(linter) = &self.linter {
+            linter.persist(self, ranges);
+        }
+        Ok(())
+    }
+
+    fn persist_by_log(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         let slot = slot();
         let mut records = std::mem::take(&mut self.shards[slot].lock().records);
         let short = || ranges.iter().filter(|range| range.end - range.start <= LONG_PERSIST).cloned();

@@ -31,6 +31,8 @@ pub(crate) struct ShardState {
     pub arena: Arena,
     /// For what is written outside of transactions.
     pub records: Records,
+    /// Bytes on their way home.
+    pub piece: Vec<u8>,
     /// Transactions that have ended, with the memory of their buffers.
     pub spare: Vec<Transaction>,
     pub tally: Statistics,

@@ -132,3 +132,48 @@ fn a_commit_without_one_of_its_parts_does_not_count() {
     let seen: BTreeSet<u8> = seen.lock().unwrap().iter().copied().collect();
     assert!(seen.len() > 200, "{} of 250 commits were found", seen.len());
 }
+
+/// Words that are made durable outside of transactions are there when the call returns, whatever the log held of them before, and each is
+/// old or new until then.
+#[test]
+fn persisted_words_are_home_and_older_records_do_not_come_over_them() {
+    let (memory, pool) = pool();
+    truncate(&pool);
+    let stored = Arc::new(Mutex::new(0u8));
+    let seen = stored.clone();
+    memory.probe(move |_, _, survive| {
+        let new = *seen.lock().unwrap();
+        for seed in 0..3 {
+            let bytes = found(survive(seed), 64, 512);
+            let words = bytes.chunks(8).collect::<Vec<_>>();
+            // The value that is on its way, or the one before.
+            assert!(words.iter().all(|word| {
+                [new, new.saturating_sub(1)].map(|value| [value; 8]).contains(&(*word).try_into().unwrap())
+            }));
+        }
+    });
+    let entries = |pool: &DirectPool| pool.statistics().log_entries;
+    let store = |value: u8| {
+        *stored.lock().unwrap() = value;
+        poke(&pool, pool.root() + 64, &[value; 512]);
+        pool.root() + 64..pool.root() + 64 + 512
+    };
+    let check = |memory: &TestMemory, value: u8| assert_eq!(found(memory.durable(), 64, 512), [value; 512]);
+    // Nothing of it is in the log: it takes none.
+    let before = entries(&pool);
+    pool.persist_words(&[store(1)]).unwrap();
+    check(&memory, 1);
+    assert_eq!(entries(&pool), before, "no record was needed");
+    // A commit has it in the log: what goes home now would be overwritten by a recovery.
+    let mut tx = pool.begin().unwrap();
+    tx.add(&pool, store(2)).unwrap();
+    tx.commit(&pool).unwrap();
+    pool.persist_words(&[store(3)]).unwrap();
+    check(&memory, 3);
+    truncate(&pool);
+    check(&memory, 3);
+    let before = entries(&pool);
+    pool.persist_words(&[store(4)]).unwrap();
+    check(&memory, 4);
+    assert_eq!(entries(&pool), before, "the log is done with it");
+}

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nearpm_newfile::take_room;
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{SeekFrom, fstatfs, seek};
 use rustix::io::Errno;
 
 /// Bytes that get their room together: those of a chunk of the heap.
@@ -29,8 +29,9 @@ pub(crate) struct Space {
 impl Space {
     /// Of a file of so many bytes; `None` where all of it has room.
     pub fn of(file: &File, bytes: u64) -> Result<Option<Space>> {
-        // Blocks that describe the file count as well, so that a few holes may be hidden by them.
-        let complete = file.metadata()?.blocks().saturating_mul(512) >= bytes && take_room(file, 0..bytes).is_ok();
+        let blocks = file.metadata()?.blocks().saturating_mul(512) >= bytes;
+        // Blocks that describe the file count as well, so that a few holes may be hidden by them; but not on tmpfs, which goes through every page.
+        let complete = blocks && (is_tmpfs(file) || take_room(file, 0..bytes).is_ok());
         let words = if complete { 0 } else { bytes.div_ceil(GRANULE * 64) };
         let granules = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok((!complete).then(|| Space { granules, bytes, taking: Mutex::default() }))
@@ -70,7 +71,13 @@ impl Space {
     }
 }
 
-/// The parts of a range of a file that may be other than zero.
+/// Whether a file lies in memory, on tmpfs.
+pub(crate) fn is_tmpfs(file: &File) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    fstatfs(file).is_ok_and(|system| i64::from(system.f_type) == TMPFS_MAGIC)
+}
+
+/// The parts of a range of a file that may be other than zero. On tmpfs each question goes through all pages up to the next hole.
 pub(crate) fn data(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut at = range.start;

@@ -98,8 +98,95 @@ mod imp {
     }
 }
 
+#[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
+mod imp {
+    use std::arch::asm;
+    use std::sync::LazyLock;
+
+    /// Whether write-back by line is possible here.
+    pub const SUPPORTED: bool = true;
+
+    const LINE: usize = 64;
+
+    /// Linux allows these instructions to programs (SCTLR_EL1.UCI, UCT). HWCAP bit 16 is DC CVAP, to the point of persistence; where a processor does not know
+    /// it, the point of coherency is memory.
+    static HAS_CVAP: LazyLock<bool> = LazyLock::new(|| {
+        const DCPOP: u64 = 1 << 16;
+        // SAFETY: the call reads what the kernel handed to the process.
+        unsafe { libc::getauxval(libc::AT_HWCAP) & DCPOP != 0 }
+    });
+
+    /// Bytes from one write-back of a line to the next: the smallest line of all caches (Arm ARM, CTR_EL0.DminLine), or 64.
+    static STEP: LazyLock<usize> = LazyLock::new(|| {
+        let type_register: u64;
+        // SAFETY: the register says what the caches are like, and changes nothing.
+        unsafe { asm!("mrs {0}, ctr_el0", out(reg) type_register, options(nomem, nostack, preserves_flags)) };
+        LINE.min(4 << (type_register >> 16 & 0xf))
+    });
+
+    /// Starts the write-back of a line.
+    ///
+    /// # Safety
+    /// `line` points into mapped memory.
+    #[inline]
+    pub unsafe fn write_back(line: *mut u8) {
+        let start = line.map_addr(|address| address & !(LINE - 1));
+        for at in (0..LINE).step_by(*STEP) {
+            let part = start.wrapping_add(at);
+            // SAFETY: the instructions change no byte; that the line is mapped is the caller's duty, and that the processor has them was asked.
+            unsafe {
+                if *HAS_CVAP {
+                    // DC CVAP by its encoding: assemblers know the name from Armv8.2 on.
+                    asm!("sys #3, c7, c12, #1, {0}", in(reg) part, options(nostack, preserves_flags));
+                } else {
+                    asm!("dc cvac, {0}", in(reg) part, options(nostack, preserves_flags));
+                }
+            }
+        }
+    }
+
+    /// Writes a line back and drops it from the cache; complete after [`full_fence`].
+    ///
+    /// # Safety
+    /// `line` points into mapped memory.
+    #[inline]
+    pub unsafe fn drop_line(line: *mut u8) {
+        let start = line.map_addr(|address| address & !(LINE - 1));
+        for at in (0..LINE).step_by(*STEP) {
+            // SAFETY: as for `write_back`.
+            unsafe { asm!("dc civac, {0}", in(reg) start.wrapping_add(at), options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// Earlier loads, stores, write-backs and drops are done before later ones begin.
+    #[inline]
+    pub fn full_fence() {
+        // SAFETY: a barrier touches no memory; the compiler moves no access over it.
+        unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
+    }
+
+    /// Earlier stores and write-backs become durable before later ones: a write-back is complete behind a DSB (Arm ARM, D7.5.9).
+    #[inline]
+    pub fn fence() {
+        full_fence();
+    }
+
+    /// Stores whole lines and writes them back; complete after [`fence`].
+    ///
+    /// # Safety
+    /// `to` is a multiple of 64 and points to as many writable bytes as `lines` has, in another allocation.
+    #[inline]
+    pub unsafe fn stream(to: *mut u8, lines: &[u8]) {
+        // SAFETY: the caller vouches for both ranges.
+        unsafe {
+            to.copy_from_nonoverlapping(lines.as_ptr(), lines.len());
+            (0..lines.len()).step_by(LINE).for_each(|at| write_back(to.add(at)));
+        }
+    }
+}
+
 /// Elsewhere durability comes from `msync` alone.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[cfg(not(any(all(target_arch = "x86_64", not(miri)), all(target_arch = "aarch64", target_os = "linux", not(miri)))))]
 mod imp {
     /// Whether write-back by line is possible here.
     pub const SUPPORTED: bool = false;

@@ -23,6 +23,10 @@
 //! [`generate`] turns the same tables into Verilog parameters, a C header and a documentation
 //! page; a test compares the checked-in files with what it makes.
 
+// Formats are little-endian, and programs reach them by pointer.
+#[cfg(not(target_endian = "little"))]
+compile_error!("pools, commands and registers are little-endian, and this target is not");
+
 pub mod command;
 pub mod completion;
 pub mod config_space;

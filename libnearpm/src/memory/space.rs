@@ -74,7 +74,7 @@ impl Space {
 /// Whether a file lies in memory, on tmpfs.
 pub(crate) fn is_tmpfs(file: &File) -> bool {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
-    fstatfs(file).is_ok_and(|system| i64::from(system.f_type) == TMPFS_MAGIC)
+    fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
 }
 
 /// The parts of a range of a file that may be other than zero. On tmpfs each question goes through all pages up to the next hole.

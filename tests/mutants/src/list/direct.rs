@@ -252,4 +252,25 @@ pub const MUTANTS: &[Mutant] = &[
         with: "if let Some(transaction) = self.transaction.take().filter(|_| !FAULT) {\n            // An abort",
         tests: library("typed", "errors_and_panics_take_everything_back"),
     },
+    Mutant {
+        breaks: "a persist of words goes home although a record that is not home yet names them",
+        file: OUTSIDE,
+        find: "if self.medium.backing().drains_for_all() || ranges.iter().any(|range| self.heap.may_be_logged(range)) {",
+        with: "if self.medium.backing().drains_for_all() || !FAULT && ranges.iter().any(|range| self.heap.may_be_logged(range)) {",
+        tests: unit("persisted_words_are_home"),
+    },
+    Mutant {
+        breaks: "a persist of words does not wait until they are durable",
+        file: OUTSIDE,
+        find: "        shard.tally.fences += 1;\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether ranges may",
+        with: "        shard.tally.fences += 1;\n        if FAULT { return Ok(()); }\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether ranges may",
+        tests: unit("persisted_words_are_home"),
+    },
+    Mutant {
+        breaks: "a large transaction asks for no more room than it needs at the moment",
+        file: TRUNCATE,
+        find: "let ready = make(more + made.min(spared).max(LEAST_SPARE))",
+        with: "let ready = make(more + if FAULT { LEAST_SPARE } else { made.min(spared).max(LEAST_SPARE) })",
+        tests: unit("looks_at_itself_a_few_times"),
+    },
 ];

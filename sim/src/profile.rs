@@ -12,6 +12,7 @@
 
 use std::path::Path;
 
+use nearpm_driver::pci::Caching;
 use nearpm_interface::geometry::LINE_U64;
 use serde::Deserialize;
 
@@ -21,9 +22,11 @@ use crate::model::{self, MOST_UNITS, Timing};
 nearpm_interface::debug_as_display!(ProfileError);
 
 /// Profiles that are part of this program, by name.
-pub const EMBEDDED: [(&str, &str); 8] = [
+pub const EMBEDDED: [(&str, &str); 10] = [
     ("paper-vcu118", include_str!("../profiles/paper-vcu118.toml")),
     ("vcu118-300", include_str!("../profiles/vcu118-300.toml")),
+    ("vcu118-300-wc", include_str!("../profiles/vcu118-300-wc.toml")),
+    ("vcu118-300-uc", include_str!("../profiles/vcu118-300-uc.toml")),
     ("vcu118-250", include_str!("../profiles/vcu118-250.toml")),
     ("vcu118-200", include_str!("../profiles/vcu118-200.toml")),
     ("cxl-type3", include_str!("../profiles/cxl-type3.toml")),
@@ -175,6 +178,10 @@ section! {
         lock_ns: 1..=10_000,
         /// A write-protection fault that a first touch is found by, where one is.
         fault_ns: 0..=1_000_000,
+        /// How the processor maps the card's memory: 0 write-back, 1 write-combining, 2 uncached.
+        window: 0..=2,
+        /// A load from the processor's own memory that misses its caches.
+        memory_ns: 0..=10_000,
     }
 }
 
@@ -318,6 +325,9 @@ impl Profile {
         if read_ns >= miss_ns {
             return Err(self.nonsense("device.read_ns", read_ns, format!("less than host.load_miss_ns, {miss_ns}")));
         }
+        if self.host.window.value.fract() != 0.0 {
+            return Err(self.nonsense("host.window", self.host.window.value, "0, 1 or 2"));
+        }
         if self.link.shared.value.fract() != 0.0 {
             return Err(self.nonsense("link.shared", self.link.shared.value, "0 or 1"));
         }
@@ -363,6 +373,15 @@ impl Profile {
             interrupt_ps: ps(&host.interrupt_ns),
             lock_ps: ps(&host.lock_ns),
             ..Parameters::default()
+        }
+    }
+
+    /// How the processor maps the card's memory.
+    pub fn window(&self) -> Caching {
+        match self.host.window.value as u64 {
+            0 => Caching::WriteBack,
+            1 => Caching::WriteCombining,
+            _ => Caching::Uncached,
         }
     }
 

@@ -52,6 +52,7 @@ fn what_is_wrong_is_said() {
         ("[device]\nunits = { value = 9, source = \"x\" }", "device.units is 9, and must be 1 to 8"),
         ("[device]\nbus_gb_per_s = { value = 20, source = \"x\" }", "at most 19.2"),
         ("[link]\nshared = { value = 0.5, source = \"x\" }", "link.shared is 0.5, and must be 0 or 1"),
+        ("[host]\nwindow = { value = 1.5, source = \"x\" }", "host.window is 1.5, and must be 0, 1 or 2"),
         ("[device\n", "wrong"),
     ] {
         let message = refused(&format!("{base}{text}"));

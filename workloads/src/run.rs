@@ -92,3 +92,20 @@ pub fn transactions(
     }
     Ok(())
 }
+
+/// Runs transactions that are durable when they return, and acknowledges each then.
+///
+/// # Errors
+/// That of `body`.
+pub fn durable(
+    count: usize,
+    progress: &Progress,
+    mut body: impl FnMut(usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    (0..count).try_for_each(|number| {
+        progress.started.store(number + 1, Ordering::SeqCst);
+        body(number)?;
+        progress.acknowledged.store(number + 1, Ordering::SeqCst);
+        Ok(())
+    })
+}

@@ -1,13 +1,21 @@
-//! What workloads work on: transactions of a pool, or bare memory.
+//! What workloads work on: transactions of a pool, of a baseline, or bare memory.
 //!
 //! [`Bare`] is the floor of every comparison: the same loads and stores with no crash consistency at all. What a run costs above it
-//! is what the mechanism costs.
+//! is what the mechanism costs. [`Lean`] is the least that a processor can do for it in place.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{Cell, RefCell};
 
 use nearpm::memory::Memory;
 use nearpm::{Error, Pool, Tx};
+
+use places::Places;
+
+mod direct;
+mod lean;
+mod places;
+mod ranges;
+
+pub use lean::{Lean, LeanCounts};
 
 /// An open transaction, as [`nearpm::Tx`].
 pub trait Transaction {
@@ -86,27 +94,18 @@ impl Store for Pool {
     }
 }
 
-/// Places of objects in bare memory.
-#[derive(Default)]
-struct Places {
-    next: u64,
-    /// Freed places, by size.
-    free: BTreeMap<u64, Vec<u64>>,
-    sizes: HashMap<u64, u64>,
-    root: u64,
-}
-
 /// Memory without crash consistency: no log, no write-back, no fence. The table of its objects is the process's own.
 pub struct Bare<M> {
     memory: M,
     places: RefCell<Places>,
+    root: Cell<u64>,
 }
 
 impl<M: Memory> Bare<M> {
     /// Empty bare memory.
     pub fn new(memory: M) -> Bare<M> {
         // Offset 0 is no object.
-        Bare { memory, places: RefCell::new(Places { next: 4096, ..Places::default() }) }
+        Bare { memory, places: RefCell::new(Places::from(4096)), root: Cell::new(0) }
     }
 
     /// The memory.
@@ -117,7 +116,7 @@ impl<M: Memory> Bare<M> {
 
 impl<M: Memory> Store for Bare<M> {
     fn transaction(&self, body: &mut dyn FnMut(&mut dyn Transaction) -> Result<(), Error>) -> Result<(), Error> {
-        body(&mut BareTransaction { memory: &self.memory, places: &mut self.places.borrow_mut() })
+        body(&mut BareTransaction { memory: &self.memory, places: &mut self.places.borrow_mut(), root: &self.root })
     }
 }
 
@@ -125,6 +124,7 @@ impl<M: Memory> Store for Bare<M> {
 struct BareTransaction<'b> {
     memory: &'b dyn Memory,
     places: &'b mut Places,
+    root: &'b Cell<u64>,
 }
 
 impl Transaction for BareTransaction<'_> {
@@ -140,34 +140,18 @@ impl Transaction for BareTransaction<'_> {
         Ok(())
     }
     fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
-        // Aligned as the library's allocator does it.
-        let alignment = [4096, 64, 16].into_iter().find(|&a| bytes.is_multiple_of(a)).unwrap_or(16);
-        let places = &mut *self.places;
-        let offset = match places.free.get_mut(&bytes).and_then(Vec::pop) {
-            Some(offset) => offset,
-            None => {
-                let offset = places.next.next_multiple_of(alignment);
-                if offset + bytes > self.memory.bytes() {
-                    let free = self.memory.bytes() - places.next;
-                    return Err(Error::Full { requested: bytes, free });
-                }
-                places.next = offset + bytes;
-                offset
-            }
-        };
-        places.sizes.insert(offset, bytes);
-        Ok(offset)
+        self.places.take(bytes, self.memory.bytes())
     }
     fn free(&mut self, offset: u64) -> Result<(), Error> {
-        let bytes = self.places.sizes.remove(&offset).ok_or(Error::NotAllocated { offset })?;
-        self.places.free.entry(bytes).or_default().push(offset);
+        let bytes = self.places.remove(offset)?;
+        self.places.put(offset, bytes);
         Ok(())
     }
     fn root(&mut self) -> Result<u64, Error> {
-        Ok(self.places.root)
+        Ok(self.root.get())
     }
     fn set_root(&mut self, offset: u64) -> Result<(), Error> {
-        self.places.root = offset;
+        self.root.set(offset);
         Ok(())
     }
 }

@@ -25,10 +25,40 @@ pub enum Configuration {
     Software,
     /// Several cards; each waits for the others before it deletes recovery data.
     Delayed,
+    /// The processor, with undo logging in place that is as lean as it can be ([`nearpm_workloads::store::Lean`]): no write set, a fence a range.
+    Lean,
+    /// The processor, on a working copy in ordinary memory, with packed redo records ([`nearpm::direct::DirectPool`]): what users have.
+    WorkingCopy,
+}
+
+/// What the library's instructions are charged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Charge {
+    /// The same for processor and card: what the mechanism takes on the processor.
+    #[default]
+    Alike,
+    /// Those that the path executes ([`crate::compute::Paths`]).
+    Path,
+}
+
+impl Charge {
+    /// Whether a name or a file need not tell.
+    pub fn is_alike(&self) -> bool {
+        *self == Charge::Alike
+    }
+
+    /// Name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Charge::Alike => "alike",
+            Charge::Path => "path",
+        }
+    }
 }
 
 impl Configuration {
-    /// Every one.
+    /// Those that the paper's figures are made of.
     pub const ALL: [Configuration; 6] = [
         Configuration::Bare,
         Configuration::PaperCpu,
@@ -37,6 +67,9 @@ impl Configuration {
         Configuration::Software,
         Configuration::Delayed,
     ];
+    /// Ways without a card that are no mechanism of the paper's, each with the mechanism that it stands for: what it logs, and what it promises.
+    pub const BESIDE: [(Mechanism, Configuration); 2] =
+        [(Mechanism::Undo, Configuration::Lean), (Mechanism::Redo, Configuration::WorkingCopy)];
 
     /// Name, in lower case.
     pub fn name(self) -> &'static str {
@@ -47,6 +80,8 @@ impl Configuration {
             Configuration::Card => "card",
             Configuration::Software => "software",
             Configuration::Delayed => "delayed",
+            Configuration::Lean => "lean",
+            Configuration::WorkingCopy => "working-copy",
         }
     }
 
@@ -59,6 +94,8 @@ impl Configuration {
             Configuration::Card => "one device",
             Configuration::Software => "two devices, software sync",
             Configuration::Delayed => "two devices, delayed sync",
+            Configuration::Lean => "CPU, lean undo in place",
+            Configuration::WorkingCopy => "CPU, working copy",
         }
     }
 
@@ -138,6 +175,9 @@ pub struct Case {
     /// What plays the card. Results from before there was a choice are of the model.
     #[serde(default, skip_serializing_if = "Device::is_model")]
     pub device: Device,
+    /// What the library's instructions are charged by. Results from before there was a choice are charged alike.
+    #[serde(default, skip_serializing_if = "Charge::is_alike")]
+    pub charge: Charge,
 }
 
 /// Pools of a program with so many threads: memcached has one a thread, all others one.
@@ -161,8 +201,9 @@ impl Case {
     pub fn key(&self) -> String {
         let profile: String = self.profile.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let device = if self.device.is_model() { "" } else { ".rtl" };
+        let charge = if self.charge.is_alike() { "" } else { ".path" };
         format!(
-            "{profile}.{}.{}.{}.{}.{}.d{}u{}t{}.n{}s{}.{}{device}",
+            "{profile}.{}.{}.{}.{}.{}.d{}u{}t{}.n{}s{}.{}{device}{charge}",
             self.program.name(),
             self.inputs.name(),
             self.mix.name(),

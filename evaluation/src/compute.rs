@@ -17,12 +17,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nearpm::memory::{MappedMemory, Memory, Survives};
-use nearpm::{Engine, Error, Mechanism, PoolOptions};
+use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 use nearpm_workloads::store::{Bare, Store};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+mod paths;
+
+pub use paths::{Paths, name as path};
 
 /// The stored measurement.
 const STORED: &str = include_str!("../compute.toml");
@@ -154,9 +158,9 @@ pub fn processor_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("no clock of the thread")?.into())
 }
 
-fn workload(program: Program, seed: u64) -> Box<dyn Workload> {
+fn workload(program: Program, seed: u64, count: usize) -> Box<dyn Workload> {
     // Updates of records that are there: new ones would measure how the system gives memory to a process.
-    program.make(&Setup { inputs: Inputs::Corrected, seed, count: COUNT, share: 200, mix: Mix::Wtail })
+    program.make(&Setup { inputs: Inputs::Corrected, seed, count, share: 200, mix: Mix::Wtail })
 }
 
 /// Nanoseconds a transaction of the second half, when everything is warm.
@@ -197,7 +201,7 @@ impl Memory for InCache {
 }
 
 fn bare_ns(program: Program, seed: u64) -> Result<f64> {
-    let program = workload(program, seed);
+    let program = workload(program, seed, COUNT);
     let bare = Bare::new(InCache::new(2 * program.bytes())?);
     program.create(&bare)?;
     timed(program.count(), |n| {
@@ -210,17 +214,35 @@ fn bare_ns(program: Program, seed: u64) -> Result<f64> {
 }
 
 fn with_library_ns(program: Program, mechanism: Mechanism, seed: u64) -> Result<f64> {
-    let program = workload(program, seed);
-    let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Cpu).lanes(1);
-    let options = options.ring_bytes(RING_BYTES).epoch_ops(crate::served::EPOCH as u64);
-    let memory = InCache::new((3 * program.bytes() + (8 << 20)).next_multiple_of(1 << 20))?;
-    let pool = options.create_in(Box::new(memory))?;
-    program.create(&pool)?;
+    let program = workload(program, seed, COUNT);
+    let pool = pool_in_cache(&*program, mechanism)?;
     let root = pool.root()?;
     timed(program.count(), |n| {
         pool.tx(|tx| program.apply(tx, root, n))?;
         Ok(())
     })
+}
+
+/// A pool in the cache with a program in it.
+fn pool_in_cache(program: &dyn Workload, mechanism: Mechanism) -> Result<Pool> {
+    let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Cpu).lanes(1);
+    let options = options.ring_bytes(RING_BYTES).epoch_ops(crate::served::EPOCH as u64);
+    let memory = InCache::new((3 * program.bytes() + (8 << 20)).next_multiple_of(1 << 20))?;
+    let pool = options.create_in(Box::new(memory))?;
+    program.create(&pool)?;
+    Ok(pool)
+}
+
+/// Executes the first of `of` transactions of what is timed with the library, for a counter of instructions.
+///
+/// # Errors
+/// If a pool in memory cannot be made.
+pub fn execute(program: Program, mechanism: Mechanism, of: usize, count: usize) -> Result<()> {
+    let program = workload(program, 1, of);
+    let pool = pool_in_cache(&*program, mechanism)?;
+    let root = pool.root()?;
+    (0..count).try_for_each(|n| pool.tx(|tx| program.apply(tx, root, n)))?;
+    Ok(())
 }
 
 /// What a server does for a request beside the transaction: it reads it from a socket and writes the answer. The client's side is not counted.

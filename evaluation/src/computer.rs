@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-use nearpm::cards;
+use nearpm::{Caching, cards};
 use nearpm_driver::{Card, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::Medium;
@@ -35,6 +35,8 @@ pub struct Computer {
     /// No other computer of the process has it.
     number: u64,
     period_ps: u64,
+    /// How the processor maps the cards' memory.
+    window: Caching,
 }
 
 impl Computer {
@@ -84,6 +86,7 @@ impl Computer {
             busy,
             names: (0..devices).map(|device| format!("evaluation-{number}-{device}")).collect(),
             number,
+            window: profile.window(),
         };
         computer.open_cards()?;
         Ok(computer)
@@ -94,7 +97,7 @@ impl Computer {
         self.cards.clear();
         for (device, name) in self.names.iter().enumerate() {
             let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-            let function = Metered::new(self.machine.function_of(device), self.meter.clone());
+            let function = Metered::new(self.machine.function_of(device), self.meter.clone(), self.window);
             let card = Card::open(Arc::new(function), CardOptions { firmware, ..CardOptions::default() });
             let card = Arc::new(card.context("a simulated card does not open")?);
             cards::unregister(name);
@@ -107,6 +110,11 @@ impl Computer {
     /// Charges this thread's core with instructions.
     pub fn compute(&self, ns: f64) {
         self.meter.note(Kind::Compute, || self.machine.compute(ns as u64));
+    }
+
+    /// Charges this thread's core with ordinary memory that is not in its cache.
+    pub fn miss(&self, ns: f64) {
+        self.meter.note(Kind::Library, || self.machine.compute(ns as u64));
     }
 
     /// Where a pool with a name lies: on all cards.

@@ -124,12 +124,14 @@ impl Meter {
 pub struct Metered {
     function: Function,
     meter: Arc<Meter>,
+    /// What the system grants who asks for a cached window on the card's memory.
+    window: Caching,
 }
 
 impl Metered {
     /// The function of a card.
-    pub fn new(function: Function, meter: Arc<Meter>) -> Metered {
-        Metered { function, meter }
+    pub fn new(function: Function, meter: Arc<Meter>, window: Caching) -> Metered {
+        Metered { function, meter, window }
     }
 }
 
@@ -203,7 +205,8 @@ impl PciFunction for Metered {
         self.function.bar_bytes(bar)
     }
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
-        let inner = self.function.map(bar, range, caching)?;
+        let is_cached = bar == PM_BAR && caching == Caching::WriteBack;
+        let inner = self.function.map(bar, range, if is_cached { self.window } else { caching })?;
         Ok(Box::new(View { inner, meter: self.meter.clone(), memory: bar == PM_BAR }))
     }
     fn interrupt_vectors(&self) -> usize {

@@ -27,7 +27,8 @@ pub const ORIGIN: &str = "measured natively";
 /// What `nearpm bench --native` gave, for the report.
 const STORED: &str = include_str!("../results/native.csv");
 
-/// Cases that are compared with each other, one seed of a program with one kind of inputs: without crash consistency, and with each mechanism. `count`
+/// Cases that are compared with each other, one seed of a program with one kind of inputs: without crash consistency, with each mechanism, and with what there
+/// is beside them. `count`
 /// transactions each, where not the scope's.
 pub fn groups(scope: &Scope, programs: &[Program], mechanisms: &[Mechanism], count: Option<usize>) -> Vec<Vec<Case>> {
     let mut groups = Vec::new();
@@ -41,7 +42,11 @@ pub fn groups(scope: &Scope, programs: &[Program], mechanisms: &[Mechanism], cou
                 };
                 let floor = of(Mechanism::Undo, Configuration::Bare);
                 let with = mechanisms.iter().map(|&mechanism| of(mechanism, Configuration::Cpu));
-                groups.push(std::iter::once(floor).chain(with).collect());
+                // Commits of released inputs are asynchronous, which these two have not.
+                let beside = Configuration::BESIDE.into_iter().filter(|_| inputs == Inputs::Corrected);
+                let beside = beside.filter(|(mechanism, _)| mechanisms.contains(mechanism));
+                let beside = beside.map(|(mechanism, configuration)| of(mechanism, configuration));
+                groups.push(std::iter::once(floor).chain(with).chain(beside).collect());
             }
         }
     }

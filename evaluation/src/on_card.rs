@@ -8,7 +8,7 @@ use nearpm::Mechanism;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program};
 
-use crate::case::{Case, Configuration};
+use crate::case::{Case, Charge, Configuration};
 use crate::device::Device;
 use crate::place::Place;
 
@@ -47,6 +47,7 @@ pub fn cases(
             share,
             seed: 1,
             device: Device::Model,
+            charge: Charge::Alike,
         };
         let first = SHARES.into_iter().map(with).find(|case| place.bytes(case) <= place.room);
         let first =

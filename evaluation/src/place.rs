@@ -6,14 +6,17 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, bail, ensure};
+use nearpm::direct::{DirectOptions, DirectPool};
 use nearpm::memory::MappedMemory;
 use nearpm::{Error, Location, PoolOptions, Problem, Statistics, Survives};
 use nearpm_interface::media::PAGE_BYTES;
 use nearpm_workloads::programs::Workload;
+use nearpm_workloads::store::{Bare, Lean, Store};
 
 use crate::case::{Case, Configuration};
 use crate::compute::processor_time;
-use crate::served::{Floor, Served, synchronise};
+use crate::run::LEAN_LOG_BYTES;
+use crate::served::{Alone, Served, synchronise};
 
 /// Bytes of the log, least and most: with the most the pages of an epoch fit, as on the simulated computers; with less epochs end earlier.
 const RING_BYTES: [u64; 2] = [128 << 10, 4 << 20];
@@ -82,6 +85,8 @@ pub fn run(place: &Place<'_>, case: &Case) -> Result<Timing> {
     let program = case.program.make(&case.setup(case.count, 0));
     let timing = match case.configuration {
         Configuration::Bare => floor(place, case, program, &location),
+        Configuration::Lean => lean(place, case, program, &location),
+        Configuration::WorkingCopy => copied(place, case, program, &location),
         _ => served(place, case, program, &location),
     };
     // What was there before is not this one's.
@@ -130,23 +135,79 @@ fn served(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: 
     Ok(Timing { counts, ..timing })
 }
 
-/// The same loads and stores in a mapped file, without crash consistency.
-fn floor(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &str) -> Result<Timing> {
-    let Location::File(path) = Location::parse(location)? else { bail!("the floor has its memory in a file") };
+/// What is no pool with a mechanism, in a mapped file: bare memory, or lean undo logging in place.
+fn alone<S: Store>(
+    place: &Place<'_>,
+    case: &Case,
+    program: Box<dyn Workload>,
+    location: &str,
+    make: impl FnOnce(MappedMemory) -> Result<S, Error>,
+    memory: impl Fn(&S) -> &MappedMemory,
+) -> Result<(Timing, Alone<S>)> {
+    let Location::File(path) = Location::parse(location)? else { bail!("{case} has its memory in a file") };
     // A pool's file has its bytes reserved, so that no store finds the medium full. Its first page is not touched, so that it is removed as a pool.
     place.options().prefault(false).create(location, place.pool_bytes(&*program))?.close()?;
     let file = File::options().read(true).write(true).open(&path)?;
-    let mut floor = Floor::prepare(program, MappedMemory::map(file, &path, Survives::ProcessCrash)?)?;
+    let survives = if case.configuration == Configuration::Bare { Survives::ProcessCrash } else { place.survives };
+    let mut alone = Alone::prepare(program, make(MappedMemory::map(file, &path, survives)?)?)?;
     synchronise(location)?;
     if place.is_prepared {
-        floor.memory().populate();
+        memory(alone.store()).populate();
     }
     let timing = timed(place, case, || {
-        while floor.is_due() {
-            floor.apply()?;
+        while alone.is_due() {
+            alone.apply()?;
         }
         Ok(())
     })?;
-    floor.check()?;
+    Ok((timing, alone))
+}
+
+/// The same loads and stores without crash consistency.
+fn floor(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &str) -> Result<Timing> {
+    let make = |memory| Ok(Bare::new(memory));
+    let (timing, alone) = alone(place, case, program, location, make, Bare::memory)?;
+    alone.check()?;
     Ok(timing)
+}
+
+fn lean(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &str) -> Result<Timing> {
+    let make = |memory| Lean::create(memory, LEAN_LOG_BYTES);
+    let (timing, alone) = alone(place, case, program, location, make, Lean::memory)?;
+    let counted = alone.store().counts();
+    let alone = alone.reopen(|store| Ok(Lean::open(store.into_memory(), LEAN_LOG_BYTES)?))?;
+    alone.check()?;
+    let counts = Statistics {
+        log_entries: counted.entries,
+        bytes_logged: counted.bytes_logged,
+        fences: counted.fences,
+        lines_written_back: counted.lines_written_back,
+        ..Statistics::default()
+    };
+    Ok(Timing { counts, ..timing })
+}
+
+/// What users have: a working copy in ordinary memory, over a pool in a file.
+fn copied(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &str) -> Result<Timing> {
+    let filling = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    let bytes = place.pool_bytes(&*program);
+    let filled = Alone::prepare(program, DirectPool::create(location, bytes, &filling)?)?;
+    let options = DirectOptions { survives: place.survives, prefault: place.is_prepared, ..DirectOptions::default() };
+    let anew = |pool: DirectPool| {
+        pool.close()?;
+        synchronise(location)?;
+        Ok(DirectPool::open(location, &options)?)
+    };
+    let mut alone = filled.reopen(anew)?;
+    let before = alone.store().statistics();
+    let timing = timed(place, case, || {
+        while alone.is_due() {
+            alone.apply()?;
+        }
+        Ok(())
+    })?;
+    let counts = alone.store().statistics().since(&before);
+    let alone = alone.reopen(anew)?;
+    alone.check()?;
+    Ok(Timing { counts, ..timing })
 }

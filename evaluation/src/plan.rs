@@ -5,13 +5,18 @@ use nearpm_sim::profile::EMBEDDED;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program};
 
-use crate::case::{Case, Configuration};
+use crate::case::{Case, Charge, Configuration};
 use crate::device::Device;
 
 /// The profile that the paper's figures are predicted with.
 pub const PAPER: &str = "paper-vcu118";
 /// The profile of this project's card.
 pub const OURS: &str = "vcu118-300";
+/// Profiles on which everything that somebody may choose from is run: this project's card with its memory cached as no PCIe card's is, with what a PCIe
+/// card gets, and in a CXL device.
+pub const COMPARED: [&str; 4] = [OURS, "vcu118-300-wc", "vcu118-300-uc", "cxl-type3"];
+/// Those of them whose cards differ from others in nothing but how the processor maps their memory.
+pub const WINDOWS: [&str; 2] = ["vcu118-300-wc", "vcu118-300-uc"];
 /// Units of a card.
 pub const UNITS: usize = 4;
 /// Units that are tried (Fig. 19). The RTL has four; eight are the model's alone.
@@ -91,7 +96,37 @@ impl Scope {
             share: self.table_share(program),
             seed: 1,
             device: Device::Model,
+            charge: Charge::Alike,
         }
+    }
+
+    /// A case whose instructions are those of its path. Without crash consistency there are none to charge.
+    pub fn by_path(&self, profile: &str, program: Program, mechanism: Mechanism, configuration: Configuration) -> Case {
+        let charge = if configuration == Configuration::Bare { Charge::Alike } else { Charge::Path };
+        Case { charge, ..self.case(profile, program, mechanism, configuration) }
+    }
+
+    /// Each case of [`Scope::choices_of_a_seed`], with every seed. They are no figures of the paper's, and no part of [`Scope::cases`].
+    pub fn choices(&self) -> Vec<Case> {
+        self.seeded(self.choices_of_a_seed())
+    }
+
+    /// What somebody may choose from on a machine: every mechanism on the processor and on one card, what there is beside them, and the floor.
+    fn choices_of_a_seed(&self) -> Vec<Case> {
+        let mechanisms = Mechanism::ALL.into_iter();
+        let of_mechanisms = mechanisms.flat_map(|m| [(m, Configuration::Cpu), (m, Configuration::Card)]);
+        let all: Vec<(Mechanism, Configuration)> = [(Mechanism::Undo, Configuration::Bare)]
+            .into_iter()
+            .chain(Configuration::BESIDE)
+            .chain(of_mechanisms)
+            .collect();
+        let mut cases = Vec::new();
+        for profile in COMPARED {
+            for program in Program::ALL {
+                cases.extend(all.iter().map(|&(mechanism, of)| self.by_path(profile, program, mechanism, of)));
+            }
+        }
+        cases
     }
 
     /// Every program, mechanism and configuration on a profile.
@@ -112,7 +147,8 @@ impl Scope {
     fn others(&self) -> Vec<Case> {
         let programs = if self.every_profile { &Program::ALL[..] } else { &FEW[..] };
         let mut cases = Vec::new();
-        for (profile, _) in EMBEDDED.into_iter().filter(|(name, _)| *name != PAPER && *name != OURS) {
+        let is_other = |name: &str| name != PAPER && name != OURS && !WINDOWS.contains(&name);
+        for (profile, _) in EMBEDDED.into_iter().filter(|(name, _)| is_other(name)) {
             for &program in programs {
                 cases.push(self.case(profile, program, Mechanism::Undo, Configuration::Bare));
                 for mechanism in Mechanism::ALL {

@@ -194,7 +194,7 @@ pub fn csv(records: &[Record]) -> String {
 }
 
 /// Columns that say what was run: the fields of a [`Case`] but its device, which the origin says.
-const CASE: [&str; 12] = [
+const CASE: [&str; 13] = [
     "profile",
     "program",
     "inputs",
@@ -207,7 +207,10 @@ const CASE: [&str; 12] = [
     "count",
     "share",
     "seed",
+    CHARGE,
 ];
+/// The one that older tables do not have: all of theirs is charged alike.
+const CHARGE: &str = "charge";
 /// Those behind them. `transactions` were run, which is `count` or, where threads do not divide it, a little less; `_ns` are nanoseconds a transaction,
 /// `_s` seconds of the simulation.
 const GIVEN: [&str; 8] =
@@ -238,6 +241,7 @@ pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
             case.count.to_string(),
             case.share.to_string(),
             case.seed.to_string(),
+            case.charge.name().into(),
             commit.into(),
             origin.into(),
             format!("{ns_per_transaction:.3}"),
@@ -285,7 +289,8 @@ fn record(columns: &StringRecord, cells: &StringRecord) -> Result<Record> {
         bail!("the time of {origin} is none of the model or of the RTL");
     };
     let value = |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
-    let case = CASE.into_iter().map(|name| Ok((name.to_owned(), value(cell(name)?))));
+    let is_there = |name: &&str| *name != CHARGE || columns.iter().any(|column| column == CHARGE);
+    let case = CASE.into_iter().filter(is_there).map(|name| Ok((name.to_owned(), value(cell(name)?))));
     let case: Case = serde_json::from_value(Value::Object(case.collect::<Result<_>>()?))?;
     let case = Case { device, ..case };
     let transactions: usize = cell("transactions")?.parse().context("the transactions are no number")?;
@@ -313,7 +318,7 @@ mod tests {
     use nearpm_workloads::programs::Program;
 
     use super::*;
-    use crate::case::Configuration;
+    use crate::case::{Charge, Configuration};
     use crate::plan::{OURS, Scope};
 
     fn some() -> Record {
@@ -336,8 +341,11 @@ mod tests {
             some(),
             Record { case: Case { seed: 2, ..some().case }, ..some() },
             Record { case: rtl, outcome, ..some() },
+            Record { case: Case { charge: Charge::Path, ..some().case }, ..some() },
         ];
         assert_eq!(parse(&csv(&records)).unwrap(), records);
+        let older = csv(&records[..2]).replace(",charge,", ",").replace(",alike,", ",");
+        assert_eq!(parse(&older).unwrap(), records[..2]);
     }
 
     #[test]

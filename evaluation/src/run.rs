@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::memory::{CardMemory, Memory};
-use nearpm::{Caching, Mechanism, PoolOptions};
-use nearpm_interface::geometry::POOLS_BASE;
+use nearpm::{Mechanism, PoolOptions};
 use nearpm_sim::machine::run_on_core;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::{Program, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Configuration, pools};
-use crate::compute::{Compute, Times};
+use crate::case::{Case, Charge, Configuration, pools};
+use crate::compute::{Compute, Paths};
 use crate::computer::Computer;
 use crate::device::{Device, MakeRtl};
 use crate::meter::Kind;
-use crate::served::{Floor, Served};
+use crate::served::Served;
+
+mod alone;
+mod touched;
+
+pub use alone::LEAN_LOG_BYTES;
 
 /// Bytes of the log ring: the pages of an epoch fit.
 const RING_BYTES: u32 = 4 << 20;
@@ -53,9 +56,9 @@ impl Outcome {
 /// If the case makes no sense, something fails, or what is left is not what the model says.
 pub fn run(case: &Case, profile: &Profile, compute: &Compute, rtl: Option<&MakeRtl<'_>>) -> Result<Outcome> {
     check_case(case)?;
-    let times = compute.of(case.program)?;
+    let times = charged(case, compute)?;
     let outcome = match case.configuration {
-        Configuration::Bare => bare(case, profile, times, rtl),
+        Configuration::Bare | Configuration::Lean | Configuration::WorkingCopy => alone::run(case, profile, times, rtl),
         _ => Run::new(case, profile, times, rtl)?.run(),
     };
     run_on_core(0);
@@ -74,24 +77,25 @@ fn check_case(case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// The floor: bare memory of a card.
-fn bare(case: &Case, profile: &Profile, times: Times, rtl: Option<&MakeRtl<'_>>) -> Result<Outcome> {
-    ensure!(case.threads == 1, "{case}: the floor has one thread");
-    let program = case.program.make(&case.setup(case.count, 0));
-    let bytes = (2 * program.bytes()).next_multiple_of(GRAIN);
-    let computer = Computer::of(case, profile, rtl, profile.parameters(), bytes)?;
-    let memory = CardMemory::map(computer.cards[0].clone(), None, POOLS_BASE, bytes, Caching::WriteBack)?;
-    let mut floor = Floor::prepare(program, memory)?;
-    floor.memory().write_back(0, bytes);
-    floor.memory().drain()?;
-    let clock = Clock::start(&computer);
-    while floor.is_due() {
-        computer.compute(times.program());
-        floor.apply()?;
-    }
-    let outcome = clock.stop(case.count, BTreeMap::new());
-    floor.check()?;
-    Ok(outcome)
+/// What a transaction's instructions take, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Charged {
+    program_ns: f64,
+    library_ns: f64,
+}
+
+fn charged(case: &Case, compute: &Compute) -> Result<Charged> {
+    let times = compute.of(case.program)?;
+    let library_ns = match case.charge {
+        _ if case.configuration == Configuration::Bare => 0.0,
+        Charge::Path => Paths::stored()?.library_ns(case)?,
+        Charge::Alike => {
+            let is_measured = Configuration::ALL.contains(&case.configuration);
+            ensure!(is_measured, "{case}: its instructions are known of its own path alone");
+            times.library(case.mechanism)
+        }
+    };
+    Ok(Charged { program_ns: times.program(), library_ns })
 }
 
 /// Time of a run.
@@ -152,7 +156,7 @@ struct Pooled {
 /// A case on pools of the library.
 struct Run<'r> {
     case: &'r Case,
-    times: Times,
+    times: Charged,
     computer: Computer,
     pools: Vec<Pooled>,
     fence_drain_ps: u64,
@@ -160,7 +164,7 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(case: &'r Case, profile: &'r Profile, times: Times, rtl: Option<&MakeRtl<'_>>) -> Result<Run<'r>> {
+    fn new(case: &'r Case, profile: &'r Profile, times: Charged, rtl: Option<&MakeRtl<'_>>) -> Result<Run<'r>> {
         let mut host = profile.parameters();
         if case.configuration == Configuration::PaperCpu {
             // A fence waits for the card, and what is logged is loaded when it is logged.
@@ -269,7 +273,7 @@ fn time_of(computer: &Computer, core: usize) -> u64 {
 /// How a case's threads work on its pools.
 struct Rules<'r> {
     case: &'r Case,
-    times: &'r Times,
+    times: &'r Charged,
     computer: &'r Computer,
     /// What the paper's baseline waits for each entry of its log but the last.
     waits_per_entry_ns: f64,
@@ -318,10 +322,10 @@ impl Rules<'_> {
         let (case, computer) = (self.case, self.computer);
         let Pooled { served, free_ps } = pool;
         let machine = &computer.machine;
-        computer.compute(self.times.program());
+        computer.compute(self.times.program_ns);
         let waits_ns = free_ps.saturating_sub(core.now_ps(machine.now_ps())) / 1000;
         machine.compute(waits_ns);
-        computer.compute(self.times.library(case.mechanism));
+        computer.compute(self.times.library_ns);
         let before = served.pool.statistics();
         self.without_read_backs(core, || served.apply())?;
         let entries = served.pool.statistics().log_entries - before.log_entries;

@@ -3,11 +3,10 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::memory::Memory;
 use nearpm::{Durability, Engine, Error, Location, Mechanism, Pool, PoolOptions, Statistics, Survives};
 use nearpm_workloads::check;
 use nearpm_workloads::programs::{Inputs, Workload};
-use nearpm_workloads::store::{Bare, Store};
+use nearpm_workloads::store::Store;
 
 use crate::case::{Case, Configuration};
 
@@ -195,27 +194,26 @@ impl Served {
     }
 }
 
-/// A program on bare memory: the same loads and stores without crash consistency.
-pub struct Floor<M> {
+/// A program on a store that is its own: bare memory, or a baseline without epochs whose commits are durable when they return.
+pub struct Alone<S> {
     program: Box<dyn Workload>,
-    store: Bare<M>,
+    store: S,
     done: usize,
 }
 
-impl<M: Memory> Floor<M> {
+impl<S: Store> Alone<S> {
     /// Makes what the program works on.
     ///
     /// # Errors
-    /// If the memory is too small.
-    pub fn prepare(program: Box<dyn Workload>, memory: M) -> Result<Floor<M>> {
-        let store = Bare::new(memory);
+    /// If there is no room.
+    pub fn prepare(program: Box<dyn Workload>, store: S) -> Result<Alone<S>> {
         program.create(&store).context("the memory cannot be filled")?;
-        Ok(Floor { program, store, done: 0 })
+        Ok(Alone { program, store, done: 0 })
     }
 
-    /// The memory.
-    pub fn memory(&self) -> &M {
-        self.store.memory()
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
     }
 
     /// Whether transactions are left.
@@ -228,13 +226,22 @@ impl<M: Memory> Floor<M> {
     /// # Errors
     /// If it fails.
     pub fn apply(&mut self) -> Result<(), Error> {
-        let Floor { program, store, done } = self;
+        let Alone { program, store, done } = self;
         store.transaction(&mut |tx| {
             let root = tx.root()?;
             program.apply(tx, root, *done)
         })?;
         *done += 1;
         Ok(())
+    }
+
+    /// Goes on, on what another process would find: the store is closed and opened anew.
+    ///
+    /// # Errors
+    /// That of `anew`.
+    pub fn reopen<T>(self, anew: impl FnOnce(S) -> Result<T>) -> Result<Alone<T>> {
+        let Alone { program, store, done } = self;
+        Ok(Alone { program, store: anew(store).context("it cannot be opened again")?, done })
     }
 
     /// Compares what is there with the program's model.

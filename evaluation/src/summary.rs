@@ -7,11 +7,15 @@ use std::rc::Rc;
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
 
-use crate::case::{Case, Configuration, pools};
+use crate::case::{Case, Charge, Configuration, pools};
 use crate::meter::Kind;
 use crate::plan::{Scope, UNITS};
 use crate::results::Record;
 use crate::run::Outcome;
+
+mod cheapest;
+
+pub use cheapest::{Promise, promise};
 
 /// A mean over seeds, with the standard deviation where there are several.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,13 +61,20 @@ pub struct Selection {
     pub units: usize,
     /// Threads.
     pub threads: usize,
+    /// What instructions are charged by.
+    pub charge: Charge,
 }
 
 impl Selection {
     /// The paper's inputs on a card of four units, one thread.
     pub fn new(profile: &str, mechanism: Mechanism) -> Selection {
         let (inputs, units) = (Inputs::Corrected, UNITS);
-        Selection { profile: profile.into(), inputs, mechanism, devices: 2, units, threads: 1 }
+        Selection { profile: profile.into(), inputs, mechanism, devices: 2, units, threads: 1, charge: Charge::Alike }
+    }
+
+    /// The same with instructions that are those of each path.
+    pub fn by_path(profile: &str, mechanism: Mechanism) -> Selection {
+        Selection { charge: Charge::Path, ..Selection::new(profile, mechanism) }
     }
 }
 
@@ -119,6 +130,11 @@ impl Summary {
         &self.place
     }
 
+    /// Whether cases were run whose paths are charged with their own instructions.
+    pub fn has_paths(&self) -> bool {
+        self.records.keys().any(|case| case.charge == Charge::Path)
+    }
+
     /// Profiles of the results.
     pub fn profiles(&self) -> BTreeSet<&str> {
         self.records.keys().map(|case| case.profile.as_str()).collect()
@@ -141,6 +157,7 @@ impl Summary {
             units: if card { s.units } else { UNITS },
             threads: s.threads,
             seed,
+            charge: if configuration == Configuration::Bare { Charge::Alike } else { s.charge },
             ..case
         };
         self.records.get(&case)
@@ -265,10 +282,25 @@ impl Summary {
     /// The mean over the nine programs, of each seed, and the mean of these: its deviation is that of averages. `None` where a program is missing.
     /// `value` is asked for a summary of one seed.
     pub fn average(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
+        self.over_programs(value, |values| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// As [`Summary::average`], the geometric mean: of ratios it is the same whichever of the two is the baseline, and one program that gains much does not
+    /// make it.
+    pub fn geometric(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
+        self.over_programs(value, |values| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
+    }
+
+    /// What `fold` makes of the values of the nine programs, of each seed, and the mean of these.
+    fn over_programs(
+        &self,
+        value: impl Fn(&Summary, Program) -> Option<Mean>,
+        fold: impl Fn(&[f64]) -> f64,
+    ) -> Option<Mean> {
         let of_seed = |seed: &u64| {
             let one = Summary { seeds: vec![*seed], ..self.clone() };
             let values = Program::ALL.iter().map(|program| Some(value(&one, *program)?.value));
-            Mean::of(&values.collect::<Option<Vec<f64>>>()?).map(|mean| mean.value)
+            Some(fold(&values.collect::<Option<Vec<f64>>>()?))
         };
         Mean::of(&self.seeds.iter().filter_map(of_seed).collect::<Vec<f64>>())
     }
@@ -308,6 +340,11 @@ mod tests {
         };
         let Mean { value, deviation } = average(&records).unwrap();
         assert_eq!(value, 401.0);
+        let geometric = Summary::new(&records[9..]).geometric(|summary, program| {
+            let time = summary.time(&s, program, Configuration::Cpu)?;
+            Some(Mean { value: if program == Program::ALL[0] { 512.0 } else { time.value / time.value }, ..time })
+        });
+        assert!((geometric.unwrap().value - 2.0).abs() < 1e-9, "the ninth root of 512: {geometric:?}");
         assert!((deviation.unwrap() - 2f64.sqrt()).abs() < 1e-9, "{deviation:?}");
         // A seed that one program lacks is left out.
         records.pop();

@@ -29,11 +29,17 @@ fn path(below_this_package: &str) -> PathBuf {
 fn files() -> Vec<(String, Vec<Case>)> {
     let quick = ("results/quick.csv".to_owned(), Scope::QUICK.cases());
     let full = |profile| (format!("results/full-{profile}.csv"), Scope::FULL.cases_of(&[str::to_owned(profile)]));
-    [quick].into_iter().chain([PAPER, OURS].map(full)).collect()
+    let choices = (CHOICES.to_owned(), Scope::QUICK.choices());
+    // They are not there before they were run for the first time.
+    let choices = Some(choices).filter(|(file, _)| path(file).exists());
+    [quick].into_iter().chain([PAPER, OURS].map(full)).chain(choices).collect()
 }
 
+/// What somebody may choose from, each path charged with its own instructions.
+const CHOICES: &str = "results/choices.csv";
+
 /// Tables of the document that are of the full form's results, too.
-const OF_FULL: [&str; 5] = ["predictions", "programs", "programs on this card", "whereabouts", "ceilings"];
+const OF_FULL: [&str; 6] = ["predictions", "programs", "programs on this card", "cheapest", "whereabouts", "ceilings"];
 
 fn stored(file: &str) -> Vec<Record> {
     let (records, others) = Results::all(&path(file)).unwrap_or_else(|e| panic!("{e:#}"));
@@ -43,9 +49,10 @@ fn stored(file: &str) -> Vec<Record> {
 
 /// Results of the quick form, and those of the full one with both profiles.
 fn quick_and_full() -> [Vec<Record>; 2] {
-    let mut each = files().into_iter().map(|(file, _)| stored(&file));
-    let quick = each.next().expect("there are files");
-    [quick, each.flatten().collect()]
+    let is_of_full = |file: &&String| file.contains("full");
+    let files: Vec<String> = files().into_iter().map(|(file, _)| file).collect();
+    let (full, quick): (Vec<&String>, Vec<&String>) = files.iter().partition(is_of_full);
+    [quick, full].map(|files| files.into_iter().flat_map(|file| stored(file)).collect())
 }
 
 /// The document with other text below its marks: each block ends where a line is empty.
@@ -119,7 +126,9 @@ fn todays_program_gives_the_stored_results() {
     let compute = Compute::stored().unwrap();
     let [quick, full] = quick_and_full();
     let alone = |case: &Case| {
-        case.program == Program::Tpcc && case.inputs == Inputs::Corrected && case.units == UNITS && case.threads == 1
+        // Of those charged by path another program, whose pools are made faster.
+        let program = if case.charge.is_alike() { Program::Tpcc } else { Program::Btree };
+        case.program == program && case.inputs == Inputs::Corrected && case.units == UNITS && case.threads == 1
     };
     let threads =
         |case: &Case| case.program == Program::Memcached && case.threads == MANY_THREADS && case.units == UNITS;
@@ -137,7 +146,10 @@ fn todays_program_gives_the_stored_results() {
         .chain(full.iter().filter(|record| tried_full(&record.case)))
         .collect();
     for profile in [OURS, PAPER] {
-        for configuration in Configuration::ALL {
+        let beside = Configuration::BESIDE.map(|(_, configuration)| configuration);
+        let is_run = profile == OURS && path(CHOICES).exists();
+        let all = Configuration::ALL.into_iter().chain(beside.into_iter().filter(|_| is_run));
+        for configuration in all {
             let is_tried =
                 |record: &&Record| record.case.configuration == configuration && record.case.profile == profile;
             assert!(tried.iter().any(is_tried), "{configuration:?} is not tried with {profile}");

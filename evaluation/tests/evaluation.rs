@@ -7,7 +7,7 @@ use nearpm_evaluation::bench::{Event, run_all};
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::natively;
-use nearpm_evaluation::plan::{OURS, PAPER, Scope, THREAD_STEPS, THREADED};
+use nearpm_evaluation::plan::{COMPARED, OURS, PAPER, Scope, THREAD_STEPS, THREADED};
 use nearpm_evaluation::published::MECHANISMS;
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Record, Results, csv};
@@ -74,6 +74,31 @@ fn the_parts_of_a_run_are_its_whole() {
             assert_eq!(outcome.busy_ns > Some(0.0), configuration.uses_card(), "{case}");
         }
     }
+}
+
+/// What there is beside the mechanisms: each makes something durable, and gives the same each time.
+#[test]
+fn lean_undo_and_working_copies_are_run_and_charged_by_their_paths() {
+    for (mechanism, configuration) in Configuration::BESIDE {
+        for profile in COMPARED {
+            let case = Scope::TINY.by_path(profile, Program::Btree, mechanism, configuration);
+            let outcome = ran(&case);
+            assert_eq!(outcome, ran(&case), "{case}");
+            let bare = ran(&Scope::TINY.by_path(profile, Program::Btree, mechanism, Configuration::Bare));
+            assert!(outcome.counts["fences"] >= case.count as u64, "{outcome:?}");
+            // A working copy loads nothing over the link, which without crash consistency all is loaded over.
+            let is_slower = outcome.ns > bare.ns || configuration == Configuration::WorkingCopy;
+            assert!(is_slower && outcome.breakdown["fence"] > 0.0, "{case}: {outcome:?}, bare {bare:?}");
+            assert_eq!(outcome.breakdown["load"] > 0.0, configuration == Configuration::Lean, "{case}: {outcome:?}");
+            let parts: f64 = outcome.breakdown.values().sum();
+            assert!((parts / outcome.ns - 1.0).abs() < 0.02, "{case}: {parts} of {} ns", outcome.ns);
+        }
+        let alike = Scope::TINY.case(OURS, Program::Btree, mechanism, configuration);
+        let error = run::run(&alike, &profile(OURS), &Compute::stored().unwrap(), None).expect_err("no such times");
+        assert!(format!("{error:#}").contains("its own path"), "{error:#}");
+    }
+    let wrong = Case { threads: 2, ..Scope::TINY.by_path(OURS, Program::Redis, Mechanism::Undo, Configuration::Lean) };
+    assert!(run::run(&wrong, &profile(OURS), &Compute::stored().unwrap(), None).is_err());
 }
 
 #[test]
@@ -261,6 +286,10 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("name=\"viewport\""));
     assert!(page.contains("not available"));
+    assert!(
+        page.contains("A cached window on a card's memory is an assumption"),
+        "the assumption stands on the page itself"
+    );
     // The text of `nearpm bench` says at once what it is, and which aims are missed.
     let text = report::text(records, &recoveries).unwrap();
     assert!(text.lines().next().unwrap().contains("simulated"), "{text}");

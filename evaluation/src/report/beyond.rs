@@ -11,7 +11,7 @@ use super::svg::{Chart, Form, Panel, Series};
 use super::{Figure, command, profile};
 use crate::case::Configuration;
 use crate::meter::Kind;
-use crate::plan::{DEVICE_STEPS, MANY_THREADS, OURS, PAPER, SCALED, THREADED, UNIT_STEPS};
+use crate::plan::{DEVICE_STEPS, MANY_THREADS, OURS, PAPER, SCALED, THREADED, UNIT_STEPS, WINDOWS};
 use crate::published::{MECHANISMS, Published, WHOLE};
 use crate::recovery::{self, POOLS, Point, Recoveries, WORK};
 use crate::summary::{Mean, Selection, Summary};
@@ -226,7 +226,7 @@ fn devices(summary: &Summary) -> Figure {
 }
 
 fn other_profiles(summary: &Summary) -> Figure {
-    let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).filter(|name| !WINDOWS.contains(name)).collect();
     // The programs that were run on all of them.
     let s = |name: &str, mechanism| Selection::new(name, mechanism);
     let ran = |program: &Program| {

@@ -8,12 +8,13 @@ use nearpm_sim::profile::EMBEDDED;
 
 use crate::compute::Compute;
 use crate::natively::Row;
-use crate::plan::{OURS, PAPER};
+use crate::plan::{OURS, PAPER, WINDOWS};
 use crate::recovery::{self, Recoveries};
 use crate::results::{FOLDER, Record};
 use crate::summary::Summary;
 
 mod beyond;
+mod columns;
 mod figures;
 mod findings;
 mod natively;
@@ -27,7 +28,7 @@ pub use natively::{described, natively};
 pub use on_rtl::{beside_the_model, copies};
 use svg::Chart;
 pub use tables::{Table, tables};
-pub use text::{Comparison, comparisons, speed, text};
+pub use text::{Average, Comparison, comparisons, speed, text};
 
 /// A figure.
 pub struct Figure {
@@ -87,7 +88,8 @@ fn command(summary: &Summary) -> String {
     }
     // The plan has all that are known by name, and no others.
     let profiles = summary.profiles();
-    let planned: BTreeSet<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+    let planned: BTreeSet<&str> = EMBEDDED.iter().map(|(name, _)| *name).filter(|n| !WINDOWS.contains(n)).collect();
+    let profiles: BTreeSet<&str> = profiles.into_iter().filter(|name| !WINDOWS.contains(name)).collect();
     if profiles != planned {
         bench.push_str(&format!(" --profiles {}", profiles.into_iter().collect::<Vec<_>>().join(",")));
     }
@@ -154,6 +156,7 @@ pub fn page(records: &[Record], figures: &[Figure], measured: &[Row]) -> Result<
                     @for (id, heading) in findings::SECTIONS { a href=(format!("#{id}")) { (heading) } " " }
                     @for figure in figures { a href=(format!("#{}", figure.id)) { (figure.title) } " " }
                 }
+                (columns::section(&summary))
                 (text::section(&summary))
                 (on_rtl::section(records)?)
                 (natively::section(measured))

@@ -7,8 +7,9 @@ use nearpm_sim::microbenchmark::{self, PUBLISHED};
 use nearpm_workloads::programs::Program;
 
 use super::beyond::{LOG_BYTES, log_rate, size};
+use super::columns;
 use super::profile;
-use super::text::{Comparison, comparisons};
+use super::text::{Average, Comparison, comparisons};
 use crate::case::Configuration;
 use crate::copies::LOGS;
 use crate::meter::Kind;
@@ -76,19 +77,22 @@ impl Table {
 /// # Errors
 /// If a profile is wrong, or a micro-benchmark fails.
 pub fn tables(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Table>> {
-    Ok(vec![
+    let mut all = vec![
         calibration()?,
         super::copies()?,
         predictions(summary),
         programs(summary),
         programs_on_this_card(summary),
+        columns::cheapest(summary),
         whereabouts(summary),
         aims()?,
         ceilings(summary),
         units()?,
         recovery_by_work(recoveries),
         recovery_by_pool(recoveries),
-    ])
+    ];
+    all.extend(columns::by_path(summary));
+    Ok(all)
 }
 
 /// Headings.
@@ -126,6 +130,12 @@ fn mean(Mean { value, deviation }: Mean, unit: &str) -> String {
     }
 }
 
+/// An average: the mean, and in brackets the geometric one.
+fn both_means(Average { mean: of, geometric }: Average, unit: &str) -> String {
+    let geometric = geometric.map_or(String::new(), |Mean { value, .. }| format!(" ({value:.2})"));
+    mean(of, unit) + &geometric
+}
+
 /// The points that the paper's profile is calibrated on.
 fn calibration() -> Result<Table> {
     let paper = profile(PAPER)?;
@@ -146,18 +156,21 @@ fn calibration() -> Result<Table> {
 pub fn predictions(summary: &Summary) -> Table {
     let row = |c: Comparison| {
         let unit = if c.is_share { " %" } else { "" };
-        let cell = |value: Option<Mean>| value.map_or(MISSING.into(), |value| mean(value, unit));
+        let cell = |value: Option<Average>| value.map_or(MISSING.into(), |value| both_means(value, unit));
         let deviation = c.deviation().map_or(MISSING.into(), |percent| format!("{percent:+.0} %"));
         let [corrected, released] = c.predicted.map(cell);
         let [over_best, released_over_best] = c.against_best.map(cell);
         let published = mean(Mean { value: c.published, deviation: None }, unit);
         vec![c.what.clone(), published, corrected, deviation, released, over_best, released_over_best, cell(c.ours)]
+            .into_iter()
+            .chain([c.over_cheapest.map_or("-".into(), |value| both_means(value, unit))])
+            .collect()
     };
     Table {
         name: "predictions",
         title: "Predictions beside what the paper publishes",
         head: head([
-            "average over nine programs",
+            "mean over nine programs (geometric mean)",
             "paper",
             "model, paper's profile and reconstructed baseline",
             "deviation",
@@ -165,6 +178,7 @@ pub fn predictions(summary: &Summary) -> Table {
             "over the best CPU path",
             "over it with released inputs",
             "this card over it",
+            "this card over the cheapest CPU mechanism",
         ]),
         rows: comparisons(summary).into_iter().map(row).collect(),
     }
@@ -182,12 +196,13 @@ fn programs(summary: &Summary) -> Table {
         let (paper, best) = (over(Configuration::PaperCpu), over(Configuration::Cpu));
         let of = |program| cell([paper(summary, program), best(summary, program)]);
         let average = cell([summary.average(&paper), summary.average(&best)]);
-        [mechanism.name().to_owned(), average].into_iter().chain(Program::ALL.map(of)).collect()
+        let geometric = cell([summary.geometric(&paper), summary.geometric(&best)]);
+        [mechanism.name().to_owned(), average, geometric].into_iter().chain(Program::ALL.map(of)).collect()
     };
     Table {
         name: "programs",
         title: "One device with the paper's profile, over the reconstructed baseline / over the best CPU path",
-        head: head(["", "average"].into_iter().chain(Program::ALL.map(Program::name))),
+        head: head(["", "mean", "geometric mean"].into_iter().chain(Program::ALL.map(Program::name))),
         rows: Mechanism::ALL.map(row).to_vec(),
     }
 }
@@ -198,13 +213,14 @@ fn programs_on_this_card(summary: &Summary) -> Table {
     let row = |mechanism: Mechanism| {
         let s = Selection::new(OURS, mechanism);
         let over = |summary: &Summary, program| summary.whole(&s, program, Configuration::Card, Configuration::Cpu);
-        let average = cell(summary.average(over));
-        [mechanism.name().to_owned(), average].into_iter().chain(Program::ALL.map(|p| cell(over(summary, p)))).collect()
+        let averages = [cell(summary.average(over)), cell(summary.geometric(over))];
+        let each = Program::ALL.map(|p| cell(over(summary, p)));
+        [mechanism.name().to_owned()].into_iter().chain(averages).chain(each).collect()
     };
     Table {
         name: "programs on this card",
         title: "One device of this project at 300 MHz, over the best CPU path",
-        head: head(["", "average"].into_iter().chain(Program::ALL.map(Program::name))),
+        head: head(["", "mean", "geometric mean"].into_iter().chain(Program::ALL.map(Program::name))),
         rows: Mechanism::ALL.map(row).to_vec(),
     }
 }

@@ -13,7 +13,16 @@ struct Arguments {
     command: GvrCommand,
 }
 
+/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
+#[cfg(unix)]
+fn end_with_the_pipe() {
+    // SAFETY: no thread runs yet, and the default action calls nothing of this program.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    end_with_the_pipe();
     match command(&Arguments::parse().command) {
         Ok(status) => status,
         Err(error) => {

@@ -77,3 +77,16 @@ fn ranks_that_are_killed_at_any_moment_lose_no_version() {
     let output = gvr(&["campaign", "kills", "--count", "12"]);
     assert!(output.status.success() && text(&output).contains("12 seeds, nothing found"), "{}", text(&output));
 }
+
+#[test]
+fn a_reader_that_goes_away_ends_it_without_a_word() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm-gvr"));
+    let mut child = command.arg("--help").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It starts later than this, and writes to nobody.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.signal().is_some() || output.status.success(), "{}", output.status);
+}

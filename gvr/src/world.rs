@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::array::Face;
 use crate::array::{Array, Core, Element, Options, version_inc};
 use crate::error::{Error, Result};
-use crate::rma::Rma;
+use crate::rma::{Rma, shm};
 
 /// The ranks that work together, as one of them sees it. It belongs to one thread.
 #[derive(Clone)]
@@ -17,6 +17,29 @@ impl World {
     /// From a backend's handle of this rank.
     pub fn new(rma: impl Rma + 'static) -> World {
         World { rma: Rc::new(rma) }
+    }
+
+    /// The world that this process was started for: by `nearpm gvr run`, or, where MPI is built in, by `mpiexec`. `window` is how many
+    /// bytes of memory each rank gets from MPI; `nearpm gvr run` says so itself. `None` if nobody has started it for one.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`], [`Error::System`], [`Error::DeadRank`] if another rank does not come.
+    pub fn launched(window: u64) -> Result<Option<World>> {
+        if let Some(shm) = shm::launched()? {
+            return Ok(Some(World::new(shm)));
+        }
+        Self::of_mpi(window)
+    }
+
+    #[cfg(feature = "mpi")]
+    fn of_mpi(window: u64) -> Result<Option<World>> {
+        use crate::rma::mpi;
+        if mpi::is_rank() { Ok(Some(World::new(mpi::Mpi::join(window)?))) } else { Ok(None) }
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn of_mpi(_: u64) -> Result<Option<World>> {
+        Ok(None)
     }
 
     /// Number of this rank, from 0.

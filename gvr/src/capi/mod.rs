@@ -15,14 +15,14 @@ use crate::array::{Core, Options};
 use crate::error::{Error, Result};
 use crate::persist::{Folder, Job};
 use crate::rma::Kind;
-use crate::rma::shm::{self, Shm};
+use crate::rma::shm::Shm;
 use crate::world::World;
 use state::{Gds, Member, answer, refuse, with_world};
 
 pub use access::*;
 pub use versions::*;
 
-/// Bytes of shared memory of a rank that is started alone.
+/// Bytes of memory of a rank that is started alone, or by MPI.
 const ALONE: u64 = 1 << 30;
 
 /// `GDS_THREAD_FUNNELED`.
@@ -36,11 +36,11 @@ pub unsafe extern "C" fn GDS_init(
     provided: *mut c_int,
 ) -> c_int {
     answer(|| {
-        let shm = match shm::launched()? {
-            Some(shm) => shm,
-            None => Shm::threads(1, ALONE)?.pop().ok_or_else(|| Error::option("no rank was made"))?,
+        let world = match World::launched(ALONE)? {
+            Some(world) => world,
+            None => World::new(Shm::threads(1, ALONE)?.pop().ok_or_else(|| Error::option("no rank was made"))?),
         };
-        state::join(World::new(shm))?;
+        state::join(world)?;
         if !provided.is_null() {
             // SAFETY: by the caller, it points to a number of its own.
             unsafe { *provided = requested.min(FUNNELED) };

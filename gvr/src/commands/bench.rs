@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::backend::Backend;
 use super::bench_programs::{durable, programs};
-use super::{launch_and_wait, launched};
 use crate::array::{Array, Keep, Options, Protocol};
 use crate::error::{Error, Result};
 use crate::programs::synthetic;
@@ -21,6 +21,9 @@ pub struct BenchArguments {
     /// Ranks, as processes
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     ranks: u64,
+    /// What connects the ranks
+    #[arg(long, value_enum, default_value_t = Backend::Shm)]
+    backend: Backend,
     /// Batches of each measurement
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     rounds: u64,
@@ -38,6 +41,8 @@ pub struct BenchArguments {
     json: bool,
 }
 
+/// Bytes of memory of each rank that the figures need as they are by default.
+const WINDOW: u64 = 1 << 30;
 /// Words of a part in measurements of single operations: 1 MiB.
 const PART: u64 = 1 << 17;
 /// Bytes of a block, as in the paper's.
@@ -64,8 +69,10 @@ pub(super) struct Figure {
 }
 
 pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
-    let Some(shm) = launched()? else { return launch_and_wait(arguments.ranks as usize, 8 << 30) };
-    let world = World::new(shm);
+    let window = arguments.backend.window(WINDOW);
+    let Some(world) = arguments.backend.launched(window)? else {
+        return arguments.backend.launch_and_wait(arguments.ranks as usize, window);
+    };
     let mut figures = Vec::new();
     let wants = |name: &str| name.contains(&arguments.only);
     for bytes in [8_u64, 128, 1024, 8192, 65536] {
@@ -90,12 +97,12 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
         )?);
     }
     if world.rank() == 0 {
-        print(&figures, arguments);
+        print(&figures, arguments, world.ranks());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(figures: &[Figure], arguments: &BenchArguments) {
+fn print(figures: &[Figure], arguments: &BenchArguments, ranks: usize) {
     if arguments.json {
         let rows: Vec<_> = figures
             .iter()
@@ -103,10 +110,10 @@ fn print(figures: &[Figure], arguments: &BenchArguments) {
                 serde_json::json!({"name": name, "flat_ns": times.flat, "log_ns": times.ours, "paper_ns": times.paper})
             })
             .collect();
-        println!("{:#}", serde_json::json!({"ranks": arguments.ranks, "backend": "shm", "figures": rows}));
+        println!("{:#}", serde_json::json!({"ranks": ranks, "backend": arguments.backend.name(), "figures": rows}));
         return;
     }
-    println!("{} ranks as processes over shared memory; times of the best batch", arguments.ranks);
+    println!("{ranks} ranks as processes over {}; times of the best batch", arguments.backend.says());
     println!("{:<44} {:>12} {:>12} {:>12} {:>9} {:>9}", "", "flat ns", "log ns", "paper ns", "log/flat", "paper/fl.");
     for Figure { name, times } in figures {
         let paper = times.paper.map_or("-".to_owned(), |paper| format!("{paper:.0}"));

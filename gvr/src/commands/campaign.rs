@@ -69,7 +69,7 @@ fn begun(state: Option<&Path>) -> Result<u64> {
 }
 
 pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
-    if let Some(shm) = super::launched()? {
+    if let Some(shm) = crate::rma::shm::launched()? {
         return match super::kills::rank(shm) {
             Ok(status) => Ok(ExitCode::from(status)),
             // That is what the campaign is about, and happens thousands of times.

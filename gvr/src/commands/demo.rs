@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{launch, launched};
+use super::backend::Backend;
 use crate::array::Options;
 use crate::error::{Error, Result};
 use crate::persist::{Folder, Job, describe};
 use crate::programs::pcg::{self, Solved, Vectors};
-use crate::rma::shm::Shm;
 use crate::world::World;
 
 /// Which rank dies in which iteration: `RANK:ITERATION`.
@@ -28,34 +27,35 @@ pub struct DemoArguments {
     /// Ranks that begin
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
     ranks: u64,
+    /// What connects the ranks
+    #[arg(long, value_enum, default_value_t = Backend::Shm)]
+    backend: Backend,
     /// The iteration in which one is killed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(2..))]
     kill_at: u64,
 }
 
 pub fn command(arguments: &DemoArguments) -> Result<ExitCode> {
-    if let Some(shm) = launched()? {
-        return rank(arguments, shm);
+    if let Some(world) = arguments.backend.launched(WINDOW)? {
+        return rank(arguments, &world);
     }
     let ranks = arguments.ranks as usize;
     let victim = ranks / 2;
     println!("{ranks} ranks solve a system of {} unknowns; each iteration is a durable version", arguments.side.pow(3));
-    let ends = launch(ranks, WINDOW, &[(DIES, format!("{victim}:{}", arguments.kill_at))])?.wait()?;
-    for (rank, end) in ends.iter().enumerate() {
-        println!("  rank {rank}: {end}");
-    }
-    if ends.iter().all(std::process::ExitStatus::success) {
+    let dies = [(DIES, format!("{victim}:{}", arguments.kill_at))];
+    if arguments.backend.run(ranks, WINDOW, &dies, |rank, end| println!("  {rank}: {end}"))? {
         println!("  it was solved before iteration {}: give a smaller --kill-at", arguments.kill_at);
         return Ok(ExitCode::FAILURE);
     }
     say_versions(&arguments.folder)?;
     println!("{} ranks take it up again", ranks - 1);
-    let ends = launch(ranks - 1, WINDOW, &[])?.wait()?;
-    if !ends.iter().all(std::process::ExitStatus::success) {
-        println!("  {ends:?}");
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    let failed = |rank: &str, end: std::process::ExitStatus| {
+        if !end.success() {
+            println!("  {rank}: {end}");
+        }
+    };
+    let ended = arguments.backend.run(ranks - 1, WINDOW, &[], failed)?;
+    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn say_versions(folder: &Path) -> Result<()> {
@@ -68,13 +68,12 @@ fn say_versions(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn rank(arguments: &DemoArguments, shm: Shm) -> Result<ExitCode> {
-    let world = World::new(shm);
+fn rank(arguments: &DemoArguments, world: &World) -> Result<ExitCode> {
     let dies = std::env::var(DIES).ok().and_then(|text| {
         let (rank, iteration) = text.split_once(':')?;
         Some((rank.parse::<usize>().ok()?, iteration.parse::<u64>().ok()?))
     });
-    match solve(&world, arguments, dies) {
+    match solve(world, arguments, dies) {
         Ok(Solved { iterations, from, error }) => {
             if world.rank() == 0 {
                 println!(

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{launch_and_wait, launched};
+use super::backend::Backend;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::persist::{Current, Folder, Job, Restored, Storage, describe};
 use crate::rma::Kind;
-use crate::world::{World, version_inc_all};
+use crate::world::version_inc_all;
 
 #[derive(Args)]
 pub struct FolderArguments {
@@ -62,14 +62,13 @@ pub fn versions(arguments: &FolderArguments) -> Result<ExitCode> {
 
 pub fn restore(arguments: &RestoreArguments) -> Result<ExitCode> {
     let folder = Folder::new(&arguments.folder);
-    let Some(shm) = launched()? else {
+    let Some(world) = Backend::Shm.launched(0)? else {
         let current = folder.current()?.ok_or_else(|| Error::Job {
             folder: folder.name(),
             what: "there is no job: give the folder of one".to_owned(),
         })?;
-        return launch_and_wait(current.ranks, arguments.window_mib << 20);
+        return Backend::Shm.launch_and_wait(current.ranks, arguments.window_mib << 20);
     };
-    let world = World::new(shm);
     let job = Job::open(&world, &folder)?;
     let known = job.arrays();
     let mut restored = Vec::new();

@@ -3,6 +3,7 @@
 //! A command that needs ranks starts this program again, once for each, with the same arguments; [`shm::launched`] tells a process which of both
 //! it is.
 
+mod backend;
 mod bench;
 mod bench_programs;
 mod campaign;
@@ -16,7 +17,7 @@ use std::process::{Command, ExitCode};
 use clap::Subcommand;
 
 use crate::error::{Error, Result};
-use crate::rma::shm::{self, Shm};
+use crate::rma::shm;
 
 /// Versioned global arrays
 #[derive(Subcommand)]
@@ -69,15 +70,4 @@ fn launch(ranks: usize, window: u64, variables: &[(&str, String)]) -> Result<shm
         command.args(first.get_args()).envs(first.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     })
-}
-
-/// This process as a rank, `None` if it is the one that starts them.
-fn launched() -> Result<Option<Shm>> {
-    shm::launched()
-}
-
-/// Starts ranks, and ends as they do.
-fn launch_and_wait(ranks: usize, window: u64) -> Result<ExitCode> {
-    let ends = launch(ranks, window, &[])?.wait()?;
-    Ok(if ends.iter().all(std::process::ExitStatus::success) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

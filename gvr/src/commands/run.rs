@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
+use super::backend::{Backend, run_by_mpi};
 use crate::error::Result;
 use crate::rma::shm;
 
@@ -13,7 +14,10 @@ pub struct RunArguments {
     /// Ranks
     #[arg(short = 'n', long, default_value_t = 2)]
     ranks: usize,
-    /// MiB of shared memory of each rank
+    /// What connects the ranks
+    #[arg(long, value_enum, default_value_t = Backend::Shm)]
+    backend: Backend,
+    /// MiB of shared memory of each rank; with MPI the program says so itself
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     window_mib: u64,
     /// The program and its arguments
@@ -22,6 +26,10 @@ pub struct RunArguments {
 }
 
 pub fn command(arguments: &RunArguments) -> Result<ExitCode> {
+    if arguments.backend == Backend::Mpi {
+        let (program, rest) = (&arguments.program[0], &arguments.program[1..]);
+        return run_by_mpi(arguments.ranks, program, rest);
+    }
     let ends = shm::launch_all(arguments.ranks, arguments.window_mib << 20, |_| {
         let mut command = Command::new(&arguments.program[0]);
         command.args(&arguments.program[1..]);

@@ -14,8 +14,11 @@
 //! |---|---|---|
 //! | [`local`] | threads under a seeded scheduler that reorders what was not flushed, and stops ranks | tests |
 //! | [`shm`] | processes, or threads, over one memory file | work on one machine, CI |
+//! | `mpi` (feature `mpi`) | processes that `mpiexec` has started | several machines |
 
 pub mod local;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod number;
 pub mod shm;
 

@@ -79,8 +79,59 @@ GDS_status_t GDS_move_to_next(GDS_gds_t gds);
 GDS_status_t GDS_get_version_number(GDS_gds_t gds, GDS_size_t *number);
 /* Its label, cut to size bytes with the zero behind it; that of the current one is empty. */
 GDS_status_t GDS_get_version_label(GDS_gds_t gds, char *label, size_t size);
-/* This rank's errors were acted upon: the next version is made in spite of them. */
-GDS_status_t GDS_resume_local(GDS_gds_t gds);
+/* Errors.
+ *
+ * An error is described by attributes. One is raised by the program, or by a call of this rank that fails (index, count, status and rank are
+ * then known). The newest handler is called whose predicate holds of it. A local error is handled at once by the rank that raised it; a
+ * global one by all ranks, when they next call GDS_check_all_errors or GDS_version_inc of the array. Until an error that was raised is resumed, no
+ * rank makes a version of the array (GDS_STATUS_RANK). Values of attributes are int64_t or double. Raising copies the descriptor;
+ * registering copies the predicate, and adding a term to one the term: what was created is freed by its creator, handlers apart, which get a
+ * descriptor to look at. */
+typedef struct gvr_error *GDS_error_t;
+typedef struct gvr_pred *GDS_error_pred_t;
+typedef struct gvr_term *GDS_error_pred_term_t;
+typedef int GDS_error_attr_key_t;
+enum {
+    GDS_EATTR_GDS_INDEX = 0,  /* first index */
+    GDS_EATTR_GDS_COUNT = 1,  /* elements from there on; 0: not known */
+    GDS_EATTR_APP = 2,        /* the program's own number */
+    GVR_EATTR_STATUS = 3,     /* a GDS_status_t */
+    GVR_EATTR_RANK = 4        /* who has found it */
+};
+typedef enum { GDS_EAVTYPE_INT = 0, GDS_EAVTYPE_FLOAT = 1 } GDS_error_attr_value_type_t;
+/* Whether the attribute is there; is not; is a value; is one of two values or lies between them. */
+typedef enum { GDS_EMEXP_ANY = 0, GDS_EMEXP_NOT = 1, GDS_EMEXP_EQUAL = 2, GDS_EMEXP_RANGE = 3 } GDS_error_match_expr_t;
+/* A handler; it resumes the error, or answers something else than GDS_STATUS_OK. */
+typedef GDS_status_t (*GDS_recovery_func_t)(GDS_gds_t gds, GDS_error_t desc);
+/* Looks for errors, and raises what it finds. */
+typedef GDS_status_t (*GDS_check_func_t)(GDS_gds_t gds, GDS_priority_t priority);
+
+/* A key of the program's own; all ranks define theirs in the same order. */
+GDS_status_t GDS_define_error_attr_key(const char *name, size_t name_len, GDS_error_attr_value_type_t type, GDS_error_attr_key_t *key);
+GDS_status_t GDS_create_error_descriptor(GDS_error_t *desc);
+GDS_status_t GDS_free_error_descriptor(GDS_error_t *desc);
+GDS_status_t GDS_add_error_attr(GDS_error_t desc, GDS_error_attr_key_t key, const void *value);
+/* *flag: whether the attribute is there. */
+GDS_status_t GDS_get_error_attr(GDS_error_t desc, GDS_error_attr_key_t key, void *value, int *flag);
+/* A predicate holds if all of its terms do; one without terms, and NULL, of every error. */
+GDS_status_t GDS_create_error_pred(GDS_error_pred_t *pred);
+GDS_status_t GDS_free_error_pred(GDS_error_pred_t *pred);
+/* values: one, or two for GDS_EMEXP_RANGE; not looked at for GDS_EMEXP_ANY and GDS_EMEXP_NOT. */
+GDS_status_t GDS_create_error_pred_term(GDS_error_attr_key_t key, GDS_error_match_expr_t expr, const void *values, GDS_error_pred_term_t *term);
+GDS_status_t GDS_free_error_pred_term(GDS_error_pred_term_t *term);
+GDS_status_t GDS_add_error_pred_term(GDS_error_pred_t pred, GDS_error_pred_term_t term);
+GDS_status_t GDS_register_local_error_handler(GDS_gds_t gds, GDS_error_pred_t pred, GDS_recovery_func_t handler);
+GDS_status_t GDS_register_global_error_handler(GDS_gds_t gds, GDS_error_pred_t pred, GDS_recovery_func_t handler);
+/* Checks are called by GDS_check_all_errors, those of the highest priority first. */
+GDS_status_t GDS_register_local_error_check(GDS_gds_t gds, GDS_check_func_t check, GDS_priority_t priority);
+GDS_status_t GDS_register_global_error_check(GDS_gds_t gds, GDS_check_func_t check, GDS_priority_t priority);
+GDS_status_t GDS_raise_local_error(GDS_gds_t gds, GDS_error_t desc);
+GDS_status_t GDS_raise_global_error(GDS_gds_t gds, GDS_error_t desc);
+/* All ranks call it: their checks, then the global errors of all. */
+GDS_status_t GDS_check_all_errors(GDS_gds_t gds);
+/* This rank's errors were acted upon: the next version is made in spite of them. desc may be NULL. */
+GDS_status_t GDS_resume_local(GDS_gds_t gds, GDS_error_t desc);
+GDS_status_t GDS_resume_global(GDS_gds_t gds, GDS_error_t desc);
 
 /* What GVR does not have. */
 

@@ -179,6 +179,9 @@ pub enum Error {
     },
 }
 
+/// Code of an error that the program has raised.
+pub(crate) const RAISED: u64 = 12;
+
 /// Result of a call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -218,7 +221,7 @@ impl Error {
 
     /// What a number of [`Error::code`] says.
     pub(crate) fn of_code(code: u64, rank: usize) -> Error {
-        const KINDS: [&str; 10] = [
+        const KINDS: [&str; 12] = [
             "an index out of range",
             "a buffer of another size",
             "a full log",
@@ -229,6 +232,8 @@ impl Error {
             "an array of another type",
             "a pool that is missing",
             "a job that cannot be opened",
+            "another error",
+            "an error that its program has raised and not resumed",
         ];
         let what = KINDS.get((code as usize).wrapping_sub(1)).copied().unwrap_or("another error");
         Error::Elsewhere { rank, what }

@@ -247,6 +247,11 @@ impl Core {
         Ok(())
     }
 
+    /// Notes an error that the program has found.
+    pub(crate) fn fail(&self) {
+        self.state.borrow_mut().failed.get_or_insert(crate::error::RAISED);
+    }
+
     /// Forgets the errors since the last version.
     pub fn acknowledge(&self) {
         self.state.borrow_mut().failed = None;

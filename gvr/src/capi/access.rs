@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::handlers::detected;
 use super::state::{Gds, answer, array, refuse};
 use super::{present, word};
 use crate::array::{Change, Core};
@@ -39,6 +40,15 @@ unsafe fn area(core: &Core, ld: *const usize, lo: *const usize, hi: *const usize
     Ok(Area { lo, hi, steps })
 }
 
+/// The first index of a range, 0 if there is none.
+///
+/// # Safety
+/// `lo` is null or points to a number at least.
+unsafe fn first(lo: *const usize) -> u64 {
+    // SAFETY: by the caller.
+    unsafe { lo.as_ref() }.map_or(0, |index| *index as u64)
+}
+
 /// Calls `each` for every row of the last dimension: first and last index, where it lies in the buffer in elements, and how many it has.
 fn rows(area: &Area, mut each: impl FnMut(&[u64], &[u64], usize, usize) -> Result<()>) -> Result<()> {
     let last = area.lo.len() - 1;
@@ -74,13 +84,15 @@ unsafe fn change(
         return Err(refuse("the handle is at an old version, which is read-only: call GDS_move_to_newest"));
     }
     // SAFETY: by the caller.
-    let area = unsafe { area(core, ld, lo, hi)? };
+    let area = unsafe { area(core, ld, lo, hi) };
+    // SAFETY: as above.
+    let area = detected(gds, unsafe { first(lo) }, 0, area)?;
     let size = core.kind.bytes();
     let change = op.map_or(Change::Put, |op| Change::Combine(core.kind, op));
     rows(&area, |first, last, at, count| {
         // SAFETY: by the caller the buffer holds all rows of the box.
         let row = unsafe { std::slice::from_raw_parts(buf.cast::<u8>().add(at * size), count * size) };
-        core.change(first, last, row, change)
+        detected(gds, first[0], count as u64, core.change(first, last, row, change))
     })
 }
 
@@ -127,17 +139,18 @@ pub unsafe extern "C" fn GDS_get(
         // SAFETY: by the header.
         let (gds, area) = unsafe {
             let gds = array(gds)?;
-            (gds, area(&gds.member.core, ld, lo, hi)?)
+            (gds, detected(gds, first(lo), 0, area(&gds.member.core, ld, lo, hi))?)
         };
         let (core, at) = (&gds.member.core, gds.at());
         let size = core.kind.bytes();
         rows(&area, |first, last, place, count| {
             // SAFETY: by the header the buffer holds all rows of the box.
             let row = unsafe { std::slice::from_raw_parts_mut(buf.cast::<u8>().add(place * size), count * size) };
-            match &at {
+            let done = match &at {
                 None => core.read(first, last, row),
                 Some((_, old)) => core.read_old(old, first, last, row),
-            }
+            };
+            detected(gds, first[0], count as u64, done)
         })
     })
 }

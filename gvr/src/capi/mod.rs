@@ -5,6 +5,8 @@
 #![allow(unsafe_code, non_snake_case, missing_docs, clippy::missing_safety_doc)]
 
 mod access;
+mod descriptors;
+mod handlers;
 mod state;
 mod versions;
 
@@ -20,6 +22,8 @@ use crate::world::World;
 use state::{Gds, Member, answer, refuse, with_world};
 
 pub use access::*;
+pub use descriptors::*;
+pub use handlers::*;
 pub use versions::*;
 
 /// Bytes of memory of a rank that is started alone, or by MPI.

@@ -5,6 +5,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use super::handlers::Handlers;
 use crate::array::{Core, Face, Old};
 use crate::error::{Error, Result};
 use crate::persist::{Inner, Job};
@@ -33,11 +34,12 @@ pub struct Gds {
     pub member: Member,
     /// `None`: the current one.
     at: RefCell<Option<(u64, Rc<Old>)>>,
+    pub(super) handlers: Handlers,
 }
 
 impl Gds {
     pub fn new(member: Member) -> Gds {
-        Gds { member, at: RefCell::new(None) }
+        Gds { member, at: RefCell::new(None), handlers: Handlers::default() }
     }
 
     pub(crate) fn face(&self) -> Face<'_> {
@@ -108,7 +110,7 @@ pub unsafe fn array<'a>(gds: *const Gds) -> Result<&'a Gds> {
     unsafe { gds.as_ref() }.ok_or_else(|| refuse("the handle is null"))
 }
 
-fn status(error: &Error) -> c_int {
+pub(super) fn status(error: &Error) -> c_int {
     match error {
         Error::OutOfRange { .. } | Error::Buffer { .. } => 2,
         Error::LogFull { .. } | Error::NoMemory { .. } | Error::Pinned { .. } => 3,

@@ -61,6 +61,8 @@ pub unsafe extern "C" fn GDS_version_inc(gds: *mut Gds, inc: usize, text: *const
         // SAFETY: by the header.
         let (gds, label) = unsafe { (array(gds)?, label(text, size)?) };
         current(gds)?;
+        // What is not handled keeps all ranks from the version.
+        let _handled = super::handlers::deliver(gds)?;
         version_inc_all(&[gds.face()], &label).map(drop)
     })
 }
@@ -79,6 +81,7 @@ pub unsafe extern "C" fn gvr_version_inc_all(
         // SAFETY: by the header.
         let arrays: Vec<&Gds> = handles.iter().map(|gds| unsafe { array(*gds) }).collect::<Result<_>>()?;
         arrays.iter().try_for_each(|gds| current(gds))?;
+        arrays.iter().try_for_each(|gds| super::handlers::deliver(gds).map(drop))?;
         let faces: Vec<_> = arrays.iter().map(|gds| gds.face()).collect();
         version_inc_all(&faces, &label).map(drop)
     })
@@ -162,12 +165,6 @@ pub unsafe extern "C" fn GDS_get_version_label(gds: *mut Gds, to: *mut c_char, s
         }
         Ok(())
     })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GDS_resume_local(gds: *mut Gds) -> c_int {
-    // SAFETY: by the header.
-    answer(|| unsafe { array(gds) }.map(|gds| gds.member.core.acknowledge()))
 }
 
 #[unsafe(no_mangle)]

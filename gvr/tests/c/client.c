@@ -64,9 +64,138 @@ static int in_memory(int rank, int ranks)
     WANT(part[0] == ranks);
     GDS_size_t outside[2] = {(GDS_size_t)ranks, 0};
     WANT(GDS_get(part, NULL, origin, outside, gds) == GDS_STATUS_RANGE && strlen(gvr_message()) > 20);
-    CHECK(GDS_resume_local(gds));
+    CHECK(GDS_resume_local(gds, NULL));
     CHECK(GDS_free(&gds));
     WANT(gds == NULL && GDS_free(&gds) == GDS_STATUS_INVALID);
+    return 0;
+}
+
+static GDS_error_attr_key_t heat;
+static int handled_local, handled_hot, handled_global, checked;
+
+static GDS_status_t on_local(GDS_gds_t gds, GDS_error_t desc)
+{
+    int64_t index = -1, status = -1;
+    int flag = 0;
+    if (GDS_get_error_attr(desc, GDS_EATTR_GDS_INDEX, &index, &flag) || !flag || index != 1000) return GDS_STATUS_INVALID;
+    if (GDS_get_error_attr(desc, GVR_EATTR_STATUS, &status, &flag) || !flag || status != GDS_STATUS_RANGE) return GDS_STATUS_INVALID;
+    if (GDS_get_error_attr(desc, GDS_EATTR_APP, &status, &flag) || flag) return GDS_STATUS_INVALID;
+    handled_local++;
+    return GDS_resume_local(gds, desc);
+}
+
+static GDS_status_t on_hot(GDS_gds_t gds, GDS_error_t desc)
+{
+    double value = 0;
+    int flag = 0;
+    if (GDS_get_error_attr(desc, heat, &value, &flag) || !flag || value != 91.5) return GDS_STATUS_INVALID;
+    handled_hot++;
+    return GDS_resume_local(gds, desc);
+}
+
+/* Every rank handles it. */
+static GDS_status_t on_global(GDS_gds_t gds, GDS_error_t desc)
+{
+    int64_t app = 0;
+    int flag = 0;
+    if (GDS_get_error_attr(desc, GDS_EATTR_APP, &app, &flag) || !flag || app < 7) return GDS_STATUS_INVALID;
+    handled_global++;
+    return GDS_resume_global(gds, desc);
+}
+
+/* Every rank but the first has found something. */
+static GDS_status_t check(GDS_gds_t gds, GDS_priority_t priority)
+{
+    GDS_error_t desc;
+    int64_t app = 7 + gvr_rank();
+    checked++;
+    if (priority != GDS_PRIORITY_HIGH) return GDS_STATUS_INVALID;
+    if (gvr_rank() == 0) return GDS_STATUS_OK;
+    if (GDS_create_error_descriptor(&desc) || GDS_add_error_attr(desc, GDS_EATTR_APP, &app)) return GDS_STATUS_INVALID;
+    if (GDS_raise_global_error(gds, desc)) return GDS_STATUS_INVALID;
+    return GDS_free_error_descriptor(&desc);
+}
+
+/* Handlers are called for the errors that their predicates choose, and no version is made of what is not resumed. */
+static int errors(int rank, int ranks)
+{
+    GDS_size_t counts[1] = {64}, out[1] = {1000}, in[1] = {3};
+    GDS_gds_t gds;
+    GDS_error_t desc;
+    GDS_error_pred_t pred;
+    GDS_error_pred_term_t term;
+    double value = 1.0, hot = 91.5, range[2] = {90.0, 100.0}, cold = 12.0;
+    int64_t app = 7;
+    CHECK(GDS_alloc(1, counts, NULL, GDS_DATA_DBL, GDS_PRIORITY_HIGH, GDS_COMM_WORLD, MPI_INFO_NULL, &gds));
+    CHECK(GDS_define_error_attr_key("heat", 4, GDS_EAVTYPE_FLOAT, &heat));
+
+    /* A call that fails, for a handler that wants every error with an index. */
+    CHECK(GDS_create_error_pred(&pred));
+    CHECK(GDS_create_error_pred_term(GDS_EATTR_GDS_INDEX, GDS_EMEXP_ANY, NULL, &term));
+    CHECK(GDS_add_error_pred_term(pred, term));
+    CHECK(GDS_free_error_pred_term(&term));
+    CHECK(GDS_register_local_error_handler(gds, pred, on_local));
+    CHECK(GDS_free_error_pred(&pred));
+    WANT(pred == NULL && term == NULL);
+    WANT(GDS_put(&value, NULL, out, out, gds) == GDS_STATUS_RANGE && handled_local == 1);
+    WANT(GDS_get(&value, NULL, out, out, gds) == GDS_STATUS_RANGE && handled_local == 2);
+
+    /* An error of the program's own key: one in the range, one beside it, one without the key. */
+    CHECK(GDS_create_error_pred(&pred));
+    CHECK(GDS_create_error_pred_term(heat, GDS_EMEXP_RANGE, range, &term));
+    CHECK(GDS_add_error_pred_term(pred, term));
+    CHECK(GDS_free_error_pred_term(&term));
+    CHECK(GDS_create_error_pred_term(GDS_EATTR_GDS_INDEX, GDS_EMEXP_NOT, NULL, &term));
+    CHECK(GDS_add_error_pred_term(pred, term));
+    CHECK(GDS_free_error_pred_term(&term));
+    CHECK(GDS_register_local_error_handler(gds, pred, on_hot));
+    CHECK(GDS_free_error_pred(&pred));
+    CHECK(GDS_create_error_descriptor(&desc));
+    CHECK(GDS_add_error_attr(desc, heat, &hot));
+    CHECK(GDS_raise_local_error(gds, desc));
+    WANT(handled_hot == 1 && handled_local == 2);
+    CHECK(GDS_version_inc(gds, 1, "hot", 3));
+    CHECK(GDS_add_error_attr(desc, heat, &cold));
+    WANT(GDS_raise_local_error(gds, desc) == GDS_STATUS_INVALID && handled_hot == 1);
+    WANT(GDS_version_inc(gds, 1, "cold", 4) == GDS_STATUS_RANK);
+    WANT(strstr(gvr_message(), "raised and not resumed") != NULL);
+    CHECK(GDS_resume_local(gds, desc));
+    CHECK(GDS_version_inc(gds, 1, "cold", 4));
+    CHECK(GDS_free_error_descriptor(&desc));
+
+    /* Global errors reach every rank, by a check and by a version. */
+    CHECK(GDS_create_error_pred(&pred));
+    CHECK(GDS_create_error_pred_term(GDS_EATTR_APP, GDS_EMEXP_ANY, NULL, &term));
+    CHECK(GDS_add_error_pred_term(pred, term));
+    CHECK(GDS_register_global_error_handler(gds, pred, on_global));
+    CHECK(GDS_free_error_pred_term(&term));
+    CHECK(GDS_free_error_pred(&pred));
+    CHECK(GDS_register_global_error_check(gds, check, GDS_PRIORITY_HIGH));
+    CHECK(GDS_check_all_errors(gds));
+    WANT(checked == 1 && handled_global == ranks - 1);
+    if (rank == ranks - 1) {
+        CHECK(GDS_create_error_descriptor(&desc));
+        CHECK(GDS_add_error_attr(desc, GDS_EATTR_APP, &app));
+        CHECK(GDS_raise_global_error(gds, desc));
+        CHECK(GDS_free_error_descriptor(&desc));
+    }
+    CHECK(GDS_put(&value, NULL, in, in, gds));
+    CHECK(GDS_version_inc(gds, 1, "global", 6));
+    WANT(handled_global == ranks);
+
+    /* One that no handler is for keeps all ranks from the next version, until it is resumed. */
+    if (rank == 0) {
+        CHECK(GDS_create_error_descriptor(&desc));
+        CHECK(GDS_raise_global_error(gds, desc));
+        CHECK(GDS_free_error_descriptor(&desc));
+    }
+    WANT(GDS_version_inc(gds, 1, NULL, 0) == GDS_STATUS_RANK);
+    CHECK(GDS_resume_global(gds, NULL));
+    CHECK(GDS_version_inc(gds, 1, NULL, 0));
+    WANT(GDS_raise_local_error(gds, NULL) == GDS_STATUS_INVALID && GDS_add_error_attr(NULL, heat, &hot) == GDS_STATUS_INVALID);
+    WANT(GDS_create_error_pred_term(99, GDS_EMEXP_ANY, NULL, &term) == GDS_STATUS_INVALID);
+    WANT(GDS_register_local_error_handler(gds, NULL, NULL) == GDS_STATUS_INVALID);
+    CHECK(GDS_free(&gds));
     return 0;
 }
 
@@ -102,6 +231,7 @@ int main(int argc, char **argv)
     if (gvr_rank() != -1 || GDS_finalize() == GDS_STATUS_OK) return 1;
     CHECK(GDS_init(&argc, &argv, GDS_THREAD_SINGLE, &provided));
     if (in_memory(gvr_rank(), gvr_ranks())) return 1;
+    if (errors(gvr_rank(), gvr_ranks())) return 1;
     if (argc > 1 && durable(argv[1], gvr_rank(), gvr_ranks())) return 1;
     CHECK(GDS_finalize());
     return 0;

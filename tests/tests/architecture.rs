@@ -44,6 +44,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
     ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
     ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
+    // The persistency model of GPUs; the form of litmus tests is that of the card's model.
+    ("nearpm-sbrp", &["nearpm-ppo"]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),

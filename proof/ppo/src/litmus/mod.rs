@@ -1,6 +1,7 @@
 //! Litmus tests: what a file says, and how it is read.
 
-mod lines;
+pub mod expected;
+pub mod lines;
 mod outcome;
 mod parse;
 mod program;
@@ -8,7 +9,7 @@ mod tables;
 
 use std::collections::BTreeSet;
 
-pub use outcome::fits;
+pub use expected::{Named, fits};
 pub use parse::{ParseError, parse};
 
 use crate::rules::Rule;
@@ -217,17 +218,6 @@ pub struct Options {
     pub host_unordered: bool,
     /// The paper's permission: what a command only reads is released when it has been read, and what was read is saved.
     pub early_release: bool,
-}
-
-/// A line of `allowed` or `forbidden`.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// Its name.
-    pub name: String,
-    /// The states: values in the order of the observables; `None` where a pattern leaves one open.
-    pub states: Vec<Vec<Option<String>>>,
-    /// Why, for what is forbidden.
-    pub reason: String,
 }
 
 /// A litmus test.

@@ -1,8 +1,8 @@
 //! From the text of a file to a test.
 
-use super::lines::{Section, Text, sections};
+use super::lines::{Section, Text, check_heads, end, find, required, sections};
 use super::tables::Tables;
-use super::{Moment, Options, Test, Value, outcome, program};
+use super::{Moment, Options, Test, Value, expected, outcome, program};
 use crate::rules::Rule;
 
 /// What is wrong with a litmus file, and where.
@@ -40,7 +40,7 @@ const BODIES: &[&str] = &["memory", "transactions", "allowed", "forbidden"];
 /// The first thing that is wrong with the text.
 pub fn parse(file: &str) -> Result<Test, ParseError> {
     let sections = sections(file)?;
-    check_heads(&sections)?;
+    check_heads(&sections, SINGLE, BODIES, |key| key.contains('@'))?;
     let mut tables = Tables::default();
     if let Some(memory) = find(&sections, "memory") {
         memory.body.iter().try_for_each(|line| tables.memory(*line))?;
@@ -81,45 +81,13 @@ pub fn parse(file: &str) -> Result<Test, ParseError> {
         forbidden: Vec::new(),
     };
     for line in &required(&sections, "allowed", file)?.body {
-        test.allowed.push(outcome::allowed(&test.observed, *line)?);
+        test.allowed.push(expected::allowed(&test.observed, *line)?);
     }
     for line in find(&sections, "forbidden").map(|s| s.body.as_slice()).unwrap_or_default() {
-        test.forbidden.push(outcome::forbidden(&test.observed, *line)?);
+        test.forbidden.push(expected::forbidden(&test.observed, *line)?);
     }
-    outcome::check(&test, end(file))?;
+    expected::check(&test.allowed, &test.forbidden, end(file))?;
     Ok(test)
-}
-
-fn end(file: &str) -> usize {
-    file.lines().count()
-}
-
-fn check_heads(sections: &[Section]) -> Result<(), ParseError> {
-    for (i, section) in sections.iter().enumerate() {
-        let (single, body) = (SINGLE.contains(&section.key), BODIES.contains(&section.key));
-        if !(single || body || section.key.contains('@')) {
-            return Err(section.value.error(format!("no section is called `{}`", section.key)));
-        }
-        if sections[..i].iter().any(|s| s.key == section.key) {
-            return Err(section.value.error(format!("a second section `{}`", section.key)));
-        }
-        if let Some(line) = section.body.first().filter(|_| single) {
-            return Err(line.error(format!("`{}` has one value and no body", section.key)));
-        }
-        if !single && !section.value.text.is_empty() {
-            return Err(section.value.error(format!("what belongs to `{}` stands indented below it", section.key)));
-        }
-    }
-    Ok(())
-}
-
-fn find<'a, 'b>(sections: &'b [Section<'a>], key: &str) -> Option<&'b Section<'a>> {
-    sections.iter().find(|s| s.key == key)
-}
-
-fn required<'a, 'b>(sections: &'b [Section<'a>], key: &str, file: &str) -> Result<&'b Section<'a>, ParseError> {
-    find(sections, key)
-        .ok_or_else(|| ParseError { line: end(file), message: format!("the section `{key}` is missing") })
 }
 
 fn needs(sections: &[Section]) -> Result<Vec<Rule>, ParseError> {

@@ -7,18 +7,9 @@ use super::parse::{ParseError, value};
 use super::tables::{Tables, device, intern};
 use super::{Instruction, Posting, Procedure, Step, Thread};
 
-/// The instructions of a body: one a line, or several with semicolons between them.
-fn instructions<'a>(section: &Section<'a>) -> Vec<Text<'a>> {
-    let split = |line: &Text<'a>| {
-        let number = line.number;
-        line.text.split(';').map(move |text| Text { number, text: text.trim() }).collect::<Vec<_>>()
-    };
-    section.body.iter().flat_map(split).filter(|line| !line.text.is_empty()).collect()
-}
-
 /// `P1@ndp0 T1` or `P1@ndp0 T1 fails`.
 pub fn procedure(tables: &mut Tables, section: &Section) -> Result<(), ParseError> {
-    let head = Text { number: section.value.number, text: section.key };
+    let head = section.head();
     let words = head.words();
     let (place, transaction, fails) = match words.as_slice() {
         [place, transaction] => (place, transaction, false),
@@ -42,7 +33,7 @@ pub fn procedure(tables: &mut Tables, section: &Section) -> Result<(), ParseErro
         ordered: false,
         fails,
     };
-    for line in instructions(section) {
+    for line in section.instructions() {
         step(tables, &mut made, line)?;
     }
     check_procedure(&made, head)?;
@@ -133,12 +124,12 @@ fn check_home(tables: &Tables, made: &Procedure, line: Text, words: &[usize]) ->
 
 /// `P0@cpu`.
 pub fn thread(tables: &mut Tables, section: &Section) -> Result<(), ParseError> {
-    let head = Text { number: section.value.number, text: section.key };
+    let head = section.head();
     let Some(name) = section.key.strip_suffix("@cpu") else {
         return Err(head.error("a thread of the processor is `NAME@cpu`"));
     };
     tables.check_new(head, name)?;
-    let program = instructions(section).into_iter().map(|line| instruction(tables, line)).collect::<Result<_, _>>()?;
+    let program = section.instructions().into_iter().map(|line| instruction(tables, line)).collect::<Result<_, _>>()?;
     tables.threads.push(Thread { name: name.to_string(), program });
     Ok(())
 }

@@ -3,6 +3,12 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod axiomatic;
+pub mod litmus;
 mod names;
+pub mod operational;
+pub mod outcome;
+pub mod random;
+pub mod rules;
 
 pub use names::{Model, Operation, Scope};

@@ -1,0 +1,203 @@
+//! From the text of a file to a test.
+
+use nearpm_ppo::litmus::lines::{Section, Text, check_heads, end, find, required, sections};
+use nearpm_ppo::litmus::{Named, ParseError, expected};
+
+use super::{MOST_INSTRUCTIONS, MOST_STORES, Observable, Test, Thread, Value, Word, program};
+use crate::Model;
+use crate::rules::Rule;
+
+/// Sections that give one value and may stand once.
+const SINGLE: &[&str] = &["title", "family", "source", "needs", "observe"];
+
+/// Declarations in the order of the file.
+#[derive(Default)]
+pub struct Tables {
+    pub words: Vec<Word>,
+    pub threads: Vec<Thread>,
+    pub registers: Vec<String>,
+    pub marks: Vec<String>,
+    pub stores: usize,
+    /// The first register of the thread that is read now.
+    pub first_register: usize,
+    lines: usize,
+}
+
+/// Reads a litmus test.
+///
+/// # Errors
+/// The first thing that is wrong with the text.
+pub fn parse(file: &str) -> Result<Test, ParseError> {
+    let sections = sections(file)?;
+    let bodies = ["memory", "allowed", "forbidden"];
+    let other = |key: &str| key.contains('@') || allowed_model(key).is_some();
+    check_heads(&sections, SINGLE, &bodies, other)?;
+    let mut tables = Tables::default();
+    required(&sections, "memory", file)?.body.iter().try_for_each(|line| tables.memory(*line))?;
+    for section in sections.iter().filter(|section| section.key.contains('@')) {
+        program::thread(&mut tables, section)?;
+        tables.check_size(section)?;
+    }
+    if tables.threads.is_empty() {
+        return Err(ParseError { line: end(file), message: "a test has a thread".into() });
+    }
+    program::check(&tables)?;
+    let (observables, observed) = observables(&tables, required(&sections, "observe", file)?.value)?;
+    let mut forbidden = Vec::new();
+    for line in find(&sections, "forbidden").map(|s| s.body.as_slice()).unwrap_or_default() {
+        forbidden.push(expected::forbidden(&observed, *line)?);
+    }
+    required(&sections, "allowed", file)?;
+    let allowed = allowed(&sections, &observed, &forbidden)?;
+    let text = |key| Ok::<_, ParseError>(required(&sections, key, file)?.value.text.to_string());
+    Ok(Test {
+        title: text("title")?,
+        family: text("family")?,
+        source: text("source")?,
+        needs: needs(&sections)?,
+        words: tables.words,
+        threads: tables.threads,
+        registers: tables.registers,
+        marks: tables.marks,
+        observables,
+        observed,
+        allowed,
+        forbidden,
+    })
+}
+
+/// `allowed` is what SBRP allows, `allowed epoch` what that model does.
+fn allowed_model(key: &str) -> Option<Model> {
+    match key.strip_prefix("allowed")? {
+        "" => Some(Model::Sbrp),
+        name => Model::from_name(name.trim()),
+    }
+}
+
+fn allowed(
+    sections: &[Section],
+    observed: &[String],
+    forbidden: &[Named],
+) -> Result<Vec<(Model, Vec<Named>)>, ParseError> {
+    let mut found = Vec::new();
+    for section in sections {
+        let Some(model) = allowed_model(section.key) else { continue };
+        let states = section.body.iter().map(|line| expected::allowed(observed, *line)).collect::<Result<Vec<_>, _>>()?;
+        let last = section.body.last().map_or(section.value.number, |line| line.number);
+        let forbidden = if model == Model::Sbrp { forbidden } else { &[] };
+        expected::check(&states, forbidden, last)?;
+        found.push((model, states));
+    }
+    Ok(found)
+}
+
+fn needs(sections: &[Section]) -> Result<Vec<Rule>, ParseError> {
+    let Some(section) = find(sections, "needs") else { return Ok(Vec::new()) };
+    let rule =
+        |name: &str| Rule::from_name(name).ok_or_else(|| section.value.error(format!("no rule is called `{name}`")));
+    section.value.words().into_iter().map(rule).collect()
+}
+
+fn observables(tables: &Tables, line: Text) -> Result<(Vec<Observable>, Vec<String>), ParseError> {
+    let observable = |name: &str| {
+        if name == "end" {
+            return Ok(Observable::End);
+        }
+        if let Some(word) = tables.words.iter().position(|word| word.name == name) {
+            return match tables.words[word].persistent {
+                true => Ok(Observable::Word(word)),
+                false => Err(line.error(format!("`{name}` is volatile: nobody sees it when the power has failed"))),
+            };
+        }
+        let register = tables.registers.iter().position(|register| register == name).map(Observable::Register);
+        let mark = tables.marks.iter().position(|mark| mark == name).map(Observable::Mark);
+        register.or(mark).ok_or_else(|| line.error(format!("`{name}` cannot be observed: it is unknown")))
+    };
+    let names = line.words();
+    if names.is_empty() {
+        return Err(line.error("nothing is observed"));
+    }
+    let found = names.iter().map(|name| observable(name)).collect::<Result<_, _>>()?;
+    Ok((found, names.into_iter().map(str::to_string).collect()))
+}
+
+/// The value of a word.
+pub fn value(line: Text, text: &str) -> Result<Value, ParseError> {
+    let value = text.parse().ok().filter(|v| *v <= 200);
+    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
+}
+
+impl Tables {
+    /// `pm x=0 y=0 | z=0` or `gpu f=0`: lines, separated by bars.
+    fn memory(&mut self, line: Text) -> Result<(), ParseError> {
+        let words = line.words();
+        let persistent = match words.first() {
+            Some(&"pm") => true,
+            Some(&"gpu") => false,
+            _ => return Err(line.error("memory is `pm` or `gpu`, with words `x=0`")),
+        };
+        for group in words[1..].split(|word| *word == "|") {
+            if group.is_empty() {
+                return Err(line.error("a line of memory has words"));
+            }
+            for pair in group {
+                let (name, number) =
+                    pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no word `name=value`")))?;
+                self.check_new(line, name)?;
+                let (name, initial) = (name.to_string(), value(line, number)?);
+                self.words.push(Word { name, persistent, line: self.lines, initial });
+            }
+            self.lines += 1;
+        }
+        match self.words.len() {
+            0..=16 => Ok(()),
+            _ => Err(line.error("a test has at most 16 words")),
+        }
+    }
+
+    /// Refuses a name that is taken or could be read as something else.
+    pub fn check_new(&self, line: Text, name: &str) -> Result<(), ParseError> {
+        let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !good || name == "end" {
+            return Err(line.error(format!("`{name}` is no name")));
+        }
+        let taken = self.words.iter().any(|word| word.name == name)
+            || self.threads.iter().any(|thread| thread.name == name)
+            || self.registers.iter().any(|register| register == name)
+            || self.marks.iter().any(|mark| mark == name);
+        if taken { Err(line.error(format!("`{name}` is declared twice"))) } else { Ok(()) }
+    }
+
+    pub fn word(&self, line: Text, name: &str) -> Result<usize, ParseError> {
+        let found = self.words.iter().position(|word| word.name == name);
+        found.ok_or_else(|| line.error(format!("no word is called `{name}`")))
+    }
+
+    /// A register is loaded once.
+    pub fn register(&mut self, line: Text, name: &str) -> Result<usize, ParseError> {
+        self.check_new(line, name)?;
+        self.registers.push(name.to_string());
+        Ok(self.registers.len() - 1)
+    }
+
+    pub fn mark(&mut self, line: Text, name: &str) -> Result<usize, ParseError> {
+        self.check_new(line, name)?;
+        if self.marks.len() == 16 {
+            return Err(line.error("a test has at most 16 marks"));
+        }
+        self.marks.push(name.to_string());
+        Ok(self.marks.len() - 1)
+    }
+
+    fn check_size(&self, section: &Section) -> Result<(), ParseError> {
+        let instructions: usize = self.threads.iter().map(|thread| thread.program.len()).sum();
+        let last = section.body.last().copied().unwrap_or(section.value);
+        match (self.stores > MOST_STORES, instructions > MOST_INSTRUCTIONS, self.threads.len() > 8) {
+            (false, false, false) => Ok(()),
+            _ => Err(last.error(format!(
+                "the test is too large here: at most {MOST_STORES} stores, {MOST_INSTRUCTIONS} instructions and 8 threads"
+            ))),
+        }
+    }
+}

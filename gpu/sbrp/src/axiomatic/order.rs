@@ -120,7 +120,8 @@ impl Axioms<'_> {
                         points.add(3 * a + STORE, 3 * b + GIVES);
                     }
                     // Volatile stores are visible at once: nothing is before or behind their being durable.
-                    if self.c.is_persist(b) {
+                    // Epochs order by waiting: what a thread has observed its barriers cover, and its stores do not hand it on.
+                    if self.c.is_persist(b) && !self.s.is_epoch() {
                         points.add(3 * a + TAKES, 3 * b + STORE);
                     }
                     if cumulative {

@@ -4,11 +4,15 @@
 #![warn(missing_docs)]
 
 pub mod axiomatic;
+pub mod campaign;
+pub mod command;
+pub mod explain;
 pub mod litmus;
 mod names;
 pub mod operational;
 pub mod outcome;
 pub mod random;
 pub mod rules;
+pub mod verdict;
 
 pub use names::{Model, Operation, Scope};

@@ -9,8 +9,11 @@ mod candidate;
 mod durable;
 mod matrix;
 mod order;
+mod refusal;
 
 use std::collections::BTreeSet;
+
+pub use refusal::{Refusal, refusal};
 
 use crate::litmus::Test;
 use crate::outcome::Outcome;

@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 pub mod axiomatic;
+pub mod buffer;
 pub mod campaign;
 pub mod command;
 pub mod explain;

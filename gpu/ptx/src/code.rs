@@ -45,10 +45,14 @@ pub(crate) enum Space {
     Param,
 }
 
+/// The threads that an access or a fence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Scope {
+pub enum Scope {
+    /// `.cta`
     Block,
+    /// `.gpu`
     Device,
+    /// `.sys`
     System,
 }
 
@@ -226,6 +230,8 @@ pub(crate) enum Op {
     Atomic(Box<Atomic>),
     Fence {
         scope: Scope,
+        /// `fence.acq_rel` and its halves; not `fence.sc` or `membar`.
+        light: bool,
     },
     Branch {
         target: u32,

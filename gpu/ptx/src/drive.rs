@@ -105,6 +105,7 @@ fn take_turn(
         left: steps.min(limits.steps),
         stop_event,
         until_visible,
+        single: false,
         begun,
         hold,
         scratch: &mut running.scratch,

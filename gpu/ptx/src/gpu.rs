@@ -237,6 +237,31 @@ impl Gpu {
         crash::images(&self.memory, self.running.as_deref(), limit)
     }
 
+    /// Begins a launch that the caller drives, one warp instruction at a time. What it stores counts as persisted: a
+    /// caller that keeps time keeps what has persisted, too.
+    ///
+    /// # Errors
+    /// Arguments or a shape that do not fit.
+    pub fn begin(&mut self, entry: &Entry, launch: &Launch) -> Result<crate::Stepped, LaunchError> {
+        let kernel = &entry.code.name;
+        self.running = None;
+        let loaded = self
+            .load(&entry.code.variables)
+            .map_err(|error| LaunchError::Memory { kernel: kernel.clone(), reason: error.to_string() })?;
+        self.launches += 1;
+        let (run, spare) = (Run::default(), Spare::default());
+        let resident = self.config.resident_blocks;
+        Ok(crate::Stepped::new(start(&entry.code, launch, &run, &loaded, resident, self.launches, spare)?))
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
     fn idle(&self) -> Result<(), MemoryError> {
         if self.running.is_some() { Err(MemoryError::Busy) } else { Ok(()) }
     }

@@ -19,10 +19,12 @@ mod module;
 mod persist;
 mod schedule;
 mod start;
+mod stepped;
 mod syntax;
 mod word;
 
 pub use arguments::{ArgumentError, Arguments};
+pub use code::Scope;
 pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};
 pub use crash::{Choice, Crash, CrashError, Images, PendingStore};
 pub use fault::{Access, Fault, FaultKind, ThreadId};
@@ -30,3 +32,4 @@ pub use gpu::{Config, Gpu, MemoryError, PmRange};
 pub use launch::{Ended, Launch, LaunchError, Outcome, Persistence, Run, Stop, Trace};
 pub use module::{Entry, Module, NoSuchEntry, Parameter, ParseError};
 pub use schedule::{Choices, Explored, Schedule, every_schedule};
+pub use stepped::{Instruction, Next, Stepped, Unit, WarpAccess, Where};

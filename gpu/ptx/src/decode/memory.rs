@@ -205,9 +205,9 @@ impl<'a> Builder<'a> {
     ) -> Result<(), ParseError> {
         operands.exactly(0, modifiers.opcode)?;
         // Each fence is treated as sequentially consistent: memory here is, between instructions.
-        modifiers.one_of(&["sc", "acq_rel", "acquire", "release"]);
+        let light = modifiers.one_of(&["sc", "acq_rel", "acquire", "release"]).is_some_and(|order| order != "sc");
         let Some(scope) = modifiers.scope() else { return modifiers.unsupported() };
-        self.emit(Op::Fence { scope }, guard)
+        self.emit(Op::Fence { scope, light }, guard)
     }
 }
 

@@ -93,7 +93,7 @@ impl Warp {
     }
 
     /// Joins the ready groups that are at the same instruction as group `index`; gives its new place.
-    pub(super) fn merge(&mut self, mut index: usize) -> usize {
+    pub(crate) fn merge(&mut self, mut index: usize) -> usize {
         let pc = self.groups[index].pc;
         let mut other = 0;
         while other < self.groups.len() {

@@ -60,6 +60,8 @@ pub(crate) struct Turn<'t> {
     pub stop_event: u64,
     /// The turn ends before the next instruction that others can notice.
     pub until_visible: bool,
+    /// The turn is one instruction, of the group it began with.
+    pub single: bool,
     /// An instruction was executed in this turn.
     pub begun: bool,
     /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
@@ -127,6 +129,7 @@ impl Turn<'_> {
                         }
                     }
                     Flow::Regroup => match self.warp.pick() {
+                        Some(_) if self.single => return Ok(End::Turn),
                         Some(next) => {
                             index = next;
                             continue 'group;
@@ -233,7 +236,7 @@ impl Turn<'_> {
             Op::Load(load) => self.load(load, exec)?,
             Op::Store(store) => self.store(store, exec, ins.line)?,
             Op::Exit => return Ok(self.exit(index, pc, mask, exec)),
-            Op::Fence { scope } => self.fence(*scope, exec),
+            Op::Fence { scope, .. } => self.fence(*scope, exec),
             _ => return self.rare(ins, index, pc, mask, exec),
         }
         Ok(Flow::Next)

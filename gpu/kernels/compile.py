@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles the kernels of this folder to PTX with NVRTC, from the wheel nvidia-cuda-nvrtc that the running Python has.
+"""Compiles the kernels of this folder, and those that the checker of scopes is tested with, to PTX with NVRTC, from the wheel
+nvidia-cuda-nvrtc that the running Python has.
 
     compile.py            writes ptx/NAME.ptx for every NAME.cu
     compile.py --check    writes nothing; says which differ, and exits with 1 if any does
@@ -13,6 +14,8 @@ import sys
 FOLDER = pathlib.Path(__file__).parent
 # Without fused multiply-add a float result is that of the expression as it is written, on the processor, too.
 OPTIONS = [b"--gpu-architecture=compute_90", b"--std=c++17", b"--fmad=false"]
+# What the checker of scopes finds is told by the line of the source.
+FOLDERS = {FOLDER: OPTIONS, FOLDER.parent / "sbrp" / "kernels": [*OPTIONS, b"--generate-line-info"]}
 
 
 def library():
@@ -28,7 +31,7 @@ def library():
     sys.exit("compile.py: no NVRTC: install the wheel nvidia-cuda-nvrtc for this Python")
 
 
-def compiled(nvrtc, source):
+def compiled(nvrtc, source, given):
     """PTX of a file."""
     headers = sorted(FOLDER.glob("*.cuh"))
     texts = (ctypes.c_char_p * len(headers))(*[header.read_bytes() for header in headers])
@@ -36,8 +39,8 @@ def compiled(nvrtc, source):
     program = ctypes.c_void_p()
     name = source.name.encode()
     checked(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), name, len(headers), texts, names))
-    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
-    if nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options):
+    options = (ctypes.c_char_p * len(given))(*given)
+    if nvrtc.nvrtcCompileProgram(program, len(given), options):
         print(text(nvrtc, program, "ProgramLog").decode(), file=sys.stderr)
         sys.exit(f"compile.py: {source.name} does not compile")
     ptx = text(nvrtc, program, "PTX")
@@ -61,15 +64,17 @@ def checked(nvrtc, code):
 
 def main():
     nvrtc = library()
-    (FOLDER / "ptx").mkdir(exist_ok=True)
     differing = []
-    for source in sorted(FOLDER.glob("*.cu")):
-        target = FOLDER / "ptx" / f"{source.stem}.ptx"
-        ptx = compiled(nvrtc, source)
-        if sys.argv[1:] != ["--check"]:
-            target.write_bytes(ptx)
-        elif not target.exists() or target.read_bytes() != ptx:
-            differing.append(target.name)
+    for folder, options in FOLDERS.items():
+        (folder / "ptx").mkdir(exist_ok=True)
+        for source in sorted(folder.glob("*.cu")):
+            target = folder / "ptx" / f"{source.stem}.ptx"
+            # Line information names files; where this is run is not part of it.
+            ptx = compiled(nvrtc, source, options).replace(f'"{pathlib.Path.cwd()}/'.encode(), b'"')
+            if sys.argv[1:] != ["--check"]:
+                target.write_bytes(ptx)
+            elif not target.exists() or target.read_bytes() != ptx:
+                differing.append(target.name)
     if differing:
         sys.exit(f"compile.py: not what NVRTC makes of the sources: {', '.join(differing)}; run ./x kernels")
 

@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
     ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     // The persistency model of GPUs; the form of litmus tests is that of the card's model.
-    ("nearpm-sbrp", &["nearpm-ppo"]),
+    ("nearpm-sbrp", &["nearpm-ppo", "nearpm-ptx"]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),

@@ -36,7 +36,8 @@ impl Record {
         let mut record = Record::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
             let place = format!("{}, line {}", path.display(), index + 1);
-            let (key, value) = line.split_once(" = ").with_context(|| format!("{place}: `{line}` is no `key = number`"))?;
+            let (key, value) =
+                line.split_once(" = ").with_context(|| format!("{place}: `{line}` is no `key = number`"))?;
             let value = value.parse().with_context(|| format!("{place}: `{value}` is no number"))?;
             match key {
                 "programs" => record.programs = value,
@@ -54,7 +55,9 @@ impl Record {
         let text = format!("{head}\nprograms = {programs}\noutcomes = {outcomes}\nstates = {states}\n");
         // A killed run leaves the old record or the new one.
         let beside = path.with_extension("new");
-        std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).with_context(|| path.display().to_string())
+        std::fs::write(&beside, text)
+            .and_then(|()| std::fs::rename(&beside, path))
+            .with_context(|| path.display().to_string())
     }
 }
 
@@ -89,11 +92,8 @@ pub fn run(path: &Path, programs: u64, mut progress: impl FnMut(Record)) -> Resu
     while record.programs < programs {
         for seed in record.programs..programs.min(record.programs + PART) {
             let (outcomes, states) = compare(seed, &trial(seed))?;
-            record = Record {
-                programs: seed + 1,
-                outcomes: record.outcomes + outcomes,
-                states: record.states + states,
-            };
+            record =
+                Record { programs: seed + 1, outcomes: record.outcomes + outcomes, states: record.states + states };
         }
         record.write(path)?;
         progress(record);

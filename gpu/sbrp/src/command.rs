@@ -8,6 +8,7 @@ use clap::Subcommand;
 use crate::litmus::{Test, parse};
 use crate::outcome::in_words;
 use crate::rules::{Rule, Semantics};
+use crate::scopes::{Argument, Job, Source, check};
 use crate::verdict::{BOUND, differences, outcomes};
 use crate::{Model, campaign, explain};
 
@@ -48,6 +49,29 @@ pub enum SbrpCommand {
         #[arg(long, default_value_t = 100_000)]
         programs: u64,
     },
+    /// Finds releases and acquires of a CUDA program that are missing or too narrow, and says at which line
+    Scopes {
+        /// Its PTX; with NVRTC's --generate-line-info lines are those of the source
+        ptx: PathBuf,
+        /// The kernel
+        #[arg(long)]
+        kernel: String,
+        /// Blocks of the launch
+        #[arg(long, default_value_t = 2)]
+        blocks: u32,
+        /// Threads of a block
+        #[arg(long, default_value_t = 64)]
+        threads: u32,
+        /// Arguments in order: pm:BYTES and gpu:BYTES are pointers to zeros, others numbers of 32 bits
+        #[arg(long, value_delimiter = ',')]
+        arguments: Vec<Argument>,
+        /// Interleavings of warps that are run
+        #[arg(long, default_value_t = 20)]
+        schedules: u64,
+        /// Warp instructions after which a run is given up
+        #[arg(long, default_value_t = 100_000_000)]
+        budget: u64,
+    },
 }
 
 /// Runs a command; whether all was as it should be.
@@ -76,11 +100,33 @@ pub fn command(command: &SbrpCommand) -> Result<bool> {
             Ok(true)
         }
         SbrpCommand::Campaign { record, programs } => {
-            let tell = |r: campaign::Record| println!("{} programs, {} outcomes, {} states", r.programs, r.outcomes, r.states);
+            let tell =
+                |r: campaign::Record| println!("{} programs, {} outcomes, {} states", r.programs, r.outcomes, r.states);
             tell(campaign::run(record, *programs, tell)?);
             Ok(true)
         }
+        SbrpCommand::Scopes { ptx, kernel, blocks, threads, arguments, schedules, budget } => {
+            let job = Job {
+                kernel: kernel.clone(),
+                blocks: *blocks,
+                threads: *threads,
+                arguments: arguments.clone(),
+                schedules: *schedules,
+                budget: *budget,
+            };
+            scopes(ptx, &job)
+        }
     }
+}
+
+fn scopes(path: &Path, job: &Job) -> Result<bool> {
+    let place = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(place)?;
+    let source = Source::of(&text);
+    let findings = check(&text, job).with_context(place)?;
+    findings.iter().for_each(|finding| println!("{}", finding.in_words(|line| source.in_words(line))));
+    println!("{}: {} findings in {} interleavings", job.kernel, findings.len(), job.schedules);
+    Ok(findings.is_empty())
 }
 
 fn litmus(file: &Path, dropped: Option<Rule>, states: Option<Model>, needs: bool) -> Result<bool> {

@@ -57,7 +57,9 @@ pub fn in_words(test: &Test, explanation: &Explanation) -> Vec<String> {
                 format!("the store at line {second} is durable, and what it is ordered behind, at line {first}, is not")
             }
             Refusal::Wait(line) => format!("the store at line {line} is not durable, and something has waited for it"),
-            Refusal::Contradiction => "the words would have to become durable in orders that contradict each other".into(),
+            Refusal::Contradiction => {
+                "the words would have to become durable in orders that contradict each other".into()
+            }
         }],
     }
 }

@@ -14,6 +14,7 @@ pub mod operational;
 pub mod outcome;
 pub mod random;
 pub mod rules;
+pub mod scopes;
 pub mod verdict;
 
 pub use names::{Model, Operation, Scope};

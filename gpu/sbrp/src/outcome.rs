@@ -6,7 +6,13 @@ use crate::litmus::{NOT_LOADED, Observable, Test, Value};
 pub type Outcome = Vec<Value>;
 
 /// The outcome of a state: what PM holds, registers, marks, and how many launches have ended.
-pub(crate) fn observe(test: &Test, word: impl Fn(usize) -> Value, registers: &[Value], marks: u16, ended: u8) -> Outcome {
+pub(crate) fn observe(
+    test: &Test,
+    word: impl Fn(usize) -> Value,
+    registers: &[Value],
+    marks: u16,
+    ended: u8,
+) -> Outcome {
     let value = |observable: &Observable| match *observable {
         Observable::Word(index) => word(index),
         Observable::Register(register) => registers[register],

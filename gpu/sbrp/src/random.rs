@@ -31,7 +31,10 @@ pub fn trial(seed: u64) -> Trial {
     let text = text(&mut random);
     let test = parse(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
     // SBRP is what this is about: half of all.
-    let model = *pick(&mut random, &[Model::Sbrp, Model::Sbrp, Model::Sbrp, Model::SbrpAsPublished, Model::Epoch, Model::Strict]);
+    let model = *pick(
+        &mut random,
+        &[Model::Sbrp, Model::Sbrp, Model::Sbrp, Model::SbrpAsPublished, Model::Epoch, Model::Strict],
+    );
     let dropped = random.random_bool(0.5).then(|| *pick(&mut random, Rule::ALL));
     let semantics = Semantics::of(model);
     let semantics = dropped.map_or(semantics, |rule| semantics.without(rule));
@@ -57,7 +60,8 @@ fn text(random: &mut ChaCha8Rng) -> String {
         programs[thread].push(line);
         observed.extend(seen);
     }
-    let mut text = String::from("title: random\nfamily: random\nsource: random\nmemory:\n  pm x=0 y=0 | z=0\n  gpu f=0 g=0\n");
+    let mut text =
+        String::from("title: random\nfamily: random\nsource: random\nmemory:\n  pm x=0 y=0 | z=0\n  gpu f=0 g=0\n");
     let with_bar = random.random_bool(0.15);
     for (index, program) in programs.iter().enumerate() {
         let block = if with_bar { 0 } else { random.random_range(0..blocks) };

@@ -42,7 +42,9 @@ pub fn differences(test: &Test, without: impl Fn(Semantics) -> Semantics) -> Res
 pub fn needed(test: &Test) -> Vec<Rule> {
     let models = || test.allowed.iter().map(|(model, _)| Semantics::of(*model));
     let differs = |rule: &Rule| {
-        models().any(|semantics| axiomatic::outcomes(test, semantics) != axiomatic::outcomes(test, semantics.without(*rule)))
+        models().any(|semantics| {
+            axiomatic::outcomes(test, semantics) != axiomatic::outcomes(test, semantics.without(*rule))
+        })
     };
     Rule::ALL.iter().copied().filter(differs).collect()
 }

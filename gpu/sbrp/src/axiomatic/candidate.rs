@@ -84,7 +84,8 @@ fn each_reading(test: &Test, ended: u8, lengths: &[usize], found: &mut impl FnMu
     let loads: Vec<usize> = (0..sites.len()).filter(|s| matches!(sites[*s].action, Action::Load { .. })).collect();
     let options = |load: &usize| {
         let Action::Load { word: wanted, .. } = sites[*load].action else { return vec![None] };
-        let stores = (0..sites.len()).filter(|site| matches!(sites[*site].action, Action::Store { word, .. } if word == wanted));
+        let stores =
+            (0..sites.len()).filter(|site| matches!(sites[*site].action, Action::Store { word, .. } if word == wanted));
         std::iter::once(None).chain(stores.map(Some)).collect()
     };
     let choices: Vec<Vec<Option<usize>>> = loads.iter().map(options).collect();
@@ -145,9 +146,8 @@ fn execute<'t>(test: &'t Test, ended: u8, sites: &[Event], reads: &[Option<usize
 /// All threads of a block have passed a barrier, or none has.
 fn barriers_are_whole(candidate: &Candidate) -> bool {
     let test = candidate.test;
-    let passed = |thread: usize| {
-        candidate.events.iter().filter(|e| e.thread == thread && e.action == Action::Barrier).count()
-    };
+    let passed =
+        |thread: usize| candidate.events.iter().filter(|e| e.thread == thread && e.action == Action::Barrier).count();
     let place = |thread: usize| (test.threads[thread].block, test.threads[thread].launch);
     let all = 0..test.threads.len();
     all.clone().all(|a| all.clone().all(|b| place(a) != place(b) || passed(a) == passed(b)))
@@ -159,7 +159,8 @@ fn each_order(mut candidate: Candidate, found: &mut impl FnMut(&Candidate)) {
         let of = |e: &usize| matches!(candidate.events[*e].action, Action::Store { word: w, .. } if w == word);
         (0..candidate.events.len()).filter(of).collect()
     };
-    let choices: Vec<Vec<Vec<usize>>> = (0..candidate.test.words.len()).map(|word| permutations(&stores(word))).collect();
+    let choices: Vec<Vec<Vec<usize>>> =
+        (0..candidate.test.words.len()).map(|word| permutations(&stores(word))).collect();
     let fixed = fixed_order(&candidate);
     product(&choices, |visible| {
         let mut before = fixed.clone();
@@ -172,7 +173,8 @@ fn each_order(mut candidate: Candidate, found: &mut impl FnMut(&Candidate)) {
             let Action::Load { word, .. } = event.action else { continue };
             // What is stored behind what was read is stored behind the load.
             let order = &visible[word];
-            let later = candidate.reads[load].map_or(0, |from| order.iter().position(|s| *s == from).map_or(0, |p| p + 1));
+            let later =
+                candidate.reads[load].map_or(0, |from| order.iter().position(|s| *s == from).map_or(0, |p| p + 1));
             order[later..].iter().for_each(|store| before.add(load, *store));
         }
         before.close();

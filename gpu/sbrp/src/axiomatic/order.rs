@@ -111,7 +111,8 @@ impl Axioms<'_> {
             if self.orders_its_thread(a) {
                 points.add(3 * a + GIVES, 3 * a + TAKES);
             }
-            if matches!(self.action(a), Action::Store { release: Some(_), .. }) && self.s.keeps(Rule::ReleaseIsAPersist) {
+            if matches!(self.action(a), Action::Store { release: Some(_), .. }) && self.s.keeps(Rule::ReleaseIsAPersist)
+            {
                 points.add(3 * a + GIVES, 3 * a + STORE);
             }
             for b in self.events() {
@@ -183,7 +184,8 @@ impl Axioms<'_> {
             return;
         }
         for gives in self.events().filter(|f| self.pattern_scope(*f).is_some() && self.c.is_before_in_thread(*f, a)) {
-            for takes in self.events().filter(|f| self.pattern_scope(*f).is_some() && self.c.is_before_in_thread(b, *f)) {
+            for takes in self.events().filter(|f| self.pattern_scope(*f).is_some() && self.c.is_before_in_thread(b, *f))
+            {
                 points.add(3 * gives + GIVES, 3 * takes + TAKES);
             }
         }

@@ -111,7 +111,8 @@ impl<'t> BufferGpu<'t> {
             let later = self.test.threads[index].launch > usize::from(state.ended);
             later
                 || running.at_barrier
-                || running.phase == Phase::Start && matches!(action, None | Some(Action::Load { wanted: Wanted::Until(_), .. }))
+                || running.phase == Phase::Start
+                    && matches!(action, None | Some(Action::Load { wanted: Wanted::Until(_), .. }))
         };
         let ended = self.has_ended(state);
         !ended && !(state.buffers.iter().all(PersistBuffer::is_drained) && (0..self.place.len()).all(waits_for_others))

@@ -3,8 +3,8 @@
 mod parse;
 mod program;
 
-pub use nearpm_ppo::litmus::ParseError;
 use nearpm_ppo::litmus::Named;
+pub use nearpm_ppo::litmus::ParseError;
 pub use parse::parse;
 
 use crate::rules::Rule;

@@ -82,7 +82,8 @@ fn allowed(
     let mut found = Vec::new();
     for section in sections {
         let Some(model) = allowed_model(section.key) else { continue };
-        let states = section.body.iter().map(|line| expected::allowed(observed, *line)).collect::<Result<Vec<_>, _>>()?;
+        let states =
+            section.body.iter().map(|line| expected::allowed(observed, *line)).collect::<Result<Vec<_>, _>>()?;
         let last = section.body.last().map_or(section.value.number, |line| line.number);
         let forbidden = if model == Model::Sbrp { forbidden } else { &[] };
         expected::check(&states, forbidden, last)?;

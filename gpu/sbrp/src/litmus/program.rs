@@ -42,7 +42,8 @@ fn instruction(tables: &mut Tables, line: Text) -> Result<Instruction, ParseErro
     let (register, wanted) = condition.trim().split_once('=').ok_or_else(wrong)?;
     let own = tables.first_register;
     let register = tables.registers.iter().skip(own).position(|r| r == register).map(|index| index + own);
-    let register = register.ok_or_else(|| line.error("the condition names no register that this thread has loaded before"))?;
+    let register =
+        register.ok_or_else(|| line.error("the condition names no register that this thread has loaded before"))?;
     let guard = Some((register, value(line, wanted)?));
     let body = Text { number: line.number, text: body.trim() };
     Ok(Instruction { guard, action: action(tables, body)?, line: line.number })
@@ -106,16 +107,18 @@ pub fn check(tables: &Tables) -> Result<(), ParseError> {
     for instruction in all() {
         match instruction.action {
             Action::Load { word, wanted: Wanted::Until(wanted), .. } => {
-                let stored = |i: &Instruction| {
-                    matches!(i.action, Action::Store { word: w, value, .. } if (w, value) == (word, wanted))
-                };
+                let stored = |i: &Instruction| matches!(i.action, Action::Store { word: w, value, .. } if (w, value) == (word, wanted));
                 if tables.words[word].initial != wanted && !all().any(stored) {
-                    let message = format!("nobody stores {wanted} to `{}`: this waits for ever", tables.words[word].name);
+                    let message =
+                        format!("nobody stores {wanted} to `{}`: this waits for ever", tables.words[word].name);
                     return error(instruction.line, message);
                 }
             }
             Action::Barrier if instruction.guard.is_some() => {
-                return error(instruction.line, "all threads of a block come to its barrier: `bar` has no condition".into());
+                return error(
+                    instruction.line,
+                    "all threads of a block come to its barrier: `bar` has no condition".into(),
+                );
             }
             _ => {}
         }

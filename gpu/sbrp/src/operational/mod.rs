@@ -102,7 +102,8 @@ impl Machine {
 
     /// Persists that the thread has done.
     fn own(&self, state: &State, thread: usize) -> Set {
-        (0..self.stores.len()).filter(|s| self.stores[*s].thread == thread).fold(0, |set, s| set | bit(s)) & state.executed
+        (0..self.stores.len()).filter(|s| self.stores[*s].thread == thread).fold(0, |set, s| set | bit(s))
+            & state.executed
     }
 
     fn end_launch(&self, state: &State) -> Option<(Step, State)> {

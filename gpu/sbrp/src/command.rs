@@ -62,7 +62,8 @@ pub enum SbrpCommand {
         /// Threads of a block
         #[arg(long, default_value_t = 64)]
         threads: u32,
-        /// Arguments in order: pm:BYTES and gpu:BYTES are pointers to zeros, others numbers of 32 bits
+        /// Arguments in order: pm:BYTES and gpu:BYTES are pointers to zeros, pm:BYTES:WORD to that word again and again, others numbers of
+        /// 32 bits
         #[arg(long, value_delimiter = ',')]
         arguments: Vec<Argument>,
         /// Interleavings of warps that are run

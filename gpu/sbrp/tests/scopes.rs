@@ -9,7 +9,7 @@ const PTX: &str = include_str!("../kernels/ptx/scopes.ptx");
 
 fn job(kernel: &str, arguments: usize) -> Job {
     // The first pointer and the last are data in PM; what is called a flag is volatile.
-    let of = |name: &str| if name.contains("flag") { Argument::Volatile(4096) } else { Argument::Pm(4096) };
+    let of = |name: &str| if name.contains("flag") { Argument::Volatile(4096) } else { Argument::Pm(4096, 0) };
     let head = CUDA.lines().find(|line| line.contains(&format!(" {kernel}("))).expect("the kernel");
     let arguments: Vec<Argument> = head.split("sbrp_u32 *").skip(1).take(arguments).map(of).collect();
     Job { kernel: kernel.into(), blocks: 2, threads: 64, arguments, schedules: 20, budget: 1_000_000 }
@@ -78,6 +78,52 @@ fn each_narrowed_scope_is_found() {
     assert_eq!(narrowed, 4);
 }
 
+const EMPTY: u32 = 0x8000_0000;
+
+/// Programs of the paper, right as they are, with every scope of them made narrower and every operation made plain: what is found.
+fn of_the_paper(kernel: &str) -> Job {
+    let (pm, volatile, number) = (|bytes| Argument::Pm(bytes, EMPTY), Argument::Volatile, Argument::Number);
+    let arguments = match kernel {
+        "sbrp_red" => vec![volatile(1024), number(256), number(1), pm(512), pm(64), pm(64), volatile(512)],
+        _ => vec![volatile(1024), pm(8192), volatile(4096), number(128), number(3)],
+    };
+    Job { kernel: kernel.into(), blocks: 2, threads: 64, arguments, schedules: 10, budget: 10_000_000 }
+}
+
+#[test]
+fn reduction_and_scan_are_right_and_each_scope_that_counts_is_found() {
+    const PROGRAMS: &str = include_str!("../../kernels/ptx/sbrp.ptx");
+    // What is missed, and why it is no mistake or cannot be seen.
+    let mut missed = Vec::new();
+    let mut found = 0;
+    for kernel in ["sbrp_red", "sbrp_scan"] {
+        let job = of_the_paper(kernel);
+        assert_eq!(check(PROGRAMS, &job).expect("it runs"), BTreeSet::new(), "{kernel}");
+        let start = PROGRAMS.find(&format!(".entry {kernel}(")).expect("the kernel");
+        let end = start + PROGRAMS[start..].find("\n}").expect("its end");
+        let changes = [
+            ("st.relaxed.gpu", "st.relaxed.cta"),
+            ("ld.relaxed.gpu", "ld.relaxed.cta"),
+            ("st.relaxed.cta", "st.volatile"),
+            ("ld.relaxed.cta", "ld.volatile"),
+            ("st.relaxed.gpu", "st.volatile"),
+            ("ld.relaxed.gpu", "ld.volatile"),
+        ];
+        for (right, wrong) in changes {
+            for (place, _) in PROGRAMS[start..end].match_indices(right) {
+                let at = start + place;
+                let mutant = format!("{}{wrong}{}", &PROGRAMS[..at], &PROGRAMS[at + right.len()..]);
+                match check(&mutant, &job).expect("it runs").is_empty() {
+                    true => missed.push((kernel, right, wrong)),
+                    false => found += 1,
+                }
+            }
+        }
+    }
+    println!("{found} found, missed: {missed:?}");
+    assert_eq!(missed, [], "each is a mistake");
+}
+
 #[test]
 fn bad_input_is_told() {
     let said = check("this is no PTX", &job("leader", 9)).expect_err("no PTX").to_string();
@@ -92,7 +138,7 @@ fn bad_input_is_told() {
     let mut few = job("leader", 2);
     few.schedules = 1;
     assert!(matches!(check(PTX, &few), Err(CheckError::Launch(_))));
-    for text in ["pm:", "pm:0", "ram:7", "x"] {
+    for text in ["pm:", "pm:0", "pm:8:y", "gpu:8:1", "ram:7", "x", "0xg"] {
         assert!(text.parse::<Argument>().is_err(), "{text}");
     }
 }

@@ -16,8 +16,8 @@ use crate::Scope;
 /// An argument of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// A pointer to this many bytes of PM, zero at first.
-    Pm(u64),
+    /// A pointer to this many bytes of PM, and what each word of 32 bits holds at first.
+    Pm(u64, u32),
     /// A pointer to this many bytes of volatile memory, zero at first.
     Volatile(u64),
     /// A number of 32 bits.
@@ -27,15 +27,23 @@ pub enum Argument {
 impl std::str::FromStr for Argument {
     type Err = String;
 
-    /// `pm:BYTES`, `gpu:BYTES` or a number.
+    /// `pm:BYTES`, `pm:BYTES:WORD`, `gpu:BYTES` or a number; numbers may be hexadecimal.
     fn from_str(text: &str) -> Result<Argument, String> {
-        let wrong = || format!("`{text}` is no argument: pm:BYTES, gpu:BYTES or a number");
-        let bytes = |number: &str| number.parse().ok().filter(|n| (1..=1 << 30).contains(n)).ok_or_else(wrong);
-        match text.split_once(':') {
-            Some(("pm", number)) => bytes(number).map(Argument::Pm),
-            Some(("gpu", number)) => bytes(number).map(Argument::Volatile),
-            Some(_) => Err(wrong()),
-            None => text.parse().map(Argument::Number).map_err(|_| wrong()),
+        let wrong = || format!("`{text}` is no argument: pm:BYTES, pm:BYTES:WORD, gpu:BYTES or a number");
+        let number = |text: &str| {
+            let number =
+                text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
+            number.ok_or_else(wrong)
+        };
+        let bytes = |text: &str| {
+            number(text).and_then(|n| if (1..=1 << 30).contains(&n) { Ok(u64::from(n)) } else { Err(wrong()) })
+        };
+        match text.split(':').collect::<Vec<_>>().as_slice() {
+            ["pm", size] => Ok(Argument::Pm(bytes(size)?, 0)),
+            ["pm", size, word] => Ok(Argument::Pm(bytes(size)?, number(word)?)),
+            ["gpu", size] => Ok(Argument::Volatile(bytes(size)?)),
+            [text] => Ok(Argument::Number(number(text)?)),
+            _ => Err(wrong()),
         }
     }
 }
@@ -93,7 +101,10 @@ pub fn check(ptx: &str, job: &Job) -> Result<BTreeSet<Finding>, CheckError> {
         let mut arguments = Arguments::new();
         for argument in &job.arguments {
             arguments = match *argument {
-                Argument::Pm(bytes) => arguments.pointer(gpu.map_persistent(vec![0; bytes as usize]).address),
+                Argument::Pm(bytes, word) => {
+                    let image = word.to_le_bytes().into_iter().cycle().take(bytes as usize).collect();
+                    arguments.pointer(gpu.map_persistent(image).address)
+                }
                 Argument::Volatile(bytes) => arguments.pointer(gpu.allocate(bytes)?),
                 Argument::Number(number) => arguments.u32(number),
             };

@@ -48,6 +48,9 @@ pub enum Command {
     /// Programs of a GPU that persist: run and crash them on the interpreter, or measure a GPU
     #[command(subcommand)]
     Gpu(gpu::GpuCommand),
+    /// Persistency of GPUs: litmus tests of its models, and the scopes of CUDA programs
+    #[command(subcommand)]
+    Sbrp(nearpm_sbrp::command::SbrpCommand),
     /// Versioned global arrays of several ranks, durable
     #[command(subcommand)]
     Gvr(nearpm_gvr::commands::GvrCommand),

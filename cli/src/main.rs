@@ -40,6 +40,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Bench(arguments) => bench::command(&arguments).map(done),
         Command::Report(arguments) => bench::report(&arguments).map(done),
         Command::Gpu(command) => gpu::command(&command),
+        Command::Sbrp(command) => gpu::persistency(&command),
         Command::Serve(command) => serve::command(command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),

@@ -81,6 +81,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-broker",
             "nearpm-gvr",
             "nearpm-gpmbench",
+            "nearpm-sbrp",
         ],
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),

@@ -116,3 +116,20 @@ fn fences_share_an_entry_only_side_by_side() {
     let warps: Vec<u32> = buffer.entries().map(|entry| entry.warps).collect();
     assert_eq!(warps, [0b011, 0b001, 0b100]);
 }
+
+#[test]
+fn random_programs_show_nothing_that_the_model_forbids() {
+    let (mut looked_at, mut shown) = (0, 0);
+    for seed in 0..400 {
+        let trial = nearpm_sbrp::random::trial(seed);
+        let Ok(found) = explore(&trial.test, BufferRules::all(), SMALL, 60_000, |_| false) else { continue };
+        let may = outcomes(&trial.test, Model::Sbrp);
+        let wrong: Vec<_> = found.outcomes.difference(&may).collect();
+        assert!(wrong.is_empty(), "seed {seed}\n{}\n{wrong:?}", trial.text);
+        assert!(!found.stuck, "seed {seed} comes to a stand\n{}", trial.text);
+        looked_at += 1;
+        shown += found.outcomes.len();
+    }
+    println!("{looked_at} programs, {shown} outcomes");
+    assert!(looked_at > 350, "{looked_at} of 400 are small enough");
+}

@@ -135,12 +135,16 @@ impl Machine {
 
     /// What an operation of the thread that waits for durability waits for.
     pub(super) fn covered(&self, state: &State, thread: usize) -> Set {
-        let acquired = match () {
-            () if self.semantics.is_epoch() => state.threads[thread].before,
-            () if !self.keeps(Rule::DFenceCoversAcquired) => 0,
+        let before = state.threads[thread].before;
+        let acquired = if self.semantics.is_epoch() {
+            before
+        } else if !self.keeps(Rule::DFenceCoversAcquired) {
+            0
+        } else if self.semantics.is_strict() {
             // All that is visible is before it.
-            () if self.semantics.is_strict() => state.executed,
-            () => state.threads[thread].before,
+            state.executed
+        } else {
+            before
         };
         self.own(state, thread) | acquired
     }

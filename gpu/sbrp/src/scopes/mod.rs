@@ -12,4 +12,4 @@ mod source;
 
 pub use finding::{Finding, Flaw};
 pub use run::{Argument, CheckError, Job, check};
-pub use source::{Place, Source};
+pub use source::{Source, SourceLine};

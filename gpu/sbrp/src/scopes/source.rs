@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// A place in a source file.
+/// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLine {
     /// The file's name.
     pub file: String,
     /// The line, from 1.
@@ -48,9 +48,9 @@ impl Source {
     }
 
     /// The place in the source of a line of the text, from 1; none without line information.
-    pub fn place(&self, line: u32) -> Option<Place> {
+    pub fn place(&self, line: u32) -> Option<SourceLine> {
         let (file, line) = self.lines.get((line as usize).checked_sub(1)?).copied()??;
-        Some(Place { file: self.files.get(&file)?.clone(), line })
+        Some(SourceLine { file: self.files.get(&file)?.clone(), line })
     }
 
     /// The place in words: of the source where it is known, else of the PTX text.

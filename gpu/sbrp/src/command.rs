@@ -15,22 +15,22 @@ use crate::{Model, campaign, explain};
 /// Persistency of GPUs: litmus tests of the models.
 #[derive(Clone, Debug, Subcommand)]
 pub enum SbrpCommand {
-    /// Runs litmus tests on both forms of the models
+    /// Run litmus tests on both forms of the models
     Litmus {
         /// Litmus files
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Drops a rule
+        /// Drop a rule
         #[arg(long)]
         without: Option<String>,
-        /// Prints the states that a model allows
+        /// Print the states that a model allows
         #[arg(long, value_name = "MODEL")]
         states: Option<String>,
-        /// Names the rules without which the states differ
+        /// Name the rules without which the states differ
         #[arg(long)]
         needs: bool,
     },
-    /// Says why a state of a litmus test may be, by a run, or may not
+    /// Say why a state of a litmus test may be, by a run, or may not
     Explain {
         /// Litmus file
         file: PathBuf,
@@ -40,7 +40,7 @@ pub enum SbrpCommand {
         #[arg(long, default_value = "sbrp")]
         model: String,
     },
-    /// Compares the two forms of the models on random programs; goes on where the record ends
+    /// Compare the two forms of the models on random programs; goes on where the record ends
     Campaign {
         /// The record
         #[arg(long)]
@@ -49,7 +49,7 @@ pub enum SbrpCommand {
         #[arg(long, default_value_t = 100_000)]
         programs: u64,
     },
-    /// Finds releases and acquires of a CUDA program that are missing or too narrow, and says at which line
+    /// Find releases and acquires of a CUDA program that are missing or too narrow, and say at which line
     Scopes {
         /// Its PTX; with NVRTC's --generate-line-info lines are those of the source
         ptx: PathBuf,

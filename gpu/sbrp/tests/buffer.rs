@@ -70,11 +70,9 @@ fn a_dfence_ends_though_others_persist() {
         (0..10_000).find(|turn| {
             // Another warp persists a line in each turn; memory takes a while for each and answers one at a time.
             buffer.persist(1, 1 + turn % 7);
-            under_way += u32::from(matches!(buffer.flush(), Flush::Line(_)));
-            if under_way > 2 || under_way > 0 && buffer.entries().count() == 8 {
-                buffer.acknowledge();
-                under_way -= 1;
-            } else if buffer.flush() == Flush::Nothing && under_way > 0 {
+            let sent = buffer.flush();
+            under_way += u32::from(matches!(sent, Flush::Line(_)));
+            if under_way > 2 || under_way > 0 && sent == Flush::Nothing {
                 buffer.acknowledge();
                 under_way -= 1;
             }

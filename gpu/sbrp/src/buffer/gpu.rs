@@ -114,8 +114,8 @@ impl<'t> BufferGpu<'t> {
                 || running.phase == Phase::Start
                     && matches!(action, None | Some(Action::Load { wanted: Wanted::Until(_), .. }))
         };
-        let ended = self.has_ended(state);
-        !ended && !(state.buffers.iter().all(PersistBuffer::is_drained) && (0..self.place.len()).all(waits_for_others))
+        let drained = state.buffers.iter().all(PersistBuffer::is_drained);
+        !(self.has_ended(state) || drained && (0..self.place.len()).all(waits_for_others))
     }
 
     /// All states that follow.

@@ -1,0 +1,56 @@
+// Kernels of both designs: batches, and operations whose answers a crash test can hold them to.
+#pragma once
+
+// Runs a batch: operation i, `ops[i]`, or `op` where there are no `ops`, is on key i, with `units` of `values` and of `found`, which may be null. Its
+// answers count when the launch has ended, and everything that they depend on has persisted then.
+extern "C" __global__ void gph_run_batch(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 op, const gpm_u32 *ops, const gpm_u64 *keys,
+                                         const uint4 *values, uint4 *found, gpm_u32 *outcomes) {
+    gphash t = *described;
+    t.epoch = epoch;
+    gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool wanted = i < n;
+    gpm_u64 at = wanted ? (gpm_u64)i * t.units : 0;
+    if (wanted && ops) op = ops[i];
+    gpm_u32 outcome = gph_run<true>(t, wanted, op, wanted ? keys[i] : 0, values + at, found ? found + at : nullptr);
+    if (wanted) outcomes[i] = outcome;
+}
+
+// The value that a test gives an operation, of one unit: a reader can tell it from a part of it.
+static __device__ __forceinline__ bool gph_value_whole(uint4 v) { return v.y == ~v.x && v.z == v.x * 0x9e3779b1u && v.w == 0x6870676eu; }
+
+// Runs operations as a program would that uses the table inside of its kernels: each answer is out as soon as its operation is done, and is stored to
+// PM, so that a crash leaves either an answer that holds or none. Actor a (the first `lanes` lanes of each warp) does `rounds` operations one after
+// the other. The clock says what was done before what.
+extern "C" __global__ void gph_run_audited(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 lanes, gpm_u32 rounds, const gpm_u32 *ops,
+                                           const gpm_u64 *keys, const uint4 *values, uint4 *found, gpm_u32 *clock, gpm_u64 *begun,
+                                           gpm_u64 *answers) {
+    gphash t = *described;
+    t.epoch = epoch;
+    gpm_u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, lane = threadIdx.x % GPM_WARP;
+    for (gpm_u32 round = 0; round < rounds; round++) {
+        gpm_u32 i = (warp * lanes + lane) * rounds + round;
+        bool wanted = lane < lanes && i < n;
+        gpm_u64 at = wanted ? (gpm_u64)i * t.units : 0;
+        if (wanted) gph_store(&begun[i], atomicAdd(clock, 1u) + 1);
+        gpm_u32 outcome = gph_run<false>(t, wanted, wanted ? ops[i] : GPH_GET, wanted ? keys[i] : 0, values + at, found + at);
+        if (!wanted) continue;
+        gpm_u32 value = 0;
+        if (ops[i] == GPH_GET && outcome == GPH_DONE) {
+            uint4 read = found[at];
+            value = gph_value_whole(read) ? read.x : GPH_NONE;
+        }
+        gpm_u64 stamp = atomicAdd(clock, 1u) + 1;
+        gph_store(&answers[i], stamp << 40 | (gpm_u64)outcome << 32 | value);
+    }
+}
+
+// Recovery, second part: cells that no slot has make up the ring.
+extern "C" __global__ void gph_find_spares(const gphash *described) {
+    const gphash t = *described;
+    gpm_u32 cell = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % GPM_WARP;
+    bool spare = cell < t.cell_count && !(t.owned[cell / 32] >> cell % 32 & 1);
+    gpm_u32 lanes = __ballot_sync(GPH_ALL, spare), first = 0;
+    if (lane == 0 && lanes) first = (gpm_u32)atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], (gpm_u64)__popc(lanes));
+    first = __shfl_sync(GPH_ALL, first, 0) + __popc(lanes & ((1u << lane) - 1));
+    if (spare && first < t.ring) t.spares[first] = cell;
+}

@@ -1,0 +1,2 @@
+// Design N: see gphash_n.cuh.
+#include "gphash_n.cuh"

@@ -1,0 +1,404 @@
+// Design N: fingerprints and claims in the GPU's memory, keys, pointers and values in PM.
+//
+// A slot in PM is {key, pointer}; key 0 is none. Each slot has a cell of its own for a value, the one of its own number, until an update gives it
+// another one and stores a pointer to it; what a slot's cell was before is spare then. So an insert stores a value and a key, nothing else, and a delete
+// stores a key.
+//
+// A tag in the GPU's memory stands for each slot: state, whether the slot has a pointer, fingerprint of its key. Tags are claimed and held by
+// compare-and-swap. Recovery makes them anew, so a crash frees all claims.
+//
+//     free --claim--> CLAIMED --nobody else has the key--> PENDING --key has persisted--> THERE
+//     THERE --held--> HELD --it is the key--> UPDATING --pointer has persisted--> THERE
+//                                       \--> DELETING --key 0 has persisted--> free in the next epoch
+//
+// Two inserts of one key: each claims a slot, then looks for the other's claim. Of two that see each other the one in the higher slot gives up; the
+// one in the lower slot waits until the other has decided, which is soon, as nobody who is CLAIMED waits for a lower slot, for PM to persist, or for
+// other lanes. Everybody else who cannot go on gives up what is claimed and tries again: nobody waits at a barrier while holding what others spin on.
+#pragma once
+#include "nearpm_gphash.cuh"
+
+#define TAG_CLAIMED 1u
+#define TAG_PENDING 2u
+#define TAG_THERE 3u
+#define TAG_HELD 4u
+#define TAG_UPDATING 5u
+#define TAG_DELETING 6u
+#define TAG_LOST 7u       // recovery found a pointer that does not hold: the slot is not used
+#define TAG_STATE 13u     // shift of the state; 0 is free
+#define TAG_MOVED 0x1000u // the slot has a pointer
+#define TAG_PRINT 0x0fffu
+// Fingerprint field of a free slot: 0, or in which epochs (even, odd) it was given up.
+#define TAG_GIVEN_UP(epoch) (1u + ((epoch) & 1u))
+
+#define SLOT_BYTES 16u
+
+// What one try of an operation came to.
+#define TRY_AGAIN 0u
+#define TRY_GOT 1u
+#define TRY_ABSENT 2u
+#define TRY_EXISTS 3u
+#define TRY_FULL 4u
+#define TRY_OVERWRITTEN 5u
+
+static __device__ __forceinline__ gpm_u32 tag_state(gpm_u32 tag) { return tag >> TAG_STATE; }
+static __device__ __forceinline__ gpm_u32 tag_make(gpm_u32 state, gpm_u32 print, gpm_u32 moved) { return state << TAG_STATE | moved | print; }
+static __device__ __forceinline__ gpm_u32 print_of(const gph_hash &h) { return (gpm_u32)h.second & TAG_PRINT; }
+
+static __device__ __forceinline__ gpm_u32 tag_in(gpm_u32 word, gpm_u32 slot) { return word >> (slot % 2 * 16) & 0xffffu; }
+static __device__ __forceinline__ gpm_u32 tag_load(const gphash &t, gpm_u32 slot) { return tag_in(gph_load_word(&t.tags[slot / 2]), slot); }
+
+// Whether the slot had this tag and has the other one now.
+static __device__ __forceinline__ bool tag_swap(const gphash &t, gpm_u32 slot, gpm_u32 from, gpm_u32 to) {
+    gpm_u32 *at = &t.tags[slot / 2];
+    gpm_u32 shift = slot % 2 * 16, word = gph_load_word(at);
+    while ((word >> shift & 0xffffu) == from) {
+        gpm_u32 seen = atomicCAS(at, word, word ^ (from ^ to) << shift);
+        if (seen == word) return true;
+        word = seen;
+    }
+    return false;
+}
+
+// The same by who alone may change it.
+static __device__ __forceinline__ void tag_change(const gphash &t, gpm_u32 slot, gpm_u32 from, gpm_u32 to) {
+    atomicXor(&t.tags[slot / 2], (from ^ to) << (slot % 2 * 16));
+}
+
+static __device__ __forceinline__ bool tag_is_free(const gphash &t, gpm_u32 tag) {
+    return tag_state(tag) == 0 && ((tag & TAG_PRINT) != TAG_GIVEN_UP(t.epoch) || GPH_HOLE(GPH_HOLE_REUSE));
+}
+
+static __device__ __forceinline__ gpm_u64 *slot_key(const gphash &t, gpm_u32 slot) { return (gpm_u64 *)(t.slots + (gpm_u64)slot * SLOT_BYTES); }
+static __device__ __forceinline__ ulonglong2 slot_load(const gphash &t, gpm_u32 slot) { return gph_load_pair(slot_key(t, slot)); }
+static __device__ __forceinline__ gpm_u32 slot_cell(gpm_u32 slot, gpm_u64 pointer) { return pointer ? gph_cell_of(pointer) : slot; }
+
+// First slot of the i-th bucket of a key; the last one is in the stash.
+static __device__ __forceinline__ gpm_u32 bucket_of(const gphash &t, const gph_hash &h, gpm_u32 i) {
+    gpm_u32 bucket = i < t.hashes ? gph_below(gph_choice(h, i), t.buckets) : t.buckets + gph_below((gpm_u32)(h.second >> 12), t.stash);
+    return bucket * t.width;
+}
+
+static __device__ __forceinline__ gpm_u32 buckets_of(const gphash &t) {
+    return t.hashes + (t.stash && gph_load_word(&t.counts[GPH_STASHED]) ? 1u : 0u);
+}
+
+// Looks at each slot of a bucket whose tag has the key's fingerprint, until `look(slot, tag)` says that it has seen enough. Whether it has.
+template <class Look>
+static __device__ __forceinline__ bool bucket_look(const gphash &t, gpm_u32 first, gpm_u32 print, Look look) {
+    const uint4 *group = (const uint4 *)&t.tags[first / 2];
+    gpm_u32 both = print << 16 | print;
+    for (gpm_u32 at = 0; at < t.width / 8; at++) {
+        uint4 quad = gph_load_tags(&group[at]);
+#pragma unroll
+        for (gpm_u32 w = 0; w < 4; w++) {
+            gpm_u32 word = w == 0 ? quad.x : w == 1 ? quad.y : w == 2 ? quad.z : quad.w;
+            gpm_u32 differs = (word ^ both) & (TAG_PRINT << 16 | TAG_PRINT);
+            // Fingerprints are 12 of 16 bits: a half that is zero borrows.
+            if (((differs - 0x00010001u) & 0xf000f000u) == 0) continue;
+#pragma unroll
+            for (gpm_u32 half = 0; half < 2; half++) {
+                gpm_u32 tag = word >> (half * 16) & 0xffffu;
+                if ((differs >> (half * 16) & TAG_PRINT) == 0 && tag_state(tag) % TAG_LOST && look(first + at * 8 + w * 2 + half, tag)) return true;
+            }
+        }
+    }
+    return false;
+}
+
+// ---- Reading ---------------------------------------------------------------------------------------------------------------------------------------------
+
+// The key's slot as PM has it. What is claimed and not yet there has no key.
+static __device__ __forceinline__ gpm_u32 try_find(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 &cell) {
+    gpm_u32 buckets = buckets_of(t);
+    for (gpm_u32 i = 0; i < buckets; i++) {
+        bool found = bucket_look(t, bucket_of(t, h, i), print_of(h), [&](gpm_u32 slot, gpm_u32 tag) {
+            if (tag_state(tag) == TAG_CLAIMED) return false;
+            ulonglong2 pair = slot_load(t, slot);
+            if (pair.x != key) return false;
+            cell = slot_cell(slot, pair.y);
+            return true;
+        });
+        if (found) {
+            // The value is read behind the key.
+            __threadfence();
+            return TRY_GOT;
+        }
+    }
+    return TRY_ABSENT;
+}
+
+// ---- Holding a slot to change it ---------------------------------------------------------------------------------------------------------------------------
+
+// Brings the key's slot from THERE to `state`, so that nobody else changes it. With `gives_way` an update finds another one of the same key in progress,
+// and is overwritten by it: for batches, of which all operations are at the same time.
+static __device__ __forceinline__ gpm_u32 try_hold(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 state, bool gives_way,
+                                                   gpm_u32 &held, gpm_u32 &moved, gpm_u32 &cell) {
+    gpm_u32 buckets = buckets_of(t), outcome = TRY_ABSENT;
+    for (gpm_u32 i = 0; i < buckets; i++) {
+        bool found = bucket_look(t, bucket_of(t, h, i), print_of(h), [&](gpm_u32 slot, gpm_u32 tag) {
+            if (tag_state(tag) == TAG_CLAIMED) return false;
+            if (tag_state(tag) != TAG_THERE) {
+                bool overwrites = tag_state(tag) == TAG_UPDATING || (GPH_HOLE(GPH_HOLE_OVERWRITE) && tag_state(tag) == TAG_HELD);
+                if (slot_load(t, slot).x != key) return false;
+                outcome = gives_way && overwrites ? TRY_OVERWRITTEN : TRY_AGAIN;
+                return true;
+            }
+            gpm_u32 holding = tag_make(TAG_HELD, tag & TAG_PRINT, tag & TAG_MOVED);
+            if (!tag_swap(t, slot, tag, holding)) {
+                outcome = TRY_AGAIN;
+                return true;
+            }
+            ulonglong2 pair = slot_load(t, slot);
+            if (pair.x != key) {
+                tag_change(t, slot, holding, tag);
+                return false;
+            }
+            tag_change(t, slot, holding, tag_make(state, tag & TAG_PRINT, tag & TAG_MOVED));
+            held = slot;
+            moved = tag & TAG_MOVED;
+            cell = slot_cell(slot, pair.y);
+            outcome = TRY_GOT;
+            return true;
+        });
+        if (found) break;
+    }
+    return outcome;
+}
+
+// ---- Claiming a slot for a new key -------------------------------------------------------------------------------------------------------------------------
+
+// What another slot with the key's fingerprint means for an insert.
+static __device__ __forceinline__ gpm_u32 try_other(const gphash &t, gpm_u64 key, gpm_u32 slot, gpm_u32 state) {
+    if (state == TAG_PENDING) return TRY_AGAIN;
+    gpm_u64 there = gph_load(slot_key(t, slot));
+    // Without a key it is being deleted, and the key may have been this one.
+    return there == key ? TRY_EXISTS : there == 0 ? TRY_AGAIN : TRY_GOT;
+}
+
+// A free slot in the emptiest bucket of the key; GPH_NONE when there is none.
+static __device__ __forceinline__ gpm_u32 free_slot(const gphash &t, const gph_hash &h, gpm_u32 buckets, gpm_u32 &tag) {
+    gpm_u32 best = GPH_NONE, most = 0;
+    for (gpm_u32 i = 0; i < buckets; i++) {
+        // The stash is for what has no other place.
+        if (i == t.hashes && most) break;
+        gpm_u32 first = bucket_of(t, h, i), count = 0;
+        const uint4 *group = (const uint4 *)&t.tags[first / 2];
+        for (gpm_u32 at = 0; at < t.width / 8; at++) {
+            uint4 quad = gph_load_tags(&group[at]);
+#pragma unroll
+            for (gpm_u32 w = 0; w < 4; w++) {
+                gpm_u32 word = w == 0 ? quad.x : w == 1 ? quad.y : w == 2 ? quad.z : quad.w;
+                count += tag_is_free(t, word & 0xffffu) + tag_is_free(t, word >> 16);
+            }
+        }
+        if (count > most) {
+            most = count;
+            best = first;
+        }
+    }
+    if (!most) return GPH_NONE;
+    // Those who look at the same time begin at different places.
+    gpm_u32 start = (gpm_u32)(h.second >> 12) % t.width;
+    for (gpm_u32 at = 0; at < t.width; at++) {
+        gpm_u32 slot = best + (start + at) % t.width;
+        tag = tag_load(t, slot);
+        if (tag_is_free(t, tag)) return slot;
+    }
+    return GPH_NONE;
+}
+
+// Whether nobody else has the key or is about to have it, looked at behind the claim of `mine`.
+static __device__ __forceinline__ gpm_u32 try_alone(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 mine) {
+    gpm_u32 outcome = TRY_GOT, buckets = buckets_of(t);
+    for (gpm_u32 i = 0; i < buckets && outcome == TRY_GOT; i++) {
+        bucket_look(t, bucket_of(t, h, i), print_of(h), [&](gpm_u32 slot, gpm_u32 tag) {
+            if (slot == mine) return false;
+            if (tag_state(tag) == TAG_CLAIMED) {
+                if (slot < mine) {
+                    outcome = TRY_AGAIN;
+                    return true;
+                }
+                while (tag_state(tag) == TAG_CLAIMED && (tag & TAG_PRINT) == print_of(h)) tag = tag_load(t, slot);
+                if (tag_state(tag) == 0 || (tag & TAG_PRINT) != print_of(h)) return false;
+            }
+            outcome = try_other(t, key, slot, tag_state(tag));
+            return outcome != TRY_GOT;
+        });
+    }
+    return outcome;
+}
+
+static __device__ __forceinline__ gpm_u32 try_claim(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 &claimed, gpm_u32 &moved) {
+    gpm_u32 outcome = TRY_GOT, buckets = buckets_of(t);
+    for (gpm_u32 i = 0; i < buckets && outcome == TRY_GOT; i++) {
+        bucket_look(t, bucket_of(t, h, i), print_of(h), [&](gpm_u32 slot, gpm_u32 tag) {
+            outcome = GPH_HOLE(GPH_HOLE_TWICE) && tag_state(tag) < TAG_THERE ? TRY_GOT
+                      : tag_state(tag) == TAG_CLAIMED                        ? TRY_AGAIN
+                                                                             : try_other(t, key, slot, tag_state(tag));
+            return outcome != TRY_GOT;
+        });
+    }
+    if (outcome != TRY_GOT) return outcome;
+    gpm_u32 tag = 0, slot = free_slot(t, h, buckets, tag);
+    if (slot == GPH_NONE) {
+        if (buckets > t.hashes || !t.stash) return TRY_FULL;
+        // From now on everybody looks there, too. Who has not seen it yet will see it behind a claim.
+        atomicExch(&t.counts[GPH_STASHED], 1u);
+        __threadfence();
+        return TRY_AGAIN;
+    }
+    gpm_u32 claim = tag_make(TAG_CLAIMED, print_of(h), tag & TAG_MOVED);
+    if (!tag_swap(t, slot, tag, claim)) return TRY_AGAIN;
+    // The claim before the look: of two who do both, one sees the other.
+    __threadfence();
+    if (!GPH_HOLE(GPH_HOLE_TWICE)) outcome = try_alone(t, h, key, slot);
+    if (outcome != TRY_GOT) {
+        tag_change(t, slot, claim, tag);
+        return outcome;
+    }
+    tag_change(t, slot, claim, tag_make(TAG_PENDING, print_of(h), tag & TAG_MOVED));
+    claimed = slot;
+    moved = tag & TAG_MOVED;
+    return TRY_GOT;
+}
+
+// ---- Operations --------------------------------------------------------------------------------------------------------------------------------------------
+
+#define ACT_NONE 0u
+#define ACT_READ 1u
+#define ACT_INSERT 2u
+#define ACT_UPDATE 3u
+#define ACT_DELETE 4u
+
+// One operation a lane. With `BATCHED` answers are not looked at before the launch has ended; without, what an answer depends on has persisted
+// when this returns.
+template <bool BATCHED>
+static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, gpm_u32 op, gpm_u64 key, const uint4 *value, uint4 *found) {
+    const gph_hash h = gph_hash_of(t, key);
+    const gpm_u32 print = print_of(h);
+    gpm_u32 outcome = wanted ? GPH_WAITING : GPH_DONE;
+    gpm_u32 place = 0, fresh = GPH_NONE;  // of the ring, and the cell that lies there
+    bool inserts = op == GPH_INSERT, reads = op == GPH_GET || op == GPH_RMW;
+    while (__any_sync(GPH_ALL, outcome == GPH_WAITING)) {
+        gpm_u32 act = ACT_NONE, slot = 0, cell = 0, moved = 0;
+        if (outcome == GPH_WAITING) {
+            gpm_u32 tried;
+            if (reads)
+                tried = try_find(t, h, key, cell), act = ACT_READ;
+            else if (inserts)
+                tried = try_claim(t, h, key, slot, moved), act = ACT_INSERT;
+            else if (op == GPH_DELETE)
+                tried = try_hold(t, h, key, TAG_DELETING, false, slot, moved, cell), act = ACT_DELETE;
+            else
+                tried = try_hold(t, h, key, TAG_UPDATING, BATCHED, slot, moved, cell), act = ACT_UPDATE;
+            if (tried != TRY_GOT) act = ACT_NONE;
+            if (tried == TRY_OVERWRITTEN) outcome = GPH_DONE;
+            if (tried == TRY_FULL) outcome = GPH_FULL;
+            if (tried == TRY_EXISTS) {
+                // A put that found nothing to update, and then something: it updates.
+                if (op == GPH_PUT) inserts = false;
+                else outcome = GPH_EXISTS;
+            }
+            if (tried == TRY_ABSENT) {
+                if (op == GPH_PUT) inserts = true;
+                else outcome = GPH_ABSENT;
+            }
+        }
+        __syncwarp();
+        gpm_u32 readers = __ballot_sync(GPH_ALL, act == ACT_READ);
+        if (readers) gph_copy(t, found ? readers : 0, gph_cell(t, cell), found);
+        // An update needs a cell. One that has none takes it, and keeps it until it is used.
+        bool takes = act == ACT_UPDATE && fresh == GPH_NONE;
+        gpm_u32 taken = gph_take(t, takes);
+        if (takes) {
+            place = taken;
+            fresh = t.spares[place];
+        }
+        gpm_u32 writers = __ballot_sync(GPH_ALL, act == ACT_INSERT || act == ACT_UPDATE);
+        if (writers) {
+            gpm_u32 to = act == ACT_UPDATE ? fresh : slot;
+            if (act == ACT_INSERT && moved) to = slot_cell(slot, gph_load(slot_key(t, slot) + 1));
+            gph_copy(t, writers, value, gph_cell(t, to));
+            // All of the values' parts have persisted before a key or pointer says that they are there.
+            if (!GPH_HOLE(GPH_HOLE_FENCE)) gpm_persist();
+            __syncwarp();
+        }
+        if (act == ACT_INSERT) {
+            gph_store(slot_key(t, slot), key);
+            gpm_persist();
+            tag_change(t, slot, tag_make(TAG_PENDING, print, moved), tag_make(TAG_THERE, print, moved));
+        } else if (act == ACT_UPDATE) {
+            gph_store(slot_key(t, slot) + 1, gph_pointer(slot, fresh));
+            gpm_persist();
+            // The cell that it had takes the place of the one that it took.
+            t.spares[place] = cell;
+            fresh = GPH_NONE;
+            tag_change(t, slot, tag_make(TAG_UPDATING, print, moved), tag_make(TAG_THERE, print, TAG_MOVED));
+        } else if (act == ACT_DELETE) {
+            gph_store(slot_key(t, slot), 0);
+            gpm_persist();
+            tag_change(t, slot, tag_make(TAG_DELETING, print, moved), tag_make(0, TAG_GIVEN_UP(t.epoch), moved));
+        }
+        if (act == ACT_READ && op == GPH_RMW)
+            reads = false;
+        else if (act != ACT_NONE)
+            outcome = GPH_DONE;
+    }
+    // What the answers depend on: what others have stored and this thread has read.
+    if (!BATCHED && !GPH_HOLE(GPH_HOLE_READERS)) gpm_persist();
+    return outcome;
+}
+
+#include "gphash_kernels.cuh"
+
+// Recovery, first part: tags from slots.
+extern "C" __global__ void gph_recover(const gphash *described) {
+    const gphash t = *described;
+    gpm_u32 pairs = blockIdx.x * blockDim.x + threadIdx.x;
+    if (pairs >= t.slot_count / 2) return;
+    gpm_u32 word = 0, live = 0;
+#pragma unroll
+    for (gpm_u32 half = 0; half < 2; half++) {
+        gpm_u32 slot = pairs * 2 + half;
+        ulonglong2 pair = slot_load(t, slot);
+        if (pair.y && !gph_pointer_holds(t, slot, pair.y)) {
+            atomicAdd(&t.counts[GPH_BROKEN], 1u);
+            // Nobody may get a value through it.
+            word |= tag_make(TAG_LOST, 0, 0) << half * 16;
+            continue;
+        }
+        gpm_u32 cell = slot_cell(slot, pair.y);
+        if (atomicOr(&t.owned[cell / 32], 1u << cell % 32) >> cell % 32 & 1) atomicAdd(&t.counts[GPH_SHARED], 1u);
+        gpm_u32 tag = pair.y ? TAG_MOVED : 0;
+        if (pair.x) {
+            gph_hash h = gph_hash_of(t, pair.x);
+            bool at_home = false;
+            for (gpm_u32 i = 0; i < t.hashes + (t.stash ? 1u : 0u); i++) at_home |= bucket_of(t, h, i) / t.width == slot / t.width;
+            if (!at_home) atomicAdd(&t.counts[GPH_STRAY], 1u);
+            if (slot / t.width >= t.buckets) t.counts[GPH_STASHED] = 1;
+            tag = tag_make(TAG_THERE, print_of(h), tag);
+            live++;
+        }
+        word |= tag << half * 16;
+    }
+    t.tags[pairs] = word;
+    live = __reduce_add_sync(__activemask(), live);
+    if (live && threadIdx.x % GPM_WARP == 0) atomicAdd(&t.counts[GPH_LIVE], live);
+}
+
+// Check: keys that are in two slots.
+extern "C" __global__ void gph_find_twice(const gphash *described) {
+    const gphash t = *described;
+    gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x;
+    if (slot >= t.slot_count) return;
+    gpm_u64 key = gph_load(slot_key(t, slot));
+    if (!key) return;
+    gph_hash h = gph_hash_of(t, key);
+    bool twice = false;
+    for (gpm_u32 i = 0; i < t.hashes + (t.stash ? 1u : 0u); i++)
+        bucket_look(t, bucket_of(t, h, i), print_of(h), [&](gpm_u32 other, gpm_u32 tag) {
+            twice |= other != slot && gph_load(slot_key(t, other)) == key;
+            return false;
+        });
+    if (twice) atomicAdd(&t.counts[GPH_TWICE], 1u);
+}

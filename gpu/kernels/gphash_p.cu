@@ -1,0 +1,2 @@
+// Design P: see gphash_p.cuh.
+#include "gphash_p.cuh"

@@ -1,18 +1,20 @@
 // Kernels of both designs: batches, and operations whose answers a crash test can hold them to.
 #pragma once
 
-// Runs a batch: operation i, `ops[i]`, or `op` where there are no `ops`, is on key i, with `units` of `values` and of `found`, which may be null. Its
-// answers count when the launch has ended, and everything that they depend on has persisted then.
-extern "C" __global__ void gph_run_batch(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 op, const gpm_u32 *ops, const gpm_u64 *keys,
-                                         const uint4 *values, uint4 *found, gpm_u32 *outcomes) {
+// Runs a batch: operation i, `ops[i]`, or `op` where there are no `ops`, is on key i, with `units` of `values` and of `found`, which may be null. They
+// are taken in the order of `order`, if there is one. Answers count when the launch has ended, and everything that they depend on has persisted then.
+extern "C" __global__ void gph_run_batch(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 op, const gpm_u32 *order, const gpm_u32 *ops,
+                                         const gpm_u64 *keys, const uint4 *values, uint4 *found, gpm_u32 *outcomes) {
     gphash t = *described;
     t.epoch = epoch;
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     bool wanted = i < n;
-    gpm_u64 at = wanted ? (gpm_u64)i * t.units : 0;
+    if (wanted && order) i = order[i];
+    gpm_u64 at = wanted ? (gpm_u64)i * t.units : 0, key = wanted ? keys[i] : 0;
     if (wanted && ops) op = ops[i];
-    gpm_u32 outcome = gph_run<true>(t, wanted, op, wanted ? keys[i] : 0, values + at, found ? found + at : nullptr);
-    if (wanted) outcomes[i] = outcome;
+    bool refused = wanted && gph_is_reserved(key) && !GPH_HOLE(GPH_HOLE_RESERVED);
+    gpm_u32 outcome = gph_run<true>(t, wanted && !refused, op, key, values + at, found ? found + at : nullptr);
+    if (wanted) outcomes[i] = refused ? GPH_RESERVED : outcome;
 }
 
 // The value that a test gives an operation, of one unit: a reader can tell it from a part of it.
@@ -42,15 +44,4 @@ extern "C" __global__ void gph_run_audited(const gphash *described, gpm_u32 epoc
         gpm_u64 stamp = atomicAdd(clock, 1u) + 1;
         gph_store(&answers[i], stamp << 40 | (gpm_u64)outcome << 32 | value);
     }
-}
-
-// Recovery, second part: cells that no slot has make up the ring.
-extern "C" __global__ void gph_find_spares(const gphash *described) {
-    const gphash t = *described;
-    gpm_u32 cell = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % GPM_WARP;
-    bool spare = cell < t.cell_count && !(t.owned[cell / 32] >> cell % 32 & 1);
-    gpm_u32 lanes = __ballot_sync(GPH_ALL, spare), first = 0;
-    if (lane == 0 && lanes) first = (gpm_u32)atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], (gpm_u64)__popc(lanes));
-    first = __shfl_sync(GPH_ALL, first, 0) + __popc(lanes & ((1u << lane) - 1));
-    if (spare && first < t.ring) t.spares[first] = cell;
 }

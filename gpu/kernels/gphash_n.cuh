@@ -1,15 +1,17 @@
 // Design N: fingerprints and claims in the GPU's memory, keys, pointers and values in PM.
 //
-// A slot in PM is {key, pointer}; key 0 is none. Each slot has a cell of its own for a value, the one of its own number, until an update gives it
-// another one and stores a pointer to it; what a slot's cell was before is spare then. So an insert stores a value and a key, nothing else, and a delete
-// stores a key.
+// A slot in PM is {key, pointer}; key 0 is none. Each slot has a cell of its own for a value until an update gives it another one and stores a pointer
+// to it; what a slot's cell was before is spare then. So an insert stores a value and a key, nothing else, and a delete stores a key.
+//
+// The table is a row of windows. A key's buckets lie in one window, and so do the slots' cells and the spare ones that updates take: a batch that is
+// sorted by window touches a small part of PM at a time, which a GPU needs (beyond 512 MiB at random, translation takes most of the time).
 //
 // A tag in the GPU's memory stands for each slot: state, whether the slot has a pointer, fingerprint of its key. Tags are claimed and held by
 // compare-and-swap. Recovery makes them anew, so a crash frees all claims.
 //
 //     free --claim--> CLAIMED --nobody else has the key--> PENDING --key has persisted--> THERE
-//     THERE --held--> HELD --it is the key--> UPDATING --pointer has persisted--> THERE
-//                                       \--> DELETING --key 0 has persisted--> free in the next epoch
+//     THERE --held--> HELD --it is the key, there is a cell--> UPDATING --pointer has persisted--> THERE
+//                      \----it is the key--> DELETING --key 0 has persisted--> free in the next epoch
 //
 // Two inserts of one key: each claims a slot, then looks for the other's claim. Of two that see each other the one in the higher slot gives up; the
 // one in the lower slot waits until the other has decided, which is soon, as nobody who is CLAIMED waits for a lower slot, for PM to persist, or for
@@ -70,13 +72,22 @@ static __device__ __forceinline__ bool tag_is_free(const gphash &t, gpm_u32 tag)
 
 static __device__ __forceinline__ gpm_u64 *slot_key(const gphash &t, gpm_u32 slot) { return (gpm_u64 *)(t.slots + (gpm_u64)slot * SLOT_BYTES); }
 static __device__ __forceinline__ ulonglong2 slot_load(const gphash &t, gpm_u32 slot) { return gph_load_pair(slot_key(t, slot)); }
-static __device__ __forceinline__ gpm_u32 slot_cell(gpm_u32 slot, gpm_u64 pointer) { return pointer ? gph_cell_of(pointer) : slot; }
+static __device__ __forceinline__ gpm_u32 window_slots(const gphash &t) { return t.buckets / t.windows * t.width; }
+// The cell that a slot has: by its pointer, or its own, which lies among those of its window.
+static __device__ __forceinline__ gpm_u32 slot_cell(const gphash &t, gpm_u32 slot, gpm_u64 pointer) {
+    return pointer ? gph_cell_of(pointer) : slot + slot / window_slots(t) * t.window_spares;
+}
+
+static __device__ __forceinline__ gpm_u32 window_of(const gphash &t, const gph_hash &h) { return gph_below((gpm_u32)h.second, t.windows); }
 
 // First slot of the i-th bucket of a key; the last one is in the stash.
 static __device__ __forceinline__ gpm_u32 bucket_of(const gphash &t, const gph_hash &h, gpm_u32 i) {
-    gpm_u32 bucket = i < t.hashes ? gph_below(gph_choice(h, i), t.buckets) : t.buckets + gph_below((gpm_u32)(h.second >> 12), t.stash);
-    return bucket * t.width;
+    if (i == t.hashes) return (t.buckets + gph_below((gpm_u32)(h.second >> 12), t.stash)) * t.width;
+    gpm_u32 in_window = t.buckets / t.windows;
+    return (window_of(t, h) * in_window + gph_below(gph_choice(h, i), in_window)) * t.width;
 }
+
+static __device__ __forceinline__ bool gph_is_reserved(gpm_u64 key) { return key == 0; }
 
 static __device__ __forceinline__ gpm_u32 buckets_of(const gphash &t) {
     return t.hashes + (t.stash && gph_load_word(&t.counts[GPH_STASHED]) ? 1u : 0u);
@@ -115,7 +126,7 @@ static __device__ __forceinline__ gpm_u32 try_find(const gphash &t, const gph_ha
             if (tag_state(tag) == TAG_CLAIMED) return false;
             ulonglong2 pair = slot_load(t, slot);
             if (pair.x != key) return false;
-            cell = slot_cell(slot, pair.y);
+            cell = slot_cell(t, slot, pair.y);
             return true;
         });
         if (found) {
@@ -129,7 +140,7 @@ static __device__ __forceinline__ gpm_u32 try_find(const gphash &t, const gph_ha
 
 // ---- Holding a slot to change it ---------------------------------------------------------------------------------------------------------------------------
 
-// Brings the key's slot from THERE to `state`, so that nobody else changes it. With `gives_way` an update finds another one of the same key in progress,
+// Brings the key's slot from THERE to `state`, HELD or beyond, so that nobody else changes it. With `gives_way` an update finds another one of the same key in progress,
 // and is overwritten by it: for batches, of which all operations are at the same time.
 static __device__ __forceinline__ gpm_u32 try_hold(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 state, bool gives_way,
                                                    gpm_u32 &held, gpm_u32 &moved, gpm_u32 &cell) {
@@ -153,10 +164,10 @@ static __device__ __forceinline__ gpm_u32 try_hold(const gphash &t, const gph_ha
                 tag_change(t, slot, holding, tag);
                 return false;
             }
-            tag_change(t, slot, holding, tag_make(state, tag & TAG_PRINT, tag & TAG_MOVED));
+            if (state != TAG_HELD) tag_change(t, slot, holding, tag_make(state, tag & TAG_PRINT, tag & TAG_MOVED));
             held = slot;
             moved = tag & TAG_MOVED;
-            cell = slot_cell(slot, pair.y);
+            cell = slot_cell(t, slot, pair.y);
             outcome = TRY_GOT;
             return true;
         });
@@ -277,7 +288,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
     const gph_hash h = gph_hash_of(t, key);
     const gpm_u32 print = print_of(h);
     gpm_u32 outcome = wanted ? GPH_WAITING : GPH_DONE;
-    gpm_u32 place = 0, fresh = GPH_NONE;  // of the ring, and the cell that lies there
+    gpm_u32 place = GPH_NONE, fresh = GPH_NONE;  // among the spares, and the cell that lies there
     bool inserts = op == GPH_INSERT, reads = op == GPH_GET || op == GPH_RMW;
     while (__any_sync(GPH_ALL, outcome == GPH_WAITING)) {
         gpm_u32 act = ACT_NONE, slot = 0, cell = 0, moved = 0;
@@ -290,7 +301,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
             else if (op == GPH_DELETE)
                 tried = try_hold(t, h, key, TAG_DELETING, false, slot, moved, cell), act = ACT_DELETE;
             else
-                tried = try_hold(t, h, key, TAG_UPDATING, BATCHED, slot, moved, cell), act = ACT_UPDATE;
+                tried = try_hold(t, h, key, TAG_HELD, BATCHED, slot, moved, cell), act = ACT_UPDATE;
             if (tried != TRY_GOT) act = ACT_NONE;
             if (tried == TRY_OVERWRITTEN) outcome = GPH_DONE;
             if (tried == TRY_FULL) outcome = GPH_FULL;
@@ -307,17 +318,23 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
         __syncwarp();
         gpm_u32 readers = __ballot_sync(GPH_ALL, act == ACT_READ);
         if (readers) gph_copy(t, found ? readers : 0, gph_cell(t, cell), found);
-        // An update needs a cell. One that has none takes it, and keeps it until it is used.
-        bool takes = act == ACT_UPDATE && fresh == GPH_NONE;
-        gpm_u32 taken = gph_take(t, takes);
-        if (takes) {
-            place = taken;
-            fresh = t.spares[place];
+        if (act == ACT_UPDATE) {
+            // What it has now is left in its place: each place is taken once an epoch, so it is not used before the next.
+            gpm_u32 window = slot / window_slots(t), at = atomicAdd(&t.taken[window], 1u);
+            place = window * t.window_spares + at;
+            fresh = at < t.window_spares ? t.spares[place] : GPH_NONE;
+            // From UPDATING on it is certain to happen: others may be overwritten by it.
+            gpm_u32 state = fresh == GPH_NONE ? TAG_THERE : TAG_UPDATING;
+            tag_change(t, slot, tag_make(TAG_HELD, print, moved), tag_make(state, print, moved));
+            if (fresh == GPH_NONE) {
+                act = ACT_NONE;
+                outcome = GPH_NO_CELL;
+            }
         }
         gpm_u32 writers = __ballot_sync(GPH_ALL, act == ACT_INSERT || act == ACT_UPDATE);
         if (writers) {
-            gpm_u32 to = act == ACT_UPDATE ? fresh : slot;
-            if (act == ACT_INSERT && moved) to = slot_cell(slot, gph_load(slot_key(t, slot) + 1));
+            gpm_u32 to = fresh;
+            if (act == ACT_INSERT) to = slot_cell(t, slot, moved ? gph_load(slot_key(t, slot) + 1) : 0);
             gph_copy(t, writers, value, gph_cell(t, to));
             // All of the values' parts have persisted before a key or pointer says that they are there.
             if (!GPH_HOLE(GPH_HOLE_FENCE)) gpm_persist();
@@ -330,9 +347,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
         } else if (act == ACT_UPDATE) {
             gph_store(slot_key(t, slot) + 1, gph_pointer(slot, fresh));
             gpm_persist();
-            // The cell that it had takes the place of the one that it took.
             t.spares[place] = cell;
-            fresh = GPH_NONE;
             tag_change(t, slot, tag_make(TAG_UPDATING, print, moved), tag_make(TAG_THERE, print, TAG_MOVED));
         } else if (act == ACT_DELETE) {
             gph_store(slot_key(t, slot), 0);
@@ -367,7 +382,7 @@ extern "C" __global__ void gph_recover(const gphash *described) {
             word |= tag_make(TAG_LOST, 0, 0) << half * 16;
             continue;
         }
-        gpm_u32 cell = slot_cell(slot, pair.y);
+        gpm_u32 cell = slot_cell(t, slot, pair.y);
         if (atomicOr(&t.owned[cell / 32], 1u << cell % 32) >> cell % 32 & 1) atomicAdd(&t.counts[GPH_SHARED], 1u);
         gpm_u32 tag = pair.y ? TAG_MOVED : 0;
         if (pair.x) {
@@ -401,4 +416,23 @@ extern "C" __global__ void gph_find_twice(const gphash *described) {
             return false;
         });
     if (twice) atomicAdd(&t.counts[GPH_TWICE], 1u);
+}
+
+// Recovery, second part: cells that no slot has are spare.
+extern "C" __global__ void gph_find_spares(const gphash *described) {
+    const gphash t = *described;
+    gpm_u32 cell = blockIdx.x * blockDim.x + threadIdx.x;
+    if (cell >= t.cell_count || t.owned[cell / 32] >> cell % 32 & 1) return;
+    gpm_u32 window = min(cell / (window_slots(t) + t.window_spares), t.windows);
+    gpm_u32 at = atomicAdd(&t.taken[window], 1u);
+    if (at < t.window_spares) t.spares[window * t.window_spares + at] = cell;
+}
+
+// The window of each key of a batch, to be sorted by, and its number in the batch.
+extern "C" __global__ void gph_windows(const gphash *described, gpm_u32 n, const gpm_u64 *keys, gpm_u32 *windows, gpm_u32 *numbers) {
+    const gphash t = *described;
+    gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    windows[i] = window_of(t, gph_hash_of(t, keys[i]));
+    numbers[i] = i;
 }

@@ -16,6 +16,7 @@
 #define MARK_CLAIMED 0xfffffffeull
 #define MARK_PENDING 0xffffffffull
 
+static __device__ __forceinline__ bool gph_is_reserved(gpm_u64 key) { return key == 0 || key >> 32 >= MARK_GIVEN_UP; }
 static __device__ __forceinline__ bool is_mark(gpm_u64 word) { return word >> 32 >= MARK_GIVEN_UP; }
 
 // What a lane looks at for a key.
@@ -62,10 +63,16 @@ static __device__ __forceinline__ void copy_value(const gphash &t, const uint4 *
     for (gpm_u32 u = threadIdx.x % GPM_WARP; u < t.units; u += GPM_WARP) to[u] = from[u];
 }
 
+// Takes a cell from the ring, for the warp. The host gives a launch no more operations that take one than the ring has.
 static __device__ __forceinline__ gpm_u32 take_cell(const gphash &t) {
-    gpm_u32 place = gph_take(t, threadIdx.x % GPM_WARP == 0), cell = 0;
-    if (threadIdx.x % GPM_WARP == 0) cell = t.spares[place];
+    gpm_u32 cell = 0;
+    if (threadIdx.x % GPM_WARP == 0) cell = t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_TAKEN], 1ull) % t.ring];
     return __shfl_sync(GPH_ALL, cell, 0);
+}
+
+// Appends a cell to the ring, to be taken in a later epoch.
+static __device__ __forceinline__ void give_cell(const gphash &t, gpm_u32 cell) {
+    t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], 1ull) % t.ring] = cell;
 }
 
 // Lane of a free slot in the emptiest bucket. `lanes` are those that see a free slot, and not none.
@@ -144,7 +151,7 @@ static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, g
             bool won = lane == lowest(hits) && atomicCAS(p.key, key, given_up) == key;
             if (won) {
                 gpm_u64 pointer = atomicExch(p.pointer, 0ull);
-                if (pointer) gph_give(t, gph_cell_of(pointer));
+                if (pointer) give_cell(t, gph_cell_of(pointer));
             }
             if (!GPH_HOLE(GPH_HOLE_READERS)) gpm_persist();
             if (__any_sync(GPH_ALL, won)) outcome = GPH_DONE;
@@ -179,7 +186,7 @@ static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, g
         }
     }
     // What was taken and not used, or what an update has replaced.
-    if (fresh != GPH_NONE && lane == 0) gph_give(t, fresh);
+    if (fresh != GPH_NONE && lane == 0) give_cell(t, fresh);
     return outcome;
 }
 
@@ -249,4 +256,15 @@ extern "C" __global__ void gph_find_twice(const gphash *described) {
         twice |= p.slot != slot && place_load(p) == key;
     }
     if (twice) atomicAdd(&t.counts[GPH_TWICE], 1u);
+}
+
+// Recovery, second part: cells that no slot has make up the ring.
+extern "C" __global__ void gph_find_spares(const gphash *described) {
+    const gphash t = *described;
+    gpm_u32 cell = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % GPM_WARP;
+    bool spare = cell < t.cell_count && !(t.owned[cell / 32] >> cell % 32 & 1);
+    gpm_u32 lanes = __ballot_sync(GPH_ALL, spare), first = 0;
+    if (lane == 0 && lanes) first = (gpm_u32)atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], (gpm_u64)__popc(lanes));
+    first = __shfl_sync(GPH_ALL, first, 0) + __popc(lanes & ((1u << lane) - 1));
+    if (spare) t.spares[first] = cell;
 }

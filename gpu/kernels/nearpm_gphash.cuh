@@ -26,7 +26,8 @@
 #define GPH_ABSENT 2u
 #define GPH_EXISTS 3u
 #define GPH_FULL 4u     // no free slot for the key in this epoch
-#define GPH_NO_CELL 5u  // no spare cell: the host makes batches that do not get here
+#define GPH_NO_CELL 5u   // no spare cell in this epoch
+#define GPH_RESERVED 6u  // a key that stands for something else
 
 // Words of `counts`; the first two are of 8 bytes.
 #define GPH_TAKEN 0u    // cells taken from the ring, ever
@@ -46,21 +47,25 @@ struct gphash {
     char *slots;         // PM: keys and pointers
     char *cells;         // PM: values
     gpm_u32 *tags;       // GPU memory, design N: 2 bytes a slot
-    gpm_u32 *spares;     // GPU memory: ring of cells that no slot has
+    gpm_u32 *spares;     // GPU memory: cells that no slot has. Design P: a ring; design N: `window_spares` a window
+    gpm_u32 *taken;      // GPU memory, design N: spares taken in this epoch, a word a window
     gpm_u32 *counts;     // GPU memory: GPH_COUNTS words
     gpm_u32 *owned;      // GPU memory, while recovering: a bit a cell
     gpm_u64 seed;        // of the hash functions
     gpm_u32 buckets;     // of the top level
-    gpm_u32 stash;       // design N: buckets of the stash, behind the others
+    gpm_u32 windows;     // design N: a key's buckets and its cell lie in one window, so that a batch can go through the table window by window
+    gpm_u32 window_spares;
+    gpm_u32 stash;       // design N: buckets of the stash, a window of its own behind the others
     gpm_u32 width;       // slots a bucket
     gpm_u32 hashes;      // buckets a key has in a level
     gpm_u32 levels;      // design P: each has half as many buckets as the one above
     gpm_u32 units;       // 16-byte units of a value
-    gpm_u32 ring;        // cells that the ring has room for
+    gpm_u32 ring;        // design P: cells that the ring has room for
     gpm_u32 slot_count;  // of all levels
     gpm_u32 cell_count;
     gpm_u32 holes;  // faults planted in kernels that were compiled with GPH_HOLES; 0 is none
-    gpm_u32 epoch;  // of this launch: its argument, not the host's
+    gpm_u32 epoch;  // of this launch: an argument of it
+    gpm_u32 reserved;
 };
 
 // The holes of the paper's table, and mistakes that design N could have: planted to be found.
@@ -74,6 +79,7 @@ struct gphash {
 #define GPH_HOLE_TWICE 4u      // inserts of one key do not look for each other
 #define GPH_HOLE_REUSE 8u      // slots and cells are used again in the same epoch
 #define GPH_HOLE_OVERWRITE 16u // updates give way to an operation in progress that may not be an update of the same key
+#define GPH_HOLE_RESERVED 32u  // reserved keys are not refused
 
 static __device__ __forceinline__ gpm_u64 gph_mix(gpm_u64 key) {
     key = (key ^ key >> 33) * 0xff51afd7ed558ccdull;
@@ -173,20 +179,4 @@ static __device__ __forceinline__ void gph_copy(const gphash &t, gpm_u32 lanes, 
         gph_copy_units<8>(lanes, from, to, 8);
     else
         gph_copy_units<0>(lanes, from, to, t.units);
-}
-
-// ---- The ring of spare cells ------------------------------------------------------------------------------------------------------------------------------
-
-// Takes a place of the ring for each lane that wants one. All lanes call it. The host gives a launch no more operations that take cells than the ring has.
-static __device__ __forceinline__ gpm_u32 gph_take(const gphash &t, bool wanted) {
-    const gpm_u32 lane = threadIdx.x % GPM_WARP;
-    gpm_u32 lanes = __ballot_sync(GPH_ALL, wanted), first = 0;
-    if (lanes == 0) return 0;
-    if (lane == 0) first = (gpm_u32)(atomicAdd((gpm_u64 *)&t.counts[GPH_TAKEN], (gpm_u64)__popc(lanes)) % t.ring);
-    return (__shfl_sync(GPH_ALL, first, 0) + __popc(lanes & ((1u << lane) - 1))) % t.ring;
-}
-
-// Appends a cell to it, to be taken in a later epoch.
-static __device__ __forceinline__ void gph_give(const gphash &t, gpm_u32 cell) {
-    t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], 1ull) % t.ring] = cell;
 }

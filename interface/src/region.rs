@@ -35,8 +35,8 @@ pub const OBJECT_ALIGNMENT: u64 = 4096;
 pub const OBJECT_MAGIC: u32 = u32::from_le_bytes(*b"NPGO");
 /// Version of the object formats.
 pub const OBJECT_VERSION: u16 = 1;
-/// Offset in an object of its word: [`crate::seal::seal_word`] of a log's generation, or of a batch's state
-/// ([`batch_word`]).
+/// Offset in an object of its word: [`crate::seal::seal_word`] of a log's generation, of a batch's state
+/// ([`batch_word`]), or of a hash table's seed.
 pub const OBJECT_WORD: u64 = LINE_U64;
 
 /// What an object is.
@@ -55,17 +55,23 @@ pub enum ObjectKind {
     Batch = 5,
     /// Checkpoints, two slots a group.
     Checkpoint = 6,
+    /// Hash table, buckets of keys and pointers in levels (GPHash, FAST 2025).
+    LevelHash = 7,
+    /// Hash table, slots of key and pointer in windows; its tags are in the GPU's memory.
+    TagHash = 8,
 }
 
 impl ObjectKind {
     /// Every kind.
-    pub const ALL: [ObjectKind; 6] = [
+    pub const ALL: [ObjectKind; 8] = [
         ObjectKind::Data,
         ObjectKind::SealedLog,
         ObjectKind::TailLog,
         ObjectKind::ConventionalLog,
         ObjectKind::Batch,
         ObjectKind::Checkpoint,
+        ObjectKind::LevelHash,
+        ObjectKind::TagHash,
     ];
 
     /// The kind of a code.
@@ -82,6 +88,8 @@ impl ObjectKind {
             ObjectKind::ConventionalLog => "conventional log",
             ObjectKind::Batch => "batch",
             ObjectKind::Checkpoint => "checkpoint",
+            ObjectKind::LevelHash => "hash table in levels",
+            ObjectKind::TagHash => "hash table in windows",
         }
     }
 
@@ -125,24 +133,25 @@ layout! {
         4 version: u16,
         /// [`ObjectKind`].
         6 kind: u16,
-        /// Blocks of the launches of a hierarchical log, partitions of a conventional one, groups of checkpoints.
+        /// Blocks of the launches of a hierarchical log, partitions of a conventional one, groups of checkpoints, buckets of a hash table's
+        /// top level (its stash aside).
         8 blocks: u32,
-        /// Threads a block; elements a group of checkpoints.
+        /// Threads a block; elements a group of checkpoints; of a hash table slots a bucket, hash functions, levels, 0, a byte each.
         12 threads: u32,
-        /// 4-byte words of a log's entry.
+        /// 4-byte words of a log's entry, or of a hash table's value.
         16 words: u32,
-        /// Entries a thread; words a partition.
+        /// Entries a thread; words a partition; windows of a hash table.
         20 depth: u32,
-        /// Offset in the object of the data: stripes, partitions, slots.
+        /// Offset in the object of the data: stripes, partitions, slots of checkpoints or of a hash table.
         24 data: u64,
         /// Bytes of the data.
         32 data_bytes: u64,
-        /// Offset in the object of the tails of a tail log.
+        /// Offset in the object of the tails of a tail log, or of the values' cells of a hash table.
         40 tails: u64,
-        /// Bytes from partition to partition, or from slot to slot.
+        /// Bytes from partition to partition, or from slot to slot; spare cells of a hash table, in each window.
         48 stride: u64,
-        /// Reserved zeros.
-        56 reserved: u32,
+        /// Buckets of a hash table's stash.
+        56 stash: u32,
         /// Checksum of the head.
         60 crc: u32,
     }

@@ -6,6 +6,7 @@
 //! | `log` | hierarchical coalesced logs and conventional logs | section 5.2 |
 //! | `batch` | transactions over all threads of kernels: begin, commit, recover | section 5.2, figure 6 |
 //! | `checkpoint` | checkpoints of device memory, two sealed copies | section 5.3 |
+//! | `sort` | radix sort in the device's memory: partition before persist | section 5.4 |
 //! | `table2` | the 19 calls of the paper's table 2 under their names | table 2 |
 //!
 //! The device side is `gpu/kernels/nearpm_gpm.cuh`.
@@ -20,12 +21,14 @@ mod error;
 mod kernels;
 mod log;
 mod seal;
+mod sort;
 pub mod table2;
 
 pub use batch::{Active, Batch, Outcome};
 pub use checkpoint::{Checkpoint, Element, Taken};
 pub use descriptor::{MIRROR, UNSTRICT};
 pub use error::{Error, Result};
-pub use kernels::library;
-pub use log::{Entry, Form, Log, Order, Shape};
+pub use kernels::{library, sort};
+pub use log::{Entry, Form, Log, Order, Shape, read_head, write_head};
 pub use seal::{digest_of, seal_of};
+pub use sort::Sorter;

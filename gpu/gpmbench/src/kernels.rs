@@ -19,8 +19,6 @@ macro_rules! modules {
 modules! {
     /// `gpu/kernels/micro.cu`: streams, logs, random persists.
     micro, "micro";
-    /// `gpu/kernels/sort.cu`: radix sort.
-    sort, "sort";
     /// `gpu/kernels/kvs.cu`: the key-value store.
     kvs, "kvs";
     /// `gpu/kernels/txn.cu`: transactions over cells.

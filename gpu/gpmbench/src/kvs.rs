@@ -4,10 +4,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use nearpm_gpm::{Batch, Form, Log, Outcome, Shape};
+use nearpm_gpm::{Batch, Form, Log, Outcome, Shape, Sorter};
 use nearpm_gpu::{Argument, Buffer, Device, Launch, Module, Object, ObjectKind, PmRegion};
 
-use crate::sort::Sorter;
 
 /// Pairs of a set.
 pub const WAYS: usize = 8;

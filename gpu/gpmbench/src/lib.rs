@@ -15,9 +15,8 @@ pub mod programs;
 pub mod report;
 mod show;
 pub mod soak;
-mod sort;
 
-pub use kernels::{kvs, micro, prefix, sort, txn};
+pub use kernels::{kvs, micro, prefix, txn};
 pub use pattern::pattern;
 pub use show::show;
-pub use sort::Sorter;
+

@@ -297,6 +297,14 @@ fn state_of(medium: &Medium, entry: &DirectoryEntry, kind: ObjectKind) -> String
             Some((generation, BatchState::Active)) => format!("batch {generation} is active: opening undoes it"),
             None => "damaged word".to_owned(),
         },
+        ObjectKind::LevelHash | ObjectKind::TagHash => {
+            let [width, hashes, levels, _] = head.threads.to_le_bytes();
+            format!(
+                "{} buckets of {width} slots, {hashes} a key in each of {levels} levels, values of {} bytes",
+                head.blocks,
+                4 * u64::from(head.words)
+            )
+        }
         ObjectKind::Checkpoint => {
             let newest = slots(entry, &head).map(|(place, group)| {
                 let slot = CheckpointHead::from_bytes(&line_at(medium, place));

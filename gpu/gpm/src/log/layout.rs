@@ -124,7 +124,11 @@ pub(super) fn places(head: &ObjectHead) -> u32 {
 }
 
 /// Stores an object's head, sealed.
-pub(crate) fn write_head(
+/// Stores the head of an object that is being made; magic number, version and seal are put in.
+///
+/// # Errors
+/// What the device refuses.
+pub fn write_head(
     region: &PmRegion,
     object: &Object,
     head: &ObjectHead,
@@ -135,7 +139,10 @@ pub(crate) fn write_head(
 }
 
 /// An object's head, checked against the directory.
-pub(crate) fn read_head(region: &PmRegion, object: &Object) -> Result<ObjectHead> {
+///
+/// # Errors
+/// A head that does not hold.
+pub fn read_head(region: &PmRegion, object: &Object) -> Result<ObjectHead> {
     let mut line = [0; LINE];
     region.read(object.offset, &mut line)?;
     let head = ObjectHead::from_bytes(&line);

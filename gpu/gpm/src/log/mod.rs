@@ -22,7 +22,7 @@ use crate::kernels::library;
 pub use entries::{Entry, Order};
 use layout::GENERATIONS_OF_A_TAIL;
 pub use layout::{Form, Shape};
-pub(crate) use layout::{read_head, write_head};
+pub use layout::{read_head, write_head};
 
 /// Threads a block of the kernels that look at logs.
 const THREADS: u32 = 256;

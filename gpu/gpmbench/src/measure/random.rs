@@ -1,13 +1,13 @@
 //! Persists at random places, as they come and partitioned first.
 
 use anyhow::{Result, ensure};
+use nearpm_gpm::Sorter;
 use nearpm_gpu::{Launch, ObjectKind};
 
 use super::{Bench, words};
 use crate::kernels::micro;
 use crate::pattern::pattern;
 use crate::report::Report;
-use crate::sort::Sorter;
 
 const GROUP: &str = "Random persists of 32 B";
 /// Bytes of a place.

@@ -1,0 +1,41 @@
+//! A table as kernels see it: `gphash` of `nearpm_gphash.cuh`, in the device's memory.
+
+/// The fields of `gphash`, in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Descriptor {
+    pub slots: u64,
+    pub cells: u64,
+    pub tags: u64,
+    pub spares: u64,
+    pub taken: u64,
+    pub counts: u64,
+    pub owned: u64,
+    pub seed: u64,
+    pub buckets: u32,
+    pub windows: u32,
+    pub window_spares: u32,
+    pub stash: u32,
+    pub width: u32,
+    pub hashes: u32,
+    pub levels: u32,
+    pub units: u32,
+    pub ring: u32,
+    pub slot_count: u32,
+    pub cell_count: u32,
+    pub holes: u32,
+}
+
+impl Descriptor {
+    /// Its bytes in the device's memory.
+    pub const BYTES: u64 = 120;
+
+    /// The structure as the device's compiler lays it out.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let addresses =
+            [self.slots, self.cells, self.tags, self.spares, self.taken, self.counts, self.owned, self.seed];
+        let shape = [self.buckets, self.windows, self.window_spares, self.stash, self.width, self.hashes, self.levels];
+        let sizes = [self.units, self.ring, self.slot_count, self.cell_count, self.holes, 0, 0];
+        let words = [shape, sizes].concat();
+        addresses.into_iter().flat_map(u64::to_le_bytes).chain(words.into_iter().flat_map(u32::to_le_bytes)).collect()
+    }
+}

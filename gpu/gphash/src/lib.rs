@@ -1,0 +1,29 @@
+//! Hash tables that kernels of a GPU keep in persistent memory (PM), batch by batch.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `layout` | the two designs with their parameters, and where their parts lie |
+//! | `operation` | operations, answers, batches in the device's memory |
+//! | `table` | the table: create, open, run batches |
+//! | `recovery` | what opening does: tags, spare cells, what it finds wrong |
+//! | `descriptor` | the table as kernels see it |
+//!
+//! The device side is `gpu/kernels/nearpm_gphash.cuh` and the designs' files `gphash_p.cuh` (GPHash, FAST 2025) and `gphash_n.cuh` (ours).
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod descriptor;
+mod error;
+mod kernels;
+mod layout;
+mod operation;
+mod recovery;
+mod table;
+
+pub use error::{Error, Result};
+pub use kernels::{level_kernels, level_kernels_with_holes, tag_kernels, tag_kernels_with_holes};
+pub use layout::{Design, Layout};
+pub use operation::{Answer, Op, Operations, Outcome, Request};
+pub use recovery::Found;
+pub use table::Table;

@@ -1,0 +1,133 @@
+//! The measurements. Each looks at what was stored or read before it says how fast.
+
+mod latency;
+mod micro;
+mod records;
+mod ycsb;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use nearpm_gphash::{Design, Layout, Operations, Table};
+use nearpm_gpmbench::report::Report;
+use nearpm_gpu::{Device, Medium, PmRegion};
+
+pub use records::Records;
+
+/// Names of the measurements, in the order in which they are made.
+pub const NAMES: [&str; 5] = ["micro", "latency", "ycsb", "large", "unsound"];
+
+/// What is measured on.
+pub struct Bench {
+    /// The device.
+    pub device: Rc<dyn Device>,
+    /// Whether it is a GPU: the sizes of the aims. On the interpreter small ones.
+    pub full: bool,
+    /// Repeats of what can be repeated.
+    pub repeats: usize,
+    /// Spare cells of our table, of its slots: 1 of so many.
+    pub spares: u32,
+}
+
+/// A table under test.
+pub struct Subject {
+    /// What the report calls it.
+    pub name: &'static str,
+    /// Its design.
+    pub design: Design,
+    /// Holes that are planted: those of the paper's table, to be compared with.
+    pub holes: u32,
+}
+
+/// Our design, the paper's repaired, and the paper's.
+pub const SUBJECTS: [Subject; 2] = [
+    Subject { name: "N (ours)", design: Design::Tags, holes: 0 },
+    Subject { name: "P (paper's, repaired)", design: Design::Levels, holes: 0 },
+];
+/// Fence, readers and duplicates as the paper's table has them.
+pub const UNSOUND: Subject = Subject { name: "P with the paper's holes", design: Design::Levels, holes: 1 | 2 | 4 };
+
+impl Subject {
+    fn layout(&self, bench: &Bench, slots: u64, value_bytes: u32) -> Layout {
+        match self.design {
+            Design::Tags => {
+                let layout = Layout::tags(slots, value_bytes);
+                Layout { spares: (layout.buckets / layout.windows * layout.width / bench.spares).max(64), ..layout }
+            }
+            Design::Levels => Layout::levels(slots, value_bytes),
+        }
+    }
+
+    fn create(&self, bench: &Bench, slots: u64, value_bytes: u32, batch: u32) -> Result<(PmRegion, Table)> {
+        let layout = self.layout(bench, slots, value_bytes);
+        let medium = Medium::memfd((layout.bytes() + (1 << 20)).next_multiple_of(1 << 21))?;
+        let region = PmRegion::create_in(bench.device.clone(), medium)?;
+        let table = Table::create(&region, "table", &layout, 1)?;
+        drop(table);
+        let table = self.open(&region, batch)?;
+        Ok((region, table))
+    }
+
+    fn open(&self, region: &PmRegion, batch: u32) -> Result<Table> {
+        let mut table = match self.holes {
+            0 => Table::open(region, "table")?,
+            _ => Table::open_with(region, "table", nearpm_gphash::level_kernels_with_holes())?,
+        };
+        if self.holes != 0 {
+            table.plant(self.holes)?;
+        }
+        table.sort_batches(batch)?;
+        Ok(table)
+    }
+
+    /// Most updates that a batch may have.
+    fn most_updates(&self, layout: &Layout) -> u32 {
+        match self.design {
+            Design::Tags => (u64::from(layout.windows) * u64::from(layout.spares) * 9 / 10) as u32,
+            Design::Levels => layout.spares,
+        }
+    }
+}
+
+/// Makes measurements by name; what fails is in the report.
+pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
+    for name in NAMES {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        let outcome = match name {
+            "micro" => SUBJECTS.iter().try_for_each(|subject| micro::measure(bench, subject, report)),
+            "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
+            "ycsb" => ycsb::measure(bench, report),
+            "large" => micro::large(bench, report),
+            _ => micro::measure(bench, &UNSOUND, report),
+        };
+        if let Err(error) = outcome {
+            eprintln!("{name}: {error:#}");
+            report.failures.push(format!("{name}: {error:#}"));
+        }
+    }
+}
+
+impl Bench {
+    fn pick<T>(&self, small: T, full: T) -> T {
+        if self.full { full } else { small }
+    }
+
+    /// The time of batches that run one after the other.
+    fn time(&self, table: &Table, batches: &[Operations]) -> Result<Duration> {
+        let mut failed = Ok(());
+        let elapsed = self.device.time(&mut || {
+            failed = batches.iter().try_for_each(|batch| table.run(batch));
+            Ok(())
+        })?;
+        failed?;
+        Ok(elapsed.time.max(Duration::from_nanos(1)))
+    }
+}
+
+fn all(what: &str, wrong: u32, of: u32) -> Result<()> {
+    ensure!(wrong == 0, "{what}: {wrong} of {of} operations went wrong: no figure is printed");
+    Ok(())
+}

@@ -79,6 +79,11 @@ impl Interpreted {
         self.state.borrow_mut().schedule = schedule;
     }
 
+    /// That order; of [`Schedule::Replay`] with the choices that the last launch made.
+    pub fn schedule(&self) -> Schedule {
+        self.state.borrow().schedule.clone()
+    }
+
     /// Plans a crash, or none. Launches are followed closely while one is planned.
     pub fn plan_crash(&self, plan: Option<CrashPlan>) {
         let mut state = self.state.borrow_mut();
@@ -160,7 +165,9 @@ impl State {
             ..Run::default()
         };
         let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
-        let outcome = self.gpu.launch(&entry, &shape, &mut run).map_err(|error| Error::Kernel(error.to_string()))?;
+        let outcome = self.gpu.launch(&entry, &shape, &mut run);
+        self.schedule = run.schedule;
+        let outcome = outcome.map_err(|error| Error::Kernel(error.to_string()))?;
         add(&mut self.counts, &outcome.counts);
         match (outcome.ended, plan) {
             (Ended::Stopped, Some((_, choice))) => {

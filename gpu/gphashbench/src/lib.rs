@@ -3,7 +3,10 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod campaign;
 pub mod command;
 mod kernels;
+pub mod linear;
 pub mod measure;
 mod skew;
+pub mod trial;

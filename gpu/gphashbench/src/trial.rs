@@ -1,0 +1,333 @@
+//! Histories on the interpreter: a table, operations of many threads on few keys, some order of instructions, and perhaps a crash at any of them, and
+//! another one in the recovery.
+
+use std::rc::Rc;
+
+use anyhow::{Context, Result, ensure};
+use nearpm_gphash::{Design, Layout, Op, Outcome, Request, Table, level_kernels, level_kernels_with_holes, tag_kernels, tag_kernels_with_holes};
+use nearpm_gpu::{Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Module, Moment, ObjectKind, PmRegion, Schedule, Stop};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::linear::{Answered, Event, is_linearizable};
+
+/// Volatile memory of the interpreted devices.
+const MEMORY: u64 = 8 << 20;
+/// Bytes of a value: one unit, which a reader can tell from a part of it.
+const VALUE: u32 = 16;
+
+/// What is tried.
+#[derive(Clone)]
+pub struct Subject {
+    /// The table.
+    pub layout: Layout,
+    /// Its kernels.
+    pub module: Module,
+    /// Holes that are planted in them.
+    pub holes: u32,
+    /// Whether all operations are one batch, of which answers count at its end; else each answer is out at once.
+    pub batched: bool,
+}
+
+impl Subject {
+    /// A small table of a design: a few buckets that all keys share.
+    pub fn small(design: Design) -> Subject {
+        let (layout, module) = match design {
+            Design::Levels => (Layout { buckets: 2, spares: 256, ..Layout::levels(1, VALUE) }, level_kernels()),
+            Design::Tags => {
+                let spares = 64;
+                (Layout { width: 8, hashes: 2, buckets: 2, windows: 1, stash: 1, spares, ..Layout::tags(1, VALUE) }, tag_kernels())
+            }
+        };
+        Subject { layout, module: module.clone(), holes: 0, batched: false }
+    }
+
+    /// The same with holes.
+    #[must_use]
+    pub fn with_holes(mut self, holes: u32) -> Subject {
+        let module = match self.layout.design {
+            Design::Levels => level_kernels_with_holes(),
+            Design::Tags => tag_kernels_with_holes(),
+        };
+        (self.module, self.holes) = (module.clone(), holes);
+        self
+    }
+
+    /// The same with all operations as one batch.
+    #[must_use]
+    pub fn batched(mut self) -> Subject {
+        self.batched = true;
+        self
+    }
+}
+
+/// The shape of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Warps, a block each.
+    pub warps: u32,
+    /// Lanes of each that do something.
+    pub lanes: u32,
+    /// Operations of each, one after the other.
+    pub rounds: u32,
+    /// Keys that they share.
+    pub keys: u64,
+}
+
+impl Shape {
+    fn count(&self) -> u32 {
+        self.warps * self.lanes * self.rounds
+    }
+}
+
+/// A history to be run, from a seed.
+#[derive(Clone)]
+pub struct Trial<'s> {
+    subject: &'s Subject,
+    shape: Shape,
+    ops: Vec<(Op, u64)>,
+    /// Keys that are there before, with the value 0.
+    before: Vec<u64>,
+    image: Vec<u8>,
+}
+
+/// What a run left.
+struct Left {
+    image: Vec<u8>,
+    /// Whether it came to its end.
+    finished: bool,
+    /// Steps of the launch.
+    steps: u64,
+    /// Outcomes and values of a batch that came to its end.
+    answers: Option<(Vec<Outcome>, Vec<u8>)>,
+}
+
+fn value_of(number: u32) -> Vec<u8> {
+    [number, !number, number.wrapping_mul(0x9e37_79b1), 0x6870_676e].into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn number_of(value: &[u8]) -> u32 {
+    let number = u32::from_le_bytes([value[0], value[1], value[2], value[3]]);
+    if value_of(number) == value { number } else { u32::MAX }
+}
+
+impl<'s> Trial<'s> {
+    /// A history of a seed.
+    ///
+    /// # Errors
+    /// What the table refuses.
+    pub fn new(subject: &'s Subject, shape: Shape, seed: u64) -> Result<Trial<'s>> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let kinds = [Op::Get, Op::Get, Op::Insert, Op::Insert, Op::Update, Op::Put, Op::Delete];
+        let mut draw = || (kinds[random.random_range(0..kinds.len())], random.random_range(1..=shape.keys));
+        let ops = (0..shape.count()).map(|_| draw()).collect();
+        let before = (1..=shape.keys).filter(|_| random.random()).collect();
+        let mut trial = Trial { subject, shape, ops, before, image: Vec::new() };
+        trial.image = trial.prepared()?;
+        Ok(trial)
+    }
+
+    /// The same with these operations, on a table that is empty.
+    ///
+    /// # Errors
+    /// What the table refuses.
+    pub fn of(subject: &'s Subject, shape: Shape, ops: Vec<(Op, u64)>, before: Vec<u64>) -> Result<Trial<'s>> {
+        ensure!(ops.len() == shape.count() as usize, "{} operations for {shape:?}", ops.len());
+        let mut trial = Trial { subject, shape, ops, before, image: Vec::new() };
+        trial.image = trial.prepared()?;
+        Ok(trial)
+    }
+
+    fn prepared(&self) -> Result<Vec<u8>> {
+        let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
+        let layout = &self.subject.layout;
+        let bytes = (layout.bytes() + (1 << 16) + 16 * self.ops.len() as u64).next_multiple_of(4096);
+        let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; bytes as usize]))?;
+        let table = Table::create(&region, "table", layout, 3)?;
+        let requests: Vec<Request> = self.before.iter().map(|&key| Request { op: Op::Insert, key, value: value_of(0) }).collect();
+        table.batch(&requests)?;
+        drop(table);
+        region.add("answers", ObjectKind::Data, 16 * self.ops.len() as u64, |_| Ok(()))?;
+        Ok(region.close()?.bytes().to_vec())
+    }
+
+    /// Runs it to its end. Gives the steps it took.
+    ///
+    /// # Errors
+    /// A history that is not linearizable, or a table that is not sound.
+    pub fn run(&self, schedule: &Schedule) -> Result<u64> {
+        let left = self.act(schedule.clone(), None, &mut |_| {})?;
+        ensure!(left.finished, "it crashed without a plan");
+        self.judge(&left)?;
+        Ok(left.steps)
+    }
+
+    /// Runs it until a step, crashes it, and recovers; with `again` the recovery is crashed, too.
+    ///
+    /// # Errors
+    /// A history that is not durably linearizable, or a table that is not sound.
+    pub fn crash(&self, schedule: &Schedule, step: u64, choice: Choice, again: Option<(u64, Choice)>) -> Result<()> {
+        let plan = CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice };
+        let mut left = self.act(schedule.clone(), Some(plan), &mut |_| {})?;
+        if let Some((step, choice)) = again {
+            left.image = self.crash_recovery(&left.image, step, choice)?;
+        }
+        self.judge(&left)
+    }
+
+    /// Runs it with a schedule that is written back, for all interleavings.
+    ///
+    /// # Errors
+    /// As for [`Trial::run`] and [`Trial::crash`].
+    pub fn replay(&self, schedule: &mut Schedule, crash: Option<(u64, Choice)>) -> Result<u64> {
+        let plan = crash.map(|(step, choice)| CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice });
+        let left = self.act(schedule.clone(), plan, &mut |after| *schedule = after)?;
+        self.judge(&left)?;
+        Ok(left.steps)
+    }
+
+    fn act(&self, schedule: Schedule, plan: Option<CrashPlan>, after: &mut dyn FnMut(Schedule)) -> Result<Left> {
+        let device = Rc::new(Interpreted::new(MEMORY));
+        let region = PmRegion::open_in(device.clone(), Medium::of_bytes(self.image.clone()))?;
+        let table = Table::open_with(&region, "table", &self.subject.module)?;
+        table.plant(self.subject.holes)?;
+        let given = Given::new(&region, self)?;
+        let epoch = table.begin_epoch(self.ops.len() as u64)?;
+        let launch = self.launch(&table, &given, epoch, &region)?;
+        let kernel = if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" };
+        let before = device.counts().map_or(0, |counts| counts.warp_instructions);
+        device.set_schedule(schedule);
+        device.plan_crash(plan);
+        let outcome = device.launch(self.subject.module.kernel(kernel), &launch);
+        after(device.schedule());
+        device.set_schedule(Schedule::RoundRobin);
+        device.plan_crash(None);
+        let finished = match outcome {
+            Ok(()) => true,
+            Err(nearpm_gpu::Error::Crashed(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let steps = device.counts().map_or(0, |counts| counts.warp_instructions) - before;
+        let answers = if finished && self.subject.batched { Some(given.answers()?) } else { None };
+        drop((table, given));
+        Ok(Left { image: region.close()?.bytes().to_vec(), finished, steps, answers })
+    }
+
+    fn launch(&self, table: &Table, given: &Given, epoch: u32, region: &PmRegion) -> Result<Launch> {
+        let (count, answers) = (self.ops.len() as u32, region.find("answers", ObjectKind::Data)?.offset);
+        let data = [given.keys.address().into(), given.values.address().into(), given.found.address().into()];
+        let ops = given.ops.address();
+        Ok(if self.subject.batched {
+            let how = [table.address().into(), epoch.into(), count.into(), 0u32.into(), 0u64.into(), ops.into()];
+            let arguments = [&how[..], &data, &[given.outcomes.address().into()]].concat();
+            // Lanes are what differs: whole warps of 32 operations.
+            Launch { blocks: count.div_ceil(32), threads: 32, arguments }
+        } else {
+            let (lanes, rounds) = (self.shape.lanes, self.shape.rounds);
+            let how = [table.address().into(), epoch.into(), count.into(), lanes.into(), rounds.into(), ops.into()];
+            let begun = region.address(answers);
+            let last = [given.clock.address().into(), begun.into(), (begun + 8 * u64::from(count)).into()];
+            Launch { blocks: self.shape.warps, threads: 32, arguments: [&how[..], &data, &last].concat() }
+        })
+    }
+
+    /// Crashes the recovery of an image; gives what is there then.
+    fn crash_recovery(&self, image: &[u8], step: u64, choice: Choice) -> Result<Vec<u8>> {
+        let device = Rc::new(Interpreted::new(MEMORY));
+        let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;
+        device.plan_crash(Some(CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice }));
+        let outcome = Table::open_with(&region, "table", &self.subject.module);
+        device.plan_crash(None);
+        match outcome {
+            Ok(_) => {}
+            Err(nearpm_gphash::Error::Device(nearpm_gpu::Error::Crashed(_))) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(region.close()?.bytes().to_vec())
+    }
+
+    /// Recovers what is there, and compares it with the answers.
+    fn judge(&self, left: &Left) -> Result<()> {
+        let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
+        let region = PmRegion::open_in(device, Medium::of_bytes(left.image.clone()))?;
+        let table = Table::open_with(&region, "table", &self.subject.module)?;
+        let found = table.check()?;
+        ensure!(found.is_sound(), "the table is not sound: {found}");
+        let events = self.events(left, &region)?;
+        for key in 1..=self.shape.keys {
+            let answer = table.batch(&[Request { op: Op::Get, key, value: Vec::new() }])?.remove(0);
+            let end = answer.value.map(|value| number_of(&value));
+            let before = self.before.contains(&key).then_some(0);
+            let of_key: Vec<Event> = events.iter().filter(|event| event.key == key).copied().collect();
+            ensure!(
+                is_linearizable(&of_key, before, Some(end)),
+                "key {key}, {before:?} before and {end:?} at the end: no order explains\n{}",
+                of_key.iter().map(|event| format!("  {event:?}\n")).collect::<String>()
+            );
+        }
+        Ok(())
+    }
+
+    fn events(&self, left: &Left, region: &PmRegion) -> Result<Vec<Event>> {
+        let offset = region.find("answers", ObjectKind::Data)?.offset;
+        let bytes = region.read_vec(offset, 16 * self.ops.len())?;
+        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let (begun, answers) = words.split_at(self.ops.len());
+        self.ops
+            .iter()
+            .enumerate()
+            .map(|(at, &(op, key))| {
+                let answer = match &left.answers {
+                    // A batch's operations are all at the same time.
+                    Some((outcomes, found)) => {
+                        let value = number_of(&found[at * VALUE as usize..][..VALUE as usize]);
+                        Some(Answered { at: 1, outcome: outcomes[at], value })
+                    }
+                    None if answers[at] == 0 => None,
+                    None => {
+                        let outcome = Outcome::from_code((answers[at] >> 32) as u32 & 0xff);
+                        let outcome = outcome.with_context(|| format!("operation {at} left the answer {:#x}", answers[at]))?;
+                        Some(Answered { at: answers[at] >> 40, outcome, value: answers[at] as u32 })
+                    }
+                };
+                Ok(Event { op, key, value: at as u32 + 1, begun: begun[at], answer })
+            })
+            .collect()
+    }
+}
+
+/// A history's operations in the device's memory.
+struct Given {
+    ops: Buffer,
+    keys: Buffer,
+    values: Buffer,
+    found: Buffer,
+    outcomes: Buffer,
+    clock: Buffer,
+}
+
+impl Given {
+    fn new(region: &PmRegion, trial: &Trial<'_>) -> Result<Given> {
+        let device = region.device();
+        let count = trial.ops.len() as u64;
+        let bytes = |all: Vec<u8>| -> Result<Buffer> {
+            let buffer = Buffer::new(device, all.len() as u64)?;
+            buffer.upload(&all)?;
+            Ok(buffer)
+        };
+        Ok(Given {
+            ops: Buffer::of_words(device, &trial.ops.iter().map(|&(op, _)| op as u32).collect::<Vec<_>>())?,
+            keys: bytes(trial.ops.iter().flat_map(|&(_, key)| key.to_le_bytes()).collect())?,
+            values: bytes((1..=count as u32).flat_map(value_of).collect())?,
+            found: Buffer::zeroed(device, count * u64::from(VALUE))?,
+            outcomes: Buffer::zeroed(device, 4 * count)?,
+            clock: Buffer::zeroed(device, 4)?,
+        })
+    }
+
+    fn answers(&self) -> Result<(Vec<Outcome>, Vec<u8>)> {
+        let codes = self.outcomes.download_words()?;
+        let outcomes = codes.into_iter().map(|code| Outcome::from_code(code).with_context(|| format!("the outcome {code}")));
+        Ok((outcomes.collect::<Result<_>>()?, self.found.download()?))
+    }
+}

@@ -1,13 +1,27 @@
-//! `nearpm gpu`: programs of a GPU that persist, by `nearpm-gpmbench`; `nearpm sbrp`: their persistency, by `nearpm-sbrp`.
+//! `nearpm gpu`: programs of a GPU that persist, by `nearpm-gpmbench` and `nearpm-gphashbench`; `nearpm sbrp`: their persistency, by `nearpm-sbrp`.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-pub use nearpm_gpmbench::command::GpuCommand;
+use clap::Subcommand;
+use nearpm_gphashbench::command::HashCommand;
+
+/// What to do with GPUs and their persistent memory.
+#[derive(Subcommand)]
+pub enum GpuCommand {
+    #[command(flatten)]
+    Programs(nearpm_gpmbench::command::GpuCommand),
+    /// Hash tables in persistent memory: crash them on the interpreter, or measure a GPU
+    #[command(subcommand)]
+    Hash(HashCommand),
+}
 
 /// Runs the command.
 pub fn command(command: &GpuCommand) -> Result<ExitCode> {
-    let sound = nearpm_gpmbench::command::command(command, &["gpu", "bench"])?;
+    let sound = match command {
+        GpuCommand::Programs(command) => nearpm_gpmbench::command::command(command, &["gpu", "bench"])?,
+        GpuCommand::Hash(command) => nearpm_gphashbench::command::command(command)?,
+    };
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

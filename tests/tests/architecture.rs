@@ -46,6 +46,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     // The persistency model of GPUs; the form of litmus tests is that of the card's model.
     ("nearpm-sbrp", &["nearpm-ppo", "nearpm-ptx"]),
+    ("nearpm-gphash", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
+    // What is measured is told as the other programs of a GPU tell it.
+    ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu"]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
@@ -82,6 +85,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-gvr",
             "nearpm-gpmbench",
             "nearpm-sbrp",
+            "nearpm-gphashbench",
         ],
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),

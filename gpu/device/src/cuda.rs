@@ -183,15 +183,17 @@ impl Device for Cuda {
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.synchronize()?;
-        // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the call, which waits.
-        unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(refused("copy to the GPU"))
+        // In the stream of the kernels: the driver's own waiting copy of pageable bytes returns when they are in a buffer of the driver's, and a
+        // kernel of another stream may run before they have arrived.
+        // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the copy, which is waited for.
+        unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.map_err(refused("copy to the GPU"))?;
+        self.synchronize()
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
-        self.synchronize()?;
         // SAFETY: as for upload.
-        unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(refused("copy from the GPU"))
+        unsafe { result::memcpy_dtoh_async(bytes, address, self.stream) }.map_err(refused("copy from the GPU"))?;
+        self.synchronize()
     }
 
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {

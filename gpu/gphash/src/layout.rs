@@ -75,7 +75,7 @@ impl Layout {
     pub fn tags(slots: u64, value_bytes: u32) -> Layout {
         let windows = (slots >> 17).clamp(1, 1 << 16) as u32;
         let buckets = (slots.div_ceil(64).div_ceil(windows.into()).max(1) as u32) * windows;
-        let stash = buckets.div_ceil(256);
+        let stash = buckets.div_ceil(256).min(buckets / windows);
         let spares = (u64::from(buckets) * 64 / u64::from(windows) / 16).max(64) as u32;
         let design = Design::Tags;
         Layout { design, levels: 1, hashes: 2, width: 64, buckets, windows, stash, spares, value_bytes }

@@ -24,6 +24,13 @@ pub enum Op {
     Rmw = 5,
 }
 
+impl Op {
+    /// Whether it may put a value.
+    pub fn puts(self) -> bool {
+        !matches!(self, Op::Get | Op::Delete)
+    }
+}
+
 /// How an operation ended: `GPH_DONE` and its like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -77,6 +84,8 @@ pub struct Operations {
     /// One operation for all, where `ops` has none for each.
     pub(crate) op: Op,
     pub(crate) ops: Option<Buffer>,
+    /// How many may put a value.
+    pub(crate) puts: u32,
     /// Keys of 8 bytes.
     pub keys: Buffer,
     /// Values one behind the other, where any is put.
@@ -96,7 +105,7 @@ impl Operations {
         let buffer = Buffer::new(device, 8 * keys.len().max(1) as u64)?;
         buffer.upload(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>())?;
         let outcomes = Buffer::zeroed(device, 4 * keys.len().max(1) as u64)?;
-        Ok(Operations { count: keys.len() as u32, op, ops: None, keys: buffer, values: None, found: None, outcomes })
+        Ok(Operations { count: keys.len() as u32, puts: if op.puts() { keys.len() as u32 } else { 0 }, op, ops: None, keys: buffer, values: None, found: None, outcomes })
     }
 
     /// An operation of its own for each key, as many as keys.
@@ -105,6 +114,7 @@ impl Operations {
     /// No memory.
     pub fn each(mut self, device: &Rc<dyn Device>, ops: &[Op]) -> Result<Operations> {
         debug_assert_eq!(ops.len(), self.count as usize);
+        self.puts = ops.iter().filter(|op| op.puts()).count() as u32;
         self.ops = Some(Buffer::of_words(device, &ops.iter().map(|&op| op as u32).collect::<Vec<_>>())?);
         Ok(self)
     }
@@ -126,7 +136,7 @@ impl Operations {
     /// Another operation for all.
     #[must_use]
     pub fn all(mut self, op: Op) -> Operations {
-        (self.op, self.ops) = (op, None);
+        (self.op, self.ops, self.puts) = (op, None, if op.puts() { self.count } else { 0 });
         self
     }
 

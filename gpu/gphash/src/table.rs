@@ -224,11 +224,10 @@ impl Table {
     /// # Errors
     /// No values where some are put; what the device refuses.
     pub fn run(&self, batch: &Operations) -> Result<()> {
-        let puts = batch.ops.is_some() || !matches!(batch.op, Op::Get | Op::Delete);
-        if puts && batch.values.is_none() {
+        if batch.puts > 0 && batch.values.is_none() {
             return Err(Error::Invalid("a batch that puts values has none".to_owned()));
         }
-        let epoch = self.begin_epoch(if puts { batch.count.into() } else { 0 })?;
+        let epoch = self.begin_epoch(batch.puts.into())?;
         let order = self.order_of(batch)?;
         let address = |buffer: &Option<Buffer>| buffer.as_ref().map_or(0, Buffer::address).into();
         let how = [epoch.into(), batch.count.into(), (batch.op as u32).into(), order.into(), address(&batch.ops)];
@@ -291,8 +290,7 @@ impl Table {
         }
         let mut values = vec![0; bytes * requests.len()];
         for (place, request) in values.chunks_exact_mut(bytes).zip(requests) {
-            let puts = !matches!(request.op, Op::Get | Op::Delete);
-            if request.value.len() != if puts { bytes } else { 0 } {
+            if request.value.len() != if request.op.puts() { bytes } else { 0 } {
                 return Err(Error::Invalid(format!(
                     "{:?} of the key {:#018x} comes with {} bytes, a value has {bytes}",
                     request.op,

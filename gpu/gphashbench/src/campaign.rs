@@ -1,14 +1,17 @@
 //! Many histories, each with crashes: by seed, so that a campaign can be split and resumed.
 
-use anyhow::{Context, Result};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
 use nearpm_gpu::{Choice, Schedule};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::trial::{Shape, Subject, Trial};
 
 /// What a campaign went through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Histories that ran to their end and were checked.
     pub histories: u64,
@@ -18,7 +21,58 @@ pub struct Tally {
     pub twice: u64,
 }
 
-/// A history of a seed, and crashes of it at random steps.
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} histories, {} crashes, {} of them again in the recovery", self.histories, self.crashes, self.twice)
+    }
+}
+
+/// How far a campaign has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// What is tried.
+    pub subject: String,
+    /// Crashes of each history.
+    pub crashes: u64,
+    /// The seed to go on with: all before it were tried.
+    pub next_seed: u64,
+    /// What they came to.
+    pub tally: Tally,
+}
+
+impl Record {
+    /// Reads a record, or begins one where there is no file.
+    ///
+    /// # Errors
+    /// A file of something else.
+    pub fn load(path: &Path, subject: &str, crashes: u64) -> Result<Record> {
+        if !path.exists() {
+            return Ok(Record { subject: subject.to_owned(), crashes, next_seed: 0, tally: Tally::default() });
+        }
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let record: Record =
+            serde_json::from_str(&text).with_context(|| format!("{} holds no record of a campaign", path.display()))?;
+        ensure!(
+            record.subject == subject && record.crashes == crashes,
+            "{} is of {} with {} crashes a history: another campaign",
+            path.display(),
+            record.subject,
+            record.crashes
+        );
+        Ok(record)
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// A history of a seed, and crashes of it at random stores and fences.
 ///
 /// # Errors
 /// The first that is not (durably) linearizable, with its seed.
@@ -33,13 +87,13 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
     let said = || format!("seed {seed}");
     let trial = Trial::new(subject, shape, seed).with_context(said)?;
     let schedule = if seed.is_multiple_of(16) { Schedule::RoundRobin } else { Schedule::Seeded(seed) };
-    let steps = trial.run(&schedule).with_context(said)?;
+    let events = trial.run(&schedule).with_context(said)?;
     tally.histories += 1;
     for _ in 0..crashes {
-        let (step, choice) = (random.random_range(1..=steps), choice(&mut random));
-        let again = random.random_bool(0.5).then(|| (random.random_range(1..200), choice));
-        let said = || format!("seed {seed}, crash at step {step}, {choice:?}, then {again:?}");
-        trial.crash(&schedule, step, choice, again).with_context(said)?;
+        let (event, choice) = (random.random_range(1..=events), choice(&mut random));
+        let again = random.random_bool(0.5).then(|| (random.random_range(1..12), choice));
+        let said = || format!("seed {seed}, crash at event {event}, {choice:?}, then {again:?}");
+        trial.crash(&schedule, event, choice, again).with_context(said)?;
         tally.crashes += 1;
         tally.twice += u64::from(again.is_some());
     }

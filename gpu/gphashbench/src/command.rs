@@ -4,12 +4,174 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use nearpm_gphash::Design;
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
+use crate::campaign::{self, Record};
 use crate::measure::{self, Bench};
+use crate::trial::Subject;
+
+/// What to do with hash tables of a GPU in persistent memory.
+#[derive(Subcommand)]
+pub enum HashCommand {
+    /// Run histories on the interpreter, crash them at any instruction, and check that they are durably linearizable
+    Run(RunArguments),
+    /// The same for a long time: the record tells where to go on
+    Campaign(CampaignArguments),
+    /// Measure a GPU, or try the measurements out on the interpreter
+    Bench(BenchArguments),
+    /// Print the results of a measurement
+    Report {
+        /// The file that `bench --json` has written
+        results: PathBuf,
+    },
+}
+
+/// A design of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DesignName {
+    /// Buckets in levels, all in persistent memory: GPHash, with its holes closed
+    Levels,
+    /// Tags in the GPU's memory: ours
+    Tags,
+}
+
+/// A hole that the paper's table has, or that ours could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Hole {
+    /// No fence between value and pointer, and key
+    Fence,
+    /// Answers before what they depend on has persisted
+    Readers,
+    /// Inserts of one key do not look for each other
+    Twice,
+    /// Slots are used again in the same epoch
+    Reuse,
+    /// Updates of a batch give way to what may be no update of the same key
+    Overwrite,
+}
+
+impl Hole {
+    fn code(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Which table is run.
+#[derive(Args)]
+pub struct SubjectArguments {
+    /// The design
+    design: DesignName,
+    /// All operations of a history are one batch
+    #[arg(long)]
+    batched: bool,
+}
+
+impl SubjectArguments {
+    fn subject(&self) -> Subject {
+        let design = match self.design {
+            DesignName::Levels => Design::Levels,
+            DesignName::Tags => Design::Tags,
+        };
+        let subject = Subject::small(design);
+        if self.batched { subject.batched() } else { subject }
+    }
+
+    fn name(&self) -> String {
+        format!("{}{}", if self.design == DesignName::Tags { "tags" } else { "levels" }, if self.batched { ", batched" } else { "" })
+    }
+}
+
+/// Arguments of a run.
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    subject: SubjectArguments,
+    /// A hole to plant: the run ends with the history that shows it
+    #[arg(long)]
+    hole: Option<Hole>,
+    /// Histories, one a seed
+    #[arg(long, default_value_t = 200)]
+    histories: u64,
+    /// Crashes of each
+    #[arg(long, default_value_t = 4)]
+    crashes: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// Arguments of a campaign.
+#[derive(Args)]
+pub struct CampaignArguments {
+    #[command(flatten)]
+    subject: SubjectArguments,
+    /// File with the record, which is made or gone on with
+    #[arg(long)]
+    record: PathBuf,
+    /// Histories in all
+    #[arg(long, default_value_t = 1_000_000)]
+    histories: u64,
+    /// Crashes of each
+    #[arg(long, default_value_t = 1)]
+    crashes: u64,
+    /// Stop after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
+/// Runs a command. Whether what it looked at is sound.
+///
+/// # Errors
+/// What was refused, or is wrong.
+pub fn command(command: &HashCommand) -> Result<bool> {
+    match command {
+        HashCommand::Run(arguments) => run(arguments).map(|()| true),
+        HashCommand::Campaign(arguments) => campaign_of(arguments).map(|()| true),
+        HashCommand::Bench(arguments) => bench(arguments),
+        HashCommand::Report { results } => {
+            let text = std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
+            let report: Report = serde_json::from_str(&text)
+                .with_context(|| format!("{} holds no results of nearpm gpu hash bench --json", results.display()))?;
+            print!("{}", report.table());
+            Ok(true)
+        }
+    }
+}
+
+fn run(arguments: &RunArguments) -> Result<()> {
+    println!("on the interpreter: no GPU is used");
+    let mut subject = arguments.subject.subject();
+    if let Some(hole) = arguments.hole {
+        subject = subject.with_holes(hole.code());
+    }
+    let mut tally = campaign::Tally::default();
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.histories) {
+        campaign::history(&subject, seed, arguments.crashes, &mut tally)?;
+    }
+    println!("{}: {tally}; each is durably linearizable", arguments.subject.name());
+    Ok(())
+}
+
+fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
+    let subject = arguments.subject.subject();
+    let until = arguments.seconds.map(|seconds| std::time::Instant::now() + std::time::Duration::from_secs(seconds));
+    let mut record = Record::load(&arguments.record, &arguments.subject.name(), arguments.crashes)?;
+    while record.next_seed < arguments.histories && until.is_none_or(|until| std::time::Instant::now() < until) {
+        let outcome = campaign::history(&subject, record.next_seed, arguments.crashes, &mut record.tally);
+        record.next_seed += 1;
+        if outcome.is_err() || record.next_seed.is_multiple_of(500) {
+            record.save(&arguments.record)?;
+        }
+        outcome?;
+    }
+    record.save(&arguments.record)?;
+    println!("{}: {}; each is durably linearizable", record.subject, record.tally);
+    Ok(())
+}
 
 /// Arguments of a measurement.
 #[derive(Args)]

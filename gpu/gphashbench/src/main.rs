@@ -1,19 +1,19 @@
-//! Measures the hash tables on this machine's GPU: `nearpm gpu hash bench` as a program of its own, for machines that have a GPU and nothing else.
+//! `nearpm gpu hash` as a program of its own, for machines that have a GPU and nothing else.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use nearpm_gphashbench::command::{BenchArguments, bench};
+use nearpm_gphashbench::command::{HashCommand, command};
 
-/// Measures hash tables of a GPU in persistent memory.
+/// Hash tables of a GPU in persistent memory.
 #[derive(Parser)]
 struct Arguments {
-    #[command(flatten)]
-    bench: BenchArguments,
+    #[command(subcommand)]
+    command: HashCommand,
 }
 
 fn main() -> ExitCode {
-    match bench(&Arguments::parse().bench) {
+    match command(&Arguments::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

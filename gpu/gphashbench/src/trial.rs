@@ -96,8 +96,8 @@ struct Left {
     image: Vec<u8>,
     /// Whether it came to its end.
     finished: bool,
-    /// Steps of the launch.
-    steps: u64,
+    /// Stores to PM and fences of the launch: between two of them a crash leaves the same.
+    events_made: u64,
     /// Outcomes and values of a batch that came to its end.
     answers: Option<(Vec<Outcome>, Vec<u8>)>,
 }
@@ -151,7 +151,7 @@ impl<'s> Trial<'s> {
         Ok(region.close()?.bytes().to_vec())
     }
 
-    /// Runs it to its end. Gives the steps it took.
+    /// Runs it to its end. Gives the stores and fences it made.
     ///
     /// # Errors
     /// A history that is not linearizable, or a table that is not sound.
@@ -159,18 +159,18 @@ impl<'s> Trial<'s> {
         let left = self.act(schedule.clone(), None, &mut |_| {})?;
         ensure!(left.finished, "it crashed without a plan");
         self.judge(&left)?;
-        Ok(left.steps)
+        Ok(left.events_made)
     }
 
-    /// Runs it until a step, crashes it, and recovers; with `again` the recovery is crashed, too.
+    /// Runs it until a store to PM or a fence, crashes it, and recovers; with `again` the recovery is crashed, too.
     ///
     /// # Errors
     /// A history that is not durably linearizable, or a table that is not sound.
-    pub fn crash(&self, schedule: &Schedule, step: u64, choice: Choice, again: Option<(u64, Choice)>) -> Result<()> {
-        let plan = CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice };
+    pub fn crash(&self, schedule: &Schedule, event: u64, choice: Choice, again: Option<(u64, Choice)>) -> Result<()> {
+        let plan = CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice };
         let mut left = self.act(schedule.clone(), Some(plan), &mut |_| {})?;
-        if let Some((step, choice)) = again {
-            left.image = self.crash_recovery(&left.image, step, choice)?;
+        if let Some((event, choice)) = again {
+            left.image = self.crash_recovery(&left.image, event, choice)?;
         }
         self.judge(&left)
     }
@@ -180,10 +180,10 @@ impl<'s> Trial<'s> {
     /// # Errors
     /// As for [`Trial::run`] and [`Trial::crash`].
     pub fn replay(&self, schedule: &mut Schedule, crash: Option<(u64, Choice)>) -> Result<u64> {
-        let plan = crash.map(|(step, choice)| CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice });
+        let plan = crash.map(|(event, choice)| CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice });
         let left = self.act(schedule.clone(), plan, &mut |after| *schedule = after)?;
         self.judge(&left)?;
-        Ok(left.steps)
+        Ok(left.events_made)
     }
 
     fn act(&self, schedule: Schedule, plan: Option<CrashPlan>, after: &mut dyn FnMut(Schedule)) -> Result<Left> {
@@ -195,7 +195,7 @@ impl<'s> Trial<'s> {
         let epoch = table.begin_epoch(self.ops.len() as u64)?;
         let launch = self.launch(&table, &given, epoch, &region)?;
         let kernel = if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" };
-        let before = device.counts().map_or(0, |counts| counts.warp_instructions);
+        let before = device.counts().map_or(0, |counts| counts.persist_events);
         device.set_schedule(schedule);
         device.plan_crash(plan);
         let outcome = device.launch(self.subject.module.kernel(kernel), &launch);
@@ -207,10 +207,10 @@ impl<'s> Trial<'s> {
             Err(nearpm_gpu::Error::Crashed(_)) => false,
             Err(error) => return Err(error.into()),
         };
-        let steps = device.counts().map_or(0, |counts| counts.warp_instructions) - before;
+        let events_made = device.counts().map_or(0, |counts| counts.persist_events) - before;
         let answers = if finished && self.subject.batched { Some(given.answers()?) } else { None };
         drop((table, given));
-        Ok(Left { image: region.close()?.bytes().to_vec(), finished, steps, answers })
+        Ok(Left { image: region.close()?.bytes().to_vec(), finished, events_made, answers })
     }
 
     fn launch(&self, table: &Table, given: &Given, epoch: u32, region: &PmRegion) -> Result<Launch> {
@@ -232,14 +232,14 @@ impl<'s> Trial<'s> {
     }
 
     /// Crashes the recovery of an image; gives what is there then.
-    fn crash_recovery(&self, image: &[u8], step: u64, choice: Choice) -> Result<Vec<u8>> {
+    fn crash_recovery(&self, image: &[u8], event: u64, choice: Choice) -> Result<Vec<u8>> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;
-        device.plan_crash(Some(CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::Step(step) }, choice }));
-        let outcome = Table::open_with(&region, "table", &self.subject.module);
+        device.plan_crash(Some(CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice }));
+        let outcome = Table::open_with(&region, "table", &self.subject.module).map(drop);
         device.plan_crash(None);
         match outcome {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(nearpm_gphash::Error::Device(nearpm_gpu::Error::Crashed(_))) => {}
             Err(error) => return Err(error.into()),
         }

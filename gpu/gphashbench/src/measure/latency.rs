@@ -28,7 +28,7 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     for (name, op) in [("search", Op::Get), ("update", Op::Update)] {
         let batch = records.fill(records.sequence(op, 0, batch_of, 0)?, 1)?;
         let room = records.room(&batch)?;
-        let batch = batch.with_found(room);
+        let batch = if op == Op::Get { batch.with_found(room) } else { batch };
         let keys = batch.keys.download()?;
         let (mut whole, mut kernel) = (Vec::new(), Vec::new());
         for repeat in 0..=bench.repeats * 4 {

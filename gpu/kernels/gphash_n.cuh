@@ -287,7 +287,14 @@ template <bool BATCHED>
 static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, gpm_u32 op, gpm_u64 key, const uint4 *value, uint4 *found) {
     const gph_hash h = gph_hash_of(t, key);
     const gpm_u32 print = print_of(h);
-    gpm_u32 outcome = wanted ? GPH_WAITING : GPH_DONE;
+    // Of a batch's operations that do the same with the same key, one lane does it for all of its warp.
+    gpm_u32 leader = threadIdx.x % GPM_WARP, own = leader;
+    if (BATCHED) {
+        gpm_u32 same = __match_any_sync(GPH_ALL, key) & __match_any_sync(GPH_ALL, wanted ? op : GPH_NONE);
+        leader = (gpm_u32)__ffs(same) - 1;
+    }
+    bool leads = leader == own;
+    gpm_u32 outcome = wanted && leads ? GPH_WAITING : GPH_DONE;
     gpm_u32 place = GPH_NONE, fresh = GPH_NONE;  // among the spares, and the cell that lies there
     bool inserts = op == GPH_INSERT, reads = op == GPH_GET || op == GPH_RMW;
     while (__any_sync(GPH_ALL, outcome == GPH_WAITING)) {
@@ -359,6 +366,15 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
         else if (act != ACT_NONE)
             outcome = GPH_DONE;
     }
+    if (BATCHED && __any_sync(GPH_ALL, !leads)) {
+        // The others happened right before it and were overwritten by it, or right behind it and found what it left.
+        gpm_u32 its = __shfl_sync(GPH_ALL, outcome, leader);
+        const uint4 *read = (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)found, leader);
+        bool copies = !leads && its == GPH_DONE && (op == GPH_GET || op == GPH_RMW);
+        __syncwarp();
+        gph_copy(t, __ballot_sync(GPH_ALL, copies && found), read, found);
+        if (!leads) outcome = its != GPH_DONE ? its : op == GPH_INSERT ? GPH_EXISTS : op == GPH_DELETE ? GPH_ABSENT : GPH_DONE;
+    }
     // What the answers depend on: what others have stored and this thread has read.
     if (!BATCHED && !GPH_HOLE(GPH_HOLE_READERS)) gpm_persist();
     return outcome;
@@ -428,11 +444,13 @@ extern "C" __global__ void gph_find_spares(const gphash *described) {
     if (at < t.window_spares) t.spares[window * t.window_spares + at] = cell;
 }
 
-// The window of each key of a batch, to be sorted by, and its number in the batch.
-extern "C" __global__ void gph_windows(const gphash *described, gpm_u32 n, const gpm_u64 *keys, gpm_u32 *windows, gpm_u32 *numbers) {
+// What a batch is sorted by: the window of each key, and `bits` more bits of its hash, which bring operations on one key together; and the number of
+// each in the batch.
+extern "C" __global__ void gph_windows(const gphash *described, gpm_u32 n, gpm_u32 bits, const gpm_u64 *keys, gpm_u32 *windows, gpm_u32 *numbers) {
     const gphash t = *described;
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    windows[i] = window_of(t, gph_hash_of(t, keys[i]));
+    gph_hash h = gph_hash_of(t, keys[i]);
+    windows[i] = window_of(t, h) << bits | ((gpm_u32)(h.first >> 32) & ((1u << bits) - 1));
     numbers[i] = i;
 }

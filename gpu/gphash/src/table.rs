@@ -242,8 +242,11 @@ impl Table {
             return Ok(0);
         };
         let (to, numbers) = sorter.input();
-        self.launch("gph_windows", batch.count.into(), &[batch.count.into(), batch.keys.address().into(), to.into(), numbers.into()])?;
-        Ok(sorter.sort(batch.count, 0, u32::BITS - (windows - 1).leading_zeros())?.1)
+        let bits = u32::BITS - (windows - 1).leading_zeros();
+        // Two passes of the sort.
+        let more = 16_u32.saturating_sub(bits);
+        self.launch("gph_windows", batch.count.into(), &[batch.count.into(), more.into(), batch.keys.address().into(), to.into(), numbers.into()])?;
+        Ok(sorter.sort(batch.count, 0, more + bits)?.1)
     }
 
     /// Runs a batch of the processor's and waits. What finds no slot or cell because operations of the same batch have just given it up is tried

@@ -89,6 +89,13 @@ impl Records {
         let what = [ops.map_or(0, Buffer::address).into(), found.into(), batch.outcomes.address().into()];
         let last = [(expected as u32).into(), wrong.address().into()];
         self.launch("bench_look", batch.count().into(), &[&how[..], &what, &last].concat())?;
-        Ok(wrong.download_words()?[0])
+        let wrong = wrong.download_words()?[0];
+        if wrong > 0 {
+            let outcomes = batch.outcomes.download_words()?;
+            let counted: Vec<usize> = (0..7).map(|code| outcomes.iter().filter(|&&outcome| outcome == code).count()).collect();
+            let first: Vec<usize> = (0..outcomes.len()).filter(|&at| outcomes[at] != expected as u32).take(8).collect();
+            eprintln!("outcomes 0 to 6: {counted:?}; the first that are not {expected:?}: {first:?}");
+        }
+        Ok(wrong)
     }
 }

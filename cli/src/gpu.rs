@@ -9,6 +9,7 @@ use nearpm_gphashbench::command::HashCommand;
 /// What to do with GPUs and their persistent memory.
 #[derive(Subcommand)]
 pub enum GpuCommand {
+    /// Programs with logs, batches and checkpoints
     #[command(flatten)]
     Programs(nearpm_gpmbench::command::GpuCommand),
     /// Hash tables in persistent memory: crash them on the interpreter, or measure a GPU

@@ -370,7 +370,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
         // The others happened right before it and were overwritten by it, or right behind it and found what it left.
         gpm_u32 its = __shfl_sync(GPH_ALL, outcome, leader);
         const uint4 *read = (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)found, leader);
-        bool copies = !leads && its == GPH_DONE && (op == GPH_GET || op == GPH_RMW);
+        bool copies = wanted && !leads && its == GPH_DONE && (op == GPH_GET || op == GPH_RMW);
         __syncwarp();
         gph_copy(t, __ballot_sync(GPH_ALL, copies && found), read, found);
         if (!leads) outcome = its != GPH_DONE ? its : op == GPH_INSERT ? GPH_EXISTS : op == GPH_DELETE ? GPH_ABSENT : GPH_DONE;

@@ -89,7 +89,8 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
     let schedule = if seed.is_multiple_of(16) { Schedule::RoundRobin } else { Schedule::Seeded(seed) };
     let events = trial.run(&schedule).with_context(said)?;
     tally.histories += 1;
-    for _ in 0..crashes {
+    // A history that stores nothing leaves nothing to crash.
+    for _ in 0..if events == 0 { 0 } else { crashes } {
         let (event, choice) = (random.random_range(1..=events), choice(&mut random));
         let again = random.random_bool(0.5).then(|| (random.random_range(1..12), choice));
         let said = || format!("seed {seed}, crash at event {event}, {choice:?}, then {again:?}");

@@ -15,7 +15,7 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     let bits: u32 = bench.pick(8, 24);
     let pairs = 1u32 << bits;
     let records = Records::new(&bench.device, 128);
-    let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 9, 128, BATCH)?;
+    let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, 128, BATCH)?;
     let piece = pairs.min(1 << 20);
     for first in (0..pairs).step_by(piece as usize) {
         let batch = records.fill(records.sequence(Op::Insert, first.into(), piece, 0)?, 1)?;

@@ -25,10 +25,10 @@ struct Run<'b> {
 pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
     let bits: u32 = bench.pick(9, 24);
     let pairs = 1u32 << bits;
-    let group = format!("{}: {pairs} pairs, values of {VALUE} B, load 0.9", subject.name);
+    let group = format!("{}: {pairs} pairs, values of {VALUE} B, load 0.8", subject.name);
     let aims = subject.design == Design::Tags;
     let run = Run { bench, subject, records: Records::new(&bench.device, VALUE), pairs, group, aims };
-    let (region, table) = subject.create(bench, u64::from(pairs) * 10 / 9, VALUE, pairs)?;
+    let (region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, VALUE, pairs)?;
     let layout = table.layout();
     let besides = layout.bytes() as f64 - layout.slots() as f64 * f64::from(VALUE);
     report.value(&run.group, "PM a slot besides its value, spare cells included", besides / layout.slots() as f64, "B", Some("<= 26"));
@@ -164,7 +164,7 @@ pub fn large(bench: &Bench, report: &mut Report) -> Result<()> {
     let bits: u32 = bench.pick(10, 28);
     let (pairs, piece) = (1u32 << bits, 1u32 << (bits - 3));
     let records = Records::new(&bench.device, 16);
-    let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 9, 16, piece)?;
+    let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, 16, piece)?;
     let group = format!("{}: {pairs} pairs, values of 16 B, {:.1} GiB", subject.name, table.layout().bytes() as f64 / f64::from(1 << 30));
     let mut times = Vec::new();
     for first in (0..pairs).step_by(piece as usize) {

@@ -40,25 +40,17 @@ pub enum Error {
         failed: usize,
     },
     /// More updates than there are spare cells, even in a batch of their own.
-    #[error("{failed} updates found no spare cell for their values; the first is of the key {key:#018x}. Give the table more spare cells")]
+    #[error(
+        "{failed} updates found no spare cell for their values; the first is of the key {key:#018x}. Give the table more spare cells"
+    )]
     NoCells {
         /// The first such key.
         key: u64,
         /// How many there are.
         failed: usize,
     },
-    /// Another design or other parameters than the table has.
-    #[error("the table {table:?} is {found}, not {asked}: open it as what it is")]
-    OtherLayout {
-        /// Its name.
-        table: String,
-        /// What it is.
-        found: String,
-        /// What was asked for.
-        asked: String,
-    },
     /// Recovery found slots that no run of this library leaves. Nothing was changed.
-    #[error("the table {table:?} is damaged: {found}. `Table::repair` drops what does not hold, and says which keys")]
+    #[error("the table {table:?} is damaged: {found}.")]
     Damaged {
         /// Its name.
         table: String,

@@ -33,7 +33,9 @@ impl Design {
     /// Why some keys are reserved, and which.
     pub(crate) const fn reserved(self) -> &'static str {
         match self {
-            Design::Levels => "a table in levels keeps its marks where keys are: 0, and those from 0xfffffffd00000000 on",
+            Design::Levels => {
+                "a table in levels keeps its marks where keys are: 0, and those from 0xfffffffd00000000 on"
+            }
             Design::Tags => "0 is that a slot is free",
         }
     }
@@ -133,19 +135,39 @@ impl Layout {
             return refuse(format!("values of {} bytes", self.value_bytes), "they have 16 to 65536, in steps of 16");
         }
         if self.buckets == 0 || !(1..=3).contains(&self.hashes) || self.cells() > u64::from(u32::MAX) - 1 {
-            return refuse(format!("{} buckets and {} hash functions", self.buckets, self.hashes), "1 to 3 functions, fewer than 2^32 cells");
+            return refuse(
+                format!("{} buckets and {} hash functions", self.buckets, self.hashes),
+                "1 to 3 functions, fewer than 2^32 cells",
+            );
         }
         match self.design {
             Design::Levels if !(1..=4).contains(&self.levels) || looked_at > WARP || !self.width.is_power_of_two() => {
-                refuse(format!("{}L-{}H-{}S", self.levels, self.hashes, self.width), "a warp looks at 32 slots, at most")
+                refuse(
+                    format!("{}L-{}H-{}S", self.levels, self.hashes, self.width),
+                    "a warp looks at 32 slots, at most",
+                )
             }
-            Design::Levels if !self.buckets.is_multiple_of(1 << (self.levels - 1)) || self.stash != 0 || self.windows != 1 => {
-                refuse(format!("{} buckets", self.buckets), "each level has half as many as the one above; no stash, one window")
+            Design::Levels
+                if !self.buckets.is_multiple_of(1 << (self.levels - 1)) || self.stash != 0 || self.windows != 1 =>
+            {
+                refuse(
+                    format!("{} buckets", self.buckets),
+                    "each level has half as many as the one above; no stash, one window",
+                )
             }
-            Design::Tags if self.levels != 1 || !self.width.is_multiple_of(8) || self.width > 128 || self.spares == 0 => {
-                refuse(format!("{} slots a bucket, {} spare cells", self.width, self.spares), "8 to 128 slots, in steps of 8, and spare cells")
+            Design::Tags
+                if self.levels != 1 || !self.width.is_multiple_of(8) || self.width > 128 || self.spares == 0 =>
+            {
+                refuse(
+                    format!("{} slots a bucket, {} spare cells", self.width, self.spares),
+                    "8 to 128 slots, in steps of 8, and spare cells",
+                )
             }
-            Design::Tags if self.windows == 0 || !self.buckets.is_multiple_of(self.windows) || self.stash > self.buckets / self.windows => {
+            Design::Tags
+                if self.windows == 0
+                    || !self.buckets.is_multiple_of(self.windows)
+                    || self.stash > self.buckets / self.windows =>
+            {
                 refuse(
                     format!("{} buckets in {} windows, {} in the stash", self.buckets, self.windows, self.stash),
                     "windows have the same number of buckets each, and a stash no more than one of them",

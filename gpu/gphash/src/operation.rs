@@ -105,7 +105,16 @@ impl Operations {
         let buffer = Buffer::new(device, 8 * keys.len().max(1) as u64)?;
         buffer.upload(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>())?;
         let outcomes = Buffer::zeroed(device, 4 * keys.len().max(1) as u64)?;
-        Ok(Operations { count: keys.len() as u32, puts: if op.puts() { keys.len() as u32 } else { 0 }, op, ops: None, keys: buffer, values: None, found: None, outcomes })
+        Ok(Operations {
+            count: keys.len() as u32,
+            puts: if op.puts() { keys.len() as u32 } else { 0 },
+            op,
+            ops: None,
+            keys: buffer,
+            values: None,
+            found: None,
+            outcomes,
+        })
     }
 
     /// An operation of its own for each key, as many as keys.

@@ -214,7 +214,12 @@ impl Table {
         }
         match self.available.get().checked_sub(cells) {
             Some(rest) => self.available.set(rest),
-            None => return Err(Error::Invalid(format!("{} cells are spare, a batch that may need {cells} was to begin", self.available.get()))),
+            None => {
+                return Err(Error::Invalid(format!(
+                    "{} cells are spare, a batch that may need {cells} was to begin",
+                    self.available.get()
+                )));
+            }
         }
         Ok(())
     }
@@ -231,21 +236,34 @@ impl Table {
         let order = self.order_of(batch)?;
         let address = |buffer: &Option<Buffer>| buffer.as_ref().map_or(0, Buffer::address).into();
         let how = [epoch.into(), batch.count.into(), (batch.op as u32).into(), order.into(), address(&batch.ops)];
-        let data = [batch.keys.address().into(), address(&batch.values), address(&batch.found), batch.outcomes.address().into()];
+        let data = [
+            batch.keys.address().into(),
+            address(&batch.values),
+            address(&batch.found),
+            batch.outcomes.address().into(),
+        ];
         self.launch("gph_run_batch", batch.count.into(), &[&how[..], &data].concat())
     }
 
     /// Numbers of a batch's operations by window, if it is worth it; 0 as they come.
     fn order_of(&self, batch: &Operations) -> Result<u64> {
         let windows = self.layout.windows;
-        let Some(sorter) = self.sorter.as_ref().filter(|sorter| windows > 1 && (SORTED_FROM..=sorter.capacity()).contains(&batch.count)) else {
+        let Some(sorter) = self
+            .sorter
+            .as_ref()
+            .filter(|sorter| windows > 1 && (SORTED_FROM..=sorter.capacity()).contains(&batch.count))
+        else {
             return Ok(0);
         };
         let (to, numbers) = sorter.input();
         let bits = u32::BITS - (windows - 1).leading_zeros();
         // Two passes of the sort.
         let more = 16_u32.saturating_sub(bits);
-        self.launch("gph_windows", batch.count.into(), &[batch.count.into(), more.into(), batch.keys.address().into(), to.into(), numbers.into()])?;
+        self.launch(
+            "gph_windows",
+            batch.count.into(),
+            &[batch.count.into(), more.into(), batch.keys.address().into(), to.into(), numbers.into()],
+        )?;
         Ok(sorter.sort(batch.count, 0, more + bits)?.1)
     }
 
@@ -329,12 +347,14 @@ impl Table {
     pub fn outcomes(&self, batch: &Operations) -> Result<Vec<Outcome>> {
         let codes = batch.outcomes.download_words()?;
         let outcome = |&code: &u32| {
-            Outcome::from_code(code).ok_or_else(|| Error::Invalid(format!("a kernel left the outcome {code}, which there is not")))
+            Outcome::from_code(code)
+                .ok_or_else(|| Error::Invalid(format!("a kernel left the outcome {code}, which there is not")))
         };
         codes[..batch.count as usize].iter().map(outcome).collect()
     }
 
-    fn is_reserved(&self, key: u64) -> bool {
+    /// Whether no pair can have this key.
+    pub fn is_reserved(&self, key: u64) -> bool {
         key == 0 || self.layout.design == Design::Levels && key >> 32 >= 0xffff_fffd
     }
 
@@ -355,7 +375,9 @@ fn find(region: &PmRegion, name: &str) -> Result<(Object, Layout, u64)> {
     let head = read_head(region, &object)?;
     let layout = Layout::of_head(&head, object.kind)?;
     if layout.bytes() > object.bytes {
-        return Err(region.corrupt(format!("the head of {name:?} describes a table larger than its object"), object.offset).into());
+        return Err(region
+            .corrupt(format!("the head of {name:?} describes a table larger than its object"), object.offset)
+            .into());
     }
     Ok((object.clone(), layout, region.read_sealed_word(object.offset + OBJECT_WORD)?))
 }

@@ -15,7 +15,9 @@ fn region(layout: &Layout) -> PmRegion {
 fn small(design: Design) -> Layout {
     match design {
         Design::Levels => Layout { buckets: 8, spares: 64, value_bytes: 32, ..Layout::levels(1, 16) },
-        Design::Tags => Layout { width: 8, buckets: 8, windows: 2, stash: 1, spares: 16, value_bytes: 32, ..Layout::tags(1, 16) },
+        Design::Tags => {
+            Layout { width: 8, buckets: 8, windows: 2, stash: 1, spares: 16, value_bytes: 32, ..Layout::tags(1, 16) }
+        }
     }
 }
 
@@ -43,7 +45,11 @@ fn against_a_map(layout: Layout, keys: u64, batches: usize) {
                 continue;
             }
             let op = [Op::Get, Op::Insert, Op::Update, Op::Put, Op::Delete, Op::Rmw][random.below(6) as usize];
-            let value = if matches!(op, Op::Get | Op::Delete) { vec![] } else { (0..layout.value_bytes).map(|_| random.below(256) as u8).collect() };
+            let value = if matches!(op, Op::Get | Op::Delete) {
+                vec![]
+            } else {
+                (0..layout.value_bytes).map(|_| random.below(256) as u8).collect()
+            };
             requests.push(Request { op, key: key * 0x1_0000_0001, value });
         }
         let answers = table.batch(&requests).unwrap();
@@ -55,7 +61,11 @@ fn against_a_map(layout: Layout, keys: u64, batches: usize) {
                 _ => Outcome::Absent,
             };
             assert_eq!(answer.outcome, outcome, "{request:?}, batch {number}");
-            assert_eq!(answer.value, there.filter(|_| matches!(request.op, Op::Get | Op::Rmw)), "{request:?}, batch {number}");
+            assert_eq!(
+                answer.value,
+                there.filter(|_| matches!(request.op, Op::Get | Op::Rmw)),
+                "{request:?}, batch {number}"
+            );
             match request.op {
                 Op::Delete => drop(map.remove(&request.key)),
                 Op::Get => {}

@@ -81,7 +81,11 @@ impl SubjectArguments {
     }
 
     fn name(&self) -> String {
-        format!("{}{}", if self.design == DesignName::Tags { "tags" } else { "levels" }, if self.batched { ", batched" } else { "" })
+        format!(
+            "{}{}",
+            if self.design == DesignName::Tags { "tags" } else { "levels" },
+            if self.batched { ", batched" } else { "" }
+        )
     }
 }
 
@@ -133,7 +137,8 @@ pub fn command(command: &HashCommand) -> Result<bool> {
         HashCommand::Campaign(arguments) => campaign_of(arguments).map(|()| true),
         HashCommand::Bench(arguments) => bench(arguments),
         HashCommand::Report { results } => {
-            let text = std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
+            let text =
+                std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
             let report: Report = serde_json::from_str(&text)
                 .with_context(|| format!("{} holds no results of nearpm gpu hash bench --json", results.display()))?;
             print!("{}", report.table());

@@ -38,7 +38,11 @@ pub type State = Option<u32>;
 /// Whether the events of one key, at most 64, can be brought to an order that explains their answers and, if it is known, what is there at the end.
 pub fn is_linearizable(events: &[Event], before: State, end: Option<State>) -> bool {
     assert!(events.len() <= 64, "{} operations on one key are more than this checks", events.len());
-    let must = events.iter().enumerate().filter(|(_, event)| event.answer.is_some()).fold(0, |mask, (at, _)| mask | 1u64 << at);
+    let must = events
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| event.answer.is_some())
+        .fold(0, |mask, (at, _)| mask | 1u64 << at);
     Search { events, must, end, tried: HashSet::new() }.from(0, before)
 }
 
@@ -61,18 +65,20 @@ impl Search<'_> {
         }
         // What began after another had been answered does not come before that.
         let left = |at: &usize| done >> at & 1 == 0;
-        let answered = (0..self.events.len()).filter(left).filter_map(|at| self.events[at].answer.map(|answer| answer.at));
+        let answered =
+            (0..self.events.len()).filter(left).filter_map(|at| self.events[at].answer.map(|answer| answer.at));
         let first = answered.min().unwrap_or(u64::MAX);
-        for at in (0..self.events.len()).filter(left) {
-            let event = self.events[at];
-            if event.begun < first
-                && let Some(next) = after(&event, state)
-                && self.from(done | 1 << at, next)
-            {
-                return true;
-            }
+        let next = |at: &usize| {
+            let event = &self.events[*at];
+            (event.begun < first).then(|| after(event, state)).flatten()
+        };
+        let can: Vec<(usize, State)> =
+            (0..self.events.len()).filter(left).filter_map(|at| Some((at, next(&at)?))).collect();
+        // What changes nothing and has its answer here may as well come now: no order is lost.
+        if let Some(&(at, _)) = can.iter().find(|&&(at, next)| next == state && self.events[at].answer.is_some()) {
+            return self.from(done | 1 << at, state);
         }
-        false
+        can.into_iter().any(|(at, next)| self.from(done | 1 << at, next))
     }
 }
 

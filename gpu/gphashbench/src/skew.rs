@@ -34,7 +34,10 @@ impl Zipfian {
 
 /// 64-bit FNV-1a over eight bytes, low ones first, as a positive number (`Utils.hash`).
 fn scatter(number: u64) -> u64 {
-    let hash = number.to_le_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let hash = number
+        .to_le_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     hash.cast_signed().unsigned_abs()
 }
 

@@ -4,8 +4,14 @@
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_gphash::{Design, Layout, Op, Outcome, Request, Table, level_kernels, level_kernels_with_holes, tag_kernels, tag_kernels_with_holes};
-use nearpm_gpu::{Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Module, Moment, ObjectKind, PmRegion, Schedule, Stop};
+use nearpm_gphash::{
+    Design, Layout, Op, Outcome, Request, Table, level_kernels, level_kernels_with_holes, tag_kernels,
+    tag_kernels_with_holes,
+};
+use nearpm_gpu::{
+    Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Module, Moment, ObjectKind, PmRegion, Schedule,
+    Stop,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -36,7 +42,10 @@ impl Subject {
             Design::Levels => (Layout { buckets: 2, spares: 256, ..Layout::levels(1, VALUE) }, level_kernels()),
             Design::Tags => {
                 let spares = 64;
-                (Layout { width: 8, hashes: 2, buckets: 2, windows: 1, stash: 1, spares, ..Layout::tags(1, VALUE) }, tag_kernels())
+                (
+                    Layout { width: 8, hashes: 2, buckets: 2, windows: 1, stash: 1, spares, ..Layout::tags(1, VALUE) },
+                    tag_kernels(),
+                )
             }
         };
         Subject { layout, module: module.clone(), holes: 0, batched: false }
@@ -144,7 +153,8 @@ impl<'s> Trial<'s> {
         let bytes = (layout.bytes() + (1 << 16) + 16 * self.ops.len() as u64).next_multiple_of(4096);
         let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; bytes as usize]))?;
         let table = Table::create(&region, "table", layout, 3)?;
-        let requests: Vec<Request> = self.before.iter().map(|&key| Request { op: Op::Insert, key, value: value_of(0) }).collect();
+        let requests: Vec<Request> =
+            self.before.iter().map(|&key| Request { op: Op::Insert, key, value: value_of(0) }).collect();
         table.batch(&requests)?;
         drop(table);
         region.add("answers", ObjectKind::Data, 16 * self.ops.len() as u64, |_| Ok(()))?;
@@ -180,7 +190,10 @@ impl<'s> Trial<'s> {
     /// # Errors
     /// As for [`Trial::run`] and [`Trial::crash`].
     pub fn replay(&self, schedule: &mut Schedule, crash: Option<(u64, Choice)>) -> Result<u64> {
-        let plan = crash.map(|(event, choice)| CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice });
+        let plan = crash.map(|(event, choice)| CrashPlan {
+            moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) },
+            choice,
+        });
         let left = self.act(schedule.clone(), plan, &mut |after| *schedule = after)?;
         self.judge(&left)?;
         Ok(left.events_made)
@@ -235,7 +248,10 @@ impl<'s> Trial<'s> {
     fn crash_recovery(&self, image: &[u8], event: u64, choice: Choice) -> Result<Vec<u8>> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;
-        device.plan_crash(Some(CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice }));
+        device.plan_crash(Some(CrashPlan {
+            moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) },
+            choice,
+        }));
         let outcome = Table::open_with(&region, "table", &self.subject.module).map(drop);
         device.plan_crash(None);
         match outcome {
@@ -286,7 +302,8 @@ impl<'s> Trial<'s> {
                     None if answers[at] == 0 => None,
                     None => {
                         let outcome = Outcome::from_code((answers[at] >> 32) as u32 & 0xff);
-                        let outcome = outcome.with_context(|| format!("operation {at} left the answer {:#x}", answers[at]))?;
+                        let outcome =
+                            outcome.with_context(|| format!("operation {at} left the answer {:#x}", answers[at]))?;
                         Some(Answered { at: answers[at] >> 40, outcome, value: answers[at] as u32 })
                     }
                 };
@@ -327,7 +344,8 @@ impl Given {
 
     fn answers(&self) -> Result<(Vec<Outcome>, Vec<u8>)> {
         let codes = self.outcomes.download_words()?;
-        let outcomes = codes.into_iter().map(|code| Outcome::from_code(code).with_context(|| format!("the outcome {code}")));
+        let outcomes =
+            codes.into_iter().map(|code| Outcome::from_code(code).with_context(|| format!("the outcome {code}")));
         Ok((outcomes.collect::<Result<_>>()?, self.found.download()?))
     }
 }

@@ -7,7 +7,6 @@ use anyhow::{Result, ensure};
 use nearpm_gpm::{Batch, Form, Log, Outcome, Shape, Sorter};
 use nearpm_gpu::{Argument, Buffer, Device, Launch, Module, Object, ObjectKind, PmRegion};
 
-
 /// Pairs of a set.
 pub const WAYS: usize = 8;
 /// Bytes of a pair: key and value.

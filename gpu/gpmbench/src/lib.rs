@@ -19,4 +19,3 @@ pub mod soak;
 pub use kernels::{kvs, micro, prefix, txn};
 pub use pattern::pattern;
 pub use show::show;
-

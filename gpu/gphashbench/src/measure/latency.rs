@@ -58,7 +58,14 @@ fn round_trip(table: &nearpm_gphash::Table, batch: &Operations, keys: &[u8]) -> 
 }
 
 /// Batches one behind the other, without waiting in between.
-fn pipelined(bench: &Bench, table: &nearpm_gphash::Table, records: &Records, batch_of: u32, group: &str, report: &mut Report) -> Result<()> {
+fn pipelined(
+    bench: &Bench,
+    table: &nearpm_gphash::Table,
+    records: &Records,
+    batch_of: u32,
+    group: &str,
+    report: &mut Report,
+) -> Result<()> {
     const DEPTH: u32 = 32;
     let batch = records.sequence(Op::Get, 0, batch_of, 0)?;
     let room = records.room(&batch)?;
@@ -74,6 +81,12 @@ fn pipelined(bench: &Bench, table: &nearpm_gphash::Table, records: &Records, bat
         times.push(elapsed.time.max(Duration::from_nanos(1)));
     }
     all("search", records.wrong(&batch, None, Outcome::Done, 1, false)?, batch_of)?;
-    report.step(group, format!("search with value, each of {DEPTH} in a row"), &times, DEPTH, Some("<= 70 (80 on an H100)"));
+    report.step(
+        group,
+        format!("search with value, each of {DEPTH} in a row"),
+        &times,
+        DEPTH,
+        Some("<= 70 (80 on an H100)"),
+    );
     Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use nearpm_gphash::{Design, Op, Operations, Outcome, Table};
 use nearpm_gpmbench::report::Report;
 
-use super::{Bench, Records, Subject, SUBJECTS, all};
+use super::{Bench, Records, SUBJECTS, Subject, all};
 
 /// Bytes of a value, as in the paper.
 const VALUE: u32 = 128;
@@ -31,7 +31,13 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     let (region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, VALUE, pairs)?;
     let layout = table.layout();
     let besides = layout.bytes() as f64 - layout.slots() as f64 * f64::from(VALUE);
-    report.value(&run.group, "PM a slot besides its value, spare cells included", besides / layout.slots() as f64, "B", Some("<= 26"));
+    report.value(
+        &run.group,
+        "PM a slot besides its value, spare cells included",
+        besides / layout.slots() as f64,
+        "B",
+        Some("<= 26"),
+    );
     let memory = table.layout().device_bytes() as f64 / table.layout().slots() as f64;
     report.value(&run.group, "GPU memory a slot", memory, "B", run.aim("2 for tags"));
     run.insert(&table, report)?;
@@ -66,13 +72,21 @@ impl Run<'_> {
 
     fn insert(&self, table: &Table, report: &mut Report) -> Result<()> {
         // All at once where no cells are taken for it.
-        let most = if self.subject.design == Design::Tags { self.pairs } else { self.bench.pick(self.pairs / 16, 1 << 20) };
+        let most =
+            if self.subject.design == Design::Tags { self.pairs } else { self.bench.pick(self.pairs / 16, 1 << 20) };
         let batches = self.pieces(Op::Insert, most, 1)?;
         let time = self.bench.time(table, &batches)?;
         for batch in &batches {
             all("insert", self.records.wrong(batch, None, Outcome::Done, 1, false)?, batch.count())?;
         }
-        report.rate(&self.group, "insert with value, durable", self.millions(self.pairs), "M/s", &[time], self.aim(">= 160 (136 on an H100)"));
+        report.rate(
+            &self.group,
+            "insert with value, durable",
+            self.millions(self.pairs),
+            "M/s",
+            &[time],
+            self.aim(">= 160 (136 on an H100)"),
+        );
         // The same again: every key is there.
         let batches = self.pieces(Op::Insert, most, 2)?;
         let time = self.bench.time(table, &batches)?;
@@ -91,13 +105,27 @@ impl Run<'_> {
         let keys = self.records.sequence(Op::Get, 0, self.pairs, bits)?;
         let times = self.repeated(table, &keys)?;
         all("search of keys", self.records.wrong(&keys, None, Outcome::Done, 1, false)?, self.pairs)?;
-        report.rate(&self.group, "search, keys only", self.millions(self.pairs), "M/s", &times, self.aim(">= 600 (510 on an H100)"));
+        report.rate(
+            &self.group,
+            "search, keys only",
+            self.millions(self.pairs),
+            "M/s",
+            &times,
+            self.aim(">= 600 (510 on an H100)"),
+        );
         let room = self.records.room(&keys)?;
         room.fill(0)?;
         let batch = keys.with_found(room);
         let times = self.repeated(table, &batch)?;
         all("search", self.records.wrong(&batch, None, Outcome::Done, 1, false)?, self.pairs)?;
-        report.rate(&self.group, "search with value", self.millions(self.pairs), "M/s", &times, self.aim(">= 250 (212 on an H100)"));
+        report.rate(
+            &self.group,
+            "search with value",
+            self.millions(self.pairs),
+            "M/s",
+            &times,
+            self.aim(">= 250 (212 on an H100)"),
+        );
         drop(batch);
         let absent = self.records.sequence(Op::Get, u64::from(self.pairs), self.pairs, bits)?;
         let times = self.repeated(table, &absent)?;
@@ -113,7 +141,14 @@ impl Run<'_> {
         for batch in &batches {
             all("update", self.records.wrong(batch, None, Outcome::Done, 2, false)?, batch.count())?;
         }
-        report.rate(&self.group, format!("update with value, batches of {most}"), self.millions(self.pairs), "M/s", &[time], self.aim(">= 150 (128 on an H100)"));
+        report.rate(
+            &self.group,
+            format!("update with value, batches of {most}"),
+            self.millions(self.pairs),
+            "M/s",
+            &[time],
+            self.aim(">= 150 (128 on an H100)"),
+        );
         drop(batches);
         let keys = self.records.sequence(Op::Get, 0, self.pairs, 0)?;
         let room = self.records.room(&keys)?;
@@ -139,7 +174,12 @@ impl Run<'_> {
             table = Some(opened);
         }
         if self.bench.full {
-            report.time(&self.group, "opening again: recovery, memory and its sorter; without mapping", &times, self.aim("<= 30"));
+            report.time(
+                &self.group,
+                "opening again: recovery, memory and its sorter; without mapping",
+                &times,
+                self.aim("<= 30"),
+            );
         }
         let table = table.expect("it was opened");
         let found = table.check()?;
@@ -151,7 +191,14 @@ impl Run<'_> {
         let batch = self.records.sequence(Op::Delete, 0, self.pairs, bits)?;
         let time = self.bench.time(table, std::slice::from_ref(&batch))?;
         all("delete", self.records.wrong(&batch, None, Outcome::Done, 1, false)?, self.pairs)?;
-        report.rate(&self.group, "delete", self.millions(self.pairs), "M/s", &[time], self.aim(">= 350 (297 on an H100)"));
+        report.rate(
+            &self.group,
+            "delete",
+            self.millions(self.pairs),
+            "M/s",
+            &[time],
+            self.aim(">= 350 (297 on an H100)"),
+        );
         let batch = batch.all(Op::Get);
         table.run(&batch)?;
         all("search behind deletes", self.records.wrong(&batch, None, Outcome::Absent, 1, false)?, self.pairs)
@@ -165,24 +212,44 @@ pub fn large(bench: &Bench, report: &mut Report) -> Result<()> {
     let (pairs, piece) = (1u32 << bits, 1u32 << (bits - 3));
     let records = Records::new(&bench.device, 16);
     let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, 16, piece)?;
-    let group = format!("{}: {pairs} pairs, values of 16 B, {:.1} GiB", subject.name, table.layout().bytes() as f64 / f64::from(1 << 30));
+    let group = format!(
+        "{}: {pairs} pairs, values of 16 B, {:.1} GiB",
+        subject.name,
+        table.layout().bytes() as f64 / f64::from(1 << 30)
+    );
     let mut times = Vec::new();
     for first in (0..pairs).step_by(piece as usize) {
         let batch = records.fill(records.sequence(Op::Insert, first.into(), piece, 0)?, 1)?;
         times.push(bench.time(&table, std::slice::from_ref(&batch))?);
         all("insert", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
     }
-    report.rate(&group, format!("insert, batches of {piece}, partitioned"), f64::from(piece) / 1e6, "M/s", &times, Some(">= 150"));
+    report.rate(
+        &group,
+        format!("insert, batches of {piece}, partitioned"),
+        f64::from(piece) / 1e6,
+        "M/s",
+        &times,
+        Some(">= 150"),
+    );
     let keys = records.sequence(Op::Get, 0, piece, 0)?;
     let room = records.room(&keys)?;
     let batch = keys.with_found(room);
-    let times: Vec<Duration> = (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
+    let times: Vec<Duration> =
+        (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
     all("search", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
-    report.rate(&group, format!("search with value, batches of {piece}, partitioned"), f64::from(piece) / 1e6, "M/s", &times, Some(">= 150"));
+    report.rate(
+        &group,
+        format!("search with value, batches of {piece}, partitioned"),
+        f64::from(piece) / 1e6,
+        "M/s",
+        &times,
+        Some(">= 150"),
+    );
     let small = records.sequence(Op::Get, 0, bench.pick(64, (1 << 15) - 1), 0)?;
     let room = records.room(&small)?;
     let batch = small.with_found(room);
-    let times: Vec<Duration> = (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
+    let times: Vec<Duration> =
+        (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
     all("search", records.wrong(&batch, None, Outcome::Done, 1, false)?, batch.count())?;
     report.rate(&group, "search with value as it comes", f64::from(batch.count()) / 1e6, "M/s", &times, None);
     Ok(())

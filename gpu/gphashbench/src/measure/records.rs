@@ -40,7 +40,11 @@ impl Records {
     /// No memory.
     pub fn sequence(&self, op: Op, first: u64, count: u32, bits: u32) -> Result<Operations> {
         let batch = self.batch(op, count)?;
-        self.launch("bench_keys", count.into(), &[first.into(), count.into(), bits.into(), batch.keys.address().into()])?;
+        self.launch(
+            "bench_keys",
+            count.into(),
+            &[first.into(), count.into(), bits.into(), batch.keys.address().into()],
+        )?;
         Ok(batch)
     }
 
@@ -82,17 +86,31 @@ impl Records {
     ///
     /// # Errors
     /// What the device refuses.
-    pub fn wrong(&self, batch: &Operations, ops: Option<&Buffer>, expected: Outcome, seed: u32, any: bool) -> Result<u32> {
+    pub fn wrong(
+        &self,
+        batch: &Operations,
+        ops: Option<&Buffer>,
+        expected: Outcome,
+        seed: u32,
+        any: bool,
+    ) -> Result<u32> {
         let wrong = Buffer::zeroed(&self.device, 4)?;
         let found = batch.found.as_ref().map_or(0, Buffer::address);
-        let how = [batch.keys.address().into(), batch.count().into(), (self.value_bytes / 16).into(), seed.into(), u32::from(any).into()];
+        let how = [
+            batch.keys.address().into(),
+            batch.count().into(),
+            (self.value_bytes / 16).into(),
+            seed.into(),
+            u32::from(any).into(),
+        ];
         let what = [ops.map_or(0, Buffer::address).into(), found.into(), batch.outcomes.address().into()];
         let last = [(expected as u32).into(), wrong.address().into()];
         self.launch("bench_look", batch.count().into(), &[&how[..], &what, &last].concat())?;
         let wrong = wrong.download_words()?[0];
         if wrong > 0 {
             let outcomes = batch.outcomes.download_words()?;
-            let counted: Vec<usize> = (0..7).map(|code| outcomes.iter().filter(|&&outcome| outcome == code).count()).collect();
+            let counted: Vec<usize> =
+                (0..7).map(|code| outcomes.iter().filter(|&&outcome| outcome == code).count()).collect();
             let first: Vec<usize> = (0..outcomes.len()).filter(|&at| outcomes[at] != expected as u32).take(8).collect();
             eprintln!("outcomes 0 to 6: {counted:?}; the first that are not {expected:?}: {first:?}");
         }

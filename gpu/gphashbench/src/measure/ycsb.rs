@@ -38,7 +38,13 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn subject_runs(bench: &Bench, subject: &Subject, pairs: u32, count: usize, report: &mut Report) -> Result<Vec<(&'static str, f64)>> {
+fn subject_runs(
+    bench: &Bench,
+    subject: &Subject,
+    pairs: u32,
+    count: usize,
+    report: &mut Report,
+) -> Result<Vec<(&'static str, f64)>> {
     let records = Records::new(&bench.device, VALUE);
     let group = format!("YCSB, {}: {pairs} pairs, values of {VALUE} B, theta 0.99", subject.name);
     // Room for what D inserts.
@@ -63,14 +69,16 @@ fn subject_runs(bench: &Bench, subject: &Subject, pairs: u32, count: usize, repo
         while done < count {
             let piece = piece.min(count - done);
             let mut chosen = draw(choice, inserted, piece, (number * 1000 + done) as u64);
-            let ops: Vec<Op> = (0..piece).map(|_| if random.random_range(0..100) < reads { Op::Get } else { other }).collect();
+            let ops: Vec<Op> =
+                (0..piece).map(|_| if random.random_range(0..100) < reads { Op::Get } else { other }).collect();
             if other == Op::Insert {
                 for (record, _) in chosen.iter_mut().zip(&ops).filter(|(_, op)| **op == Op::Insert) {
                     *record = inserted;
                     inserted += 1;
                 }
             }
-            let batch = records.fill(records.chosen(Op::Get, &chosen)?.each(&bench.device, &ops)?, 2 + number as u32)?;
+            let batch =
+                records.fill(records.chosen(Op::Get, &chosen)?.each(&bench.device, &ops)?, 2 + number as u32)?;
             let room = records.room(&batch)?;
             let batch = batch.with_found(room);
             times.push(bench.time(&table, std::slice::from_ref(&batch))?);

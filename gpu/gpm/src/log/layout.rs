@@ -128,11 +128,7 @@ pub(super) fn places(head: &ObjectHead) -> u32 {
 ///
 /// # Errors
 /// What the device refuses.
-pub fn write_head(
-    region: &PmRegion,
-    object: &Object,
-    head: &ObjectHead,
-) -> std::result::Result<(), nearpm_gpu::Error> {
+pub fn write_head(region: &PmRegion, object: &Object, head: &ObjectHead) -> std::result::Result<(), nearpm_gpu::Error> {
     let mut line = ObjectHead { magic: OBJECT_MAGIC, version: OBJECT_VERSION, ..*head }.to_bytes();
     seal::seal(&[], &mut line);
     region.write(object.offset, &line)

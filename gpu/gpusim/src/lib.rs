@@ -1,0 +1,36 @@
+#![forbid(unsafe_code)]
+//! A timing simulator of a GPU with persistent memory: kernels in PTX on streaming multiprocessors whose L1 has the
+//! persist buffer of scoped buffered release persistency (SBRP, ASPLOS 2023), or ends epochs as GPM does.
+//!
+//! Instructions are executed, by [`nearpm_ptx`], when they are issued; time is kept here. What is durable at each cycle
+//! is recorded where it is asked for, and held against the persistency model.
+
+mod buffer;
+mod channel;
+mod coalesce;
+mod config;
+mod journal;
+mod l1;
+mod l2;
+mod named;
+mod order;
+mod pcie;
+mod run_file;
+mod simulator;
+mod sm;
+mod statistics;
+
+pub mod namespace;
+
+pub use config::{Changes, Config, ConfigError, Model, Place, Policy, Rule};
+pub use journal::{Journal, Persisted, StoreId};
+pub use named::names;
+pub use order::Violation;
+pub use run_file::{RunFile, RunFileError};
+pub use simulator::{SimulationError, Simulator};
+pub use statistics::Statistics;
+
+/// Bytes of a line, and of the sectors in which it moves.
+pub const LINE: u64 = 128;
+/// See [`LINE`].
+pub const SECTOR: u64 = 32;

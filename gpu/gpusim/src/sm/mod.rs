@@ -1,0 +1,265 @@
+//! A streaming multiprocessor: its warps and schedulers. What a warp's instruction does to memory is in `access`, what
+//! leaves the persist buffer in `persist`.
+
+mod access;
+mod issue;
+mod observe;
+mod persist;
+
+use std::sync::Arc;
+
+use nearpm_ptx::{Fault, Gpu, Instruction, Next, Stepped};
+
+use crate::buffer::Buffer;
+use crate::coalesce::Part;
+use crate::journal::Journal;
+use crate::l1::L1;
+use crate::l2::L2;
+use crate::order::Order;
+use crate::{Config, Statistics};
+
+/// A time that does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What all SMs share.
+pub(crate) struct Shared<'s> {
+    pub config: &'s Config,
+    pub gpu: &'s mut Gpu,
+    pub stepped: &'s mut Stepped,
+    pub instructions: Arc<[Instruction]>,
+    pub l2: &'s mut L2,
+    pub statistics: &'s mut Statistics,
+    pub journal: Option<&'s mut Journal>,
+    pub order: Option<&'s mut Order>,
+}
+
+/// How far a warp's order of device scope, or its epoch's end, is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ordering {
+    #[default]
+    None,
+    Waits,
+    Done,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Warp {
+    /// Handle of its block, and its number there; none where nobody is.
+    block: Option<usize>,
+    number: usize,
+    next: Option<Next>,
+    /// When its next instruction can be issued.
+    ready_at: u64,
+    /// When each register's value is there.
+    registers: Vec<u64>,
+    /// When its volatile stores are acknowledged.
+    stores_until: u64,
+    ordering: Ordering,
+    /// The buffer's entry that has to be durable first.
+    waits_for: Option<u64>,
+    /// Order of its start.
+    age: u64,
+}
+
+/// Whether an instruction was issued. If not, its warp says when to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Issue {
+    Done,
+    Stalled,
+}
+
+pub(crate) struct Sm {
+    id: usize,
+    warps: Vec<Warp>,
+    l1: L1,
+    buffer: Buffer,
+    /// When the next access can begin.
+    port_free: u64,
+    /// The warp that each scheduler issued last.
+    last: Vec<usize>,
+    /// Warps that try again when an acknowledgement comes or an entry leaves.
+    retry: u32,
+    /// Warps whose dFence is not done, where they may go on (`lazy_durability`).
+    undurable: u32,
+    /// No block comes any more: all is flushed.
+    draining: bool,
+    parts: Vec<Part>,
+    started: u64,
+    shared_used: u64,
+    /// When there is something to do next.
+    pub wake: u64,
+}
+
+impl Sm {
+    pub fn new(id: usize, config: &Config) -> Self {
+        Self {
+            id,
+            warps: vec![Warp { ready_at: NEVER, ..Warp::default() }; config.warps as usize],
+            l1: L1::new(config.l1_lines),
+            buffer: Buffer::new(config),
+            port_free: 0,
+            last: vec![0; config.schedulers as usize],
+            retry: 0,
+            undurable: 0,
+            draining: false,
+            parts: Vec::with_capacity(32),
+            started: 0,
+            shared_used: 0,
+            wake: NEVER,
+        }
+    }
+
+    /// Starts a block if there is room for it; whether there was a block to start and room.
+    pub fn start_block(&mut self, now: u64, stepped: &mut Stepped, config: &Config) -> bool {
+        let warps = stepped.threads_a_block().div_ceil(32) as usize;
+        let free = self.warps.iter().filter(|warp| warp.block.is_none()).count();
+        if free < warps || self.shared_used + stepped.shared_bytes() > config.shared_bytes {
+            return false;
+        }
+        let Some(block) = stepped.start_block() else { return false };
+        self.shared_used += stepped.shared_bytes();
+        let registers = stepped.registers();
+        for number in 0..warps {
+            let Some(slot) = self.warps.iter().position(|warp| warp.block.is_none()) else { return false };
+            self.started += 1;
+            let warp = &mut self.warps[slot];
+            *warp = Warp {
+                block: Some(block),
+                number,
+                next: stepped.next(block, number),
+                ready_at: now,
+                registers: std::mem::take(&mut warp.registers),
+                age: self.started,
+                ..Warp::default()
+            };
+            warp.registers.clear();
+            warp.registers.resize(registers, 0);
+        }
+        self.wake = self.wake.min(now);
+        true
+    }
+
+    /// Flushes all: there are no more blocks.
+    pub fn drain(&mut self, now: u64) {
+        self.draining = true;
+        self.wake = self.wake.min(now);
+    }
+
+    /// Whether nothing is left to run, to flush or to be acknowledged.
+    pub fn idle(&self) -> bool {
+        !self.busy() && self.buffer.is_empty() && self.buffer.outstanding() == 0
+    }
+
+    /// Whether there are threads.
+    pub fn busy(&self) -> bool {
+        self.warps.iter().any(|warp| warp.block.is_some())
+    }
+
+    /// Does what is to be done at a cycle.
+    pub fn cycle(&mut self, now: u64, shared: &mut Shared<'_>) -> Result<(), Box<Fault>> {
+        if self.buffer.acknowledge(shared.config, now) {
+            self.progress(now, shared.config);
+        }
+        for scheduler in 0..self.last.len() {
+            while let Some(warp) = self.pick(scheduler, now) {
+                if self.issue(warp, now, shared)? == Issue::Done {
+                    self.last[scheduler] = warp;
+                    break;
+                }
+            }
+        }
+        self.flush(now, shared);
+        let ready = self.warps.iter().map(|warp| warp.ready_at).min().unwrap_or(NEVER);
+        self.wake = ready.max(now + 1).min(self.buffer.next_ack().unwrap_or(NEVER));
+        Ok(())
+    }
+
+    /// Greedy, then oldest: the warp that was issued last while it can go on, else the one that started first.
+    fn pick(&self, scheduler: usize, now: u64) -> Option<usize> {
+        let last = self.last[scheduler];
+        if self.warps[last].ready_at <= now && last % self.last.len() == scheduler {
+            return Some(last);
+        }
+        let mine = (scheduler..self.warps.len()).step_by(self.last.len());
+        mine.filter(|&warp| self.warps[warp].ready_at <= now).min_by_key(|&warp| self.warps[warp].age)
+    }
+
+    /// Something was acknowledged or has left: those who wait look again.
+    fn progress(&mut self, now: u64, config: &Config) {
+        for slot in bits(self.retry) {
+            self.warps[slot].ready_at = now;
+        }
+        self.retry = 0;
+        for slot in bits(self.buffer.edm) {
+            if self.buffer.quiet(config, slot) {
+                self.buffer.edm &= !(1 << slot);
+                self.undurable &= !(1 << slot);
+                let warp = &mut self.warps[slot];
+                if warp.ordering == Ordering::Waits {
+                    warp.ordering = Ordering::Done;
+                    warp.ready_at = now;
+                }
+            }
+        }
+    }
+
+    /// Executes a warp's instruction; its results are there at `done`.
+    fn execute(&mut self, slot: usize, now: u64, done: u64, shared: &mut Shared<'_>) -> Result<(), Box<Fault>> {
+        let warp = &mut self.warps[slot];
+        let (Some(block), Some(next)) = (warp.block, warp.next) else { return Ok(()) };
+        let instruction = &shared.instructions[next.instruction as usize];
+        for &register in &instruction.writes {
+            warp.registers[register as usize] = done;
+        }
+        let number = warp.number;
+        let gathers = matches!(instruction.unit, nearpm_ptx::Unit::Barrier | nearpm_ptx::Unit::Exit);
+        let ended = shared.stepped.step(shared.gpu, block, number)?;
+        if ended {
+            self.end_block(block, now, shared);
+            return Ok(());
+        }
+        self.refresh(slot, now, shared);
+        if gathers {
+            for other in 0..self.warps.len() {
+                if other != slot && self.warps[other].block == Some(block) && self.warps[other].next.is_none() {
+                    self.refresh(other, now, shared);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the warp does next, and when.
+    fn refresh(&mut self, slot: usize, now: u64, shared: &mut Shared<'_>) {
+        let warp = &mut self.warps[slot];
+        let Some(block) = warp.block else { return };
+        warp.next = shared.stepped.next(block, warp.number);
+        warp.ready_at = match warp.next {
+            None => NEVER,
+            Some(next) => {
+                let Instruction { reads, writes, .. } = &shared.instructions[next.instruction as usize];
+                let needed = reads.iter().chain(writes);
+                needed.fold(now + 1, |at, &register| at.max(warp.registers[register as usize]))
+            }
+        };
+    }
+
+    fn end_block(&mut self, block: usize, now: u64, shared: &mut Shared<'_>) {
+        for warp in self.warps.iter_mut().filter(|warp| warp.block == Some(block)) {
+            warp.block = None;
+            warp.next = None;
+            warp.ready_at = NEVER;
+        }
+        self.shared_used -= shared.stepped.shared_bytes();
+        self.start_block(now + 1, shared.stepped, shared.config);
+    }
+}
+
+/// The bits that are set.
+pub(crate) fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}

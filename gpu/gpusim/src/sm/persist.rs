@@ -1,0 +1,86 @@
+//! What leaves the persist buffer, and evictions from L1.
+
+use super::{NEVER, Shared, Sm, bits};
+use crate::Model;
+use crate::buffer::{Head, Leaving};
+use crate::coalesce::sectors;
+use crate::journal::Persisted;
+
+impl Sm {
+    /// Lets leave what may leave (6.1, 6.2).
+    pub(super) fn flush(&mut self, now: u64, shared: &mut Shared<'_>) {
+        if shared.config.model == Model::Epoch {
+            if self.draining {
+                self.flush_epoch(now, shared);
+            }
+            return;
+        }
+        let mut left = false;
+        loop {
+            let waits = self.warps.iter().any(|warp| warp.waits_for.is_some());
+            let wanted = self.draining || self.retry != 0 || waits;
+            match self.buffer.head(shared.config, wanted) {
+                Head::Waits => break,
+                Head::Ordered => {}
+                Head::Persist(leaving) => self.send(leaving, now, shared),
+            }
+            left = true;
+        }
+        if left || self.buffer.edm != 0 {
+            self.progress(now + 1, shared.config);
+        }
+    }
+
+    /// Flushes all persists, in any order; when the last of all that are under way is acknowledged.
+    pub(super) fn flush_epoch(&mut self, now: u64, shared: &mut Shared<'_>) -> u64 {
+        for number in self.buffer.persists() {
+            if let Some(leaving) = self.buffer.take(number) {
+                self.send(leaving, now, shared);
+            }
+        }
+        self.buffer.last_ack().unwrap_or(0)
+    }
+
+    /// A persist goes to the persistence domain; its line stays in L1.
+    pub(super) fn send(&mut self, leaving: Leaving, now: u64, shared: &mut Shared<'_>) {
+        let Leaving { entry, warps, dirty } = leaving;
+        shared.statistics.persists += 1;
+        let (durable, ack) = shared.l2.persist(now, self.id, dirty.line, sectors(dirty.bytes));
+        self.buffer.sent(shared.config, warps, now, ack);
+        match dirty.pinned {
+            Some(place) => self.l1.unpin(place),
+            None => self.l1.written(dirty.line, entry),
+        }
+        for slot in bits(u32::MAX >> (32 - self.warps.len())) {
+            let warp = &mut self.warps[slot];
+            if warp.waits_for == Some(entry) {
+                warp.waits_for = None;
+                warp.ready_at = ack;
+            }
+        }
+        if let (Some(journal), Some(data)) = (&mut shared.journal, dirty.data) {
+            journal.push(Persisted { at: durable, line: dirty.line, bytes: dirty.bytes, data, stores: dirty.stores });
+        }
+    }
+
+    /// Makes room in L1 for one more line; false where the order forbids it now, and the warp waits.
+    pub(super) fn make_room(&mut self, slot: usize, now: u64, shared: &mut Shared<'_>) -> bool {
+        let Some(number) = self.l1.victim().and_then(|victim| victim.entry) else { return true };
+        if shared.config.model == Model::Sbrp && !self.buffer.may_evict(shared.config, number) {
+            shared.statistics.waits_for_eviction += 1;
+            self.retry_later(slot);
+            return false;
+        }
+        if let Some(leaving) = self.buffer.take(number) {
+            self.send(leaving, now, shared);
+        }
+        true
+    }
+
+    /// The warp waits until an entry is durable.
+    pub(super) fn wait_for_entry(&mut self, slot: usize, entry: u64, shared: &mut Shared<'_>) {
+        shared.statistics.waits_for_line += 1;
+        self.warps[slot].waits_for = Some(entry);
+        self.warps[slot].ready_at = NEVER;
+    }
+}

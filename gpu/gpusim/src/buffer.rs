@@ -90,6 +90,11 @@ pub(crate) struct Buffer {
     /// Each warp's last order in the buffer, and the warps that have persisted since.
     last_order: [u64; 32],
     persisted: u32,
+    /// Each warp's last persist, and the last entries of some kinds: where orders may join.
+    last_persist: [u64; 32],
+    last_entry: u64,
+    last_fence: u64,
+    last_acquire: u64,
     pub window: u32,
     latency: Latency,
 }
@@ -116,6 +121,10 @@ impl Buffer {
             acks: BinaryHeap::new(),
             last_order: [0; 32],
             persisted: 0,
+            last_persist: [0; 32],
+            last_entry: 0,
+            last_fence: 0,
+            last_acquire: 0,
             window: config.window,
             latency: Latency { least: u64::MAX, seen: 0 },
         }
@@ -146,6 +155,7 @@ impl Buffer {
     /// The stores of an entry, for one more.
     pub fn dirty_mut(&mut self, entry: u64, warp: usize) -> Option<&mut Dirty> {
         self.persisted |= 1 << warp;
+        self.last_persist[warp] = self.last_persist[warp].max(entry);
         let entry = self.entry_mut(entry)?;
         entry.warps |= 1 << warp;
         entry.dirty.as_mut()
@@ -160,7 +170,10 @@ impl Buffer {
     /// A new persist; its number.
     pub fn persist(&mut self, warp: usize, dirty: Dirty) -> u64 {
         self.persisted |= 1 << warp;
-        self.push(Entry { kind: Kind::Persist, warps: 1 << warp, dirty: Some(dirty) })
+        let number = self.push(Entry { kind: Kind::Persist, warps: 1 << warp, dirty: Some(dirty) });
+        self.last_persist[warp] = number;
+        self.last_entry = number;
+        number
     }
 
     fn push(&mut self, entry: Entry) -> u64 {
@@ -193,13 +206,28 @@ impl Buffer {
             self.ordered(config, kind, bit);
             return;
         }
-        match self.entries.back_mut() {
-            Some(tail) if tail.kind == kind && kind != Kind::Device => tail.warps |= bit,
-            _ => {
-                self.push(Entry { kind, warps: bit, dirty: None });
+        self.last_order[warp] = self.join(kind, warp).unwrap_or_else(|| {
+            let number = self.push(Entry { kind, warps: bit, dirty: None });
+            match kind {
+                Kind::Fence | Kind::Release => self.last_fence = number,
+                Kind::Acquire => self.last_acquire = number,
+                _ => {}
             }
-        }
-        self.last_order[warp] = self.first + self.entries.len() as u64 - 1;
+            number
+        });
+    }
+
+    /// An order joins one that is there: a warp's own, where the warp has persisted nothing after it; an acquire, where
+    /// nobody has. What other warps persist in between is of no matter to the former.
+    fn join(&mut self, kind: Kind, warp: usize) -> Option<u64> {
+        let (number, after) = match kind {
+            Kind::Fence | Kind::Release => (self.last_fence, self.last_persist[warp]),
+            Kind::Acquire => (self.last_acquire, self.last_entry),
+            _ => return None,
+        };
+        let entry = self.entry_mut(number).filter(|entry| number > after && entry.kind > Kind::Persist)?;
+        entry.warps |= 1 << warp;
+        Some(number)
     }
 
     /// An order comes to the head: what its warps persist from now on waits.
@@ -282,7 +310,8 @@ impl Buffer {
     pub fn may_evict(&self, config: &Config, number: u64) -> bool {
         let Some(before) = number.checked_sub(self.first).map(|index| index as usize) else { return true };
         let Some(entry) = self.entries.get(before) else { return true };
-        let ordered = self.entries.range(..before).any(|entry| entry.kind > Kind::Persist);
+        let orders = |other: &Entry| other.kind > Kind::Persist && other.warps & entry.warps != 0;
+        let ordered = self.entries.range(..before).any(orders);
         !(ordered && config.has(Rule::Eviction)) && !(self.held(entry.warps) && config.has(Rule::EvictionFlush))
     }
 

@@ -135,6 +135,9 @@ settings! {
     pm_read_bytes: f64,
     /// Write bandwidth of the same.
     pm_write_bytes: f64,
+    /// Bytes in the write queues of persistent memory's controllers, all together: they are durable (ADR). None where
+    /// PCIe, before the controller, is the narrowest place.
+    pm_queue_bytes: u64,
     /// What a launch of a kernel takes before its first instruction.
     launch_cycles: u64,
     /// The persistency model.
@@ -153,6 +156,9 @@ settings! {
     versions: bool,
     /// A dFence lets its warp go on until what it does next can be noticed outside.
     lazy_durability: bool,
+    /// Whether what the buffer still holds when all threads have ended counts in the cycles of a launch. It is flushed
+    /// in any case.
+    final_flush: bool,
     /// Rules of the buffer that are taken away: for tests.
     without: Vec<Rule>,
     /// Cycles after which a launch is said not to end.

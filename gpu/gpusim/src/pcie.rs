@@ -6,6 +6,8 @@ use crate::{Config, Place};
 #[derive(Clone, Debug)]
 pub(crate) struct PmPath {
     latency: u64,
+    /// Bytes that the queue of a channel holds whose contents count as durable.
+    queue: u64,
     /// One a memory channel, or one link.
     reads: Vec<Channel>,
     writes: Vec<Channel>,
@@ -20,6 +22,7 @@ impl PmPath {
         let channels = |bytes: f64| vec![Channel::new(bytes / count as f64); count];
         Self {
             latency: config.pm_latency,
+            queue: config.pm_queue_bytes / count as u64,
             reads: channels(config.pm_read_bytes),
             writes: channels(config.pm_write_bytes),
         }
@@ -31,10 +34,11 @@ impl PmPath {
         self.reads[channel % count].pass(at, bytes) + self.latency
     }
 
-    /// When what is written has come to the persistence domain.
+    /// When what is written has come to the persistence domain: to the write queue of a memory controller, which the
+    /// power supply saves (ADR), where there is one on this side of the narrowest place.
     pub fn write(&mut self, at: u64, channel: usize, bytes: u64) -> u64 {
         let count = self.writes.len();
-        self.writes[channel % count].pass(at, bytes) + self.latency
+        self.writes[channel % count].accept(at, bytes, self.queue) + self.latency
     }
 
     /// Bytes read and written.

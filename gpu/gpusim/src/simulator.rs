@@ -126,12 +126,13 @@ impl Simulator {
             journal,
             order,
         };
-        let end = run(&mut sms, &mut shared, start)?;
+        let (counted, end) = run(&mut sms, &mut shared, start)?;
         let (warp_instructions, thread_instructions) = stepped.executed();
         (statistics.pm_read_bytes, statistics.pm_written_bytes) = l2.pm.bytes();
         statistics.gddr_bytes = l2.gddr_bytes();
         self.now = end;
-        Ok(Statistics { cycles: end - start, warp_instructions, thread_instructions, ..statistics })
+        let drain_cycles = end - counted;
+        Ok(Statistics { cycles: counted - start, drain_cycles, warp_instructions, thread_instructions, ..statistics })
     }
 
     /// What became durable since [`Simulator::record`].
@@ -156,14 +157,16 @@ impl Simulator {
     }
 }
 
-/// From event to event, until all threads have ended and all is durable. Gives the cycle.
-fn run(sms: &mut [Sm], shared: &mut Shared<'_>, start: u64) -> Result<u64, SimulationError> {
-    let (mut now, mut draining) = (start, false);
+/// From event to event, until all threads have ended and all is durable. Gives the cycle until which is counted, and the
+/// last one.
+fn run(sms: &mut [Sm], shared: &mut Shared<'_>, start: u64) -> Result<(u64, u64), SimulationError> {
+    let (mut now, mut draining, mut counted) = (start, false, 0);
+    let all_counts = shared.config.final_flush || shared.config.model == crate::Model::Epoch;
     loop {
         let next = sms.iter().map(|sm| sm.wake).min().unwrap_or(NEVER);
         if next == NEVER {
             if sms.iter().all(Sm::idle) {
-                return Ok(now);
+                return Ok((if all_counts { now } else { counted.min(now) }, now));
             }
             if !draining {
                 return Err(SimulationError::Fault(shared.stepped.stuck()));
@@ -179,6 +182,7 @@ fn run(sms: &mut [Sm], shared: &mut Shared<'_>, start: u64) -> Result<u64, Simul
         }
         if !draining && sms.iter().all(|sm| !sm.busy()) {
             draining = true;
+            counted = sms.iter().filter_map(Sm::last_acknowledgement).fold(now, u64::max);
             sms.iter_mut().for_each(|sm| sm.drain(now + 1));
         }
     }

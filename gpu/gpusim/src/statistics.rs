@@ -3,8 +3,11 @@
 /// Counts of a launch, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Statistics {
-    /// Core cycles, from the launch until all is durable.
+    /// Core cycles, from the launch until all is durable; without `final_flush` until all threads have ended and what
+    /// they had flushed is acknowledged.
     pub cycles: u64,
+    /// Core cycles after that until all is durable.
+    pub drain_cycles: u64,
     /// Instructions of warps.
     pub warp_instructions: u64,
     /// Instructions of threads.
@@ -37,6 +40,7 @@ pub struct Statistics {
 impl std::ops::AddAssign for Statistics {
     fn add_assign(&mut self, other: Self) {
         self.cycles += other.cycles;
+        self.drain_cycles += other.drain_cycles;
         self.warp_instructions += other.warp_instructions;
         self.thread_instructions += other.thread_instructions;
         self.pm_read_hits += other.pm_read_hits;

@@ -82,8 +82,7 @@ impl Sm {
         }
         let block_acquire = meaning == Meaning::Acquire(Scope::Block) && !epoch;
         if block_acquire && self.buffer.room(shared.config) == 0 {
-            shared.statistics.waits_for_room += 1;
-            self.retry_later(slot);
+            self.wait_for_room(slot, 1, shared);
             return Ok(Issue::Stalled);
         }
         let mut done = now + shared.config.l1_latency;
@@ -212,8 +211,7 @@ impl Sm {
             entries += 1;
         }
         if sbrp && self.buffer.room(config) < entries {
-            shared.statistics.waits_for_room += 1;
-            self.retry_later(slot);
+            self.wait_for_room(slot, entries, shared);
             return false;
         }
         for part in list.iter().filter(|part| part.persistent) {

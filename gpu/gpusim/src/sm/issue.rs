@@ -60,6 +60,13 @@ impl Sm {
         self.retry |= 1 << slot;
     }
 
+    /// The warp waits until the buffer has room for its entries.
+    pub(super) fn wait_for_room(&mut self, slot: usize, entries: u32, shared: &mut Shared<'_>) {
+        shared.statistics.waits_for_room += 1;
+        self.warps[slot].needs = entries;
+        self.retry_later(slot);
+    }
+
     fn fence(&mut self, slot: usize, unit: Unit, now: u64, shared: &mut Shared<'_>) -> Result<Issue, Box<Fault>> {
         let (scope, light) = match unit {
             Unit::LightFence(scope) => (scope, true),
@@ -105,8 +112,7 @@ impl Sm {
     /// An entry that orders; false where there is no room.
     pub(super) fn order(&mut self, slot: usize, kind: Kind, shared: &mut Shared<'_>) -> bool {
         if self.buffer.room(shared.config) == 0 {
-            shared.statistics.waits_for_room += 1;
-            self.retry_later(slot);
+            self.wait_for_room(slot, 1, shared);
             return false;
         }
         self.buffer.order(shared.config, slot, kind);

@@ -55,6 +55,8 @@ struct Warp {
     /// When its volatile stores are acknowledged.
     stores_until: u64,
     ordering: Ordering,
+    /// Entries of the buffer that it needs, where it waits for them.
+    needs: u32,
     /// The buffer's entry that has to be durable first.
     waits_for: Option<u64>,
     /// Order of its start.
@@ -150,6 +152,11 @@ impl Sm {
         !self.busy() && self.buffer.is_empty() && self.buffer.outstanding() == 0
     }
 
+    /// When what is under way is acknowledged.
+    pub fn last_acknowledgement(&self) -> Option<u64> {
+        self.buffer.last_ack()
+    }
+
     /// Whether there are threads.
     pub fn busy(&self) -> bool {
         self.warps.iter().any(|warp| warp.block.is_some())
@@ -186,10 +193,15 @@ impl Sm {
 
     /// Something was acknowledged or has left: those who wait look again.
     fn progress(&mut self, now: u64, config: &Config) {
+        let room = self.buffer.room(config);
         for slot in bits(self.retry) {
-            self.warps[slot].ready_at = now;
+            let warp = &mut self.warps[slot];
+            if warp.needs <= room {
+                warp.needs = 0;
+                warp.ready_at = now;
+                self.retry &= !(1 << slot);
+            }
         }
-        self.retry = 0;
         for slot in bits(self.buffer.edm) {
             if self.buffer.quiet(config, slot) {
                 self.buffer.edm &= !(1 << slot);

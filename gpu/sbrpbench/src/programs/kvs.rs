@@ -22,7 +22,7 @@ pub(super) struct Kvs {
 impl Kvs {
     pub fn new(size: Size) -> Self {
         // The artifact: 65 536 pairs, 16 384 threads, 2^27 bytes of sets of four slots of 8 bytes.
-        let (threads, each, sets) = size.of((256, 4, 1 << 9), (2048, 4, 1 << 18), (16_384, 4, 1 << 22));
+        let (threads, each, sets) = size.of((256, 4, 1 << 11), (2048, 4, 1 << 18), (16_384, 4, 1 << 22));
         Self { threads, each, sets }
     }
 

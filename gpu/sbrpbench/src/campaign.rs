@@ -1,0 +1,96 @@
+//! Crashes at random cycles, as many as asked for, resumable: what was done is kept in a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use nearpm_gpusim::Config;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::crash::{Recorded, narrow, recover, recover_twice};
+use crate::programs::{NAMES, Size, program};
+
+/// What was done of a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The hardware's names.
+    pub configurations: Vec<String>,
+    /// Crashes so far.
+    pub crashes: u64,
+    /// Of these, those whose recovery was crashed again.
+    pub second_crashes: u64,
+    /// Crashes by program.
+    pub by_program: BTreeMap<String, u64>,
+    /// What went wrong, with the crash's number.
+    pub failures: Vec<String>,
+}
+
+const CONFIGURATIONS: [&str; 4] =
+    ["artifact-sbrp-far", "artifact-sbrp-near", "artifact-improved-near", "artifact-epoch-far"];
+
+/// How often the record is written.
+const STRIDE: u64 = 200;
+
+/// Goes on with a campaign up to so many crashes. Crash `i` is the same in each campaign.
+///
+/// # Errors
+/// A record that cannot be read or written, or a run that the model does not allow.
+pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<Record> {
+    let mut record = read(path)?;
+    let mut runs: BTreeMap<(usize, usize), Recorded> = BTreeMap::new();
+    while record.crashes < crashes {
+        let number = record.crashes;
+        let mut random = ChaCha8Rng::seed_from_u64(number);
+        let which = (random.random_range(0..NAMES.len()), random.random_range(0..CONFIGURATIONS.len()));
+        let program = program(NAMES[which.0], Size::Tiny)?;
+        let config = Config::named(CONFIGURATIONS[which.1]).map(narrow).context("a configuration is missing")?;
+        if !runs.contains_key(&which) {
+            let recorded = Recorded::of(&config, program.as_ref())
+                .with_context(|| format!("{} on {}", program.name(), CONFIGURATIONS[which.1]))?;
+            runs.insert(which, recorded);
+        }
+        let recorded = &runs[&which];
+        let cycle = random.random_range(0..=recorded.cycles);
+        let image = recorded.image_at(cycle);
+        let twice = number.is_multiple_of(4);
+        let found = if twice {
+            recover_twice(&config, program.as_ref(), image, number)
+        } else {
+            recover(program.as_ref(), &image)
+        };
+        if let Err(error) = found {
+            let (name, hardware) = (program.name(), CONFIGURATIONS[which.1]);
+            record.failures.push(format!("crash {number}: {name} on {hardware} at cycle {cycle}: {error:#}"));
+        }
+        record.crashes += 1;
+        record.second_crashes += u64::from(twice);
+        *record.by_program.entry(program.name().to_string()).or_default() += 1;
+        if record.crashes.is_multiple_of(STRIDE) || record.crashes == crashes {
+            write(path, &record)?;
+            progress(record.crashes);
+        }
+    }
+    Ok(record)
+}
+
+fn read(path: &Path) -> Result<Record> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is no record", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let configurations = CONFIGURATIONS.map(str::to_string).to_vec();
+            Ok(Record { configurations, ..Record::default() })
+        }
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+/// Beside it first, so that a killed campaign leaves a whole record.
+fn write(path: &Path, record: &Record) -> Result<()> {
+    let beside = path.with_extension("part");
+    std::fs::write(&beside, serde_json::to_string_pretty(record)? + "\n")
+        .and_then(|()| std::fs::rename(&beside, path))
+        .with_context(|| format!("{} cannot be written", path.display()))
+}

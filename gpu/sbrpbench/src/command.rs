@@ -1,0 +1,121 @@
+//! The command line: `nearpm gpusim` and `nearpm-sbrpbench`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use nearpm_gpusim::{Rule, RunFile};
+
+use crate::campaign;
+use crate::device::Simulated;
+use crate::figures::figure;
+use crate::kernels::Lowering;
+use crate::mutants::{Seen, harmless, look};
+use crate::programs::{NAMES, Size, program};
+
+/// Simulate a GPU with a persist buffer in each SM (SBRP).
+#[derive(Clone, Debug, Parser)]
+pub struct GpusimArguments {
+    #[command(subcommand)]
+    command: GpusimCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum GpusimCommand {
+    /// Run a program on the GPU that a file describes, and print what it took.
+    Run {
+        /// Program, size, base configuration and changes to it (TOML).
+        file: PathBuf,
+    },
+    /// Print a figure of the paper (6 to 11), or what our improvements add (12).
+    Figure {
+        /// Its number.
+        #[arg(value_parser = clap::value_parser!(u32).range(6..=12))]
+        number: u32,
+        /// The configurations: of the paper's Table 1, or those that its artifact has run.
+        #[arg(long, default_value = "artifact", value_parser = ["paper", "artifact"])]
+        family: String,
+        /// The programs' size.
+        #[arg(long, value_enum, default_value = "paper")]
+        size: Size,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Crash the programs at random cycles, recover, and look at what is found; goes on where the record ends.
+    Crash {
+        /// Crashes in all.
+        #[arg(long, default_value_t = 10_000)]
+        crashes: u64,
+        /// The record.
+        #[arg(long, default_value = "gpusim-crashes.json")]
+        record: PathBuf,
+    },
+    /// Take each rule of the persist buffer away, and say who sees it.
+    Mutants,
+    /// Print the names of the configurations.
+    Configurations,
+}
+
+/// Runs the command; whether all was as it should be.
+///
+/// # Errors
+/// What could not be done.
+pub fn command(arguments: &GpusimArguments) -> Result<bool> {
+    match &arguments.command {
+        GpusimCommand::Run { file } => run(file).map(|()| true),
+        GpusimCommand::Figure { number, family, size, json } => {
+            let table = figure(*number, family, *size)?;
+            if *json { println!("{}", serde_json::to_string_pretty(&table)?) } else { print!("{table}") }
+            Ok(true)
+        }
+        GpusimCommand::Crash { crashes, record } => {
+            let record = campaign::run(record, *crashes, |done| eprintln!("{done} crashes"))?;
+            println!(
+                "{} crashes, {} of them with a second one in the recovery: {} failures",
+                record.crashes,
+                record.second_crashes,
+                record.failures.len()
+            );
+            record.failures.iter().for_each(|failure| println!("{failure}"));
+            Ok(record.failures.is_empty())
+        }
+        GpusimCommand::Mutants => mutants(),
+        GpusimCommand::Configurations => {
+            nearpm_gpusim::names().iter().for_each(|name| println!("{name}"));
+            Ok(true)
+        }
+    }
+}
+
+fn run(file: &PathBuf) -> Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let RunFile { program: name, size, config } = RunFile::parse(&file.display().to_string(), &text, &NAMES)?;
+    let program = program(&name, Size::parse(&size)?)?;
+    let mut device = Simulated::new(&config, Lowering::Hardware, program.image())?;
+    let start = Instant::now();
+    program.run(&mut device)?;
+    let took = start.elapsed().as_secs_f64();
+    program.check_done(&device.image())?;
+    println!("{}", serde_json::to_string_pretty(&device.statistics)?);
+    let instructions = device.statistics.thread_instructions as f64;
+    eprintln!("{:.1} M thread instructions/s (measured on this machine)", instructions / took / 1e6);
+    Ok(())
+}
+
+fn mutants() -> Result<bool> {
+    let mut all = true;
+    for rule in Rule::ALL {
+        let text = match (look(rule)?, harmless(rule)) {
+            (Seen::By(who), _) => format!("seen: {who}"),
+            (Seen::Nobody, Some(why)) => format!("harmless: {why}"),
+            (Seen::Nobody, None) => {
+                all = false;
+                "not seen".to_string()
+            }
+        };
+        println!("{rule:?}: {text}");
+    }
+    Ok(all)
+}

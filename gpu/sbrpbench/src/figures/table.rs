@@ -1,0 +1,53 @@
+//! A figure as text.
+
+use std::fmt;
+
+/// A bar of each program.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Row {
+    /// What was run.
+    pub label: String,
+    /// A value a program.
+    pub values: Vec<f64>,
+    /// What the paper's text says.
+    pub published: &'static str,
+}
+
+impl Row {
+    /// Arithmetic mean.
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
+    /// Geometric mean; not a number where a value is not above zero.
+    pub fn geometric(&self) -> f64 {
+        (self.values.iter().map(|value| value.ln()).sum::<f64>() / self.values.len() as f64).exp()
+    }
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// The programs.
+    pub columns: Vec<String>,
+    /// The bars.
+    pub rows: Vec<Row>,
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}\n", self.title)?;
+        write!(f, "| simulated cycles |")?;
+        self.columns.iter().try_for_each(|column| write!(f, " {column} |"))?;
+        writeln!(f, " mean | geometric | the paper's text |")?;
+        writeln!(f, "|---|{}---|---|---|", "---|".repeat(self.columns.len()))?;
+        for row in &self.rows {
+            write!(f, "| {} |", row.label)?;
+            row.values.iter().try_for_each(|value| write!(f, " {value:.3} |"))?;
+            writeln!(f, " {:.3} | {:.3} | {} |", row.mean(), row.geometric(), row.published)?;
+        }
+        Ok(())
+    }
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 use nearpm_gpusim::{Rule, RunFile};
 
 use crate::campaign;
@@ -14,15 +14,9 @@ use crate::kernels::Lowering;
 use crate::mutants::{Seen, harmless, look};
 use crate::programs::{NAMES, Size, program};
 
-/// Simulate a GPU with a persist buffer in each SM (SBRP).
-#[derive(Clone, Debug, Parser)]
-pub struct GpusimArguments {
-    #[command(subcommand)]
-    command: GpusimCommand,
-}
-
+/// What to simulate.
 #[derive(Clone, Debug, Subcommand)]
-enum GpusimCommand {
+pub enum GpusimCommand {
     /// Run a program on the GPU that a file describes, and print what it took.
     Run {
         /// Program, size, base configuration and changes to it (TOML).
@@ -62,8 +56,8 @@ enum GpusimCommand {
 ///
 /// # Errors
 /// What could not be done.
-pub fn command(arguments: &GpusimArguments) -> Result<bool> {
-    match &arguments.command {
+pub fn command(command: &GpusimCommand) -> Result<bool> {
+    match command {
         GpusimCommand::Run { file } => run(file).map(|()| true),
         GpusimCommand::Figure { number, family, size, json } => {
             let table = figure(*number, family, *size)?;

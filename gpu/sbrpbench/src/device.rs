@@ -1,8 +1,8 @@
 //! What a program runs on: the simulator, or the interpreter.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use nearpm_gpusim::{Config, Simulator, Statistics};
-use nearpm_ptx::{Arguments, Gpu, Launch, PmRange, Run};
+use nearpm_ptx::{Arguments, Choice, Ended, Gpu, Launch, Persistence, PmRange, Run, Stop};
 
 use crate::kernels::{Lowering, kernel};
 
@@ -114,6 +114,10 @@ pub struct Interpreted {
     gpu: Gpu,
     lowering: Lowering,
     pm: PmRange,
+    /// Warp instructions so far.
+    steps: u64,
+    /// At which of them the power fails, and the seed of what survives.
+    crash: Option<(u64, u64)>,
 }
 
 impl Interpreted {
@@ -123,7 +127,18 @@ impl Interpreted {
         let mut bytes = as_bytes(image);
         bytes.resize(bytes.len().next_multiple_of(nearpm_gpusim::LINE as usize), 0);
         let pm = gpu.map_persistent(bytes);
-        Self { gpu, lowering, pm }
+        Self { gpu, lowering, pm, steps: 0, crash: None }
+    }
+
+    /// Warp instructions executed so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The power is to fail after so many warp instructions; the launch is an error then. Of what had not persisted a
+    /// random part survives.
+    pub fn crash_at(&mut self, step: u64, seed: u64) {
+        self.crash = Some((step, seed));
     }
 
     /// What persistent memory holds.
@@ -147,8 +162,17 @@ impl Device for Interpreted {
 
     fn launch(&mut self, shape: Shape<'_>, arguments: Arguments) -> Result<()> {
         let entry = kernel(self.lowering, shape.kernel)?;
-        let outcome = self.gpu.launch(entry, &Launch::linear(shape.blocks, shape.threads, arguments), &mut Run::default())?;
-        ensure!(outcome.ended == nearpm_ptx::Ended::Done, "{} was stopped", shape.kernel);
+        let mut run = Run::default();
+        if let Some((step, _)) = self.crash {
+            run.persistence = Persistence::Tracked;
+            run.stop_at = Stop::Step(step.saturating_sub(self.steps));
+        }
+        let outcome = self.gpu.launch(entry, &Launch::linear(shape.blocks, shape.threads, arguments), &mut run)?;
+        self.steps += outcome.counts.warp_instructions;
+        if let (Ended::Stopped, Some((_, seed))) = (outcome.ended, self.crash) {
+            self.gpu.crash(Choice::Seeded(seed))?;
+            bail!("the power failed in {}", shape.kernel);
+        }
         Ok(())
     }
 }

@@ -15,14 +15,16 @@ pub enum Seen {
     Nobody,
 }
 
-/// Hardware on which mutants are looked for.
-fn hardware() -> Vec<(&'static str, Config)> {
+/// Hardware on which mutants are looked for: small, so that buffers fill, with slow and with fast persists.
+pub fn hardware() -> Vec<(&'static str, Config)> {
     let named = |name| Config::named(name).map(narrow);
     let mut list = Vec::new();
     for name in ["artifact-sbrp-far", "artifact-sbrp-near", "artifact-improved-near"] {
         if let Some(config) = named(name) {
             list.push((name, Config { window: 32, policy: Policy::Eager, ..config.clone() }));
             list.push((name, Config { policy: Policy::Lazy, ..config.clone() }));
+            // Loads go on, and evict, while persists are under way.
+            list.push((name, Config { pm_write_bytes: 0.2, pm_queue_bytes: 0, window: 32, ..config.clone() }));
             list.push((name, config));
         }
     }
@@ -46,11 +48,17 @@ pub fn look(rule: Rule) -> Result<Seen> {
     Ok(Seen::Nobody)
 }
 
-fn found(config: &Config, program: &dyn Program) -> Option<String> {
+/// What a program finds wrong with the hardware.
+pub fn found(config: &Config, program: &dyn Program) -> Option<String> {
     let recorded = match Recorded::of(config, program) {
         Ok(recorded) => recorded,
         Err(error) => return Some(format!("{error:#}")),
     };
+    let mut late = recorded.image(recorded.events());
+    program.crash_late(&mut late);
+    if let Err(error) = Recorded::of_recovery(config, program, late) {
+        return Some(format!("in the recovery: {error:#}"));
+    }
     // Some crashes of a run that the model allows throughout: a recovery may need more than the model says.
     let step = (recorded.events() / 8).max(1);
     (0..=recorded.events()).step_by(step).find_map(|events| {

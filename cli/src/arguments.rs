@@ -51,6 +51,9 @@ pub enum Command {
     /// Persistency of GPUs: litmus tests of its models, and the scopes of CUDA programs
     #[command(subcommand)]
     Sbrp(nearpm_sbrp::command::SbrpCommand),
+    /// A GPU with a persist buffer in each SM (SBRP), simulated: programs, the paper's figures, crashes, mutants
+    #[command(subcommand)]
+    Gpusim(nearpm_sbrpbench::command::GpusimCommand),
     /// Versioned global arrays of several ranks, durable
     #[command(subcommand)]
     Gvr(nearpm_gvr::commands::GvrCommand),

@@ -41,6 +41,10 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Report(arguments) => bench::report(&arguments).map(done),
         Command::Gpu(command) => gpu::command(&command),
         Command::Sbrp(command) => gpu::persistency(&command),
+        Command::Gpusim(command) => {
+            let sound = nearpm_sbrpbench::command::command(&command)?;
+            Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
         Command::Serve(command) => serve::command(command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),

@@ -49,6 +49,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-gphash", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     // What is measured is told as the other programs of a GPU tell it.
     ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu"]),
+    ("nearpm-gpusim", &["nearpm-ptx"]),
+    ("nearpm-sbrpbench", &["nearpm-gpusim", "nearpm-ptx"]),
     ("nearpm-mutants", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
@@ -86,6 +88,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-gpmbench",
             "nearpm-sbrp",
             "nearpm-gphashbench",
+            "nearpm-sbrpbench",
         ],
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),

@@ -42,7 +42,9 @@ struct Release {
 
 /// A durable set that the model does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at cycle {at} a store of thread {thread} is durable, and a store of thread {missing} that comes before it is not")]
+#[error(
+    "at cycle {at} a store of thread {thread} is durable, and a store of thread {missing} that comes before it is not"
+)]
 pub struct Violation {
     /// Core cycle.
     pub at: u64,

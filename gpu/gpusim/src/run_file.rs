@@ -67,7 +67,8 @@ impl RunFile {
 
 /// Where a setting is written.
 fn place_of(text: &str, setting: &str) -> usize {
-    let starts = |line: &str| line.trim_start().strip_prefix(setting).is_some_and(|rest| rest.trim_start().starts_with('='));
+    let starts =
+        |line: &str| line.trim_start().strip_prefix(setting).is_some_and(|rest| rest.trim_start().starts_with('='));
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if starts(line) {

@@ -61,7 +61,11 @@ pub fn command(command: &GpusimCommand) -> Result<bool> {
         GpusimCommand::Run { file } => run(file).map(|()| true),
         GpusimCommand::Figure { number, family, size, json } => {
             let table = figure(*number, family, *size)?;
-            if *json { println!("{}", serde_json::to_string_pretty(&table)?) } else { print!("{table}") }
+            if *json {
+                println!("{}", serde_json::to_string_pretty(&table)?)
+            } else {
+                print!("{table}")
+            }
             Ok(true)
         }
         GpusimCommand::Crash { crashes, record } => {

@@ -32,7 +32,8 @@ impl Sm {
             return Ok(Issue::Done);
         };
         if access.place != Where::Global {
-            let done = now + shared.config.l1_latency + if access.place == Where::Shared { bank_turns(&access) } else { 0 };
+            let done =
+                now + shared.config.l1_latency + if access.place == Where::Shared { bank_turns(&access) } else { 0 };
             self.execute(slot, now, done, shared)?;
             return Ok(Issue::Done);
         }
@@ -127,8 +128,7 @@ impl Sm {
         let missing = wanted & !line.valid & !whole_sectors(buffered);
         let hit = missing == 0 || part.bytes & !buffered == 0;
         if part.persistent {
-            let counted =
-                if hit { &mut shared.statistics.pm_read_hits } else { &mut shared.statistics.pm_read_misses };
+            let counted = if hit { &mut shared.statistics.pm_read_hits } else { &mut shared.statistics.pm_read_misses };
             *counted += 1;
         }
         if hit {

@@ -77,7 +77,8 @@ impl Sm {
             bits(access.lanes).for_each(|lane| order.overwrite(access.addresses[lane]));
         }
         let mut addresses = access.addresses;
-        let count = bits(access.lanes).enumerate().map(|(index, lane)| addresses[index] = access.addresses[lane]).count();
+        let count =
+            bits(access.lanes).enumerate().map(|(index, lane)| addresses[index] = access.addresses[lane]).count();
         addresses[..count].sort_unstable();
         let runs = addresses[..count].chunk_by(|a, b| a == b);
         runs.map(|run| run.len() as u64).max().unwrap_or(0)

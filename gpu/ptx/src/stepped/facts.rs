@@ -87,7 +87,8 @@ fn unit(op: &Op, text: &str) -> Unit {
 
 fn arithmetic(text: &str) -> Unit {
     let text = text.trim_start().trim_start_matches(|c| c == '{' || c == ' ' || c == '\t');
-    let text = if text.starts_with('@') { text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest) } else { text };
+    let text =
+        if text.starts_with('@') { text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest) } else { text };
     let mut parts = text.trim_start().split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or("").split('.');
     let name = parts.next().unwrap_or("");
     let kind = parts.find(|part| matches!(*part, "f32" | "f64"));
@@ -107,7 +108,8 @@ struct Operands {
 
 impl Operands {
     fn read(&mut self, sources: &[Source]) {
-        self.reads.extend(sources.iter().filter(|source| source.constant_index().is_none()).map(|source| source.0 as u16));
+        self.reads
+            .extend(sources.iter().filter(|source| source.constant_index().is_none()).map(|source| source.0 as u16));
     }
 
     fn write(&mut self, register: Register) {

@@ -109,7 +109,11 @@ pub fn figure(number: u32, family: &str, size: Size) -> Result<Table> {
     if number == 11 {
         rows.push(part_of_the_run(names, size, &bars[1], &all)?);
     }
-    Ok(Table { title: published::title(number).to_string(), columns: names.iter().map(ToString::to_string).collect(), rows })
+    Ok(Table {
+        title: published::title(number).to_string(),
+        columns: names.iter().map(ToString::to_string).collect(),
+        rows,
+    })
 }
 
 fn cycles(statistics: &Statistics) -> f64 {
@@ -140,12 +144,9 @@ fn share_of_scopes(all: &[Statistics], index: usize) -> f64 {
 
 fn models(family: &str) -> Result<Vec<Bar>> {
     let mut bars = vec![Bar { lowering: Lowering::Gpm, ..bar("GPM", named(family, "epoch-far")?) }];
-    for (label, rest) in [
-        ("epoch-far", "epoch-far"),
-        ("SBRP-far", "sbrp-far"),
-        ("epoch-near", "epoch-near"),
-        ("SBRP-near", "sbrp-near"),
-    ] {
+    for (label, rest) in
+        [("epoch-far", "epoch-far"), ("SBRP-far", "sbrp-far"), ("epoch-near", "epoch-near"), ("SBRP-near", "sbrp-near")]
+    {
         bars.push(bar(label, named(family, rest)?));
     }
     Ok(bars)

@@ -44,8 +44,13 @@ impl Hm {
     fn table_has(&self, image: &[u32], all: bool) -> Result<()> {
         for (bucket, pairs) in self.pairs().into_iter().enumerate() {
             let table = &image[bucket * BUCKET * 2..(bucket + 1) * BUCKET * 2];
-            let there: HashMap<u32, u32> =
-                table.as_chunks::<2>().0.iter().filter(|[key, _]| *key != 0).map(|[key, value]| (*key, *value)).collect();
+            let there: HashMap<u32, u32> = table
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .filter(|[key, _]| *key != 0)
+                .map(|[key, value]| (*key, *value))
+                .collect();
             let expected: HashMap<u32, u32> = if all { pairs.into_iter().collect() } else { HashMap::new() };
             let count = table.as_chunks::<2>().0.iter().filter(|[key, _]| *key != 0).count();
             ensure!(count == there.len(), "bucket {bucket} has a key twice");

@@ -43,7 +43,10 @@ impl Mq {
             let words = &image[self.queues * self.capacity + queue * WORDS..][..WORDS];
             let (head, tail) = (words[0] as usize, words[TAIL] as usize);
             ensure!(words[ACTIVE] == 0, "queue {queue}: command {} is under way", words[ACTIVE]);
-            ensure!(head.is_multiple_of(self.size) && tail.is_multiple_of(self.size), "queue {queue}: part of a command");
+            ensure!(
+                head.is_multiple_of(self.size) && tail.is_multiple_of(self.size),
+                "queue {queue}: part of a command"
+            );
             ensure!(head <= tail && tail - head <= self.size, "queue {queue}: head {head}, tail {tail}");
             let executed = (head + tail) / self.size;
             let all = self.of_queue(queue);
@@ -79,7 +82,8 @@ impl Program for Mq {
             .u32(self.size as u32)
             .pointer(flags)
             .pointer(removed);
-        device.launch(Shape { kernel: "sbrp_mq", blocks: self.queues as u32, threads: self.threads as u32 }, arguments)?;
+        device
+            .launch(Shape { kernel: "sbrp_mq", blocks: self.queues as u32, threads: self.threads as u32 }, arguments)?;
         for (queue, &found) in device.read(removed, self.queues)?.iter().enumerate() {
             let entries = self.of_queue(queue) / 2 * self.size;
             let expected = (0..entries).fold(0u32, |sum, place| sum.wrapping_add(Self::value(queue, place)));

@@ -17,8 +17,7 @@ pub(super) struct Red {
 impl Red {
     pub fn new(size: Size) -> Self {
         // Table 2: 4 Mi integers; the artifact: 16 iterations, 60 blocks of 512 threads.
-        let (blocks, threads, rounds, length) =
-            size.of((2, 64, 2, 512), (30, 256, 4, 65_536), (60, 512, 16, 262_144));
+        let (blocks, threads, rounds, length) = size.of((2, 64, 2, 512), (30, 256, 4, 65_536), (60, 512, 16, 262_144));
         Self { blocks, threads, rounds, length }
     }
 

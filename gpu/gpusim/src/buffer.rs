@@ -312,7 +312,7 @@ impl Buffer {
         let Some(entry) = self.entries.get(before) else { return true };
         let orders = |other: &Entry| other.kind > Kind::Persist && other.warps & entry.warps != 0;
         let ordered = self.entries.range(..before).any(orders);
-        !(ordered && config.has(Rule::Eviction)) && !(self.held(entry.warps) && config.has(Rule::EvictionFlush))
+        !(ordered && config.has(Rule::Eviction) || self.held(entry.warps) && config.has(Rule::EvictionFlush))
     }
 
     /// Whether an older version of a line than an entry's is still here.

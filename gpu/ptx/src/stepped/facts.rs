@@ -86,7 +86,7 @@ fn unit(op: &Op, text: &str) -> Unit {
 }
 
 fn arithmetic(text: &str) -> Unit {
-    let text = text.trim_start().trim_start_matches(|c| c == '{' || c == ' ' || c == '\t');
+    let text = text.trim_start().trim_start_matches(['{', ' ', '\t']);
     let text =
         if text.starts_with('@') { text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest) } else { text };
     let mut parts = text.trim_start().split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or("").split('.');

@@ -1,75 +1,10 @@
 //! The persist buffer of an SM: entries in their order, and the masks and counters that hold them (section 6).
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use crate::journal::StoreId;
+use crate::acknowledgements::Acknowledgements;
+pub(crate) use crate::entry::{Dirty, Entry, Head, Kind, Leaving};
 use crate::{Config, Policy, Rule};
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// It has left out of order.
-    Gone,
-    Persist,
-    /// An order of a warp's own persists: oFence, a release of block scope.
-    Fence,
-    Release,
-    /// An order after other warps' persists.
-    Acquire,
-    /// Its warps wait until all before it is durable.
-    Device,
-}
-
-/// The stores of a persist.
-#[derive(Clone, Debug)]
-pub(crate) struct Dirty {
-    pub line: u64,
-    pub bytes: u128,
-    /// What was stored, where crashes are asked for.
-    pub data: Option<Box<[u8; 128]>>,
-    pub stores: Vec<StoreId>,
-    /// The place in L1 of an older version.
-    pub pinned: Option<u32>,
-}
-
-impl Dirty {
-    /// Later stores to the same line.
-    pub fn merge(&mut self, later: Dirty) {
-        self.bytes |= later.bytes;
-        self.stores.extend(later.stores);
-        if let (Some(data), Some(from)) = (&mut self.data, later.data) {
-            for (index, (to, from)) in data.iter_mut().zip(from.iter()).enumerate() {
-                if later.bytes >> index & 1 == 1 {
-                    *to = *from;
-                }
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub kind: Kind,
-    pub warps: u32,
-    pub dirty: Option<Dirty>,
-}
-
-/// A persist that leaves.
-pub(crate) struct Leaving {
-    pub entry: u64,
-    pub warps: u32,
-    pub dirty: Dirty,
-}
-
-/// What the head of the buffer lets happen.
-pub(crate) enum Head {
-    /// Nothing now.
-    Waits,
-    /// An order has left.
-    Ordered,
-    Persist(Leaving),
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
@@ -83,10 +18,7 @@ pub(crate) struct Buffer {
     /// Warps that wait for an order to come to the head, and then for acknowledgements.
     pub odm: u32,
     pub edm: u32,
-    /// Persists not acknowledged, by group of warps, and all.
-    counters: [u32; 8],
-    total: u32,
-    acks: BinaryHeap<Reverse<(u64, u8)>>,
+    pub acks: Acknowledgements,
     /// Each warp's last order in the buffer, and the warps that have persisted since.
     last_order: [u64; 32],
     persisted: u32,
@@ -95,15 +27,6 @@ pub(crate) struct Buffer {
     last_entry: u64,
     last_fence: u64,
     last_acquire: u64,
-    pub window: u32,
-    latency: Latency,
-}
-
-/// Acknowledge latencies seen by the adaptive window.
-#[derive(Clone, Copy, Debug)]
-struct Latency {
-    least: u64,
-    seen: u32,
 }
 
 impl Buffer {
@@ -116,26 +39,18 @@ impl Buffer {
             after_all: 0,
             odm: 0,
             edm: 0,
-            counters: [0; 8],
-            total: 0,
-            acks: BinaryHeap::new(),
+            acks: Acknowledgements::new(config),
             last_order: [0; 32],
             persisted: 0,
             last_persist: [0; 32],
             last_entry: 0,
             last_fence: 0,
             last_acquire: 0,
-            window: config.window,
-            latency: Latency { least: u64::MAX, seen: 0 },
         }
     }
 
     pub fn is_empty(&self) -> bool {
         self.live == 0
-    }
-
-    pub fn outstanding(&self) -> u32 {
-        self.total
     }
 
     /// Entries that may still come.
@@ -239,13 +154,13 @@ impl Buffer {
             _ => {
                 self.odm &= !warps;
                 self.edm |= warps;
-                if config.lazy_durability && self.total > 0 {
+                if config.lazy_durability && self.acks.outstanding() > 0 {
                     self.fsm |= warps;
                 }
                 return;
             }
         };
-        if self.total > 0 && config.has(rule) {
+        if self.acks.outstanding() > 0 && config.has(rule) {
             if kind == Kind::Acquire && config.counters > 1 { self.after_all |= warps } else { self.fsm |= warps }
         }
     }
@@ -267,7 +182,7 @@ impl Buffer {
         match config.policy {
             Policy::Eager => true,
             Policy::Lazy => wanted || self.odm | self.edm != 0,
-            Policy::Window | Policy::Adaptive => self.total < self.window,
+            Policy::Window | Policy::Adaptive => self.acks.outstanding() < self.acks.window,
         }
     }
 
@@ -335,66 +250,12 @@ impl Buffer {
         numbered.filter(|(entry, _)| entry.kind == Kind::Persist).map(|(_, number)| number).collect()
     }
 
-    /// The counters that a persist of these warps counts in.
-    fn groups(config: &Config, warps: u32) -> u8 {
-        (0..32).filter(|warp| warps >> warp & 1 == 1).fold(0, |groups, warp| groups | 1 << (warp % config.counters))
-    }
-
-    /// A persist is under way; its acknowledgement comes at `ack`.
-    pub fn sent(&mut self, config: &Config, warps: u32, now: u64, ack: u64) {
-        let groups = Self::groups(config, warps);
-        (0..8).filter(|group| groups >> group & 1 == 1).for_each(|group| self.counters[group] += 1);
-        self.total += 1;
-        self.acks.push(Reverse((ack, groups)));
-        if config.policy == Policy::Adaptive {
-            self.adapt(ack - now);
-        }
-    }
-
-    /// Narrows the window when acknowledgements take much longer than they can, widens it when they do not.
-    fn adapt(&mut self, latency: u64) {
-        self.latency.least = self.latency.least.min(latency);
-        self.latency.seen += 1;
-        if self.latency.seen < self.window {
-            return;
-        }
-        self.latency.seen = 0;
-        if latency > 4 * self.latency.least {
-            self.window = (self.window - 1).max(2);
-        } else if latency < 2 * self.latency.least {
-            self.window = (self.window + 1).min(12);
-        }
-    }
-
-    /// When the next acknowledgement comes.
-    pub fn next_ack(&self) -> Option<u64> {
-        self.acks.peek().map(|Reverse((at, _))| *at)
-    }
-
-    /// When the last one comes.
-    pub fn last_ack(&self) -> Option<u64> {
-        self.acks.iter().map(|Reverse((at, _))| *at).max()
-    }
-
-    /// Takes the acknowledgements that have come; whether there was one.
+    /// Takes the acknowledgements that have come, and frees those who waited for them; whether there was one.
     pub fn acknowledge(&mut self, config: &Config, now: u64) -> bool {
-        let mut any = false;
-        while let Some(&Reverse((at, groups))) = self.acks.peek() {
-            if at > now {
-                break;
-            }
-            self.acks.pop();
-            any = true;
-            self.total -= 1;
-            for group in (0..config.counters as usize).filter(|group| groups >> group & 1 == 1) {
-                self.counters[group] -= 1;
-            }
-        }
+        let any = self.acks.take(config, now);
         if any {
-            for group in (0..config.counters).filter(|&group| self.counters[group as usize] == 0) {
-                self.fsm &= !group_mask(config, group);
-            }
-            if self.total == 0 {
+            self.fsm &= !self.acks.quiet_warps(config);
+            if self.acks.outstanding() == 0 {
                 self.after_all = 0;
             }
         }
@@ -403,15 +264,9 @@ impl Buffer {
 
     /// Whether all that a warp's durability needs is acknowledged.
     pub fn quiet(&self, config: &Config, warp: usize) -> bool {
-        let group = warp as u32 % config.counters;
         match self.after_all >> warp & 1 {
-            1 => self.total == 0,
-            _ => self.counters[group as usize] == 0,
+            1 => self.acks.outstanding() == 0,
+            _ => self.acks.group_is_quiet(config, warp),
         }
     }
-}
-
-/// The warps of a group.
-fn group_mask(config: &Config, group: u32) -> u32 {
-    (0..32).filter(|warp| warp % config.counters == group).fold(0, |mask, warp| mask | 1 << warp)
 }

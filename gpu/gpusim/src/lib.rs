@@ -5,10 +5,12 @@
 //! Instructions are executed, by [`nearpm_ptx`], when they are issued; time is kept here. What is durable at each cycle
 //! is recorded where it is asked for, and held against the persistency model.
 
+mod acknowledgements;
 mod buffer;
 mod channel;
 mod coalesce;
 mod config;
+mod entry;
 mod journal;
 mod l1;
 mod l2;

@@ -1,6 +1,7 @@
 //! Crashes at random cycles, as many as asked for, resumable: what was done is kept in a file.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -47,12 +48,13 @@ pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<R
         let which = (random.random_range(0..NAMES.len()), random.random_range(0..CONFIGURATIONS.len()));
         let program = program(NAMES[which.0], Size::Tiny)?;
         let config = Config::named(CONFIGURATIONS[which.1]).map(narrow).context("a configuration is missing")?;
-        if !runs.contains_key(&which) {
-            let recorded = Recorded::of(&config, program.as_ref())
-                .with_context(|| format!("{} on {}", program.name(), CONFIGURATIONS[which.1]))?;
-            runs.insert(which, recorded);
-        }
-        let recorded = &runs[&which];
+        let recorded = match runs.entry(which) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(
+                Recorded::of(&config, program.as_ref())
+                    .with_context(|| format!("{} on {}", program.name(), CONFIGURATIONS[which.1]))?,
+            ),
+        };
         let cycle = random.random_range(0..=recorded.cycles);
         let image = recorded.image_at(cycle);
         let twice = number.is_multiple_of(4);

@@ -149,12 +149,12 @@ impl Sm {
 
     /// Whether nothing is left to run, to flush or to be acknowledged.
     pub fn idle(&self) -> bool {
-        !self.busy() && self.buffer.is_empty() && self.buffer.outstanding() == 0
+        !self.busy() && self.buffer.is_empty() && self.buffer.acks.outstanding() == 0
     }
 
     /// When what is under way is acknowledged.
     pub fn last_acknowledgement(&self) -> Option<u64> {
-        self.buffer.last_ack()
+        self.buffer.acks.last()
     }
 
     /// Whether there are threads.
@@ -177,7 +177,7 @@ impl Sm {
         }
         self.flush(now, shared);
         let ready = self.warps.iter().map(|warp| warp.ready_at).min().unwrap_or(NEVER);
-        self.wake = ready.max(now + 1).min(self.buffer.next_ack().unwrap_or(NEVER));
+        self.wake = ready.max(now + 1).min(self.buffer.acks.next().unwrap_or(NEVER));
         Ok(())
     }
 

@@ -38,7 +38,7 @@ impl Sm {
                 self.send(leaving, now, shared);
             }
         }
-        self.buffer.last_ack().unwrap_or(0)
+        self.buffer.acks.last().unwrap_or(0)
     }
 
     /// A persist goes to the persistence domain; its line stays in L1.
@@ -46,7 +46,7 @@ impl Sm {
         let Leaving { entry, warps, dirty } = leaving;
         shared.statistics.persists += 1;
         let (durable, ack) = shared.l2.persist(now, self.id, dirty.line, sectors(dirty.bytes));
-        self.buffer.sent(shared.config, warps, now, ack);
+        self.buffer.acks.sent(shared.config, warps, now, ack);
         match dirty.pinned {
             Some(place) => self.l1.unpin(place),
             None => self.l1.written(dirty.line, entry),

@@ -34,6 +34,9 @@ fn named(family: &str, rest: &str) -> Result<Config> {
     Config::named(&name).with_context(|| format!("no configuration {name}"))
 }
 
+/// What a bar shows, from all bars of a program.
+type Value = fn(&[Statistics], usize) -> f64;
+
 /// What a run is to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -87,7 +90,7 @@ fn measure_all(names: &[&str], size: Size, bars: &[Bar], what: What) -> Result<V
 /// # Errors
 /// No such figure or family, or a run that went wrong.
 pub fn figure(number: u32, family: &str, size: Size) -> Result<Table> {
-    let (names, bars, value): (&[&str], Vec<Bar>, fn(&[Statistics], usize) -> f64) = match number {
+    let (names, bars, value): (&[&str], Vec<Bar>, Value) = match number {
         6 => (&NAMES, models(family)?, |all, i| cycles(&all[1]) / cycles(&all[i])),
         7 => (&NAMES[3..], scopes(family)?, share_of_scopes),
         8 => (&NAMES, models(family)?, |all, i| all[i].pm_read_misses as f64 / all[1].pm_read_misses.max(1) as f64),

@@ -48,7 +48,10 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(command) => serve::command(command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
-        Command::Completions(arguments) => Ok(done(shell::completions(&arguments))),
+        Command::Completions(arguments) => {
+            shell::completions(&arguments);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Manual(arguments) => shell::manual(&arguments).map(done),
     }
 }

@@ -17,7 +17,7 @@ mod split_bench;
 use card_bench::Cards;
 use faults::{FAULTS, Fault, Plant, Scenario};
 use nearpm_hdl::MODULE;
-use nearpm_hdl::dut::{Dut, VerilatedDut, verilog_of};
+use nearpm_hdl::dut::{Dut, VerilatedDut, default_verilog};
 use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::persistence::Persistence;
@@ -35,16 +35,6 @@ const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
 const FRONT: Design = Design { top: "top", core: "top", root: "front" };
 const PERSISTENCE: Design = Design { top: "top", core: "top", root: "persistence" };
 const SPLIT: Design = Design { top: "top", core: "top", root: "split" };
-
-/// rust-hdl passes units by value on their way to the heap.
-const STACK_BYTES: usize = 1 << 30;
-
-fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-        thread.expect("the system has a thread left").join().expect("the unit passes its checks")
-    })
-}
 
 /// All faults, in the order of the contract's page.
 fn all() -> impl Iterator<Item = &'static Fault> {
@@ -101,7 +91,7 @@ struct Designs {
 impl Designs {
     fn front(&self) -> String {
         let make = || {
-            let verilog = on_big_stack(|| verilog_of(Box::<Front>::default()));
+            let verilog = default_verilog::<Front>();
             with_faults(FRONT, &verilog, |s| matches!(s, Scenario::Front(..)))
         };
         self.front.get_or_init(make).clone()
@@ -109,7 +99,7 @@ impl Designs {
 
     fn persistence(&self) -> String {
         let make = || {
-            let verilog = on_big_stack(|| verilog_of(Box::<Persistence>::default()));
+            let verilog = default_verilog::<Persistence>();
             with_faults(PERSISTENCE, &verilog, |s| matches!(s, Scenario::Persistence(..)))
         };
         self.persistence.get_or_init(make).clone()
@@ -117,7 +107,7 @@ impl Designs {
 
     fn split(&self) -> String {
         let make = || {
-            let verilog = on_big_stack(|| verilog_of(Box::<MemorySplit>::default()));
+            let verilog = default_verilog::<MemorySplit>();
             with_faults(SPLIT, &verilog, |s| matches!(s, Scenario::Split(..)))
         };
         self.split.get_or_init(make).clone()

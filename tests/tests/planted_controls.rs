@@ -125,7 +125,7 @@ const JOBS: usize = 4;
 /// The design with all faults.
 fn with_faults() -> String {
     const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
-    let card = nearpm_hdl::generate(&Parameters::default());
+    let card = nearpm_hdl::generated(&Parameters::default());
     let faults: Vec<(u64, &[Place])> =
         (1..).zip(FAULTS).map(|(number, fault)| (number, std::slice::from_ref(&fault.place))).collect();
     plant(CARD, &card.verilog, &faults).unwrap_or_else(|stale| panic!("{stale}"))

@@ -123,7 +123,7 @@ const FAULTS: &[Fault] = &[
 
 fn cards() -> RtlCards {
     const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
-    let card = nearpm_hdl::generate(&Parameters::default());
+    let card = nearpm_hdl::generated(&Parameters::default());
     let places: Vec<[Place; 1]> =
         FAULTS.iter().map(|fault| [Place { module: fault.module, modules: 1, edits: fault.edits }]).collect();
     let numbered: Vec<(u64, &[Place])> = (1..).zip(&places).map(|(number, place)| (number, &place[..])).collect();

@@ -8,7 +8,7 @@
 pub mod peers;
 pub mod scenarios;
 
-use nearpm_hdl::{GeneratedCard, MODULE, Parameters, Sizes, generate, generate_small_card};
+use nearpm_hdl::{GeneratedCard, MODULE, Parameters, Sizes, generate_small_card, generated};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
@@ -34,7 +34,7 @@ pub const WRITE_LATENCY: u64 = 8;
 
 pub fn card() -> &'static GeneratedCard {
     static CARD: OnceLock<GeneratedCard> = OnceLock::new();
-    CARD.get_or_init(|| generate(&Parameters::default()))
+    CARD.get_or_init(|| generated(&Parameters::default()))
 }
 
 /// The library of a card's Verilog.
@@ -53,7 +53,7 @@ pub struct Cards {
 }
 
 impl Cards {
-    /// The cards that `nearpm_hdl::generate` makes.
+    /// The cards that `nearpm_hdl::generated` gives.
     pub fn sound() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         Self::of(LIBRARY.get_or_init(|| library(card().verilog.clone())).clone())
@@ -70,7 +70,8 @@ impl Cards {
         let make = || {
             // As on a board without energy of its own and without other cards.
             let parameters = Parameters { power_fail_safe: false, peers: false, ..Parameters::default() };
-            let card = generate_small_card::<1>(&parameters, Sizes::SMALL);
+            let small = || generate_small_card::<1>(&parameters, Sizes::SMALL);
+            let card = GeneratedCard::kept(&format!("small card {parameters:?}"), small);
             // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
             let source = Source::new(MODULE, card.verilog).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))

@@ -3,15 +3,12 @@
 //!
 //! Of the thorough tier: 12 minutes on two busy cores, most of it for yosys.
 
-#[path = "../../hdl/tests/card_bench/mod.rs"]
-mod card_bench;
-
 use std::path::Path;
 
-use card_bench::{Cards, card, scenarios};
 use nearpm_bitstreams::tools::Tool;
 use nearpm_bitstreams::yosys;
 use nearpm_hdl::MODULE;
+use nearpm_hdl_bench::card::{Cards, card, scenarios};
 use nearpm_verilate::{Library, Source};
 
 type Scenario = fn(&Cards);

@@ -12,6 +12,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-ppo", &[]),
     ("nearpm-firmware", &["nearpm-interface"]),
     ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
+    // What tests of the hardware share.
+    ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),
     ("nearpm-derive", &[]),
     ("nearpm-newfile", &[]),

@@ -1,12 +1,9 @@
 //! Faults in the RTL that only a power cut at the right cycles shows: each is planted, and cuts at every cycle find it.
 
-#[allow(dead_code, reason = "the faults of the contract use more kinds of edits")]
-#[path = "../../hdl/tests/planted/mod.rs"]
-mod planted;
-
 use std::collections::BTreeSet;
 
 use nearpm_hdl::{MODULE, Parameters};
+use nearpm_hdl_bench::planted::{Design, Edit, INPUT, Place, plant};
 use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::cuts::catalogue;
 use nearpm_tests::cuts::copies::keep_panics;
@@ -14,7 +11,6 @@ use nearpm_tests::cuts::striped;
 use nearpm_tests::cuts::subject::Settings;
 use nearpm_tests::cuts::tally::Moment;
 use nearpm_tests::rig::thorough;
-use planted::{Design, Edit, INPUT, Place, plant};
 
 /// A protection that is gone for some cycles.
 struct Fault {

@@ -67,8 +67,6 @@ pub struct Memory {
     pub round_to_lines: bool,
 }
 
-// Each test binary includes this module and uses a part of it.
-#[allow(dead_code)]
 impl Memory {
     pub fn new(dut: &dyn Dut, seed: u64) -> Self {
         Self::behind(dut, "m", seed, |line| line)

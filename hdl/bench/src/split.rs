@@ -1,7 +1,5 @@
 //! The memory split with a master of random will in front of it and a behavioural memory behind each port.
 
-#![allow(dead_code, reason = "each test binary uses a part of the bench")]
-
 use crate::memory::{Line, Memory};
 use nearpm_hdl::dut::{Dut, PortId, Value};
 use nearpm_interface::geometry::{LINE, LINE_U64};

@@ -2,12 +2,12 @@
 //!
 //! `docs/contract.md` has the same table for people; a test keeps the two equal.
 
-use crate::card_bench::{Cards, scenarios as card};
-use crate::front_bench::scenarios as front;
-use crate::persistence_bench::scenarios as persistence;
-use crate::planted::{Edit, Place};
-use crate::split_bench as split;
 use nearpm_hdl::dut::Dut;
+use nearpm_hdl_bench::card::{Cards, scenarios as card};
+use nearpm_hdl_bench::front::scenarios as front;
+use nearpm_hdl_bench::persistence::scenarios as persistence;
+use nearpm_hdl_bench::planted::{Edit, Place};
+use nearpm_hdl_bench::split;
 use nearpm_interface::command::Opcode;
 use nearpm_interface::firmware::{Descriptor, Instruction, descriptor};
 use nearpm_interface::geometry::UNITS;

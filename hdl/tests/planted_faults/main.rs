@@ -3,30 +3,22 @@
 //! A scenario must hold on the design with nothing switched on, and must fail, with the words that the table names, on the
 //! same design with its fault. So the faults compile once, and a scenario that sees nothing is itself a failure here.
 
-mod card_bench;
-#[path = "planted/faults.rs"]
 mod faults;
-mod front_bench;
-mod memory;
-#[path = "planted/peer_faults.rs"]
 mod peer_faults;
-mod persistence_bench;
-mod planted;
-mod split_bench;
 
-use card_bench::Cards;
 use faults::{FAULTS, Fault, Plant, Scenario};
 use nearpm_hdl::MODULE;
 use nearpm_hdl::dut::{Dut, VerilatedDut, default_verilog};
 use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::memory_split::MemorySplit;
 use nearpm_hdl::units::persistence::Persistence;
+use nearpm_hdl_bench::card::{Cards, card, library};
+use nearpm_hdl_bench::planted::{Design, INPUT, Place, plant};
 use nearpm_interface::command::{OPCODES, Opcode};
 use nearpm_interface::firmware::{Descriptor, ImageHead, Instruction};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::seal;
 use nearpm_verilate::Library;
-use planted::{Design, INPUT, Place, plant};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -114,9 +106,7 @@ impl Designs {
     }
 
     fn card(&self) -> &Library {
-        self.card.get_or_init(|| {
-            card_bench::library(with_faults(CARD, &card_bench::card().verilog, |s| matches!(s, Scenario::Card(..))))
-        })
+        self.card.get_or_init(|| library(with_faults(CARD, &card().verilog, |s| matches!(s, Scenario::Card(..)))))
     }
 
     fn run(&self, scenario: Scenario, fault: Option<(u64, &Fault)>) {
@@ -206,7 +196,7 @@ fn faults_of_the_whole_card_are_seen() {
 /// The page of the contract has this table, in this order.
 #[test]
 fn the_contract_names_every_fault() {
-    let page = include_str!("../../docs/contract.md");
+    let page = include_str!("../../../docs/contract.md");
     let row =
         |fault: &Fault| format!("| {} | {} | `{}` | {} |", fault.rule, fault.what, fault.scenario.name(), fault.seen);
     let table: Vec<_> = all().map(row).collect();

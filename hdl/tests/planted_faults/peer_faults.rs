@@ -1,8 +1,8 @@
 //! The planted faults of waiting for other devices; the bench is the other device.
 
-use crate::card_bench::peers;
 use crate::faults::{Fault, Plant, Scenario, at};
-use crate::planted::Edit;
+use nearpm_hdl_bench::card::peers;
+use nearpm_hdl_bench::planted::Edit;
 
 macro_rules! peers {
     ($name:ident) => {

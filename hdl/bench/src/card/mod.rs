@@ -3,8 +3,6 @@
 //! **Fault model.** The memory keeps what it has answered. A cut drops, completes or tears (in words of 8 bytes)
 //! each write that it has not answered; everything else about the card is gone.
 
-#![allow(dead_code, reason = "each test binary uses a part of the bench")]
-
 pub mod peers;
 pub mod scenarios;
 
@@ -160,7 +158,6 @@ struct Write {
 
 /// One AXI slave port of the card, as its master.
 struct Master {
-    prefix: &'static str,
     ports: BTreeMap<&'static str, Port>,
     writes: VecDeque<Write>,
     reads: VecDeque<(u64, u64)>,
@@ -221,7 +218,6 @@ impl Card {
         let names: Vec<_> = model.ports().iter().map(|p| p.name.clone()).collect();
         let pins: BTreeMap<_, _> = names.iter().map(|n| (n.clone(), model.port(n).expect("a port"))).collect();
         let master = |prefix: &'static str| Master {
-            prefix,
             ports: CHANNELS
                 .iter()
                 .chain(&["rlast", "rvalid", "rready"])

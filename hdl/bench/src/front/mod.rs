@@ -8,8 +8,6 @@
 //! **Adversary.** Units and memory sample every line that they read, and change every line that they write, at
 //! random times between the first moment and the last at which hardware might do it.
 
-#![allow(dead_code, reason = "each test uses a part of the bench")]
-
 pub mod scenarios;
 
 use nearpm_hdl::bundles::Work;
@@ -202,6 +200,7 @@ struct Run {
 
 macro_rules! pins {
     ($group:ident { $($name:ident),+ $(,)? }) => {
+        #[allow(dead_code, reason = "a group is listed whole, whatever the bench reads of it")]
         struct $group { $($name: PortId),+ }
         impl $group {
             fn new(dut: &dyn Dut, prefix: &str) -> Self {

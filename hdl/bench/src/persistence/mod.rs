@@ -3,8 +3,6 @@
 //! The memory keeps only what it has answered: a cut drops, completes or tears (in words of 8 bytes) every
 //! other write. The front shows slots and lines for a save, and runs injected items for a few cycles.
 
-#![allow(dead_code, reason = "each test binary uses a part of the bench")]
-
 pub mod scenarios;
 
 use nearpm_hdl::dut::{Dut, PortId, Value};

@@ -6,6 +6,8 @@
 //! **A fault that is not there proves nothing.** Every edit names its module and its signal or text, and must find exactly
 //! what it names, exactly as often as it says; otherwise [`plant`] fails and says which edit is stale.
 
+pub mod unit;
+
 use std::fmt;
 
 /// Name of the input that selects a fault.

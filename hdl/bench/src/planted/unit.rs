@@ -1,6 +1,6 @@
 //! Faults planted into one unit, each of which a test of that unit has to see: not only one of the whole card, where much hides much.
 
-use crate::planted::{Design, Edit, INPUT, Place, plant};
+use super::{Design, Edit, INPUT, Place, plant};
 use nearpm_hdl::dut::{Dut, VerilatedDut, default_verilog};
 use rust_hdl::prelude::Block;
 use std::any::Any;
@@ -24,7 +24,7 @@ pub struct UnitFault {
 pub fn each_is_seen<U: Block + Default>(unit: &str, faults: &'static [UnitFault]) {
     let missed = see(&default_verilog::<U>(), faults);
     assert!(missed.is_empty(), "{}", missed.join("\n"));
-    let page = include_str!("../../../docs/contract.md");
+    let page = include_str!("../../../../docs/contract.md");
     let rows: String = faults.iter().map(|fault| format!("| `{unit}` | {} | {} |\n", fault.what, fault.seen)).collect();
     assert!(page.contains(&rows), "docs/contract.md should say:\n{rows}");
 }

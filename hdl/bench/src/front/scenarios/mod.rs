@@ -4,11 +4,8 @@ mod order;
 mod progress;
 mod refusal;
 
-#[allow(unused_imports, reason = "each test uses its share")]
 pub use order::*;
-#[allow(unused_imports, reason = "each test uses its share")]
 pub use progress::*;
-#[allow(unused_imports, reason = "each test uses its share")]
 pub use refusal::*;
 
 use super::{RING, base};

@@ -13,8 +13,8 @@ use crate::job::{
     CardChoice, CommitChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered,
     RunArguments, Workload,
 };
-use crate::rig::{CardKind, Cards};
 use crate::table::{Table, grouped, size, time};
+use nearpm_cards::{CardKind, Cards};
 
 /// Arguments of `nearpm demo`.
 #[derive(Args, Clone, Debug)]

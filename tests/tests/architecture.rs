@@ -20,6 +20,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
     ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
+    // Simulated cards by name, and computers that have one.
+    (
+        "nearpm-cards",
+        &[
+            "nearpm",
+            "nearpm-driver",
+            "nearpm-firmware",
+            "nearpm-hdl",
+            "nearpm-interface",
+            "nearpm-sim",
+            "nearpm-verilate",
+        ],
+    ),
     ("nearpm-workloads", &["nearpm"]),
     // The driver for its mock, which is the card of the pools that are explored.
     ("nearpm-explorer", &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
@@ -80,6 +93,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm",
             "nearpm-hdl",
             "nearpm-sim",
+            "nearpm-cards",
             "nearpm-workloads",
             "nearpm-bench",
             "nearpm-serve",
@@ -95,10 +109,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
-    // The simulated card as a process: it makes its cards as the command line does.
+    // The simulated card as a process.
     (
         "nearpm-simcard",
-        &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-newfile", "nearpm-sim"],
+        &["nearpm", "nearpm-cards", "nearpm-endpoint", "nearpm-interface", "nearpm-newfile", "nearpm-sim"],
     ),
     // The guest test runs the card and the command line as programs.
     ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),

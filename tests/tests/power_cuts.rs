@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use nearpm_cards::{CardKind, Cards};
 use nearpm_cli::cuts::{Campaign, Census, Failure, processors};
-use nearpm_cli::rig::{CardKind, Cards};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::model::fault::Fault;

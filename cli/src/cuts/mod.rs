@@ -21,8 +21,8 @@ pub use trial::{CUTS, Trial};
 
 use crate::cut::PowerCuts;
 use crate::job::{Crash, Job, RunArguments, Workload, bar};
-use crate::rig::{CardKind, Cards};
 use crate::table::grouped;
+use nearpm_cards::{CardKind, Cards};
 
 /// Arguments of `nearpm cuts`.
 #[derive(Args, Clone, Debug)]

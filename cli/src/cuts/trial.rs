@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::cut::{PowerCuts, Strike};
 use crate::job::{CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
-use crate::rig::CardKind;
+use nearpm_cards::CardKind;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
 pub const CUTS: usize = 4;

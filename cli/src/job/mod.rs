@@ -20,7 +20,7 @@ pub use arguments::{
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
-use crate::rig::CardKind;
+use nearpm_cards::CardKind;
 
 /// Runs the command.
 pub fn command(arguments: &RunArguments) -> Result<()> {

@@ -22,7 +22,7 @@ fn of_gates(verilog: String) -> Cards {
 
 #[test]
 fn the_gates_pass_the_smoke_test_of_the_card() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
         return;
     }

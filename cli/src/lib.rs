@@ -7,17 +7,12 @@
 pub mod arguments;
 pub mod bench;
 pub mod card;
-pub mod cut;
-pub mod cuts;
 pub mod demo;
 pub mod figures;
 pub mod firmware;
 pub mod gpu;
 pub mod hardware;
-pub mod job;
 pub mod pool;
 pub use nearpm_cards::sentence;
-pub use nearpm_sim::saved;
 pub mod serve;
 pub mod shell;
-pub mod table;

@@ -15,7 +15,7 @@ fn bench(folder: &Path) -> Command {
     command.args(["bench", "--keep", "--jobs", "2", "--profiles", "vcu118-300", "--programs", "tatp"]);
     command.args(["--mechanisms", "undo,checkpoint", "--results"]).arg(folder);
     // The long form runs what it is there for: ten seeds of the paper's own numbers.
-    if std::env::var_os("NEARPM_THOROUGH").is_some() {
+    if nearpm_tier::thorough() {
         command.arg("--full");
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

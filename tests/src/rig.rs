@@ -10,10 +10,7 @@ use nearpm_sim::rtl::{Options, RtlCards};
 
 use crate::trace::POOL;
 
-/// Whether the long form of the tests is asked for.
-pub fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
+pub use nearpm_tier::thorough;
 
 /// A medium with firmware, whose pool holds a pattern.
 pub fn medium() -> Medium {

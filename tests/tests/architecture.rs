@@ -34,6 +34,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("nearpm-workloads", &["nearpm"]),
+    ("nearpm-text", &[]),
+    ("nearpm-tier", &[]),
+    // Workloads under power cuts: for the command line, and for whoever else cuts the power of a program.
+    (
+        "nearpm-cuts",
+        &[
+            "nearpm",
+            "nearpm-cards",
+            "nearpm-driver",
+            "nearpm-interface",
+            "nearpm-sim",
+            "nearpm-text",
+            "nearpm-workloads",
+        ],
+    ),
     // The driver for its mock, which is the card of the pools that are explored.
     ("nearpm-explorer", &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
@@ -94,6 +109,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-hdl",
             "nearpm-sim",
             "nearpm-cards",
+            "nearpm-cuts",
+            "nearpm-text",
             "nearpm-workloads",
             "nearpm-bench",
             "nearpm-serve",
@@ -128,6 +145,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
             "nearpm-verilate",
             "nearpm-ppo",
+            "nearpm-tier",
         ],
     ),
 ];

@@ -7,7 +7,7 @@ use nearpm_sim::host::{Cut, Event};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::saved::Saved;
+use nearpm_sim::saved::Saved;
 
 /// When the power fails. Cycles and accesses are counted from the last power-up, operations from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

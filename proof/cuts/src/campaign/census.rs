@@ -6,7 +6,7 @@ use nearpm_sim::core::Activity;
 use nearpm_sim::host::Event;
 
 use crate::job::{After, Crash, During};
-use crate::table::{Table, grouped};
+use nearpm_text::{Table, grouped};
 
 /// Cycles after an event in which a cut counts as near it.
 const NEAR_CYCLES: u64 = 24;

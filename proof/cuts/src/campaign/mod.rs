@@ -21,8 +21,8 @@ pub use trial::{CUTS, Trial};
 
 use crate::cut::PowerCuts;
 use crate::job::{Crash, Job, RunArguments, Workload, bar};
-use crate::table::grouped;
 use nearpm_cards::{CardKind, Cards};
+use nearpm_text::grouped;
 
 /// Arguments of `nearpm cuts`.
 #[derive(Args, Clone, Debug)]
@@ -177,7 +177,7 @@ fn attempt(job: &Job, workload: Workload, name: &str, crashes: &mut Vec<Crash>) 
     }));
     match outcome {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(crate::sentence(&error)),
+        Ok(Err(error)) => Err(nearpm_cards::sentence(&error)),
         Err(panic) => Err(message(&*panic)),
     }
 }

@@ -21,9 +21,9 @@ use super::arguments::RunArguments;
 use super::report::{After, Crash, During, Fall, Measured, Recovered, Report};
 use super::{bar, model_of};
 use crate::cut::{Moment, PowerCut, Strike};
-use crate::saved::Saved;
-use crate::table::grouped;
 use nearpm_cards::{CardCounters, CardKind, Cards, Rig};
+use nearpm_sim::saved::Saved;
+use nearpm_text::grouped;
 
 /// A run on a simulated card.
 pub struct Job {

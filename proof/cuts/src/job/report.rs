@@ -6,9 +6,9 @@ use nearpm::Statistics;
 use nearpm_sim::host::CutRecord;
 
 use crate::cut::{Moment, PowerCut};
-use crate::saved::{Image, Saved};
-use crate::table::{grouped, size, time};
 use nearpm_cards::CardCounters;
+use nearpm_sim::saved::{Image, Saved};
+use nearpm_text::{grouped, size, time};
 
 /// What a run found.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use super::arguments::RunArguments;
 use super::report::{After, Crash, During, Fall, Recovered, Report};
 use super::{bar, model_of};
 use crate::cut::{Moment, PowerCut};
-use crate::table::grouped;
+use nearpm_text::grouped;
 
 /// What `--power-cut` asks for.
 enum When {

@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
+use crate::effects::Effects;
 use crate::options::Level;
 use crate::server::Shared;
+use crate::effects::Blocked;
 use crate::service::{Service, Turn};
 use crate::tally::{Tally, count};
 
@@ -30,6 +32,8 @@ pub struct Lane<'c, R> {
     pub done: usize,
     /// Replies to those.
     pub reply: Vec<u8>,
+    /// The request behind them waits.
+    pub blocked: Option<Blocked>,
 }
 
 /// Whether nothing can be claimed about the pool after an error.
@@ -38,6 +42,10 @@ pub fn is_fatal(error: &Error) -> bool {
         error,
         Error::Poisoned | Error::System { .. } | Error::Card(_) | Error::LogFailed { .. } | Error::StoresLost { .. }
     )
+}
+
+fn turn<S>(shared: &Shared<S>, now_ms: u64) -> Turn<'_> {
+    Turn { now_ms, recency: &shared.recency, tally: Tally::default(), effects: Effects::default() }
 }
 
 /// Runs a request in a transaction that others may be in.
@@ -50,7 +58,8 @@ fn run<S: Service>(
 ) -> Result<(), Error> {
     count(&turn.tally.requests);
     if S::changes(request) {
-        shared.service.change(tx, turn, request, reply)
+        shared.service.change(tx, turn, request, reply)?;
+        shared.service.attend(tx, turn)
     } else {
         shared.service.look(tx, turn, request, reply)
     }
@@ -77,60 +86,90 @@ fn cut<S: Service>(lanes: &mut [Lane<'_, S::Request>]) -> Vec<usize> {
 pub fn execute<S: Service>(shared: &Shared<S>, lanes: &mut [Lane<'_, S::Request>], now_ms: u64) -> Result<(), Error> {
     let ends = cut::<S>(lanes);
     let changes = lanes.iter().zip(&ends).any(|(lane, &end)| lane.requests.range(..end).any(S::changes));
-    let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
+    let turn = turn(shared, now_ms);
     if !changes {
         shared.pool.read(|from| {
             each(lanes, &ends, |request, reply| {
                 count(&turn.tally.requests);
-                shared.service.look(from, &turn, request, reply)
+                shared.service.look(from, &turn, request, reply)?;
+                Ok(None)
             })
         })?;
         shared.totals.add(&turn.tally);
     } else if shared.options.durability == Level::Durable {
-        each(lanes, &ends, |request, reply| alone(shared, request, reply, now_ms))?;
+        each(lanes, &ends, |request, reply| alone(shared, request, reply, &turn))?;
     } else {
-        let together = shared.pool.tx(|tx| each(lanes, &ends, |request, reply| run(shared, tx, &turn, request, reply)));
+        let together = shared.pool.tx(|tx| {
+            each(lanes, &ends, |request, reply| {
+                run(shared, tx, &turn, request, reply)?;
+                Ok(turn.effects.blocked.take())
+            })?;
+            shared.service.settle(&turn);
+            Ok(())
+        });
+        shared.service.ended(&turn, together.is_ok());
         match together {
             Ok(()) => shared.totals.add(&turn.tally),
             Err(error) if is_fatal(&error) => return Err(error),
             Err(_) => {
+                turn.effects.clear();
                 lanes.iter_mut().for_each(|lane| {
                     lane.done = 0;
                     lane.reply.clear();
+                    lane.blocked = None;
                 });
-                each(lanes, &ends, |request, reply| alone(shared, request, reply, now_ms))?;
+                each(lanes, &ends, |request, reply| alone(shared, request, reply, &turn))?;
             }
         }
     }
     // Also what was only read may be of a commit of another thread that is not durable yet.
-    if shared.options.durability == Level::Async { Ok(()) } else { shared.pool.wait_durable() }
+    if shared.options.durability != Level::Async {
+        shared.pool.wait_durable()?;
+    }
+    turn.effects.deliver();
+    Ok(())
 }
 
 /// Runs the requests up to the ends, but leaves clients alone that have much to read already.
 fn each<R>(
     lanes: &mut [Lane<'_, R>],
     ends: &[usize],
-    mut run: impl FnMut(&R, &mut Vec<u8>) -> Result<(), Error>,
+    mut run: impl FnMut(&R, &mut Vec<u8>) -> Result<Option<Blocked>, Error>,
 ) -> Result<(), Error> {
     for (lane, &end) in lanes.iter_mut().zip(ends) {
         while lane.done < end && lane.reply.len() < ENOUGH_REPLY {
-            run(&lane.requests[lane.done], &mut lane.reply)?;
+            lane.blocked = run(&lane.requests[lane.done], &mut lane.reply)?;
+            if lane.blocked.is_some() {
+                break;
+            }
             lane.done += 1;
         }
     }
     Ok(())
 }
 
-/// Runs one request in a transaction of its own, evicting what has to go.
-fn alone<S: Service>(shared: &Shared<S>, request: &S::Request, reply: &mut Vec<u8>, now_ms: u64) -> Result<(), Error> {
-    let (start, mut evictions) = (reply.len(), 0);
+/// Runs one request in a transaction of its own, evicting what has to go. What it does besides is added to that of the others.
+fn alone<S: Service>(
+    shared: &Shared<S>,
+    request: &S::Request,
+    reply: &mut Vec<u8>,
+    all: &Turn<'_>,
+) -> Result<Option<Blocked>, Error> {
+    let (start, mut evictions, now_ms) = (reply.len(), 0, all.now_ms);
     loop {
-        let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
+        let turn = turn(shared, now_ms);
         reply.truncate(start);
-        let error = match shared.pool.tx(|tx| run(shared, tx, &turn, request, reply)) {
+        let done = shared.pool.tx(|tx| {
+            run(shared, tx, &turn, request, reply)?;
+            shared.service.settle(&turn);
+            Ok(())
+        });
+        shared.service.ended(&turn, done.is_ok());
+        let error = match done {
             Ok(()) => {
                 shared.totals.add(&turn.tally);
-                return Ok(());
+                all.effects.append(&turn.effects);
+                return Ok(turn.effects.blocked.take());
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => error,
@@ -142,7 +181,7 @@ fn alone<S: Service>(shared: &Shared<S>, request: &S::Request, reply: &mut Vec<u
         if evicted == 0 {
             reply.truncate(start);
             shared.service.refuse(request, &error, reply);
-            return Ok(());
+            return Ok(None);
         }
         evictions += evicted;
     }
@@ -150,12 +189,13 @@ fn alone<S: Service>(shared: &Shared<S>, request: &S::Request, reply: &mut Vec<u
 
 /// Evicts keys, and gives their number.
 fn evict<S: Service>(shared: &Shared<S>, wanted: u32, now_ms: u64) -> Result<u32, Error> {
-    let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
+    let turn = turn(shared, now_ms);
     let mut evicted = 0;
     shared.pool.tx(|tx| {
         while evicted < wanted && shared.service.evict(tx, &turn)? {
             evicted += 1;
         }
+        shared.service.settle(&turn);
         Ok(())
     })?;
     shared.totals.add(&turn.tally);

@@ -6,12 +6,16 @@ use std::io::{ErrorKind, Read, Write};
 use mio::net::TcpStream;
 
 use crate::batch::ENOUGH_REPLY;
+use crate::effects::{Blocked, Mail};
 use crate::service::{Admission, Service};
 
 /// Bytes that are read from a client in one turn.
 pub const READ_BYTES: usize = 64 << 10;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
+
+/// Bytes of messages that may wait for a client.
+const MOST_MESSAGES: usize = 32 << 20;
 
 /// A client.
 pub struct Connection<S: Service> {
@@ -33,6 +37,8 @@ pub struct Connection<S: Service> {
     ending: bool,
     /// There may be whole requests in the input that had to wait.
     stalled: bool,
+    /// The first of the waiting requests waits for others to do something.
+    pub blocked: Option<Blocked>,
     /// The socket failed.
     broken: bool,
 }
@@ -52,6 +58,7 @@ impl<S: Service> Connection<S> {
             writable: true,
             ending: false,
             stalled: false,
+            blocked: None,
             broken: false,
         }
     }
@@ -75,17 +82,17 @@ impl<S: Service> Connection<S> {
     /// Whether there is something to do without waiting for the system.
     pub fn is_busy(&self) -> bool {
         let reads = self.stalled || (self.readable && !self.ending && self.waiting.len() < MOST_WAITING);
-        !self.broken && !self.is_slow() && (reads || !self.waiting.is_empty())
+        !self.broken && !self.is_slow() && (reads || self.blocked.is_none() && !self.waiting.is_empty())
     }
 
     /// Whether its requests may be run now.
     pub fn may_run(&self) -> bool {
-        !self.broken && !self.waiting.is_empty() && !self.is_slow()
+        !self.broken && self.blocked.is_none() && !self.waiting.is_empty() && !self.is_slow()
     }
 
     /// Whether nothing is left to do for it.
     pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+        self.broken || (self.ending && self.blocked.is_some()) || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
     }
 
     /// Reads what has come, as much as the buffer takes, and takes the requests from it.
@@ -135,6 +142,26 @@ impl<S: Service> Connection<S> {
     pub fn answer(&mut self, done: usize, reply: &[u8]) {
         self.waiting.drain(..done);
         self.output.extend_from_slice(reply);
+    }
+
+    /// The request that waits is answered.
+    pub fn answer_blocked(&mut self, reply: &[u8]) {
+        self.blocked = None;
+        self.answer(1, reply);
+    }
+
+    /// Something came from another client.
+    pub fn receive_mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Message(bytes) if self.output.len() - self.written + bytes.len() > MOST_MESSAGES => self.broken = true,
+            Mail::Message(bytes) => self.output.extend_from_slice(&bytes),
+            Mail::Answer { ticket, reply } if self.blocked.is_some_and(|blocked| blocked.ticket == ticket) => {
+                self.answer_blocked(&reply);
+            }
+            // Of a request that is answered already.
+            Mail::Answer { .. } => {}
+            Mail::Close => self.broken = true,
+        }
     }
 
     /// Writes what the socket takes.

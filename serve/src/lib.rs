@@ -7,6 +7,7 @@
 //! | [`options`] | what a server is told when it is started |
 //! | [`server`], `worker`, `connection` | threads, event loops, clients |
 //! | `batch` | group commit |
+//! | `effects` | what requests do besides changing the pool: answers to clients that wait, messages to others |
 //! | [`foreground`] | serving until a signal |
 //! | [`service`] | what a protocol is to the server |
 //! | `store` | keys and values in a pool |
@@ -18,6 +19,7 @@
 
 mod batch;
 mod connection;
+mod effects;
 pub mod foreground;
 pub mod memcached;
 pub mod options;

@@ -13,11 +13,13 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nearpm::prelude::*;
 
 use crate::batch::is_fatal;
+use crate::effects::Effects;
 use crate::options::{Level, Options};
 use crate::service::{Service, Turn};
 use crate::store::Recency;
 use crate::tally::{Tally, Totals};
-use crate::worker::{Inbox, Worker, system};
+use crate::effects::Inbox;
+use crate::worker::{Worker, system};
 
 /// Time between two looks for expired keys.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
@@ -234,8 +236,8 @@ fn accept<S: Service>(
                 let _ = socket.write(S::TOO_MANY);
                 continue;
             }
-            shared.totals.accepted.fetch_add(1, Ordering::Relaxed);
-            inboxes[next % inboxes.len()].put(socket)?;
+            let number = shared.totals.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+            inboxes[next % inboxes.len()].put(number, socket)?;
             next += 1;
         }
     }
@@ -258,7 +260,12 @@ fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), E
         }
         let start = Instant::now();
         loop {
-            let turn = Turn { now_ms: now_ms(), recency: &shared.recency, tally: Tally::default() };
+            let turn = Turn {
+                now_ms: now_ms(),
+                recency: &shared.recency,
+                tally: Tally::default(),
+                effects: Effects::default(),
+            };
             let more = match shared.service.sweep(&shared.pool, &turn) {
                 Err(error) if is_fatal(&error) => return Err(error),
                 // What could not be removed now is dead all the same, and is looked for again.

@@ -3,6 +3,7 @@
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
+use crate::effects::{Effects, Mailbox};
 use crate::store::Recency;
 use crate::tally::Tally;
 
@@ -24,6 +25,20 @@ pub struct Turn<'a> {
     pub recency: &'a Recency,
     /// What happened in it.
     pub tally: Tally,
+    /// What it does besides.
+    pub effects: Effects,
+}
+
+/// Who a client is.
+pub struct Peer {
+    /// Its number, which no other client of this server has had.
+    pub number: u64,
+    /// Where it is, as `host:port`.
+    pub address: String,
+    /// Where it came in.
+    pub local: String,
+    /// Where what others send to it arrives.
+    pub mailbox: Mailbox,
 }
 
 /// A protocol with its data. Requests are taken from bytes once, and then may be run several times: a transaction that does not commit leaves
@@ -35,7 +50,7 @@ pub trait Service: Send + Sync + Sized + 'static {
     type Request: Send;
 
     /// A client comes.
-    fn session(&self, number: u64) -> Self::Session;
+    fn session(&self, peer: Peer) -> Self::Session;
 
     /// Takes one request from the start of what a client has sent. Broken ones become requests whose reply says so.
     fn admit(&self, session: &mut Self::Session, input: &[u8]) -> Admission<Self::Request>;
@@ -69,6 +84,25 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// Evicts a key, if that is allowed; false if there was none.
     fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error>;
+
+    /// Behind each request that may have changed something: runs what waited for it.
+    fn attend(&self, _: &mut Tx<'_>, _: &Turn<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// All requests of a transaction have run, and it is about to commit.
+    fn settle(&self, _: &Turn<'_>) {}
+
+    /// A transaction did commit, or not.
+    fn ended(&self, _: &Turn<'_>, _committed: bool) {}
+
+    /// Takes back that a request waits; false if it is being answered.
+    fn give_up(&self, _ticket: u64) -> bool {
+        true
+    }
+
+    /// Answers a request that has waited in vain.
+    fn timed_out(&self, _: &Self::Request, _reply: &mut Vec<u8>) {}
 
     /// Removes some keys that have expired. True: there may be many more.
     fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error>;

@@ -30,6 +30,12 @@ macro_rules! tallies {
                     self.$name.fetch_add(turn.$name.get(), Ordering::Relaxed);
                 })*
             }
+
+            /// Counts from here on; clients that are connected stay counted.
+            pub fn reset(&self) {
+                $(self.$name.store(0, Ordering::Relaxed);)*
+                self.refused.store(0, Ordering::Relaxed);
+            }
         }
     };
 }

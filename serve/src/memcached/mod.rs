@@ -23,7 +23,7 @@ use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
 use crate::options::{Eviction, Options};
-use crate::service::{Admission, Service, Turn};
+use crate::service::{Admission, Peer, Service, Turn};
 use crate::store::Keys;
 use crate::tally::{Totals, count};
 use cache::{Cache, MemcachedRoot, Plain};
@@ -96,7 +96,7 @@ impl Service for Memcached {
 
     const TOO_MANY: &'static [u8] = b"ERROR Too many open connections\r\n";
 
-    fn session(&self, _: u64) -> Session {
+    fn session(&self, _: Peer) -> Session {
         Session::default()
     }
 

@@ -2,10 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, NOT_INTEGER, OVERFLOW, Outcome, Owned, SYNTAX, head, integer, is, refuse};
-use super::expiry::moment;
+use super::db::{Db, Kind, Outcome, SYNTAX, head, integer, is, refuse};
+use super::expiry::{Unit, moment};
 use super::reply::Reply;
-use super::resp::number;
 use crate::store::{Item, Name, item};
 use crate::tally::count;
 
@@ -43,6 +42,75 @@ pub fn strlen(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Repl
     Ok(())
 }
 
+/// GETRANGE, SUBSTR key start end
+pub fn getrange(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let (start, stop) = (integer(&words[2])?, integer(&words[3])?);
+    let found = db.string(from, &Name::of(&words[1]))?;
+    let Some((place, head)) = found else {
+        reply.bulk(b"");
+        return Ok(());
+    };
+    let length = i64::from(head.length);
+    // An end in front of the string is its first byte, but not if both are, in the wrong order.
+    let clamp = |at: i64| if at < 0 { at.saturating_add(length).max(0) } else { at };
+    let wrong = start < 0 && stop < 0 && start > stop;
+    let (start, stop) = (clamp(start), clamp(stop).min(length - 1));
+    if wrong || start > stop || length == 0 {
+        reply.bulk(b"");
+        return Ok(());
+    }
+    let mut bytes = vec![0; (stop - start + 1) as usize];
+    from.read(item::data(place) + start as u64, &mut bytes)?;
+    reply.bulk(&bytes);
+    Ok(())
+}
+
+/// SETRANGE key offset value
+pub fn setrange(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let offset = integer(&words[2])?;
+    let Ok(offset) = u64::try_from(offset) else { return refuse("ERR offset is out of range") };
+    let (name, more) = (Name::of(&words[1]), &words[3]);
+    let found = db.string(tx, &name)?;
+    let had = found.map_or(0, |(_, head)| u64::from(head.length));
+    if more.is_empty() {
+        reply.integer(had as i64);
+        return Ok(());
+    }
+    let end = offset.saturating_add(more.len() as u64);
+    db.check_length(end)?;
+    change_bytes(db, tx, &name, found, end, |tx, at| tx.write(at + offset, more))?;
+    reply.integer(had.max(end) as i64);
+    Ok(())
+}
+
+/// Changes bytes of a string in their place, which is made as long as `length` first, with zeros.
+pub fn change_bytes<S: Store>(
+    db: &Db<'_>,
+    tx: &mut S,
+    name: &Name,
+    found: Option<(Ptr<Item>, Item)>,
+    length: u64,
+    change: impl FnOnce(&mut S, u64) -> Result<(), Error>,
+) -> Outcome {
+    let (had, room) = found.map_or((0, 0), |(_, head)| (u64::from(head.length), u64::from(head.room)));
+    let place = match found {
+        Some((place, _)) if length <= had => place,
+        Some((place, _)) if length <= room => {
+            tx.write(item::data(place) + had, &vec![0; (length - had) as usize])?;
+            tx.set(place.length(), length as u32)?;
+            place
+        }
+        _ => {
+            let old = found.map_or(Ok(Vec::new()), |found| value(tx, found))?;
+            let expires = found.map_or(0, |(_, head)| head.expires);
+            let zeros = vec![0; length as usize - old.len()];
+            db.put(tx, name, head(Kind::String, expires, 0), [&old, &zeros])?
+        }
+    };
+    db.touched(name);
+    Ok(change(tx, item::data(place))?)
+}
+
 /// The options of SET.
 #[derive(Default)]
 struct SetOptions {
@@ -51,6 +119,12 @@ struct SetOptions {
     if_absent: bool,
     if_present: bool,
     get: bool,
+}
+
+/// The moment that an option names, which must not be in the past.
+fn expiry_at(db: &Db<'_>, number: &[u8], unit: Unit, refusal: &'static str) -> Outcome<u64> {
+    let time = integer(number)?;
+    moment(db.keys.now_ms, time, unit).filter(|_| time > 0).map_or_else(|| refuse(refusal), Ok)
 }
 
 fn options(db: &Db<'_>, words: &[Vec<u8>]) -> Outcome<SetOptions> {
@@ -64,13 +138,9 @@ fn options(db: &Db<'_>, words: &[Vec<u8>]) -> Outcome<SetOptions> {
             options.get = true;
         } else if is(word, "keepttl") {
             options.keep = true;
-        } else if let (Some(unit), true) = (super::expiry::Unit::of_option(word), options.expires.is_none()) {
+        } else if let (Some(unit), true) = (Unit::of_option(word), options.expires.is_none()) {
             let Some(number) = words.next() else { return refuse(SYNTAX) };
-            let at = moment(db.keys.now_ms, integer(number)?, unit).filter(|_| !number.starts_with(b"-"));
-            let Some(at) = at.filter(|_| number.as_slice() != b"0") else {
-                return refuse("ERR invalid expire time in 'set' command");
-            };
-            options.expires = Some(at);
+            options.expires = Some(expiry_at(db, number, unit, "ERR invalid expire time in 'set' command")?);
         } else {
             return refuse(SYNTAX);
         }
@@ -84,7 +154,7 @@ fn options(db: &Db<'_>, words: &[Vec<u8>]) -> Outcome<SetOptions> {
 /// Stores a string.
 pub fn put(db: &Db<'_>, tx: &mut impl Store, name: &Name, value: &[u8], expires: u64) -> Outcome {
     count(&db.tally.sets);
-    db.keys.put::<Owned>(tx, name, head(Kind::String, expires, 0), [value, b""])?;
+    db.put(tx, name, head(Kind::String, expires, 0), [value, b""])?;
     Ok(())
 }
 
@@ -113,9 +183,9 @@ pub fn set(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Repl
 pub fn setex(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let time = integer(&words[2])?;
     let (unit, refusal) = if is(&words[0], "setex") {
-        (super::expiry::Unit::Seconds, "ERR invalid expire time in 'setex' command")
+        (Unit::Seconds, "ERR invalid expire time in 'setex' command")
     } else {
-        (super::expiry::Unit::Milliseconds, "ERR invalid expire time in 'psetex' command")
+        (Unit::Milliseconds, "ERR invalid expire time in 'psetex' command")
     };
     let Some(expires) = moment(db.keys.now_ms, time, unit).filter(|_| time > 0) else { return refuse(refusal) };
     put(db, tx, &Name::of(&words[1]), &words[3], expires)?;
@@ -160,13 +230,13 @@ pub fn getdel(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     let found = db.string(tx, &name)?;
     give(tx, found, reply)?;
     if found.is_some() {
-        db.keys.remove::<Owned>(tx, &name)?;
+        db.remove(tx, &name)?;
     }
     Ok(())
 }
 
 /// The bytes of a string.
-fn value(from: &impl Load, found: (Ptr<Item>, Item)) -> Result<Vec<u8>, Error> {
+pub fn value(from: &impl Load, found: (Ptr<Item>, Item)) -> Result<Vec<u8>, Error> {
     let mut value = Vec::with_capacity(found.1.length as usize);
     item::append_value(from, found.0, found.1.length, &mut value)?;
     Ok(value)
@@ -183,10 +253,11 @@ pub fn append(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
         Some((place, head)) if length <= u64::from(head.room) => {
             tx.write(item::data(place) + had, more)?;
             tx.set(place.length(), length as u32)?;
+            db.touched(&name);
         }
         Some(found) => {
             let old = value(tx, found)?;
-            db.keys.put::<Owned>(tx, &name, head(Kind::String, expires, 0), [&old, more])?;
+            db.put(tx, &name, head(Kind::String, expires, 0), [&old, more])?;
         }
         None => put(db, tx, &name, more, 0)?,
     }
@@ -194,21 +265,127 @@ pub fn append(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     Ok(())
 }
 
-/// INCR, DECR, INCRBY, DECRBY
-pub fn increment(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let by = words.get(2).map_or(Ok(1), |word| integer(word))?;
-    let down = words[0].first().is_some_and(|first| first.eq_ignore_ascii_case(&b'd'));
+/// MSETNX key value ...
+pub fn msetnx(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    if words.len().is_multiple_of(2) {
+        return refuse("ERR wrong number of arguments for 'msetnx' command");
+    }
+    for pair in words[1..].chunks_exact(2) {
+        if db.item(tx, &Name::of(&pair[0]))?.is_some() {
+            reply.integer(0);
+            return Ok(());
+        }
+    }
+    for pair in words[1..].chunks_exact(2) {
+        put(db, tx, &Name::of(&pair[0]), &pair[1], 0)?;
+    }
+    reply.integer(1);
+    Ok(())
+}
+
+/// GETEX key [EX n|PX n|EXAT n|PXAT n|PERSIST]
+pub fn getex(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let expires = match &words[2..] {
+        [] => None,
+        [option] if is(option, "persist") => Some(0),
+        [option, number] => match Unit::of_option(option) {
+            Some(unit) => Some(expiry_at(db, number, unit, "ERR invalid expire time in 'getex' command")?),
+            None => return refuse(SYNTAX),
+        },
+        _ => return refuse(SYNTAX),
+    };
     let name = Name::of(&words[1]);
     let found = db.string(tx, &name)?;
-    let had = match found {
-        None => 0,
-        Some(found) => number(&value(tx, found)?).map_or_else(|| refuse(NOT_INTEGER), Ok)?,
-    };
-    if down && by == i64::MIN {
-        return refuse("ERR decrement would overflow");
+    give(tx, found, reply)?;
+    let (Some((place, head)), Some(at)) = (found, expires) else { return Ok(()) };
+    if at != 0 && at <= db.keys.now_ms {
+        db.remove(tx, &name)?;
+    } else if at != head.expires {
+        tx.set(place.expires(), at)?;
+        db.touched(&name);
     }
-    let Some(sum) = had.checked_add(if down { -by } else { by }) else { return refuse(OVERFLOW) };
-    put(db, tx, &name, sum.to_string().as_bytes(), found.map_or(0, |(_, head)| head.expires))?;
-    reply.integer(sum);
+    Ok(())
+}
+
+/// Cells of the table of LCS at most.
+const MOST_CELLS: usize = 1 << 24;
+
+/// LCS key key [LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]
+pub fn lcs(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let (mut length, mut places, mut least, mut with, mut rest) = (false, false, 0, false, words[3..].iter());
+    while let Some(option) = rest.next() {
+        match option.to_ascii_lowercase().as_slice() {
+            b"len" => length = true,
+            b"idx" => places = true,
+            b"withmatchlen" => with = true,
+            b"minmatchlen" => least = integer(rest.next().map_or_else(|| refuse(SYNTAX), Ok)?)?.max(0) as usize,
+            _ => return refuse(SYNTAX),
+        }
+    }
+    if length && places {
+        return refuse("ERR If you want both the length and indexes, please just use IDX.");
+    }
+    let text = |word: &[u8]| match db.item(from, &Name::of(word))? {
+        Some((_, head)) if head.tag != Kind::String as u32 => refuse("ERR The specified keys must contain string values"),
+        found => Ok(found.map_or(Ok(Vec::new()), |found| value(from, found))?),
+    };
+    let (a, b) = (text(&words[1])?, text(&words[2])?);
+    if (a.len() + 1).saturating_mul(b.len() + 1) > MOST_CELLS {
+        return refuse("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+    }
+    let width = b.len() + 1;
+    let mut table = vec![0u32; (a.len() + 1) * width];
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            table[i * width + j] = if a[i - 1] == b[j - 1] {
+                table[(i - 1) * width + j - 1] + 1
+            } else {
+                table[(i - 1) * width + j].max(table[i * width + j - 1])
+            };
+        }
+    }
+    let total = table[a.len() * width + b.len()];
+    if length {
+        reply.integer(i64::from(total));
+        return Ok(());
+    }
+    // Backwards through the table: bytes in common, and runs of them.
+    let (mut i, mut j, mut common, mut runs) = (a.len(), b.len(), Vec::new(), Vec::<[usize; 3]>::new());
+    while i > 0 && j > 0 {
+        if a[i - 1] == b[j - 1] {
+            (i, j) = (i - 1, j - 1);
+            common.push(a[i]);
+            match runs.last_mut() {
+                Some(run) if run[0] == i + 1 && run[1] == j + 1 => *run = [i, j, run[2] + 1],
+                _ => runs.push([i, j, 1]),
+            }
+        } else if table[(i - 1) * width + j] > table[i * width + j - 1] {
+            i -= 1;
+        } else {
+            j -= 1;
+        }
+    }
+    if !places {
+        common.reverse();
+        reply.bulk(&common);
+        return Ok(());
+    }
+    runs.retain(|run| run[2] >= least);
+    reply.map(2);
+    reply.bulk(b"matches");
+    reply.array(runs.len());
+    for [i, j, run] in runs {
+        reply.array(if with { 3 } else { 2 });
+        for begin in [i, j] {
+            reply.array(2);
+            reply.integer(begin as i64);
+            reply.integer((begin + run - 1) as i64);
+        }
+        if with {
+            reply.integer(run as i64);
+        }
+    }
+    reply.bulk(b"len");
+    reply.integer(i64::from(total));
     Ok(())
 }

@@ -134,6 +134,28 @@ impl Keys<'_> {
         Ok(true)
     }
 
+    /// Takes what a key leads to away from it, to be hung under another one.
+    pub fn take(&self, tx: &mut impl Store, name: &Name, owned: u64) -> Result<Option<Ptr<Item>>, Error> {
+        let Some(slot) = self.space.items().remove(tx, name)? else { return Ok(None) };
+        let item = present(slot, Ptr::offset(self.space))?;
+        let head = tx.get(item)?;
+        self.count(tx, 0, weight(name, &head) + owned)?;
+        Ok(Some(item))
+    }
+
+    /// Hangs an item, which owns so many bytes, under a key that is not there.
+    pub fn hang(&self, tx: &mut impl Store, name: &Name, item: Ptr<Item>, owned: u64) -> Result<(), Error> {
+        self.recency.touch(name.hash, self.now_ms);
+        self.space.items().insert(tx, name, Some(item))?;
+        let head = tx.get(item)?;
+        self.count(tx, weight(name, &head) + owned, 0)
+    }
+
+    /// Bytes that a key and its item count for, besides what the item owns.
+    pub fn bytes_of(&self, name: &Name, head: &Item) -> u64 {
+        weight(name, head)
+    }
+
     /// Removes all keys.
     pub fn clear<C: Content>(&self, tx: &mut impl Store) -> Result<(), Error> {
         let items = self.space.items().iter(tx)?.map(|entry| Ok(entry?.1)).collect::<Result<Vec<_>, Error>>()?;

@@ -157,7 +157,9 @@ impl<S: Service> Worker<S> {
         for (token, mut client) in ready {
             client.send();
             if client.is_over() {
-                client.blocked.iter().for_each(|blocked| drop(self.shared.service.give_up(blocked.ticket)));
+                if let Some(blocked) = client.blocked {
+                    self.shared.service.give_up(blocked.ticket);
+                }
                 let _ = self.poll.registry().deregister(client.socket());
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;

@@ -305,7 +305,7 @@ pub fn command(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             }
         }
         Some(b"list") => return list(rest, reply),
-        Some(b"getkeys") if !rest.is_empty() => return keys_of(rest, reply),
+        Some(b"getkeys") if rest.len() > 1 => return keys_of(rest, reply),
         Some(b"info") if !rest.is_empty() => {
             reply.array(rest.len());
             for name in rest {

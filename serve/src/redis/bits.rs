@@ -26,6 +26,17 @@ pub fn setbit(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     let name = Name::of(&words[1]);
     let found = db.string(tx, &name)?;
     let (byte, shift, mut old) = (offset / 8, 7 - offset % 8, 0);
+    if let Some((place, head)) = found
+        && byte < u64::from(head.length)
+    {
+        let mut had = [0];
+        tx.read(item::data(place) + byte, &mut had)?;
+        if had[0] >> shift & 1 == bit {
+            // Nothing changes.
+            reply.integer(i64::from(bit));
+            return Ok(());
+        }
+    }
     change_bytes(db, tx, &name, found, byte + 1, |tx, at| {
         let mut had = [0];
         tx.read(at + byte, &mut had)?;
@@ -80,10 +91,14 @@ fn masked(bytes: &[u8], at: u64, range: &std::ops::Range<u64>, fill: bool) -> u8
 
 /// BITCOUNT key [start end [BYTE|BIT]]
 pub fn bitcount(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let found = db.string(from, &Name::of(&words[1]))?;
+    if found.is_none() {
+        reply.integer(0);
+        return Ok(());
+    }
     if !matches!(words.len(), 2 | 4 | 5) {
         return refuse(SYNTAX);
     }
-    let found = db.string(from, &Name::of(&words[1]))?;
     let bytes = found.map_or(Ok(Vec::new()), |found| value(from, found))?;
     let length = bytes.len() as u64;
     let range = if words.len() == 2 { 0..8 * length } else { bit_range(&words[2..], length)? };

@@ -27,6 +27,8 @@ pub struct Client {
     pub patterns: AtomicUsize,
     /// Commands behind a MULTI; -1 outside of one.
     pub queued: std::sync::atomic::AtomicI64,
+    /// Bytes of its last command.
+    pub input: AtomicUsize,
     texts: Mutex<Texts>,
     came: Instant,
     /// Milliseconds after it came that it sent the last command.
@@ -44,6 +46,8 @@ pub struct Texts {
     pub version: Vec<u8>,
     /// The last command.
     pub command: &'static str,
+    /// Its subcommand.
+    pub sub: Option<String>,
 }
 
 impl Client {
@@ -58,6 +62,7 @@ impl Client {
             channels: AtomicUsize::new(0),
             patterns: AtomicUsize::new(0),
             queued: (-1).into(),
+            input: AtomicUsize::new(0),
             texts: Mutex::default(),
             came: Instant::now(),
             last_ms: AtomicU64::new(0),
@@ -69,10 +74,12 @@ impl Client {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It sends a command.
-    pub fn sends(&self, command: &'static str) {
+    /// It sends a command, which may have a subcommand.
+    pub fn sends(&self, command: &'static str, sub: Option<&Vec<u8>>) {
         self.last_ms.store(self.came.elapsed().as_millis() as u64, Ordering::Relaxed);
-        self.texts().command = command;
+        let mut texts = self.texts();
+        texts.command = command;
+        texts.sub = sub.map(|sub| String::from_utf8_lossy(&sub[..sub.len().min(32)]).to_ascii_lowercase());
     }
 
     /// What kind of client it is, as a letter: P listens, x is inside of a MULTI, N neither.
@@ -96,10 +103,14 @@ impl Client {
         let mut line = format!("id={} addr={} laddr={} fd=0 name=", self.number, self.address, self.local).into_bytes();
         line.extend_from_slice(&texts.name);
         let rest = format!(
-            " age={} idle={idle} flags={flags} db=0 sub={channels} psub={patterns} ssub=0 multi={queued} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 \
+            " age={} idle={idle} flags={flags} db=0 sub={channels} psub={patterns} ssub=0 multi={queued} qbuf={} qbuf-free=0 argv-mem=0 \
              multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user=default redir=-1 resp={} lib-name=",
             age.as_secs(),
-            if texts.command.is_empty() { "NULL" } else { texts.command },
+            self.input.load(Ordering::Relaxed),
+            match &texts.sub {
+                Some(sub) => format!("{}|{sub}", texts.command),
+                None => texts.command.to_owned(),
+            },
             if self.resp3.load(Ordering::Relaxed) { 3 } else { 2 },
         );
         line.extend_from_slice(rest.as_bytes());

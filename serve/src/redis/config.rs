@@ -1,5 +1,7 @@
 //! CONFIG GET, SET, RESETSTAT, REWRITE.
 
+use std::sync::atomic::Ordering;
+
 use nearpm::prelude::*;
 
 use super::Redis;
@@ -76,16 +78,38 @@ fn set(redis: &Redis, name: &str, value: &str) -> Outcome {
     }
 }
 
+/// Sets several parameters, or none of them.
+fn set_all(redis: &Redis, pairs: &[(String, String)]) -> Outcome {
+    let had = all(redis);
+    for (index, (name, value)) in pairs.iter().enumerate() {
+        let twice = pairs[..index].iter().any(|(before, _)| before == name);
+        let done = if twice {
+            refuse_with(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - duplicate parameter"))
+        } else {
+            set(redis, name, value)
+        };
+        if done.is_err() {
+            for (name, _) in &pairs[..index] {
+                let old = had.iter().find(|(known, _)| known == name);
+                // It was valid before.
+                old.iter().for_each(|(name, value)| drop(redis.state.settings.set(name, value)));
+            }
+            return done;
+        }
+    }
+    Ok(())
+}
+
 /// CONFIG GET pattern ..., SET name value ..., RESETSTAT, REWRITE
-pub fn config(redis: &Redis, _: &Db<'_>, _: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+pub fn config(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let sub = words[1].to_ascii_lowercase();
     match (sub.as_slice(), &words[2..]) {
         (b"get", patterns @ [_, ..]) => get(redis, patterns, reply),
         (b"set", pairs @ [_, _, ..]) if pairs.len().is_multiple_of(2) => {
             let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-            for pair in pairs.chunks_exact(2) {
-                set(redis, &text(&pair[0]).to_ascii_lowercase(), &text(&pair[1]))?;
-            }
+            let pairs = pairs.chunks_exact(2).map(|pair| (text(&pair[0]).to_ascii_lowercase(), text(&pair[1])));
+            set_all(redis, &pairs.collect::<Vec<_>>())?;
+            redis.state.used.store(db.keys.bytes(from)?, Ordering::Relaxed);
             reply.simple("OK");
         }
         (b"resetstat", []) => {

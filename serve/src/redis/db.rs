@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use nearpm::collections::Ranked;
 use nearpm::prelude::*;
@@ -212,6 +213,7 @@ impl Db<'_> {
 
     /// A key changes.
     pub fn touched(&self, name: &Name) {
+        self.state.changes.fetch_add(1, Ordering::Relaxed);
         self.state.watches.touch(&name.bytes);
     }
 

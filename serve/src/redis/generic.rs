@@ -36,7 +36,7 @@ pub fn kind(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<
 
 /// SELECT database
 pub fn select(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    match integer(&words[1]).or_else(|_| refuse("ERR invalid DB index"))? {
+    match integer(&words[1])? {
         0 => reply.simple("OK"),
         _ => return refuse("ERR DB index is out of range"),
     }

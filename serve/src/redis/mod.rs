@@ -10,7 +10,7 @@
 //! | `serve.rs` | how requests are run |
 //! | `strings.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
 //! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
-//! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `object.rs`, `dump/` | commands of all keys |
+//! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
 //! | `about.rs`, `config.rs`, `client.rs` | the server, and its clients |
 //! | `rank.rs`, `glob.rs` | members of sorted sets in their order; patterns |
 
@@ -43,6 +43,7 @@ mod session;
 mod sets;
 mod settings;
 mod slowlog;
+mod sort;
 mod strings;
 mod table;
 mod value;
@@ -51,7 +52,7 @@ mod watch;
 mod zsets;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use nearpm::prelude::*;
@@ -80,16 +81,20 @@ struct RedisRoot {
 /// Collections know the places of their elements.
 const FORMAT: u64 = 2;
 
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 /// What clients share besides the pool.
-struct State {
+pub struct State {
     watches: Arc<Watches>,
     waiting: Waiting,
     channels: Channels,
     clients: Clients,
     slowlog: SlowLog,
     settings: Settings,
-    /// Commands that changed something.
+    /// Changes of keys.
     changes: AtomicU64,
+    /// Bytes that keys and values took, when it was last looked.
+    used: AtomicU64,
     /// Forty digits that no other run of a server has.
     run_id: String,
 }
@@ -101,6 +106,14 @@ pub struct Redis {
     totals: Arc<Totals>,
     started: Instant,
     state: Arc<State>,
+}
+
+impl State {
+    /// Whether commands that need memory are refused, as far as is known.
+    fn is_full(&self) -> bool {
+        let limit = self.settings.memory_limit().filter(|_| self.settings.eviction() == Eviction::None);
+        limit.is_some_and(|limit| self.used.load(Ordering::Relaxed) > limit)
+    }
 }
 
 impl Redis {
@@ -122,6 +135,7 @@ impl Redis {
             slowlog: SlowLog::default(),
             settings: Settings::new(options),
             changes: AtomicU64::new(0),
+            used: AtomicU64::new(0),
             run_id: format!("{:016x}{:016x}{:08x}", rand::random::<u64>(), rand::random::<u64>(), rand::random::<u32>()),
         };
         let (space, started) = (root.keys(), Instant::now());
@@ -148,13 +162,21 @@ impl Redis {
         }
     }
 
+    /// Notes how much memory is used, for those who are to know without looking.
+    fn note_used(&self, db: &Db<'_>, from: &impl Load) -> Result<(), Error> {
+        if self.state.settings.memory_limit().is_some() {
+            self.state.used.store(db.keys.bytes(from)?, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Makes room below the memory limit before a command that may need some.
     fn relieve(&self, db: &Db<'_>, tx: &mut impl Store) -> Outcome {
         let Some(limit) = self.state.settings.memory_limit() else { return Ok(()) };
         while db.keys.bytes(tx)? > limit {
             let evicted = if self.eviction() == Eviction::None { None } else { db.keys.evict::<Owned>(tx)? };
             let Some(name) = evicted else {
-                return refuse("OOM command not allowed when used memory > 'maxmemory'.");
+                return refuse(OUT_OF_MEMORY);
             };
             db.touched(&name);
             count(&db.tally.evictions);

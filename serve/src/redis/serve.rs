@@ -1,7 +1,6 @@
 //! How requests are run: the protocol as the server sees it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use nearpm::direct::Tx;
@@ -86,7 +85,7 @@ impl Redis {
         let (start, begin) = (reply.place(), Instant::now());
         let relieved = if command.spec.has('m') { self.relieve(db, tx) } else { Ok(()) };
         let done = relieved.and_then(|()| self.act(&Db { reads: false, ..*db }, tx, command, None, reply));
-        self.state.changes.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
+        self.note_used(db, tx)?;
         self.state.slowlog.note(&self.state.settings, db.keys.now_ms, begin.elapsed(), command, client);
         settle(done, start, reply)
     }
@@ -123,6 +122,16 @@ impl Redis {
         if self.is_stale(db, tx, watched)? {
             reply.null_array();
             return Ok(());
+        }
+        if commands.iter().any(|command| command.spec.has('m')) {
+            match self.relieve(db, tx) {
+                Err(Refusal::Pool(error)) => return Err(error),
+                Err(Refusal::Say(why)) => {
+                    reply.error(&format!("EXECABORT Transaction discarded because of: {why}"));
+                    return Ok(());
+                }
+                Ok(()) => {}
+            }
         }
         reply.array(commands.len());
         let mut room = REPLY_BYTES;

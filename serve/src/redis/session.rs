@@ -157,6 +157,7 @@ impl Session {
         if is(name, "post") || is(name, "host:") {
             return Admission::Last(Request::Say(Vec::new()));
         }
+        self.client.input.store(taken, Ordering::Relaxed);
         Admission::Request(self.take(words), taken)
     }
 
@@ -187,7 +188,7 @@ impl Session {
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
-        self.client.sends(spec.name);
+        self.client.sends(spec.name, words.get(1).filter(|_| spec.has('c')));
         if self.listens() && !self.resp3 && !spec.has('p') && !matches!(spec.id, Id::Ping | Id::Reset) {
             let text = format!(
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
@@ -227,6 +228,7 @@ impl Session {
                 let text = words.get(1).cloned().unwrap_or_default();
                 self.say(|reply| reply.bulks([b"pong".as_slice(), &text].into_iter()))
             }
+            _ if open && spec.has('m') && self.state.is_full() => self.refuse(super::OUT_OF_MEMORY),
             _ if open => self.queue(Command { spec, words }),
             Id::Client if self.names_itself(&words) => self.name_itself(&words),
             _ if spec.has('b') => {

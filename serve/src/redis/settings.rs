@@ -35,6 +35,8 @@ pub struct Settings {
     pub slowlog_length: Number,
     /// Elements of a list whose encoding is `listpack`, or bytes by classes below 0.
     pub list_size: Number,
+    /// Pieces of a list at its ends that are not compressed; here none is.
+    pub list_depth: Number,
     /// Fields of a hash whose encoding is `listpack`.
     pub hash_entries: Number,
     /// Bytes of a field or value in one.
@@ -57,6 +59,7 @@ impl Settings {
             slower_than: Number::new("slowlog-log-slower-than", 10_000, -1, MANY),
             slowlog_length: Number::new("slowlog-max-len", 128, 0, 1 << 20),
             list_size: Number::new("list-max-listpack-size", -2, -5, MANY),
+            list_depth: Number::new("list-compress-depth", 0, 0, MANY),
             hash_entries: Number::new("hash-max-listpack-entries", 512, 0, MANY),
             hash_value: Number::new("hash-max-listpack-value", 64, 0, MANY),
             set_entries: Number::new("set-max-intset-entries", 512, 0, MANY),
@@ -68,9 +71,10 @@ impl Settings {
     }
 
     /// All numbers.
-    pub fn numbers(&self) -> [&Number; 8] {
+    pub fn numbers(&self) -> [&Number; 9] {
         let [a, b, c, d] = [&self.slower_than, &self.slowlog_length, &self.list_size, &self.hash_entries];
-        [a, b, c, d, &self.hash_value, &self.set_entries, &self.zset_entries, &self.zset_value]
+        let [e, f, g] = [&self.hash_value, &self.set_entries, &self.list_depth];
+        [a, b, c, d, e, f, g, &self.zset_entries, &self.zset_value]
     }
 
     /// Bytes that keys and values may take, if that is bounded.

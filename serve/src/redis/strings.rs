@@ -288,14 +288,18 @@ pub fn getex(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Re
     let expires = match &words[2..] {
         [] => None,
         [option] if is(option, "persist") => Some(0),
-        [option, number] => match Unit::of_option(option) {
-            Some(unit) => Some(expiry_at(db, number, unit, "ERR invalid expire time in 'getex' command")?),
-            None => return refuse(SYNTAX),
-        },
+        [option, _] if Unit::of_option(option).is_some() => None,
         _ => return refuse(SYNTAX),
     };
     let name = Name::of(&words[1]);
     let found = db.string(tx, &name)?;
+    // As Redis: of a key that is not there, nothing is asked of the time.
+    let expires = match (words.get(3), words.get(2).and_then(|option| Unit::of_option(option))) {
+        (Some(number), Some(unit)) if found.is_some() => {
+            Some(expiry_at(db, number, unit, "ERR invalid expire time in 'getex' command")?)
+        }
+        _ => expires,
+    };
     give(tx, found, reply)?;
     let (Some((place, head)), Some(at)) = (found, expires) else { return Ok(()) };
     if at != 0 && at <= db.keys.now_ms {

@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::session::Command;
 use super::{
     Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lists, numbers, object, rename, scan, sets,
-    slowlog, strings, zsets,
+    slowlog, sort, strings, zsets,
 };
 
 /// A command.
@@ -21,7 +21,7 @@ pub struct Spec {
     /// Words, the name included; negative: at least so many.
     pub arity: i64,
     /// `w` it may change something, `m` it may take memory, `r` it reads keys, `F` its time does not grow with the data, `b` it may wait,
-    /// `p` it concerns channels, `M` which words are keys depends on other words, `a` it concerns the server.
+    /// `c` its second word is a subcommand, `p` it concerns channels, `M` which words are keys depends on other words, `a` it concerns the server.
     pub flags: &'static str,
     /// First and last word that is a key (negative: counted from the end), and the step between two.
     pub keys: (i64, i64, i64),
@@ -46,9 +46,9 @@ commands! {
     Bzmpop "bzmpop" -5 "wbM" 0 0 0 SortedSet wait zsets::bzmpop;
     Bzpopmax "bzpopmax" -3 "wbF" 1 -2 1 SortedSet wait zsets::bzpop;
     Bzpopmin "bzpopmin" -3 "wbF" 1 -2 1 SortedSet wait zsets::bzpop;
-    Client "client" -2 "a" 0 0 0 Connection talk client::client;
-    Command "command" -1 "" 0 0 0 Server talk about::command;
-    Config "config" -2 "a" 0 0 0 Server tell config::config;
+    Client "client" -2 "ac" 0 0 0 Connection talk client::client;
+    Command "command" -1 "c" 0 0 0 Server talk about::command;
+    Config "config" -2 "ac" 0 0 0 Server tell config::config;
     Copy "copy" -3 "wm" 1 2 1 Generic act rename::copy;
     Dbsize "dbsize" 1 "rF" 0 0 0 Server look generic::dbsize;
     Decr "decr" 2 "wmF" 1 1 1 String act numbers::increment;
@@ -64,7 +64,7 @@ commands! {
     Expiretime "expiretime" 2 "rF" 1 1 1 Generic look expiry::ttl;
     Flushall "flushall" -1 "w" 0 0 0 Server act generic::flush;
     Flushdb "flushdb" -1 "w" 0 0 0 Server act generic::flush;
-    Function "function" -2 "" 0 0 0 Server talk about::function;
+    Function "function" -2 "c" 0 0 0 Server talk about::function;
     Get "get" 2 "rF" 1 1 1 String look strings::get;
     Getbit "getbit" 3 "rF" 1 1 1 Bitmap look bits::getbit;
     Getdel "getdel" 2 "wF" 1 1 1 String act strings::getdel;
@@ -108,13 +108,13 @@ commands! {
     Lrem "lrem" 4 "w" 1 1 1 List act lists::lrem;
     Lset "lset" 4 "wm" 1 1 1 List act lists::lset;
     Ltrim "ltrim" 4 "w" 1 1 1 List act lists::ltrim;
-    Memory "memory" -2 "r" 2 2 1 Server look object::memory;
+    Memory "memory" -2 "rc" 2 2 1 Server look object::memory;
     Mget "mget" -2 "rF" 1 -1 1 String look strings::mget;
     Move "move" 3 "wF" 1 1 1 Generic look generic::move_;
     Mset "mset" -3 "wm" 1 -1 2 String act strings::mset;
     Msetnx "msetnx" -3 "wm" 1 -1 2 String act strings::msetnx;
     Multi "multi" 1 "F" 0 0 0 Transactions session elsewhere;
-    Object "object" -2 "r" 2 2 1 Generic look object::object;
+    Object "object" -2 "rc" 2 2 1 Generic look object::object;
     Persist "persist" 2 "wF" 1 1 1 Generic act expiry::persist;
     Pexpire "pexpire" -3 "wF" 1 1 1 Generic act expiry::expire;
     Pexpireat "pexpireat" -3 "wF" 1 1 1 Generic act expiry::expire;
@@ -124,7 +124,7 @@ commands! {
     Psubscribe "psubscribe" -2 "p" 0 0 0 Pubsub session elsewhere;
     Pttl "pttl" 2 "rF" 1 1 1 Generic look expiry::ttl;
     Publish "publish" 3 "pF" 0 0 0 Pubsub talk channels::publish;
-    Pubsub "pubsub" -2 "p" 0 0 0 Pubsub talk channels::pubsub;
+    Pubsub "pubsub" -2 "pc" 0 0 0 Pubsub talk channels::pubsub;
     Punsubscribe "punsubscribe" -1 "p" 0 0 0 Pubsub session elsewhere;
     Quit "quit" -1 "F" 0 0 0 Connection session elsewhere;
     Randomkey "randomkey" 1 "r" 0 0 0 Generic look generic::randomkey;
@@ -140,7 +140,7 @@ commands! {
     Sadd "sadd" -3 "wmF" 1 1 1 Set act sets::sadd;
     Scan "scan" -2 "r" 0 0 0 Generic look scan::scan;
     Scard "scard" 2 "rF" 1 1 1 Set look sets::scard;
-    Script "script" -2 "" 0 0 0 Server talk about::script;
+    Script "script" -2 "c" 0 0 0 Server talk about::script;
     Sdiff "sdiff" -2 "r" 1 -1 1 Set look sets::algebra;
     Sdiffstore "sdiffstore" -3 "wm" 1 -1 1 Set act sets::algebra_store;
     Select "select" 2 "F" 0 0 0 Connection talk generic::select;
@@ -153,10 +153,12 @@ commands! {
     Sintercard "sintercard" -3 "rM" 0 0 0 Set look sets::sintercard;
     Sinterstore "sinterstore" -3 "wm" 1 -1 1 Set act sets::algebra_store;
     Sismember "sismember" 3 "rF" 1 1 1 Set look sets::sismember;
-    Slowlog "slowlog" -2 "a" 0 0 0 Server talk slowlog::slowlog;
+    Slowlog "slowlog" -2 "ac" 0 0 0 Server talk slowlog::slowlog;
     Smembers "smembers" 2 "r" 1 1 1 Set look sets::smembers;
     Smismember "smismember" -3 "rF" 1 1 1 Set look sets::smismember;
     Smove "smove" 4 "wF" 1 2 1 Set act sets::smove;
+    Sort "sort" -2 "wm" 1 1 1 Generic act sort::sort;
+    SortRo "sort_ro" -2 "r" 1 1 1 Generic look sort::sort_ro;
     Spop "spop" -2 "wF" 1 1 1 Set act sets::spop;
     Srandmember "srandmember" -2 "r" 1 1 1 Set look sets::srandmember;
     Srem "srem" -3 "wF" 1 1 1 Set act sets::srem;
@@ -261,7 +263,7 @@ mod tests {
         assert!(TABLE.is_sorted_by(|a, b| a.name < b.name));
         for spec in TABLE {
             assert_eq!(find(spec.name.to_ascii_uppercase().as_bytes()), Some(spec));
-            assert!(spec.flags.chars().all(|flag| "wmrFbpMa".contains(flag)), "{spec:?}");
+            assert!(spec.flags.chars().all(|flag| "wmrFbpMac".contains(flag)), "{spec:?}");
             assert!(!spec.has('m') || spec.has('w'), "{spec:?}");
         }
         assert_eq!(find(b"nothing"), None);

@@ -6,6 +6,7 @@ use nearpm_serve::{start_memcached, start_redis};
 
 use crate::client::{Client, Value};
 use crate::process::{Folder, draw, options, thorough};
+use crate::redis_commands::REDIS;
 use crate::stock::Stock;
 
 /// Numbers that are drawn one after the other.
@@ -22,101 +23,17 @@ impl Dice {
     }
 }
 
-/// `%k` is a key, `%m` a member or field, `%v` a value, `%n` a number, `%t` a time.
-const REDIS: &[&str] = &[
-    "get %k",
-    "set %k %v",
-    "set %k %n",
-    "set %k %v nx",
-    "set %k %v xx get",
-    "set %k %v ex %t",
-    "set %k %v px %t000 keepttl",
-    "set %k %v keepttl",
-    "setnx %k %v",
-    "getset %k %v",
-    "getdel %k",
-    "append %k %v",
-    "strlen %k",
-    "incr %k",
-    "decr %k",
-    "incrby %k %n",
-    "decrby %k %n",
-    "mget %k %k %k",
-    "mset %k %v %k %v",
-    "mset %k",
-    "setex %k %t %v",
-    "psetex %k 0 %v",
-    "del %k %k",
-    "unlink %k",
-    "exists %k %k",
-    "type %k",
-    "expire %k %t",
-    "expire %k -1",
-    "pexpire %k %t500 gt",
-    "expire %k %t nx",
-    "persist %k",
-    "ttl %k",
-    "lpush %k %v %v",
-    "rpush %k %v",
-    "lpop %k",
-    "rpop %k 2",
-    "lpop %k -1",
-    "lrange %k %n %n",
-    "lrange %k 0 -1",
-    "llen %k",
-    "lindex %k %n",
-    "sadd %k %m %m",
-    "srem %k %m %m",
-    "smembers %k",
-    "sismember %k %m",
-    "scard %k",
-    "spop %k 99",
-    "hset %k %m %v %m %v",
-    "hset %k %m",
-    "hsetnx %k %m %v",
-    "hget %k %m",
-    "hmget %k %m %m",
-    "hgetall %k",
-    "hkeys %k",
-    "hvals %k",
-    "hdel %k %m",
-    "hlen %k",
-    "hexists %k %m",
-    "hincrby %k %m %n",
-    "zadd %k %n %m %n.5 %m",
-    "zadd %k nx ch %n %m",
-    "zadd %k xx %n %m",
-    "zincrby %k %n %m",
-    "zrem %k %m",
-    "zscore %k %m",
-    "zcard %k",
-    "zrange %k 0 -1 withscores",
-    "zrange %k %n %n",
-    "zpopmin %k",
-    "zpopmin %k 2",
-    "dbsize",
-    "keys *",
-    "keys k[1-3]",
-    "echo %v",
-    "ping",
-    "nonsense %k",
-    "get",
-    "select 0",
-    "select 99",
-    "multi",
-    "exec",
-    "discard",
-    "expire %k x",
-    "set %k %v ex 0",
-];
 
 fn command(template: &str, dice: &mut Dice) -> Vec<String> {
     let mut words = Vec::new();
     for word in template.split(' ') {
         let mut word = word.replace("%k", dice.of(&["k1", "k2", "k3", "k4", "k5", "k6"]));
         word = word.replace("%m", dice.of(&["a", "b", "c", "d", "e"]));
-        word = word.replace("%v", dice.of(&["v", "a longer value", "7", "", "x\r\ny", "12"]));
+        word = word.replace("%v", dice.of(&["v", "a longer value", "7", "", "x\r\ny", "12", "0.5"]));
         word = word.replace("%n", dice.of(&["0", "1", "-1", "3", "7", "-2", "9223372036854775807"]));
+        word = word.replace("%i", dice.of(&["0", "1", "-1", "3", "-3", "5"]));
+        word = word.replace("%s", dice.of(&["0", "1", "-1", "2.5", "(1", "(2.5", "-inf", "+inf", "inf"]));
+        word = word.replace("%x", dice.of(&["-", "+", "[b", "(b", "[d", "(d", "[a", "[z"]));
         words.push(word.replace("%t", dice.of(&["100", "1000", "100000"])));
     }
     words
@@ -126,7 +43,10 @@ fn command(template: &str, dice: &mut Dice) -> Vec<String> {
 fn normal(words: &[String], value: Value) -> Value {
     let key = |value: &Value| format!("{value:?}");
     match (words[0].as_str(), value) {
-        ("smembers" | "keys" | "hkeys" | "hvals" | "spop", Value::Array(mut values)) => {
+        ("sscan" | "hscan" | "zscan", Value::Array(mut values)) if values.len() == 2 => {
+            normal(&["keys".to_owned()], values.pop().unwrap_or(Value::Null))
+        }
+        ("smembers" | "keys" | "hkeys" | "hvals" | "spop" | "sunion" | "sinter" | "sdiff", Value::Array(mut values)) => {
             values.sort_by_key(key);
             Value::Array(values)
         }
@@ -137,6 +57,7 @@ fn normal(words: &[String], value: Value) -> Value {
         }
         // The runs are not at the same time.
         ("ttl", Value::Integer(seconds)) if seconds > 0 => Value::Integer((seconds + 20) / 100),
+        ("expiretime" | "pexpiretime", Value::Integer(time)) if time > 0 => Value::Integer(1),
         (_, other) => other,
     }
 }

@@ -84,8 +84,9 @@ pub fn hincrby(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut 
 /// HINCRBYFLOAT key field number
 pub fn hincrbyfloat(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let name = Name::of(&words[1]);
-    if super::db::float(&words[3]).is_none_or(f64::is_infinite) {
-        return refuse("ERR value is not a valid float");
+    let Some(by) = super::db::float(&words[3]) else { return refuse("ERR value is not a valid float") };
+    if by.is_infinite() {
+        return refuse("ERR value is NaN or Infinity");
     }
     let had = match hash(db, tx, &name)? {
         Some(found) => found.body.get(tx, &Name::of(&words[2]))?,

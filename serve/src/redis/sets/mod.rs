@@ -103,10 +103,13 @@ pub fn smismember(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut 
 /// SMOVE source destination member
 pub fn smove(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let (source, target, member) = (Name::of(&words[1]), Name::of(&words[2]), Name::of(&words[3]));
-    let found = set(db, tx, &source)?;
+    let Some(Found { item, body }) = set(db, tx, &source)? else {
+        reply.integer(0);
+        return Ok(());
+    };
     set(db, tx, &target)?;
-    let there = found.as_ref().map_or(Ok(false), |found| found.body.contains_key(tx, &member))?;
-    if let Some(Found { item, body }) = found.filter(|_| there && source != target) {
+    let there = body.contains_key(tx, &member)?;
+    if there && source != target {
         body.remove(tx, &member)?;
         let left = body.len(tx)?;
         db.resize(tx, &source, item, (0, weight(&member.bytes)), left)?;

@@ -87,7 +87,9 @@ impl Query<'_> {
         let mut result: HashMap<Vec<u8>, (f64, usize)> = HashMap::new();
         if name.starts_with(b"zdiff") {
             result.extend(sources[0].iter().map(|(member, score)| (member.clone(), (*score, 1))));
-            sources[1..].iter().flatten().for_each(|(member, _)| drop(result.remove(member)));
+            for (member, _) in sources[1..].iter().flatten() {
+                result.remove(member);
+            }
         } else {
             for (rows, weight) in sources.iter().zip(&self.weights) {
                 for (member, score) in rows {

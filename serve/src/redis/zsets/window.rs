@@ -80,12 +80,12 @@ impl Window {
                 start..below(from, body, high.0, !high.1, length)?
             }
             Window::Lex(low, high) => {
-                let Some((first, _)) = body.order().first(from)? else { return Ok(0..0) };
                 let place = |text: &Text, inside: bool| match text {
                     Text::First => Ok(0),
                     Text::Last => Ok(length),
                     Text::At(member, outside) => {
-                        let place = Place { score: first.score, member: member.clone() };
+                        // No number stands in no order to any, so that texts alone are compared.
+                        let place = Place { score: f64::NAN, member: member.clone() };
                         let (rank, found) = body.order().rank(from, &place)?;
                         Ok::<_, Error>(rank + u64::from(found && *outside != inside))
                     }

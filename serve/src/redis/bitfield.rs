@@ -139,9 +139,9 @@ fn run(steps: &[Step], bytes: &mut Vec<u8>, reply: &mut Reply<'_>) -> bool {
         };
         let end = (step.offset + u64::from(step.bits)).div_ceil(8) as usize;
         if let Some(number) = stored {
+            changed |= bytes.len() < end || number != had;
             bytes.resize(bytes.len().max(end), 0);
             step.write(bytes, number);
-            changed = true;
         }
         match told {
             Some(number) => reply.integer(number as i64),

@@ -142,12 +142,13 @@ pub fn bitpos(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Repl
 
 /// BITOP AND|OR|XOR|NOT destination key ...
 pub fn bitop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let not = is(&words[1], "not");
     let operation: fn(u8, u8) -> u8 = match words[1].to_ascii_lowercase().as_slice() {
         b"and" => |a, b| a & b,
         b"or" => |a, b| a | b,
         b"xor" => |a, b| a ^ b,
         b"not" if words.len() > 4 => return refuse("ERR BITOP NOT must be called with a single source key."),
-        b"not" => |a, _| !a,
+        b"not" => |a, _| a,
         _ => return refuse(SYNTAX),
     };
     let mut rows = Vec::new();
@@ -158,8 +159,8 @@ pub fn bitop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Re
     let at = |row: &Vec<u8>, index: usize| row.get(index).copied().unwrap_or(0);
     let result: Vec<u8> = (0..length)
         .map(|index| {
-            let first = at(&rows[0], index);
-            if rows.len() == 1 { operation(first, first) } else { rows[1..].iter().fold(first, |sum, row| operation(sum, at(row, index))) }
+            let joined = rows[1..].iter().fold(at(&rows[0], index), |sum, row| operation(sum, at(row, index)));
+            if not { !joined } else { joined }
         })
         .collect();
     let name = Name::of(&words[2]);

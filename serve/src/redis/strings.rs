@@ -94,8 +94,12 @@ pub fn change_bytes<S: Store>(
 ) -> Outcome {
     let (had, room) = found.map_or((0, 0), |(_, head)| (u64::from(head.length), u64::from(head.room)));
     let place = match found {
-        Some((place, _)) if length <= had => place,
+        Some((place, _)) if length <= had => {
+            db.touched(name);
+            place
+        }
         Some((place, _)) if length <= room => {
+            db.touched(name);
             tx.write(item::data(place) + had, &vec![0; (length - had) as usize])?;
             tx.set(place.length(), length as u32)?;
             place
@@ -107,7 +111,6 @@ pub fn change_bytes<S: Store>(
             db.put(tx, name, head(Kind::String, expires, 0), [&old, &zeros])?
         }
     };
-    db.touched(name);
     Ok(change(tx, item::data(place))?)
 }
 

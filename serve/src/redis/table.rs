@@ -244,6 +244,10 @@ impl Spec {
             0 => Vec::new(),
             _ => (first..=last).step_by(step.max(1) as usize).filter_map(|at| words.get(at as usize)).collect(),
         };
+        if self.id == Id::Sort {
+            let target = words.iter().rposition(|word| word.eq_ignore_ascii_case(b"store"));
+            keys.extend(target.and_then(|at| words.get(at + 1)));
+        }
         if self.has('M') {
             // The number of keys stands in front of them: behind the name, the destination or the time to wait.
             let at = 1 + usize::from(first != 0 || self.has('b'));
@@ -282,6 +286,7 @@ mod tests {
         assert_eq!(keys("zunionstore d 2 a b weights 1 2"), "d a b");
         assert_eq!(keys("blmpop 0 1 a left"), "a");
         assert_eq!(keys("sintercard 2 a b"), "a b");
+        assert_eq!(keys("sort a by nosort store b"), "a b");
         assert_eq!(keys("ping"), "");
     }
 }

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
+use crate::effects::Blocked;
 use crate::effects::Effects;
 use crate::options::Level;
 use crate::server::Shared;
-use crate::effects::Blocked;
 use crate::service::{Service, Turn};
 use crate::tally::{Tally, count};
 

@@ -92,7 +92,9 @@ impl<S: Service> Connection<S> {
 
     /// Whether nothing is left to do for it.
     pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && self.blocked.is_some()) || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+        self.broken
+            || (self.ending && self.blocked.is_some())
+            || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
     }
 
     /// Reads what has come, as much as the buffer takes, and takes the requests from it.
@@ -153,7 +155,9 @@ impl<S: Service> Connection<S> {
     /// Something came from another client.
     pub fn receive_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Message(bytes) if self.output.len() - self.written + bytes.len() > MOST_MESSAGES => self.broken = true,
+            Mail::Message(bytes) if self.output.len() - self.written + bytes.len() > MOST_MESSAGES => {
+                self.broken = true
+            }
             Mail::Message(bytes) => self.output.extend_from_slice(&bytes),
             Mail::Answer { ticket, reply } if self.blocked.is_some_and(|blocked| blocked.ticket == ticket) => {
                 self.answer_blocked(&reply);

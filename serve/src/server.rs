@@ -14,11 +14,11 @@ use nearpm::prelude::*;
 
 use crate::batch::is_fatal;
 use crate::effects::Effects;
+use crate::effects::Inbox;
 use crate::options::{Level, Options};
 use crate::service::{Service, Turn};
 use crate::store::Recency;
 use crate::tally::{Tally, Totals};
-use crate::effects::Inbox;
 use crate::worker::{Worker, system};
 
 /// Time between two looks for expired keys.

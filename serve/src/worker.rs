@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -145,8 +145,10 @@ impl<S: Service> Worker<S> {
         }
         let mut running: Vec<_> = ready.iter_mut().map(|(_, client)| client).filter(|c| c.may_run()).collect();
         if !running.is_empty() {
-            let mut lanes: Vec<_> =
-                running.iter().map(|client| Lane { requests: &client.waiting, done: 0, reply: Vec::new(), blocked: None }).collect();
+            let mut lanes: Vec<_> = running
+                .iter()
+                .map(|client| Lane { requests: &client.waiting, done: 0, reply: Vec::new(), blocked: None })
+                .collect();
             batch::execute(&self.shared, &mut lanes, now_ms())?;
             let answers: Vec<_> = lanes.into_iter().map(|lane| (lane.done, lane.reply, lane.blocked)).collect();
             for (client, (done, reply, blocked)) in running.iter_mut().zip(answers) {

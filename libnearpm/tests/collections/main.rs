@@ -13,7 +13,7 @@ use nearpm::{Mechanism, PoolOptions};
 use proptest::prelude::*;
 
 use nearpm::direct::Mode;
-use subjects::{Numbers, Op, Counted, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
+use subjects::{Counted, Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
 
 /// The root of a pool that holds one collection.
 #[derive(Clone, Copy, Persistent)]

@@ -102,8 +102,11 @@ impl Step {
 
     /// The number as it is stored; `None` if it may not be.
     fn fit(&self, number: i128) -> Option<i128> {
-        let (least, most) =
-            if self.signed { (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1) } else { (0, (1i128 << self.bits) - 1) };
+        let (least, most) = if self.signed {
+            (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1)
+        } else {
+            (0, (1i128 << self.bits) - 1)
+        };
         if (least..=most).contains(&number) {
             return Some(number);
         }

@@ -63,7 +63,8 @@ impl Channels {
         let inner = self.lock();
         let direct = inner.channels.get(channel).into_iter().flat_map(BTreeMap::values).map(|c| (None, c.clone()));
         let fitting = inner.patterns.iter().filter(|(pattern, _)| matches(pattern, channel));
-        let by_pattern = fitting.flat_map(|(pattern, clients)| clients.values().map(|c| (Some(pattern.clone()), c.clone())));
+        let by_pattern =
+            fitting.flat_map(|(pattern, clients)| clients.values().map(|c| (Some(pattern.clone()), c.clone())));
         direct.chain(by_pattern).collect()
     }
 }

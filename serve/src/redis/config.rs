@@ -63,18 +63,15 @@ fn get(redis: &Redis, patterns: &[Vec<u8>], reply: &mut Reply<'_>) {
 
 /// Sets one parameter. One that was given when the server was started takes only what it has.
 fn set(redis: &Redis, name: &str, value: &str) -> Outcome {
-    let failed = |why: String| {
-        refuse_with(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
-    };
+    let failed =
+        |why: String| refuse_with(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"));
     let known = all(redis).into_iter().find(|(known, _)| known == name);
     match (redis.state.settings.set(name, value), known) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some((_, has))) if has == value => Ok(()),
         (Err(why), _) if why != "unknown" => failed(why),
         (Err(_), Some(_)) => failed("can't set immutable config: it is given when the server is started".to_owned()),
-        (Err(_), None) => refuse_with(format!(
-            "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
-        )),
+        (Err(_), None) => refuse_with(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'")),
     }
 }
 

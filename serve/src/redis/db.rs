@@ -218,13 +218,7 @@ impl Db<'_> {
     }
 
     /// Makes an item the one of a key: see [`Keys::put`].
-    pub fn put(
-        &self,
-        tx: &mut impl Store,
-        name: &Name,
-        head: Item,
-        parts: [&[u8]; 2],
-    ) -> Result<Ptr<Item>, Error> {
+    pub fn put(&self, tx: &mut impl Store, name: &Name, head: Item, parts: [&[u8]; 2]) -> Result<Ptr<Item>, Error> {
         self.touched(name);
         self.keys.put::<Owned>(tx, name, head, parts)
     }

@@ -101,9 +101,14 @@ impl Session {
                 texts.name = words[2].clone();
                 self.say(|reply| reply.simple("OK"))
             }
-            (b"getname", 2) => self.say(|reply| reply.bulk_or_null(Some(&texts.name[..]).filter(|name| !name.is_empty()))),
+            (b"getname", 2) => {
+                self.say(|reply| reply.bulk_or_null(Some(&texts.name[..]).filter(|name| !name.is_empty())))
+            }
             (b"setinfo", 4) if !is_name(&words[3]) => {
-                let text = format!("ERR {} cannot contain spaces, newlines or special characters.", String::from_utf8_lossy(&words[2]));
+                let text = format!(
+                    "ERR {} cannot contain spaces, newlines or special characters.",
+                    String::from_utf8_lossy(&words[2])
+                );
                 self.say(|reply| reply.error(&text))
             }
             (b"setinfo", 4) if is(&words[2], "lib-name") => {

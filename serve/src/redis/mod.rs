@@ -136,7 +136,12 @@ impl Redis {
             settings: Settings::new(options),
             changes: AtomicU64::new(0),
             used: AtomicU64::new(0),
-            run_id: format!("{:016x}{:016x}{:08x}", rand::random::<u64>(), rand::random::<u64>(), rand::random::<u32>()),
+            run_id: format!(
+                "{:016x}{:016x}{:08x}",
+                rand::random::<u64>(),
+                rand::random::<u64>(),
+                rand::random::<u32>()
+            ),
         };
         let (space, started) = (root.keys(), Instant::now());
         Ok(Redis { space, options: options.clone(), totals, started, state: Arc::new(state) })

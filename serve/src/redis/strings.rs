@@ -333,7 +333,9 @@ pub fn lcs(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'
         return refuse("ERR If you want both the length and indexes, please just use IDX.");
     }
     let text = |word: &[u8]| match db.item(from, &Name::of(word))? {
-        Some((_, head)) if head.tag != Kind::String as u32 => refuse("ERR The specified keys must contain string values"),
+        Some((_, head)) if head.tag != Kind::String as u32 => {
+            refuse("ERR The specified keys must contain string values")
+        }
         found => Ok(found.map_or(Ok(Vec::new()), |found| value(from, found))?),
     };
     let (a, b) = (text(&words[1])?, text(&words[2])?);

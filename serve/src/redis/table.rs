@@ -7,8 +7,8 @@ use super::registry::{Group, commands};
 use super::reply::Reply;
 use super::session::Command;
 use super::{
-    Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lists, numbers, object, rename, scan, sets,
-    slowlog, sort, strings, zsets,
+    Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lists, numbers, object,
+    rename, scan, sets, slowlog, sort, strings, zsets,
 };
 
 /// A command.

@@ -23,7 +23,6 @@ impl Dice {
     }
 }
 
-
 fn command(template: &str, dice: &mut Dice) -> Vec<String> {
     let mut words = Vec::new();
     for word in template.split(' ') {
@@ -46,7 +45,10 @@ fn normal(words: &[String], value: Value) -> Value {
         ("sscan" | "hscan" | "zscan", Value::Array(mut values)) if values.len() == 2 => {
             normal(&["keys".to_owned()], values.pop().unwrap_or(Value::Null))
         }
-        ("smembers" | "keys" | "hkeys" | "hvals" | "spop" | "sunion" | "sinter" | "sdiff", Value::Array(mut values)) => {
+        (
+            "smembers" | "keys" | "hkeys" | "hvals" | "spop" | "sunion" | "sinter" | "sdiff",
+            Value::Array(mut values),
+        ) => {
             values.sort_by_key(key);
             Value::Array(values)
         }
@@ -69,9 +71,13 @@ fn redis_gives_the_same_replies() {
     let ours = start_redis(options(&folder.path("pool"), &["--survives", "process-crash"])).expect("the server starts");
     let mut both = [Client::connect(stock.address), Client::connect(ours.address())];
     let mut dice = Dice(7);
-    let (mut queued, count) = (Vec::<Vec<String>>::new(), if thorough() { 200_000 } else { 12_000 });
+    let (mut queued, mut open, count) = (Vec::<Vec<String>>::new(), false, if thorough() { 200_000 } else { 12_000 });
     for number in 0..count {
         let words = command(dice.of(REDIS), &mut dice);
+        // What a connection says of itself is refused inside of a transaction.
+        if open && matches!(words[0].as_str(), "hello" | "auth" | "client") {
+            continue;
+        }
         if words.last().is_some_and(|word| word == "gt") {
             // A time that was set in the same millisecond is not later; which it was set in, each server finds by itself.
             std::thread::sleep(Duration::from_millis(2));
@@ -85,9 +91,13 @@ fn redis_gives_the_same_replies() {
             value => normal(&words, value),
         };
         let [theirs, mine] = [theirs, mine].map(settle);
-        assert_eq!(theirs, mine, "command {number}: {words:?}, queued {queued:?}");
+        assert_eq!(theirs, mine, "command {number}: {words:?}, queued {}", queued.len());
         match words[0].as_str() {
-            "exec" | "discard" => queued.clear(),
+            "multi" => open = true,
+            "exec" | "discard" | "reset" => {
+                open = false;
+                queued.clear();
+            }
             _ if theirs == Value::Simple("QUEUED".to_owned()) => queued.push(words),
             _ => {}
         }

@@ -17,7 +17,9 @@ fn a_hello_that_is_refused_changes_nothing() {
     let folder = Folder::new();
     let redis = start_redis(options(&folder.path("pool"), &[])).expect("the server starts");
     let mut client = Client::connect(redis.address());
-    for refused in ["hello 3 bogus", "hello 3 auth nobody secret", "hello 3 setname", "hello 3 setname n bogus", "hello 4"] {
+    for refused in
+        ["hello 3 bogus", "hello 3 auth nobody secret", "hello 3 setname", "hello 3 setname n bogus", "hello 4"]
+    {
         error(client.say(refused));
         client.command(&["get", "nothing"]).unwrap();
         assert_eq!(client.line().unwrap(), "$-1", "{refused}");

@@ -215,12 +215,10 @@ fn messages_reach_those_who_listen() {
     assert!(matches!(two.say("get k"), Value::Error(text) if text.contains("only (P|S)SUBSCRIBE")));
     assert_eq!(two.say("ping"), pair("pong", ""));
     assert_eq!(three.say("get k"), Value::Null);
-    assert_eq!(other.say("pubsub numsub news nobody"), Value::Array(vec![
-        bulk("news"),
-        Value::Integer(1),
-        bulk("nobody"),
-        Value::Integer(0),
-    ]));
+    assert_eq!(
+        other.say("pubsub numsub news nobody"),
+        Value::Array(vec![bulk("news"), Value::Integer(1), bulk("nobody"), Value::Integer(0),])
+    );
     assert_eq!(other.say("pubsub numpat"), Value::Integer(1));
     // A publication of a transaction is sent when that is run.
     other.say("multi");
@@ -263,7 +261,10 @@ fn dumps_are_those_of_redis() {
     let redis = server(&folder, &["--bytes", "64M"]);
     let (mut ours, mut theirs) = (Client::connect(redis.address()), Client::connect(stock.address));
     let many = |command: &str, entry: &dyn Fn(usize) -> String, count| {
-        (0..count).step_by(50).map(|at| (at..at + 50).fold(command.to_owned(), |line, i| line + " " + &entry(i))).collect::<Vec<_>>()
+        (0..count)
+            .step_by(50)
+            .map(|at| (at..at + 50).fold(command.to_owned(), |line, i| line + " " + &entry(i)))
+            .collect::<Vec<_>>()
     };
     let long = "x".repeat(300);
     let mut lines = vec![

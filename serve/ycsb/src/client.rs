@@ -114,9 +114,9 @@ impl Client<'_> {
         let shape = &self.shared.shape;
         match &self.shared.index {
             Some(index) if request.kind == Kind::Scan => index.check(shape, &key(request.number), request.count, read),
-            _ => read.iter().try_for_each(|(_, read)| {
-                shape.check(request.number, read).map_err(|wrong| wrong.to_string())
-            }),
+            _ => read
+                .iter()
+                .try_for_each(|(_, read)| shape.check(request.number, read).map_err(|wrong| wrong.to_string())),
         }
     }
 

@@ -1,34 +1,63 @@
 //! What a scan must give: the records from a key on, in the order of their keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::record::{Fields, Shape};
-use crate::requests::key;
+use crate::requests::{key, scatter};
 
 /// Records that a scan asks for at most (YCSB's `maxscanlength`).
 pub const MOST_SCANNED: u64 = 100;
+/// Records that earlier runs may have inserted behind those that were loaded.
+const LATER: u64 = 1 << 20;
+
+/// Numbers of records behind those that were loaded, by what their keys are named by.
+struct Later {
+    numbers: HashMap<u64, u64>,
+    /// All below it are in there.
+    end: u64,
+    /// Records that this run inserts are below it.
+    inserted: u64,
+}
 
 /// Records by key: those that were there at the beginning, which every scan over their place must give, and those that may be there.
 pub struct Index {
-    loaded: u64,
-    numbers: Mutex<BTreeMap<String, u64>>,
+    loaded: BTreeMap<String, u64>,
+    later: Mutex<Later>,
 }
 
 impl Index {
     /// So many records are there.
     pub fn of(records: u64) -> Index {
-        Index { loaded: records, numbers: Mutex::new((0..records).map(|number| (key(number), number)).collect()) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+        let later = Later { numbers: HashMap::new(), end: records, inserted: records };
+        Index { loaded: (0..records).map(|number| (key(number), number)).collect(), later: Mutex::new(later) }
     }
 
     /// A record is being inserted.
     pub fn add(&self, number: u64) {
-        self.lock().insert(key(number), number);
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        later.inserted = later.inserted.max(number + 1);
+    }
+
+    /// The number of a record by its key, also of one that an earlier run has inserted.
+    fn number(&self, key: &str) -> Option<u64> {
+        if let Some(number) = self.loaded.get(key) {
+            return Some(*number);
+        }
+        let name = key.strip_prefix("user")?.parse().ok()?;
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(number) = later.numbers.get(&name) {
+                return Some(*number);
+            }
+            if later.end >= later.inserted + LATER {
+                return None;
+            }
+            let more = later.end..later.end + (1 << 16);
+            later.end = more.end;
+            later.numbers.extend(more.map(|number| (scatter(number), number)));
+        }
     }
 
     /// Whether that is what a scan of so many records from a key on may give.
@@ -39,17 +68,15 @@ impl Index {
         if found.len() as u64 > count || !found.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(format!("a scan of {count} records gave {} of them, or not in order", found.len()));
         }
-        let numbers = self.lock();
         for (key, fields) in found {
-            let number = numbers.get(key).filter(|_| key.as_str() >= from);
+            let number = self.number(key).filter(|_| key.as_str() >= from);
             let number = number.ok_or_else(|| format!("a scan from {from} on gave {key}"))?;
-            shape.check(*number, fields).map_err(|wrong| wrong.to_string())?;
+            shape.check(number, fields).map_err(|wrong| wrong.to_string())?;
         }
         // One that stops early has come to the end.
         let end = found.last().filter(|_| found.len() as u64 == count);
         let end = end.map_or(Bound::Unbounded, |(key, _)| Bound::Included(key.as_str()));
-        let expected = numbers.range::<str, _>((Bound::Included(from), end)).filter(|(_, number)| **number < self.loaded);
-        for (key, _) in expected {
+        for key in self.loaded.range::<str, _>((Bound::Included(from), end)).map(|(key, _)| key) {
             if found.binary_search_by(|(other, _)| other.cmp(key)).is_err() {
                 return Err(format!("a scan from {from} on left {key} out"));
             }

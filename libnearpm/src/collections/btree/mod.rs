@@ -13,8 +13,8 @@ mod ranked;
 use std::marker::PhantomData;
 
 pub use iterate::Range;
-pub use ranked::Ranked;
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
+pub use ranked::Ranked;
 
 use super::Key;
 use crate::error::Error;

@@ -11,12 +11,7 @@ use crate::redis::reply::Reply;
 use crate::store::Name;
 
 /// Moves an element; `None` if there is none.
-fn move_one(
-    db: &Db<'_>,
-    tx: &mut impl Store,
-    keys: (&[u8], &[u8]),
-    ends: (bool, bool),
-) -> Outcome<Option<Vec<u8>>> {
+fn move_one(db: &Db<'_>, tx: &mut impl Store, keys: (&[u8], &[u8]), ends: (bool, bool)) -> Outcome<Option<Vec<u8>>> {
     let (source, target) = (Name::of(keys.0), Name::of(keys.1));
     let Some(Found { item, body }) = list(db, tx, &source)? else { return Ok(None) };
     list(db, tx, &target)?;
@@ -50,13 +45,7 @@ pub fn rpoplpush(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mu
 }
 
 /// BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds
-pub fn blmove(
-    db: &Db<'_>,
-    tx: &mut impl Store,
-    words: &[Vec<u8>],
-    _: Option<&[u8]>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
+pub fn blmove(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], _: Option<&[u8]>, reply: &mut Reply<'_>) -> Outcome {
     let ends = (end_of(&words[3])?, end_of(&words[4])?);
     patience(&words[5])?;
     if let Some(value) = move_one(db, tx, (&words[1], &words[2]), ends)? {
@@ -81,13 +70,7 @@ pub fn brpoplpush(
 }
 
 /// BLPOP, BRPOP key ... seconds
-pub fn bpop(
-    db: &Db<'_>,
-    tx: &mut impl Store,
-    words: &[Vec<u8>],
-    key: Option<&[u8]>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
+pub fn bpop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], key: Option<&[u8]>, reply: &mut Reply<'_>) -> Outcome {
     let last = words.len() - 1;
     patience(&words[last])?;
     for word in words[1..last].iter().map(Vec::as_slice).filter(|word| key.is_none_or(|key| key == *word)) {

@@ -54,8 +54,7 @@ impl Query<'_> {
     /// Of the words from the number of keys on.
     fn parse<'w>(command: &[u8], words: &'w [Vec<u8>], stores: bool) -> Outcome<Query<'w>> {
         let (keys, mut rest) = keys_of(command, words)?;
-        let mut query =
-            Query { keys, weights: vec![1.0; keys.len()], aggregate: Aggregate::Sum, with_scores: false };
+        let mut query = Query { keys, weights: vec![1.0; keys.len()], aggregate: Aggregate::Sum, with_scores: false };
         let weighs = !command.to_ascii_lowercase().starts_with(b"zdiff");
         while let [option, behind @ ..] = rest {
             rest = behind;

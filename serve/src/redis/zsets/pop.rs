@@ -3,7 +3,9 @@
 use nearpm::prelude::*;
 
 use super::{take, weight, zset};
-use crate::redis::db::{Db, Found, Outcome, SYNTAX, ZSet, count_of, counted_keys, integer, is, patience, refuse, wrong_count};
+use crate::redis::db::{
+    Db, Found, Outcome, SYNTAX, ZSet, count_of, counted_keys, integer, is, patience, refuse, wrong_count,
+};
 use crate::redis::rank::Place;
 use crate::redis::reply::Reply;
 use crate::store::Name;

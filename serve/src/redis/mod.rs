@@ -8,7 +8,7 @@
 //! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
 //! | `watch.rs`, `waiting.rs`, `channels.rs`, `clients.rs`, `slowlog.rs`, `settings.rs` | what clients share besides the pool |
 //! | `serve.rs` | how requests are run |
-//! | `strings.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
+//! | `strings.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
 //! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
 //! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
 //! | `about.rs`, `config.rs`, `client.rs` | the server, and its clients |
@@ -28,6 +28,7 @@ mod generic;
 mod glob;
 mod greeting;
 mod hashes;
+mod lcs;
 mod listening;
 mod lists;
 mod numbers;

@@ -7,7 +7,7 @@ use super::registry::{Group, commands};
 use super::reply::Reply;
 use super::session::Command;
 use super::{
-    Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lists, numbers, object,
+    Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, numbers, object,
     rename, scan, sets, slowlog, sort, strings, zsets,
 };
 
@@ -94,7 +94,7 @@ commands! {
     Info "info" -1 "" 0 0 0 Server tell about::info;
     Keys "keys" 2 "r" 0 0 0 Generic look generic::keys;
     Lastsave "lastsave" 1 "F" 0 0 0 Server talk about::lastsave;
-    Lcs "lcs" -3 "r" 1 2 1 String look strings::lcs;
+    Lcs "lcs" -3 "r" 1 2 1 String look lcs::lcs;
     Lindex "lindex" 3 "r" 1 1 1 List look lists::lindex;
     Linsert "linsert" 5 "wm" 1 1 1 List act lists::linsert;
     Llen "llen" 2 "rF" 1 1 1 List look lists::llen;

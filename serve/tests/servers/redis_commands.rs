@@ -114,6 +114,8 @@ pub const REDIS: &[&str] = &[
     "bitop and %k %k %k",
     "bitop or %k %k %k %k",
     "bitop xor %k %k %k",
+    "bitop xor %k %k",
+    "bitop and %k %k",
     "bitop not %k %k",
     "bitop not %k %k %k",
     "bitfield %k set u8 0 %n get i5 3",

@@ -34,6 +34,9 @@ pub fn refuse<T>(text: &'static str) -> Result<T, Refusal> {
     Err(Refusal::Say(Cow::Borrowed(text)))
 }
 
+/// Words of a command.
+pub type Words<'w> = &'w [Vec<u8>];
+
 /// What a command gives.
 pub type Outcome<T = ()> = Result<T, Refusal>;
 
@@ -320,7 +323,7 @@ pub fn patience(word: &[u8]) -> Outcome {
 }
 
 /// How many keys a command has, and the keys: `words` begin with the number.
-pub fn counted_keys<'w>(words: &'w [Vec<u8>], none: &'static str) -> Outcome<(&'w [Vec<u8>], &'w [Vec<u8>])> {
+pub fn counted_keys<'w>(words: &'w [Vec<u8>], none: &'static str) -> Outcome<(Words<'w>, Words<'w>)> {
     let count = words.first().map_or_else(|| refuse(SYNTAX), |word| integer(word).or_else(|_| refuse(none)))?;
     let count = usize::try_from(count).ok().filter(|count| *count > 0).map_or_else(|| refuse(none), Ok)?;
     if words.len() - 1 < count {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nearpm::prelude::*;
 
 use super::give;
-use crate::redis::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, float_or, integer, is, refuse, refuse_with};
+use crate::redis::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, Words, float_or, integer, is, refuse, refuse_with};
 use crate::redis::reply::Reply;
 use crate::redis::value::Value;
 use crate::store::Name;
@@ -38,7 +38,7 @@ struct Query<'w> {
 }
 
 /// `numkeys key ...`, and the words behind.
-fn keys_of<'w>(command: &[u8], words: &'w [Vec<u8>]) -> Outcome<(&'w [Vec<u8>], &'w [Vec<u8>])> {
+fn keys_of<'w>(command: &[u8], words: &'w [Vec<u8>]) -> Outcome<(Words<'w>, Words<'w>)> {
     let count = integer(&words[0])?;
     if count < 1 {
         let name = String::from_utf8_lossy(command).to_ascii_lowercase();

@@ -5,9 +5,11 @@
 //! | module | holds |
 //! |---|---|
 //! | [`options`] | what a server is told when it is started |
-//! | [`server`], `worker`, `connection` | threads, event loops, clients |
+//! | [`server`], `listener`, `worker`, `connection` | threads, event loops, clients |
+//! | `house` | expiry, synchronisation in the background |
 //! | `batch` | group commit |
 //! | [`foreground`] | serving until a signal |
+//! | [`access`] | users, passwords, what each may do |
 //! | [`service`] | what a protocol is to the server |
 //! | `store` | keys and values in a pool |
 //! | [`redis`], [`memcached`] | the protocols |
@@ -16,9 +18,13 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 mod batch;
 mod connection;
 pub mod foreground;
+mod glob;
+mod house;
+mod listener;
 pub mod memcached;
 pub mod options;
 pub mod redis;
@@ -34,8 +40,11 @@ pub use foreground::{ServeCommand, serve};
 use nearpm::Error;
 use nearpm::direct::DirectPool;
 
+use access::Access;
 pub use options::{Eviction, Level, Options, Survival};
-pub use server::{Listener, Server};
+use listener::Listener;
+pub use server::Server;
+use server::Start;
 use service::Service;
 use tally::Totals;
 
@@ -43,15 +52,16 @@ use tally::Totals;
 /// leaves no pool behind.
 fn start<S: Service>(
     options: Options,
-    service: impl Fn(&DirectPool, &Options, Arc<Totals>) -> Result<S, Error>,
+    service: impl Fn(&DirectPool, &Options, Arc<Totals>, Arc<Access>) -> Result<S, Error>,
 ) -> Result<Server<S>, Error> {
-    let listener = Listener::bind(&options.listen)?;
+    let access = Arc::new(Access::new(&options.access)?);
+    let listener = Listener::bind(options.network.address(S::PORT)?)?;
     let totals = Arc::default();
-    let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals));
+    let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals), access.clone());
     let fill = |pool: &DirectPool| serve(pool).map(drop);
     let pool = DirectPool::open_or_create_with(&options.pool, options.bytes, &options.direct(), fill)?;
     let service = serve(&pool)?;
-    Server::start(service, pool, options, totals, listener)
+    Server::start(Start { service, pool, options, totals, access }, listener)
 }
 
 /// Starts a server that speaks Redis's protocol.

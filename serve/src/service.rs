@@ -67,6 +67,9 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// Answers a request that the pool refused.
     fn refuse(&self, request: &Self::Request, error: &Error, reply: &mut Vec<u8>);
 
+    /// What is to be done when a request finds no room whatever goes.
+    fn abandon(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Self::Request) -> Result<(), Error>;
+
     /// Evicts a key, if that is allowed; false if there was none.
     fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error>;
 
@@ -75,4 +78,10 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// What a client is told that is one too many.
     const TOO_MANY: &'static [u8];
+
+    /// What a client of another machine is told where nobody needs a password.
+    const PROTECTED: &'static [u8];
+
+    /// The port of the protocol.
+    const PORT: u16;
 }

@@ -104,8 +104,6 @@ impl<S: Service> Worker<S> {
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
-            // A reply that waits for another one to be acknowledged would cost more than the packet.
-            let _ = socket.set_nodelay(true);
             let number = self.shared.totals.accepted.load(Ordering::Relaxed);
             self.clients.insert(token, Connection::new(socket, self.shared.service.session(number)));
             busy.push(token);

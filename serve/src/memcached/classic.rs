@@ -4,7 +4,7 @@ use std::io::Write;
 
 use nearpm::prelude::*;
 
-use super::cache::{Cache, Done, Found, New, moment};
+use super::cache::{Cache, Done, Found, New, Plain, moment};
 use super::command::{Command, Read};
 use crate::store::{Name, item};
 
@@ -31,13 +31,10 @@ fn give(from: &impl Load, key: &[u8], (place, head): Found, cas: bool, out: &mut
 
 /// get, gets
 pub fn get(cache: &Cache<'_>, from: &impl Load, read: &Read, keys: &[Vec<u8>], out: &mut Vec<u8>) -> Result<(), Error> {
-    for key in keys {
-        if let Some(found) = cache.asked(from, &Name::of(key))? {
-            give(from, key, found, read.cas, out)?;
-        }
-    }
-    line(out, "END");
-    Ok(())
+    keys.iter().try_for_each(|key| match cache.asked(from, &Name::of(key))? {
+        Some(found) => give(from, key, found, read.cas, out),
+        None => Ok(()),
+    })
 }
 
 /// gat, gats
@@ -55,14 +52,24 @@ fn get_and_touch(
             give(tx, key, found, read.cas, out)?;
         }
     }
-    line(out, "END");
     Ok(())
 }
 
 /// Runs a command that may change something.
 pub fn change(cache: &Cache<'_>, tx: &mut impl Store, command: &Command, out: &mut Vec<u8>) -> Result<(), Error> {
     match command {
-        Command::Get(read, keys) => get_and_touch(cache, tx, read, keys, out)?,
+        Command::Get(read, keys, last) => {
+            get_and_touch(cache, tx, read, keys, out)?;
+            if *last {
+                line(out, "END");
+            }
+        }
+        Command::Refuse(why, forgotten) => {
+            if let Some(key) = forgotten {
+                cache.keys.remove::<Plain>(tx, &Name::of(key))?;
+            }
+            line(out, why);
+        }
         Command::Put { store, key, flags, expires, cas, value } => {
             let expires = moment(cache.now_ms(), *expires);
             let new = New { flags: *flags, expires, value, marks: 0 };

@@ -3,7 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `command.rs` | what clients ask for |
-//! | `parse.rs`, `parse_meta.rs` | the protocol, as it comes |
+//! | `parse.rs`, `parse_put.rs`, `parse_meta.rs`, `multiget.rs` | the protocol, as it comes |
+//! | `foreign.rs` | other protocols, which are hung up on |
+//! | `session.rs`, `guard.rs` | who a client is, what it may do |
 //! | `cache.rs` | which items live, and what is done to them |
 //! | `classic.rs`, `meta.rs` | what commands do and answer |
 //! | `stats.rs` | what the server tells about itself |
@@ -11,9 +13,14 @@
 mod cache;
 mod classic;
 mod command;
+mod foreign;
+mod guard;
 mod meta;
+mod multiget;
 mod parse;
 mod parse_meta;
+mod parse_put;
+mod session;
 mod stats;
 
 use std::sync::Arc;
@@ -22,13 +29,14 @@ use std::time::Instant;
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
-use crate::options::{Eviction, Options};
+use crate::access::{Access, User};
+use crate::options::{Eviction, Options, Renamed};
 use crate::service::{Admission, Service, Turn};
-use crate::store::Keys;
+use crate::store::{Keys, Name};
 use crate::tally::{Totals, count};
 use cache::{Cache, MemcachedRoot, Plain};
 use command::{Command, Request};
-use parse::Parsed;
+use session::Session;
 
 /// The version of memcached whose protocol this is.
 const VERSION: &str = "1.6.18";
@@ -41,13 +49,9 @@ pub struct Memcached {
     root: Ptr<MemcachedRoot>,
     options: Options,
     totals: Arc<Totals>,
+    access: Arc<Access>,
+    names: Renamed,
     started: Instant,
-}
-
-/// What is known of a client: how many bytes of a refused value are still to come.
-#[derive(Debug, Default)]
-pub struct Session {
-    skip: usize,
 }
 
 impl Memcached {
@@ -55,9 +59,23 @@ impl Memcached {
     ///
     /// # Errors
     /// [`Error::RootType`] for a pool of another program.
-    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>) -> Result<Memcached, Error> {
+    pub fn new(
+        pool: &DirectPool,
+        options: &Options,
+        totals: Arc<Totals>,
+        access: Arc<Access>,
+    ) -> Result<Memcached, Error> {
         let root = pool.tx(|tx| tx.root_or_zeroed::<MemcachedRoot>())?;
-        Ok(Memcached { root, options: options.clone(), totals, started: Instant::now() })
+        let names = options.access.names();
+        Ok(Memcached { root, options: options.clone(), totals, access, names, started: Instant::now() })
+    }
+
+    /// What a user asks for, or that it may not.
+    fn permit(&self, user: &User, request: Request) -> Request {
+        match guard::refusal(user, &request) {
+            Some(why) => Request::refused(why, request.quiet),
+            None => request,
+        }
     }
 
     fn evicts(&self) -> bool {
@@ -84,39 +102,20 @@ impl Memcached {
 
 const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 
-fn say(text: &str) -> Request {
-    let mut out = Vec::new();
-    classic::line(&mut out, text);
-    Request { command: Command::Say(out), quiet: false }
-}
-
 impl Service for Memcached {
     type Session = Session;
     type Request = Request;
 
     const TOO_MANY: &'static [u8] = b"ERROR Too many open connections\r\n";
+    const PROTECTED: &'static [u8] = b"ERROR the server is in protected mode, because it has no users: it answers clients of its own machine\r\n";
+    const PORT: u16 = 11211;
 
     fn session(&self, _: u64) -> Session {
-        Session::default()
+        Session::new(&self.access)
     }
 
     fn admit(&self, session: &mut Session, input: &[u8]) -> Admission<Request> {
-        if session.skip > 0 {
-            let taken = session.skip.min(input.len());
-            session.skip -= taken;
-            return Admission::Request(Request { command: Command::Say(Vec::new()), quiet: true }, taken);
-        }
-        match parse::parse(input, self.options.max_value as usize) {
-            Parsed::Incomplete => Admission::Incomplete,
-            Parsed::Request(request, taken) => Admission::Request(request, taken),
-            Parsed::Refused(why, taken) => {
-                let here = taken.min(input.len());
-                session.skip = taken - here;
-                Admission::Request(say(why), here)
-            }
-            Parsed::Quit => Admission::Last(Request { command: Command::Say(Vec::new()), quiet: true }),
-            Parsed::Broken(why) => Admission::Last(say(why)),
-        }
+        session.admit(self, input)
     }
 
     fn changes(request: &Request) -> bool {
@@ -132,7 +131,14 @@ impl Service for Memcached {
         match &request.command {
             Command::Say(_) if request.quiet => {}
             Command::Say(text) => out.extend_from_slice(text),
-            Command::Get(read, keys) => classic::get(&cache, from, read, keys, out)?,
+            Command::Get(read, keys, last) => {
+                classic::get(&cache, from, read, keys, out)?;
+                if *last {
+                    classic::line(out, "END");
+                }
+            }
+            Command::Refuse(..) if request.quiet => {}
+            Command::Refuse(why, _) => classic::line(out, why),
             Command::Stats(what) => stats::stats(self, &cache, from, what, out)?,
             Command::MetaDebug(meta) => meta::debug(&cache, from, meta, out)?,
             other => unreachable!("{other:?} changes something"),
@@ -144,7 +150,8 @@ impl Service for Memcached {
         let (cache, start) = (self.cache(turn), out.len());
         let grows = matches!(request.command, Command::Put { .. } | Command::MetaSet(..) | Command::MetaArithmetic(_));
         if grows && !self.relieve(&cache, tx)? {
-            classic::line(out, OUT_OF_MEMORY);
+            self.abandon(tx, turn, request)?;
+            self.refuse(request, &Error::Full { requested: 0, free: 0 }, out);
             return Ok(());
         }
         match &request.command {
@@ -160,10 +167,18 @@ impl Service for Memcached {
         Ok(())
     }
 
-    fn refuse(&self, _: &Request, error: &Error, out: &mut Vec<u8>) {
+    fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
         match error {
+            _ if request.quiet => {}
             Error::Full { .. } => classic::line(out, OUT_OF_MEMORY),
             error => classic::line(out, &format!("SERVER_ERROR {error}")),
+        }
+    }
+
+    fn abandon(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request) -> Result<(), Error> {
+        match request.overwrites() {
+            Some(key) => self.cache(turn).keys.remove::<Plain>(tx, &Name::of(key)).map(drop),
+            None => Ok(()),
         }
     }
 

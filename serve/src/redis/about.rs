@@ -3,7 +3,7 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Outcome, is, refuse};
-use super::glob::matches;
+use crate::glob::matches;
 use super::reply::Reply;
 use super::{Redis, table};
 use crate::options::{Eviction, Level};
@@ -38,7 +38,7 @@ pub fn info(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], rep
         ),
         (
             "Clients",
-            format!("connected_clients:{}\r\nmaxclients:{}\r\n", of(&totals.clients), redis.options.max_clients),
+            format!("connected_clients:{}\r\nmaxclients:{}\r\n", of(&totals.clients), redis.options.network.max_clients),
         ),
         (
             "Memory",
@@ -102,7 +102,7 @@ pub fn config(redis: &Redis, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcom
         ("appendonly", "yes".to_owned()),
         ("appendfsync", fsync.to_owned()),
         ("databases", "1".to_owned()),
-        ("maxclients", redis.options.max_clients.to_string()),
+        ("maxclients", redis.options.network.max_clients.to_string()),
         ("maxmemory", redis.options.memory_limit.unwrap_or(0).to_string()),
         ("maxmemory-policy", policy(redis).to_owned()),
         ("proto-max-bulk-len", redis.options.max_value.to_string()),

@@ -3,7 +3,7 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Kind, Outcome, Owned, SYNTAX, integer, is, refuse};
-use super::glob::matches;
+use crate::glob::matches;
 use super::reply::Reply;
 use crate::store::{Name, expired};
 

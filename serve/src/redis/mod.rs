@@ -8,13 +8,11 @@
 //! | `db.rs` | values of several kinds under keys |
 //! | `generic.rs`, `expiry.rs`, `strings.rs`, `lists.rs`, `sets.rs`, `hashes.rs`, `zsets.rs`, `about.rs` | what commands do |
 //! | `rank.rs` | members of sorted sets in their order |
-//! | `glob.rs` | patterns |
 
 mod about;
 mod db;
 mod expiry;
 mod generic;
-mod glob;
 mod hashes;
 mod lists;
 mod rank;
@@ -32,6 +30,7 @@ use std::time::Instant;
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
+use crate::access::Access;
 use crate::options::{Eviction, Options};
 use crate::service::{Admission, Service, Turn};
 use crate::store::{Keys, Keyspace, expired};
@@ -55,6 +54,8 @@ pub struct Redis {
     space: Ptr<Keyspace>,
     options: Options,
     totals: Arc<Totals>,
+    #[expect(dead_code, reason = "the session asks it for passwords")]
+    access: Arc<Access>,
     started: Instant,
 }
 
@@ -63,9 +64,9 @@ impl Redis {
     ///
     /// # Errors
     /// [`Error::RootType`] for a pool of another program.
-    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>) -> Result<Redis, Error> {
+    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>, access: Arc<Access>) -> Result<Redis, Error> {
         let root = pool.tx(|tx| tx.root_or_zeroed::<RedisRoot>())?;
-        Ok(Redis { space: root.keys(), options: options.clone(), totals, started: Instant::now() })
+        Ok(Redis { space: root.keys(), options: options.clone(), totals, access, started: Instant::now() })
     }
 
     fn eviction(&self) -> Eviction {
@@ -188,6 +189,8 @@ impl Service for Redis {
     type Request = Request;
 
     const TOO_MANY: &'static [u8] = b"-ERR max number of clients reached\r\n";
+    const PROTECTED: &'static [u8] = b"-DENIED the server is in protected mode, because it has no password: it answers clients of its own machine. Give it a password (--requirepass-file), users (--acl-file), or --protected-mode no\r\n";
+    const PORT: u16 = 6379;
 
     fn session(&self, number: u64) -> Session {
         Session::new(number)
@@ -258,6 +261,10 @@ impl Service for Redis {
             error => format!("ERR {error}"),
         };
         Reply::new(out, resp3).error(&text);
+    }
+
+    fn abandon(&self, _: &mut Tx<'_>, _: &Turn<'_>, _: &Request) -> Result<(), Error> {
+        Ok(())
     }
 
     fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {

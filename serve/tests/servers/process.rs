@@ -94,9 +94,10 @@ struct Line {
 /// Options of a server in this process.
 pub fn options(pool: &Path, more: &[&str]) -> Options {
     let pool = pool.to_str().expect("a path of this test");
-    let line = ["test", "--listen", "127.0.0.1:0", "--pool", pool];
+    let line = ["test", "--pool", pool];
     let bytes: &[&str] = if more.contains(&"--bytes") { &[] } else { &["--bytes", "16M"] };
-    Line::parse_from(line.iter().chain(bytes).chain(more)).options
+    let listen: &[&str] = if more.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+    Line::parse_from(line.iter().chain(bytes).chain(listen).chain(more)).options
 }
 
 /// Whether the long forms of tests are asked for.

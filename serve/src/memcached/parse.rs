@@ -54,7 +54,7 @@ pub fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
 
 /// A time of a command.
 pub fn time(word: &[u8]) -> Option<i64> {
-    number::<i32>(word).map(i64::from)
+    number(word)
 }
 
 /// The words of a line, which ends at a NUL as memcached's lines do.
@@ -195,7 +195,7 @@ fn command(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static
         (b"touch", [word, expires] | [word, expires, _]) => Command::Touch(key(word)?, time(expires).ok_or(EXPTIME)?),
         (b"flush_all", []) => Command::Flush(0),
         (b"flush_all", [_]) if quiet => Command::Flush(0),
-        (b"flush_all", [delay] | [delay, _]) => Command::Flush(time(delay).ok_or(FORMAT)?),
+        (b"flush_all", [delay] | [delay, _]) => Command::Flush(time(delay).ok_or(EXPTIME)?),
         (b"stats", _) => Command::Stats(rest.first().map(|word| word.to_vec()).unwrap_or_default()),
         (b"version", _) => Command::Say(format!("VERSION {}\r\n", super::VERSION).into_bytes()),
         (b"verbosity", [_] | [_, _]) => Command::Say(b"OK\r\n".to_vec()),

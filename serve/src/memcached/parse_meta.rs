@@ -30,7 +30,6 @@ fn fault(flag: u8, token: &[u8]) -> Option<&'static str> {
         b'J' => (number::<u64>(token).is_some(), "CLIENT_ERROR invalid numeric initial value"),
         b'F' => (number::<u32>(token).is_some(), FORMAT),
         b'M' => (token.len() == 1, "CLIENT_ERROR incorrect length for M token"),
-        b'O' => (token.len() <= OPAQUE_BYTES, "CLIENT_ERROR opaque token too long"),
         _ => (true, BAD),
     };
     (!right).then_some(why)
@@ -56,9 +55,12 @@ pub fn words(words: &[&[u8]]) -> Result<Meta, &'static str> {
         }
         meta.flags.push((flag, word[1..].to_vec()));
     }
-    // Flags that are none are told first, then the last one that is wrong.
+    // Flags that are none are told first, then the last one whose token is wrong.
     if let Some(why) = meta.flags.iter().rev().find_map(|(flag, token)| fault(*flag, token)) {
         return Err(why);
+    }
+    if meta.token(b'O').is_some_and(|token| token.len() > OPAQUE_BYTES) {
+        return Err("CLIENT_ERROR opaque token too long");
     }
     if meta.has(b'b') {
         meta.key = BASE64.decode(sent).map_err(|_| "CLIENT_ERROR error decoding key")?;

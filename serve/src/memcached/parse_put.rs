@@ -52,16 +52,18 @@ pub fn block(input: (&[u8], usize), length: usize, quiet: bool) -> Result<(Vec<u
 /// A command with a value: `key flags exptime bytes [cas] [noreply]`.
 pub fn put((store, cas): (Store, bool), rest: &[&[u8]], input: (&[u8], usize), max_value: usize) -> Parsed {
     let (words, quiet) = (4 + usize::from(cas), is_quiet(rest));
-    let rest = if quiet && rest.len() == words + 1 { &rest[..words] } else { rest };
-    if rest.len() != words {
+    if rest.len() != words && rest.len() != words + 1 {
         return Parsed::broken(ERROR, quiet);
     }
-    let given = rest.get(4).map(|word| number::<u64>(word));
+    let given = rest.get(4).filter(|_| cas).map(|word| number::<u64>(word));
     let (Some(flags), Some(expires), Some(length), None | Some(Some(_))) =
         (number(rest[1]), time(rest[2]), length(rest[3]), given)
     else {
         return Parsed::broken(FORMAT, quiet);
     };
+    if rest.len() > words && !quiet {
+        return Parsed::broken(ERROR, quiet);
+    }
     let key = rest[0].to_vec();
     if !is_key(&key) {
         return pass_over(FORMAT, None, quiet, input.1, length);

@@ -86,7 +86,7 @@ fn a_refused_value_is_passed_over_or_ends_the_connection() {
         ("set k 0 0 x\r\n", FORMAT),
         ("set k 0 0 4294967295\r\n", FORMAT),
         ("set k 0 0\r\n", ERROR),
-        ("set a key 0 0 1\r\n", ERROR),
+        ("set a key 0 0 1\r\n", FORMAT),
         ("set k 0 0 1 1\r\n", ERROR),
         ("cas k 0 0 1\r\n", ERROR),
         ("ms k\r\n", FORMAT),

@@ -8,6 +8,7 @@ mod kills;
 mod memcached;
 mod process;
 mod redis;
+mod refused;
 mod starts;
 mod stock;
 mod torn;

@@ -180,7 +180,8 @@ impl User {
 
     /// Whether a key may be read, if `reads`, and written, if `writes`.
     pub fn may_use(&self, key: &[u8], reads: bool, writes: bool) -> bool {
-        let may = |wanted: fn(&KeyRule) -> bool| self.keys.iter().any(|rule| wanted(rule) && matches(&rule.pattern, key));
+        let may =
+            |wanted: fn(&KeyRule) -> bool| self.keys.iter().any(|rule| wanted(rule) && matches(&rule.pattern, key));
         (!reads || may(|rule| rule.read)) && (!writes || may(|rule| rule.write))
     }
 

@@ -8,8 +8,7 @@ use nearpm::Error;
 use crate::batch::is_fatal;
 use crate::options::Level;
 use crate::server::{Shared, now_ms};
-use crate::service::{Service, Turn};
-use crate::tally::Tally;
+use crate::service::Service;
 
 /// Time between two looks for expired keys.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
@@ -30,20 +29,23 @@ pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(
         if swept.elapsed() < HOUSEKEEPING {
             continue;
         }
-        let start = Instant::now();
-        loop {
-            let turn = Turn { now_ms: now_ms(), recency: &shared.recency, tally: Tally::default() };
-            let more = match shared.service.sweep(&shared.pool, &turn) {
-                Err(error) if is_fatal(&error) => return Err(error),
-                // What could not be removed now is dead all the same, and is looked for again.
-                swept => swept.unwrap_or(false),
-            };
-            shared.totals.add(&turn.tally);
-            if !more || start.elapsed() > SWEEPING {
-                break;
-            }
+        match sweep(shared, now_ms()) {
+            Err(error) if is_fatal(&error) => return Err(error),
+            // What could not be removed now is dead all the same, and is looked for again.
+            Err(error) => log::debug!("expired keys were not removed: {error}"),
+            Ok(()) => {}
         }
         swept = Instant::now();
     }
+    Ok(())
+}
+
+/// Removes what has expired, for a while.
+fn sweep<S: Service>(shared: &Shared<S>, now_ms: u64) -> Result<(), Error> {
+    let start = Instant::now();
+    let turn = shared.turn(now_ms);
+    shared.pool.read(|from| shared.service.tick(from, &turn))?;
+    shared.count(&turn);
+    while start.elapsed() < SWEEPING && shared.reclaim(now_ms)? > 0 {}
     Ok(())
 }

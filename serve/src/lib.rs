@@ -41,8 +41,8 @@ use nearpm::Error;
 use nearpm::direct::DirectPool;
 
 use access::Access;
-pub use options::{Eviction, Level, Options, Survival};
 use listener::Listener;
+pub use options::{Eviction, Level, Options, Survival};
 pub use server::Server;
 use server::Start;
 use service::Service;

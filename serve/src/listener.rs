@@ -100,8 +100,7 @@ fn prepare(socket: &TcpStream, keepalive: u64) {
     let _ = socket.set_nodelay(true);
     if keepalive > 0 {
         let (idle, between) = (Duration::from_secs(keepalive), Duration::from_secs((keepalive / 3).max(1)));
-        let _ = SockRef::from(socket).set_tcp_keepalive(
-            &TcpKeepalive::new().with_time(idle).with_interval(between).with_retries(3),
-        );
+        let _ = SockRef::from(socket)
+            .set_tcp_keepalive(&TcpKeepalive::new().with_time(idle).with_interval(between).with_retries(3));
     }
 }

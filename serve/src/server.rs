@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,9 +16,9 @@ use crate::access::Access;
 use crate::house::house;
 use crate::listener::Listener;
 use crate::options::Options;
-use crate::service::Service;
-use crate::store::Recency;
-use crate::tally::Totals;
+use crate::service::{Service, Turn};
+use crate::store::{Expiries, Notes, Recency};
+use crate::tally::{Tally, Totals};
 use crate::worker::{Inbox, Worker, system};
 
 /// Milliseconds since 1970.
@@ -35,12 +36,47 @@ pub struct Shared<S> {
     pub options: Options,
     /// What was used last.
     pub recency: Recency,
+    /// When keys expire.
+    pub expiries: Expiries,
+    /// A chunk of the pool's heap, in front of all others that hold something.
+    pub chunk: Range<u64>,
     /// What happened.
     pub totals: Arc<Totals>,
     /// Who may do what.
     pub access: Arc<Access>,
     /// It is to end.
     pub stopping: AtomicBool,
+}
+
+impl<S: Service> Shared<S> {
+    /// The circumstances of a run through requests.
+    pub fn turn(&self, now_ms: u64) -> Turn<'_> {
+        let (recency, expiries) = (&self.recency, &self.expiries);
+        Turn { now_ms, recency, expiries, notes: Notes::default(), tally: Tally::default() }
+    }
+
+    /// A run counts.
+    pub fn count(&self, turn: &Turn<'_>) {
+        self.totals.add(&turn.tally);
+        self.expiries.apply(&turn.notes.changes);
+    }
+
+    /// Removes some keys that have expired, and says how many: none if there are none.
+    ///
+    /// # Errors
+    /// Those of the pool.
+    pub fn reclaim(&self, now_ms: u64) -> Result<u64, Error> {
+        while self.expiries.is_due(now_ms) {
+            let turn = self.turn(now_ms);
+            let removed = self.pool.tx(|tx| self.service.reclaim(tx, &turn))?;
+            turn.tally.expired.set(removed);
+            self.count(&turn);
+            if removed > 0 {
+                return Ok(removed);
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// A running server. Dropping it stops it, and keeps errors to itself.
@@ -77,7 +113,9 @@ impl<S: Service> Server<S> {
     pub fn start(start: Start<S>, listener: Listener) -> Result<Server<S>, Error> {
         let Start { service, pool, options, totals, access } = start;
         let (stopping, recency, address) = (AtomicBool::new(false), Recency::default(), listener.address());
-        let shared = Arc::new(Shared { service, pool, options, recency, totals, access, stopping });
+        let chunk = pool.parts_with_objects(&(0..u64::MAX)).next().unwrap_or_default();
+        let expiries = Expiries::default();
+        let shared = Arc::new(Shared { service, pool, options, recency, expiries, chunk, totals, access, stopping });
         let (tell, ended) = channel();
         let mut server = Server {
             shared: Some(shared.clone()),

@@ -3,7 +3,7 @@
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
-use crate::store::Recency;
+use crate::store::{Expiries, Notes, Recency, Search};
 use crate::tally::Tally;
 
 /// Requests taken from what a client sent.
@@ -22,6 +22,10 @@ pub struct Turn<'a> {
     pub now_ms: u64,
     /// What was used last.
     pub recency: &'a Recency,
+    /// When keys expire.
+    pub expiries: &'a Expiries,
+    /// What is noted about keys.
+    pub notes: Notes,
     /// What happened in it.
     pub tally: Tally,
 }
@@ -70,11 +74,22 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// What is to be done when a request finds no room whatever goes.
     fn abandon(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Self::Request) -> Result<(), Error>;
 
-    /// Evicts a key, if that is allowed; false if there was none.
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error>;
+    /// The hash of the key that a request stores, if it is one.
+    fn near(&self, request: &Self::Request) -> Option<u64>;
 
-    /// Removes some keys that have expired. True: there may be many more.
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error>;
+    /// Whether a request does nothing but remove all keys.
+    fn empties(_: &Self::Request) -> bool {
+        false
+    }
+
+    /// Evicts keys, if that is allowed or all are to go, and says how many.
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error>;
+
+    /// Removes some keys that have expired, and says how many.
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error>;
+
+    /// It is a moment at which keys may have died that do not expire.
+    fn tick(&self, from: &impl Load, turn: &Turn<'_>) -> Result<(), Error>;
 
     /// What a client is told that is one too many.
     const TOO_MANY: &'static [u8];

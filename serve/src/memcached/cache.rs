@@ -221,6 +221,7 @@ impl Cache<'_> {
         if delay <= 0 {
             let serial = tx.get(self.root.serial())?;
             tx.set(self.root.flushed(), serial)?;
+            self.keys.notes.changes.look_again();
             return tx.set(self.root.flush_at(), 0);
         }
         tx.set(self.root.flush_at(), moment(self.now_ms(), delay))

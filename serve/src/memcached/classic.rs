@@ -47,8 +47,9 @@ fn get_and_touch(
 ) -> Result<(), Error> {
     let expires = moment(cache.now_ms(), read.touch.unwrap_or_default());
     for key in keys {
-        if let Some(found) = cache.asked(tx, &Name::of(key))? {
-            tx.set(found.0.expires(), expires)?;
+        let name = Name::of(key);
+        if let Some(found) = cache.asked(tx, &name)? {
+            cache.keys.expire(tx, &name, found.0, expires)?;
             give(tx, key, found, read.cas, out)?;
         }
     }
@@ -97,13 +98,16 @@ pub fn change(cache: &Cache<'_>, tx: &mut impl Store, command: &Command, out: &m
                 },
             }
         }
-        Command::Touch(key, expires) => match cache.asked(tx, &Name::of(key))? {
-            None => line(out, "NOT_FOUND"),
-            Some((place, _)) => {
-                tx.set(place.expires(), moment(cache.now_ms(), *expires))?;
-                line(out, "TOUCHED");
+        Command::Touch(key, expires) => {
+            let name = Name::of(key);
+            match cache.asked(tx, &name)? {
+                None => line(out, "NOT_FOUND"),
+                Some((place, _)) => {
+                    cache.keys.expire(tx, &name, place, moment(cache.now_ms(), *expires))?;
+                    line(out, "TOUCHED");
+                }
             }
-        },
+        }
         Command::Flush(delay) => {
             cache.flush(tx, *delay)?;
             line(out, "OK");

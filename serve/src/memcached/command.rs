@@ -163,6 +163,15 @@ impl Command {
         }
     }
 
+    /// The key that it may make.
+    pub fn stores(&self) -> Option<&[u8]> {
+        match self {
+            Command::Put { key, .. } | Command::Arithmetic(_, key, _) => Some(key),
+            Command::MetaSet(meta, _) | Command::MetaArithmetic(meta) | Command::MetaGet(meta) => Some(&meta.key),
+            _ => None,
+        }
+    }
+
     /// Bytes, about.
     pub fn weight(&self) -> usize {
         match self {

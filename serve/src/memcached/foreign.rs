@@ -3,8 +3,8 @@
 
 /// Verbs of other protocols. memcached's own are in lower case.
 const VERBS: &[&[u8]] = &[
-    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"CONNECT", b"TRACE", b"PATCH", b"PRI", b"Host:", b"host:",
-    b"EHLO", b"HELO", b"MAIL", b"USER", b"RSET", b"RTSP",
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"CONNECT", b"TRACE", b"PATCH", b"PRI", b"Host:",
+    b"host:", b"EHLO", b"HELO", b"MAIL", b"USER", b"RSET", b"RTSP",
 ];
 
 /// Whether the start of an input is of another protocol: HTTP, SMTP, FTP, Redis's, TLS.
@@ -21,7 +21,9 @@ pub fn is_foreign(input: &[u8]) -> bool {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let Some(verb) = words.next() else { return false };
     let known = VERBS.contains(&verb);
-    known || (words.last().is_some_and(|word| word.starts_with(b"HTTP/")) && verb.first().is_some_and(u8::is_ascii_uppercase))
+    known
+        || (words.last().is_some_and(|word| word.starts_with(b"HTTP/"))
+            && verb.first().is_some_and(u8::is_ascii_uppercase))
 }
 
 #[cfg(test)]
@@ -42,7 +44,9 @@ mod tests {
         ] {
             assert!(is_foreign(foreign), "{:?}", String::from_utf8_lossy(foreign));
         }
-        for own in [&b"get GET\r\n"[..], b"get HTTP/1.1\r\n", b"set HTTP/1.1 0 0 1\r\n", b"mg Host:\r\n", b"\r\n", b"", b"GET"] {
+        for own in
+            [&b"get GET\r\n"[..], b"get HTTP/1.1\r\n", b"set HTTP/1.1 0 0 1\r\n", b"mg Host:\r\n", b"\r\n", b"", b"GET"]
+        {
             assert!(!is_foreign(own), "{:?}", String::from_utf8_lossy(own));
         }
     }

@@ -124,8 +124,11 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
     if marks.ends_with('W') {
         head.marks |= WON;
     }
-    if (head.expires, head.marks) != (had.expires, had.marks) {
-        tx.set(place, head)?;
+    if head.expires != had.expires {
+        cache.keys.expire(tx, &name, place, head.expires)?;
+    }
+    if head.marks != had.marks {
+        tx.set(place.marks(), head.marks)?;
     }
     if meta.has(b'u') {
         // It does not count as a use.
@@ -180,7 +183,7 @@ pub fn delete(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec
         Some((_, head)) if meta.number(b'C').is_some_and(|cas: u64| cas != head.extra) => "EX",
         Some((place, head)) if meta.has(b'I') => {
             if let Some(time) = meta.number(b'T') {
-                tx.set(place.expires(), moment(cache.now_ms(), time))?;
+                cache.keys.expire(tx, &name, place, moment(cache.now_ms(), time))?;
             }
             tx.set(place.marks(), (head.marks | STALE) & !WON)?;
             let serial = tx.update(cache.root.serial(), |serial| serial + 1)?;
@@ -238,7 +241,7 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
     let mut head = had;
     let told = tell(cache, meta, 0, &mut head, found.is_none());
     if head.expires != had.expires {
-        tx.set(place.expires(), head.expires)?;
+        cache.keys.expire(tx, &name, place, head.expires)?;
     }
     // As in memcached, a number that was made is told in any case.
     if found.is_none() || !is_expected(meta, "HD") {

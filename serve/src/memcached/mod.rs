@@ -24,6 +24,7 @@ mod session;
 mod stats;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use nearpm::direct::Tx;
@@ -32,17 +33,14 @@ use nearpm::prelude::*;
 use crate::access::{Access, User};
 use crate::options::{Eviction, Options, Renamed};
 use crate::service::{Admission, Service, Turn};
-use crate::store::{Keys, Name};
-use crate::tally::{Totals, count};
+use crate::store::{Keys, Name, RECLAIMED, Search};
+use crate::tally::Totals;
 use cache::{Cache, MemcachedRoot, Plain};
 use command::{Command, Request};
 use session::Session;
 
 /// The version of memcached whose protocol this is.
 const VERSION: &str = "1.6.18";
-
-/// Dead items that one transaction of the sweep removes at most.
-const SWEEP: usize = 64;
 
 /// memcached's protocol on a pool.
 pub struct Memcached {
@@ -51,6 +49,8 @@ pub struct Memcached {
     totals: Arc<Totals>,
     access: Arc<Access>,
     names: Renamed,
+    /// The moment of the last flush whose items were looked for.
+    flushed: AtomicU64,
     started: Instant,
 }
 
@@ -67,7 +67,15 @@ impl Memcached {
     ) -> Result<Memcached, Error> {
         let root = pool.tx(|tx| tx.root_or_zeroed::<MemcachedRoot>())?;
         let names = options.access.names();
-        Ok(Memcached { root, options: options.clone(), totals, access, names, started: Instant::now() })
+        Ok(Memcached {
+            root,
+            options: options.clone(),
+            totals,
+            access,
+            names,
+            flushed: AtomicU64::new(0),
+            started: Instant::now(),
+        })
     }
 
     /// What a user asks for, or that it may not.
@@ -83,20 +91,16 @@ impl Memcached {
     }
 
     fn cache<'t>(&self, turn: &'t Turn<'_>) -> Cache<'t> {
-        let keys = Keys { space: self.root.keys(), now_ms: turn.now_ms, recency: turn.recency };
+        let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
+        let keys = Keys { space: self.root.keys(), now_ms: turn.now_ms, recency, expiries, notes };
         Cache { root: self.root, keys, tally: &turn.tally, max_value: self.options.max_value }
     }
 
-    /// Makes room below the memory limit; false if there is none.
-    fn relieve(&self, cache: &Cache<'_>, tx: &mut impl Store) -> Result<bool, Error> {
-        let Some(limit) = self.options.memory_limit else { return Ok(true) };
-        while cache.keys.bytes(tx)? > limit {
-            if !self.evicts() || cache.keys.evict::<Plain>(tx)?.is_none() {
-                return Ok(false);
-            }
-            count(&cache.tally.evictions);
-        }
-        Ok(true)
+    /// Makes room below the memory limit.
+    fn relieve(&self, cache: &Cache<'_>, tx: &mut impl Store, request: &Request) -> Result<(), Error> {
+        let Some(limit) = self.options.memory_limit else { return Ok(()) };
+        let (root, near) = (tx.get(self.root)?, self.near(request).unwrap_or_default());
+        cache.keys.relieve::<Plain>(tx, (limit, self.evicts()), (cache.tally, near), |head| cache.is_dead(&root, head))
     }
 }
 
@@ -107,7 +111,8 @@ impl Service for Memcached {
     type Request = Request;
 
     const TOO_MANY: &'static [u8] = b"ERROR Too many open connections\r\n";
-    const PROTECTED: &'static [u8] = b"ERROR the server is in protected mode, because it has no users: it answers clients of its own machine\r\n";
+    const PROTECTED: &'static [u8] =
+        b"ERROR the server is in protected mode, because it has no users: it answers clients of its own machine\r\n";
     const PORT: u16 = 11211;
 
     fn session(&self, _: u64) -> Session {
@@ -149,10 +154,8 @@ impl Service for Memcached {
     fn change(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
         let (cache, start) = (self.cache(turn), out.len());
         let grows = matches!(request.command, Command::Put { .. } | Command::MetaSet(..) | Command::MetaArithmetic(_));
-        if grows && !self.relieve(&cache, tx)? {
-            self.abandon(tx, turn, request)?;
-            self.refuse(request, &Error::Full { requested: 0, free: 0 }, out);
-            return Ok(());
+        if grows {
+            self.relieve(&cache, tx, request)?;
         }
         match &request.command {
             Command::MetaGet(meta) => meta::get(&cache, tx, meta, out)?,
@@ -182,32 +185,25 @@ impl Service for Memcached {
         }
     }
 
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {
-        let evicted = self.evicts() && self.cache(turn).keys.evict::<Plain>(tx)?.is_some();
-        turn.tally.evictions.set(turn.tally.evictions.get() + u64::from(evicted));
-        Ok(evicted)
+    fn near(&self, request: &Request) -> Option<u64> {
+        request.command.stores().map(|key| Name::of(key).hash)
     }
 
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error> {
-        let cache = self.cache(turn);
-        let dead = pool.read(|from| {
-            let root = from.get(self.root)?;
-            cache.keys.find_expired(from, SWEEP, |head| cache.is_dead(&root, head))
-        })?;
-        if dead.is_empty() {
-            return Ok(false);
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
+        if self.evicts() { self.cache(turn).keys.evict::<Plain>(tx, search) } else { Ok(0) }
+    }
+
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {
+        let (cache, root) = (self.cache(turn), tx.get(self.root)?);
+        cache.keys.reclaim::<Plain>(tx, RECLAIMED, |head| cache.is_dead(&root, head))
+    }
+
+    /// A flush that was to come has come.
+    fn tick(&self, from: &impl Load, turn: &Turn<'_>) -> Result<(), Error> {
+        let at = from.get(self.root.flush_at())?;
+        if at != 0 && at <= turn.now_ms && self.flushed.swap(at, Ordering::Relaxed) != at {
+            turn.notes.changes.look_again();
         }
-        let removed = pool.tx(|tx| {
-            let mut removed = 0;
-            for name in &dead {
-                // What was stored under the same key meanwhile lives.
-                if cache.find(tx, name)?.is_none() {
-                    removed += u64::from(cache.keys.remove::<Plain>(tx, name)?);
-                }
-            }
-            Ok(removed)
-        })?;
-        turn.tally.expired.set(removed);
-        Ok(removed as usize > SWEEP / 4)
+        Ok(())
     }
 }

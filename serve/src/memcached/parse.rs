@@ -183,7 +183,9 @@ fn plain(name: &[u8], rest: &[&[u8]]) -> (Result<Command, &'static str>, bool) {
 
 fn command(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static str> {
     Ok(match (name, rest) {
-        (b"delete", [word] | [word, b"0"] | [word, b"noreply"] | [word, b"0", b"noreply"]) => Command::Delete(key(word)?),
+        (b"delete", [word] | [word, b"0"] | [word, b"noreply"] | [word, b"0", b"noreply"]) => {
+            Command::Delete(key(word)?)
+        }
         (b"delete", [_, _] | [_, _, _]) => {
             return Err("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
         }

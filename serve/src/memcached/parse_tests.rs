@@ -136,5 +136,8 @@ fn disabled_commands_are_refused_with_their_values() {
     assert_eq!(parsed("flush_all\r\n"), refused("CLIENT_ERROR flush_all not allowed", 11));
     assert_eq!(parsed("get k\r\n"), refused("CLIENT_ERROR get not allowed", 7));
     assert_eq!(parsed("set k 0 0 9\r\nflush_all\r\n"), refused("CLIENT_ERROR set not allowed", 24));
-    assert!(matches!(parsed("put k 0 0 1\r\nx\r\n"), Parsed::Request(Request { command: Command::Put { .. }, .. }, 16)));
+    assert!(matches!(
+        parsed("put k 0 0 1\r\nx\r\n"),
+        Parsed::Request(Request { command: Command::Put { .. }, .. }, 16)
+    ));
 }

@@ -60,7 +60,8 @@ impl AccessOptions {
         let Some(file) = &self.requirepass_file else { return Ok(given) };
         let text = Self::read(file)?;
         let line = text.lines().next().filter(|line| !line.is_empty());
-        let line = line.ok_or_else(|| system(&format!("read {file}"), std::io::Error::other("its first line is empty")));
+        let line =
+            line.ok_or_else(|| system(&format!("read {file}"), std::io::Error::other("its first line is empty")));
         Ok(Some(line?.as_bytes().to_vec()))
     }
 
@@ -99,7 +100,8 @@ mod tests {
     fn commands_have_other_names_or_none() {
         let renamed = ["flushall=", "GET=fetch", "set=get"].map(|text| renamed(text).expect("it is right")).to_vec();
         let names = AccessOptions { renamed, ..AccessOptions::default() }.names();
-        let meant = |name: &'static str| names.meant(name.as_bytes()).map(|name| String::from_utf8_lossy(name).into_owned());
+        let meant =
+            |name: &'static str| names.meant(name.as_bytes()).map(|name| String::from_utf8_lossy(name).into_owned());
         assert_eq!(meant("FlushAll"), None);
         assert_eq!(meant("fetch").as_deref(), Some("get"));
         assert_eq!(meant("GET").as_deref(), Some("set"));

@@ -9,10 +9,10 @@ mod access;
 mod network;
 
 pub use access::{AccessOptions, Renamed};
-pub use network::NetworkOptions;
 use nearpm::direct::DirectOptions;
 use nearpm::memory::PowerCut;
 use nearpm::{Durability, Survives, size};
+pub use network::NetworkOptions;
 
 /// What a reply waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -3,9 +3,9 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Outcome, is, refuse};
-use crate::glob::matches;
 use super::reply::Reply;
 use super::{Redis, table};
+use crate::glob::matches;
 use crate::options::{Eviction, Level};
 use crate::tally::of;
 
@@ -38,7 +38,11 @@ pub fn info(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], rep
         ),
         (
             "Clients",
-            format!("connected_clients:{}\r\nmaxclients:{}\r\n", of(&totals.clients), redis.options.network.max_clients),
+            format!(
+                "connected_clients:{}\r\nmaxclients:{}\r\n",
+                of(&totals.clients),
+                redis.options.network.max_clients
+            ),
         ),
         (
             "Memory",

@@ -85,7 +85,7 @@ pub fn expire(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     if !refused && at <= db.keys.now_ms {
         db.keys.remove::<Owned>(tx, &name)?;
     } else if !refused {
-        tx.set(item.expires(), at)?;
+        db.keys.expire(tx, &name, item, at)?;
     }
     reply.integer(i64::from(!refused));
     Ok(())
@@ -93,9 +93,10 @@ pub fn expire(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
 
 /// PERSIST key
 pub fn persist(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let found = db.item(tx, &Name::of(&words[1]))?.filter(|(_, head)| head.expires != 0);
+    let name = Name::of(&words[1]);
+    let found = db.item(tx, &name)?.filter(|(_, head)| head.expires != 0);
     if let Some((item, _)) = found {
-        tx.set(item.expires(), 0)?;
+        db.keys.expire(tx, &name, item, 0)?;
     }
     reply.integer(i64::from(found.is_some()));
     Ok(())

@@ -33,9 +33,9 @@ use nearpm::prelude::*;
 use crate::access::Access;
 use crate::options::{Eviction, Options};
 use crate::service::{Admission, Service, Turn};
-use crate::store::{Keys, Keyspace, expired};
-use crate::tally::{Totals, count};
-use db::{Db, Outcome, Owned, Refusal, refuse};
+use crate::store::{Item, Keys, Keyspace, Name, RECLAIMED, Search, expired};
+use crate::tally::Totals;
+use db::{Db, Outcome, Owned, Refusal};
 use reply::Reply;
 use session::{Command, Request, Session};
 
@@ -45,9 +45,6 @@ use session::{Command, Request, Session};
 struct RedisRoot {
     keys: Keyspace,
 }
-
-/// Expired keys that one transaction of the sweep removes at most.
-const SWEEP: usize = 64;
 
 /// Redis's protocol on a pool.
 pub struct Redis {
@@ -74,7 +71,8 @@ impl Redis {
     }
 
     fn keys<'t>(&self, turn: &'t Turn<'_>) -> Keys<'t> {
-        Keys { space: self.space, now_ms: turn.now_ms, recency: turn.recency }
+        let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
+        Keys { space: self.space, now_ms: turn.now_ms, recency, expiries, notes }
     }
 
     fn db<'t>(&self, turn: &'t Turn<'_>) -> Db<'t> {
@@ -124,7 +122,7 @@ impl Redis {
     /// Runs a command that may change something.
     fn act(&self, db: &Db<'_>, tx: &mut impl Store, command: &Command, reply: &mut Reply<'_>) -> Outcome {
         if command.spec.grows {
-            self.relieve(db, tx)?;
+            self.relieve(db, tx, command)?;
         }
         // As Redis counts: a key that is looked for to be written is no hit and no miss.
         let (words, reading, db) = (&command.words, db, &Db { reads: false, ..*db });
@@ -159,15 +157,12 @@ impl Redis {
     }
 
     /// Makes room below the memory limit before a command that may need some.
-    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store) -> Outcome {
+    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store, command: &Command) -> Outcome {
         let Some(limit) = self.options.memory_limit else { return Ok(()) };
-        while db.keys.bytes(tx)? > limit {
-            if self.eviction() == Eviction::None || db.keys.evict::<Owned>(tx)?.is_none() {
-                return refuse("OOM command not allowed when used memory > 'maxmemory'.");
-            }
-            count(&db.tally.evictions);
-        }
-        Ok(())
+        let evicts = self.eviction() == Eviction::Lru;
+        let near = command.words.get(1).map_or(0, |key| Name::of(key).hash);
+        let dead = |item: &Item| expired(item.expires, db.keys.now_ms);
+        Ok(db.keys.relieve::<Owned>(tx, (limit, evicts), (db.tally, near), dead)?)
     }
 }
 
@@ -257,6 +252,7 @@ impl Service for Redis {
             Request::Run { resp3, .. } | Request::Exec { resp3, .. } => *resp3,
         };
         let text = match error {
+            Error::Full { requested: 0, .. } => "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
             Error::Full { .. } => format!("OOM command not allowed: {error}"),
             error => format!("ERR {error}"),
         };
@@ -267,29 +263,29 @@ impl Service for Redis {
         Ok(())
     }
 
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {
-        let evicted = self.eviction() == Eviction::Lru && self.keys(turn).evict::<Owned>(tx)?.is_some();
-        turn.tally.evictions.set(turn.tally.evictions.get() + u64::from(evicted));
-        Ok(evicted)
+    fn near(&self, request: &Request) -> Option<u64> {
+        match request {
+            Request::Run { command, .. } => command.words.get(1).map(|key| Name::of(key).hash),
+            _ => None,
+        }
     }
 
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error> {
-        let keys = self.keys(turn);
-        let dead = pool.read(|from| keys.find_expired(from, SWEEP, |item| expired(item.expires, turn.now_ms)))?;
-        if dead.is_empty() {
-            return Ok(false);
+    fn empties(request: &Request) -> bool {
+        matches!(request, Request::Run { command, .. } if matches!(command.spec.name, "flushall" | "flushdb"))
+    }
+
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
+        if self.eviction() == Eviction::None && !search.empties {
+            return Ok(0);
         }
-        let removed = pool.tx(|tx| {
-            let mut removed = 0;
-            for name in &dead {
-                // What was stored under the same key meanwhile lives.
-                if keys.find(tx, name)?.is_some_and(|(_, item)| expired(item.expires, turn.now_ms)) {
-                    removed += u64::from(keys.remove::<Owned>(tx, name)?);
-                }
-            }
-            Ok(removed)
-        })?;
-        turn.tally.expired.set(removed);
-        Ok(removed as usize > SWEEP / 4)
+        self.keys(turn).evict::<Owned>(tx, search)
+    }
+
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {
+        self.keys(turn).reclaim::<Owned>(tx, RECLAIMED, |item| expired(item.expires, turn.now_ms))
+    }
+
+    fn tick(&self, _: &impl Load, _: &Turn<'_>) -> Result<(), Error> {
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ mod memcached;
 mod process;
 mod redis;
 mod refused;
+mod space;
 mod starts;
 mod stock;
 mod torn;

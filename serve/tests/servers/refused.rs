@@ -56,7 +56,10 @@ fn the_value_of_a_refused_command_is_not_run() {
     let value = b"flush_all\r\n".repeat((2 << 20) / 11 + 1);
     client.send(format!("{large}\r\n").as_bytes()).expect("the server listens");
     client.send(&value[..2 << 20]).expect("the server listens");
-    assert_eq!(lines(&mut client, "\r\nget keep\r\n"), ["SERVER_ERROR object too large for cache", "VALUE keep 0 2", "me", "END"]);
+    assert_eq!(
+        lines(&mut client, "\r\nget keep\r\n"),
+        ["SERVER_ERROR object too large for cache", "VALUE keep 0 2", "me", "END"]
+    );
 }
 
 #[test]
@@ -76,7 +79,10 @@ fn a_request_that_wants_no_reply_gets_none() {
     for request in requests {
         assert!(lines(&mut client, &request).is_empty(), "{:?}", request.get(..60));
     }
-    assert_eq!(lines(&mut client, format!("set last 0 0 100000\r\n{value}\r\n")), ["SERVER_ERROR out of memory storing object"]);
+    assert_eq!(
+        lines(&mut client, format!("set last 0 0 100000\r\n{value}\r\n")),
+        ["SERVER_ERROR out of memory storing object"]
+    );
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-
-use mio::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use crate::batch::ENOUGH_REPLY;
 use crate::service::{Admission, Service};
+use crate::stream::Stream;
 
 /// Bytes that are read from a client in one turn.
 pub const READ_BYTES: usize = 64 << 10;
@@ -15,7 +15,7 @@ const MOST_WAITING: usize = 512;
 
 /// A client.
 pub struct Connection<S: Service> {
-    socket: TcpStream,
+    socket: Stream,
     session: S::Session,
     input: Vec<u8>,
     /// Bytes at the start of the input that were taken.
@@ -35,11 +35,13 @@ pub struct Connection<S: Service> {
     stalled: bool,
     /// The socket failed.
     broken: bool,
+    /// When the client last sent something.
+    heard: Instant,
 }
 
 impl<S: Service> Connection<S> {
     /// A client that has just come.
-    pub fn new(socket: TcpStream, session: S::Session) -> Connection<S> {
+    pub fn new(socket: Stream, session: S::Session) -> Connection<S> {
         Connection {
             socket,
             session,
@@ -53,12 +55,23 @@ impl<S: Service> Connection<S> {
             ending: false,
             stalled: false,
             broken: false,
+            heard: Instant::now(),
         }
     }
 
     /// The socket.
-    pub fn socket(&mut self) -> &mut TcpStream {
+    pub fn socket(&mut self) -> &mut Stream {
         &mut self.socket
+    }
+
+    /// Whether it is asked for nothing, and has been for so long.
+    pub fn is_idle(&self, most: Duration) -> bool {
+        self.waiting.is_empty() && !self.has_unsent() && self.heard.elapsed() >= most
+    }
+
+    /// Whether there is something that the client has not been told yet.
+    pub fn has_unsent(&self) -> bool {
+        !self.broken && (self.written < self.output.len() || self.socket.has_unsent())
     }
 
     /// The system says that the socket can go on.
@@ -85,7 +98,7 @@ impl<S: Service> Connection<S> {
 
     /// Whether nothing is left to do for it.
     pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+        self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && !self.has_unsent())
     }
 
     /// Reads what has come, as much as the buffer takes, and takes the requests from it.
@@ -97,7 +110,10 @@ impl<S: Service> Connection<S> {
         let read = self.socket.read(buffer);
         match read {
             Ok(0) => self.ending = true,
-            Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
+            Ok(bytes) => {
+                self.heard = Instant::now();
+                self.input.extend_from_slice(&buffer[..bytes]);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.broken = true,
@@ -146,6 +162,12 @@ impl<S: Service> Connection<S> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.broken = true,
+            }
+        }
+        if self.writable && !self.broken {
+            match self.socket.flush() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                done => self.broken = done.is_err(),
             }
         }
         if self.written == self.output.len() {

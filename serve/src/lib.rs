@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`options`] | what a server is told when it is started |
 //! | [`server`], `listener`, `worker`, `connection` | threads, event loops, clients |
+//! | `stream` | TLS |
+//! | `limits`, `metrics` | descriptors; what Prometheus fetches |
 //! | `house` | expiry, synchronisation in the background |
 //! | `batch` | group commit |
 //! | [`foreground`] | serving until a signal |
@@ -24,13 +26,16 @@ mod connection;
 pub mod foreground;
 mod glob;
 mod house;
+mod limits;
 mod listener;
 pub mod memcached;
+mod metrics;
 pub mod options;
 pub mod redis;
 pub mod server;
 pub mod service;
 mod store;
+mod stream;
 pub mod tally;
 mod worker;
 
@@ -51,17 +56,20 @@ use tally::Totals;
 /// Takes the address, then opens the pool, or creates it together with what the service keeps there: a server that cannot start
 /// leaves no pool behind.
 fn start<S: Service>(
-    options: Options,
+    mut options: Options,
     service: impl Fn(&DirectPool, &Options, Arc<Totals>, Arc<Access>) -> Result<S, Error>,
 ) -> Result<Server<S>, Error> {
+    options.network.max_clients = limits::clients(options.network.max_clients);
     let access = Arc::new(Access::new(&options.access)?);
+    let tls = stream::tls(&options.network)?;
+    let metrics = options.metrics.as_deref().map(metrics::bind).transpose()?;
     let listener = Listener::bind(options.network.address(S::PORT)?)?;
     let totals = Arc::default();
     let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals), access.clone());
     let fill = |pool: &DirectPool| serve(pool).map(drop);
     let pool = DirectPool::open_or_create_with(&options.pool, options.bytes, &options.direct(), fill)?;
     let service = serve(&pool)?;
-    Server::start(Start { service, pool, options, totals, access }, listener)
+    Server::start(Start { service, pool, options, totals, access, tls }, listener, metrics)
 }
 
 /// Starts a server that speaks Redis's protocol.

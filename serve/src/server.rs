@@ -1,7 +1,7 @@
 //! A running server: who listens, who serves, who keeps house, and how it ends.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Token, Waker};
 use nearpm::prelude::*;
+use rustls::ServerConfig;
 
 use crate::access::Access;
 use crate::house::house;
@@ -44,6 +45,8 @@ pub struct Shared<S> {
     pub totals: Arc<Totals>,
     /// Who may do what.
     pub access: Arc<Access>,
+    /// What clients speak TLS with, if they do.
+    pub tls: Option<Arc<ServerConfig>>,
     /// It is to end.
     pub stopping: AtomicBool,
 }
@@ -101,6 +104,8 @@ pub struct Start<S> {
     pub totals: Arc<Totals>,
     /// Who may do what.
     pub access: Arc<Access>,
+    /// What clients speak TLS with, if they do.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 const WAKER: Token = Token(1);
@@ -110,12 +115,13 @@ impl<S: Service> Server<S> {
     ///
     /// # Errors
     /// Those of the system: there are no more threads.
-    pub fn start(start: Start<S>, listener: Listener) -> Result<Server<S>, Error> {
-        let Start { service, pool, options, totals, access } = start;
+    pub fn start(start: Start<S>, listener: Listener, metrics: Option<TcpListener>) -> Result<Server<S>, Error> {
+        let Start { service, pool, options, totals, access, tls } = start;
         let (stopping, recency, address) = (AtomicBool::new(false), Recency::default(), listener.address());
         let chunk = pool.parts_with_objects(&(0..u64::MAX)).next().unwrap_or_default();
         let expiries = Expiries::default();
-        let shared = Arc::new(Shared { service, pool, options, recency, expiries, chunk, totals, access, stopping });
+        let shared =
+            Arc::new(Shared { service, pool, options, recency, expiries, chunk, totals, access, tls, stopping });
         let (tell, ended) = channel();
         let mut server = Server {
             shared: Some(shared.clone()),
@@ -137,6 +143,10 @@ impl<S: Service> Server<S> {
         }
         server.listen(listener, inboxes, tell.clone())?;
         server.keep_house(tell)?;
+        if let Some(metrics) = metrics {
+            let shared = server.shared().clone();
+            server.spawn("metrics".to_owned(), move || crate::metrics::serve(&shared, &metrics))?;
+        }
         Ok(server)
     }
 

@@ -91,6 +91,9 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// It is a moment at which keys may have died that do not expire.
     fn tick(&self, from: &impl Load, turn: &Turn<'_>) -> Result<(), Error>;
 
+    /// How many keys there are, and bytes that they take.
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error>;
+
     /// What a client is told that is one too many.
     const TOO_MANY: &'static [u8];
 

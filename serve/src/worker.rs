@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -17,10 +17,13 @@ use crate::batch::{self, Lane};
 use crate::connection::{Connection, READ_BYTES};
 use crate::server::{Shared, now_ms};
 use crate::service::Service;
+use crate::stream::Stream;
 
 const WAKER: Token = Token(0);
 /// How long a worker sleeps when nothing happens.
 const SLEEP: Duration = Duration::from_millis(500);
+/// How long clients may take for their last replies when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where new clients of a worker arrive.
 pub struct Inbox {
@@ -48,6 +51,8 @@ pub struct Worker<S: Service> {
     shared: Arc<Shared<S>>,
     clients: HashMap<usize, Connection<S>>,
     next_token: usize,
+    /// When idle clients were last looked for.
+    looked: Instant,
     /// What is read goes through it.
     buffer: Box<[u8]>,
 }
@@ -59,7 +64,7 @@ impl<S: Service> Worker<S> {
         let waker = Waker::new(poll.registry(), WAKER)?;
         let inbox = Arc::new(Inbox { arrived: Mutex::default(), waker });
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Worker { poll, inbox, shared, clients: HashMap::new(), next_token: 1, buffer })
+        Ok(Worker { poll, inbox, shared, clients: HashMap::new(), next_token: 1, looked: Instant::now(), buffer })
     }
 
     /// Where its clients arrive.
@@ -90,8 +95,45 @@ impl<S: Service> Worker<S> {
             busy.sort_unstable();
             busy.dedup();
             self.turn(&mut busy)?;
+            self.turn_idle_away();
         }
+        self.finish()
+    }
+
+    /// Answers what has come, and gives clients a while to take their replies.
+    fn finish(mut self) -> Result<(), Error> {
+        let mut busy: Vec<_> = self.clients.keys().copied().collect();
+        self.turn(&mut busy)?;
+        let start = Instant::now();
+        while start.elapsed() < LAST_WORDS && self.clients.values().any(Connection::has_unsent) {
+            std::thread::sleep(Duration::from_millis(5));
+            self.clients.values_mut().for_each(|client| {
+                client.wake(false, true);
+                client.send();
+            });
+        }
+        self.clients.values_mut().for_each(|client| client.socket().say_end());
         Ok(())
+    }
+
+    /// Ends the connections of clients that have asked for nothing for too long.
+    fn turn_idle_away(&mut self) {
+        let Some(most) = self.shared.options.network.idle() else { return };
+        if self.looked.elapsed() < SLEEP {
+            return;
+        }
+        self.looked = Instant::now();
+        let (poll, totals) = (&self.poll, &self.shared.totals);
+        self.clients.retain(|_, client| {
+            let idle = client.is_idle(most);
+            if idle {
+                client.socket().say_end();
+                let _ = poll.registry().deregister(client.socket().socket());
+                totals.clients.fetch_sub(1, Ordering::Relaxed);
+                totals.idle.fetch_add(1, Ordering::Relaxed);
+            }
+            !idle
+        });
     }
 
     fn welcome(&mut self, busy: &mut Vec<usize>) {
@@ -104,6 +146,10 @@ impl<S: Service> Worker<S> {
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
+            let Ok(socket) = Stream::new(socket, self.shared.tls.as_ref()) else {
+                self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            };
             let number = self.shared.totals.accepted.load(Ordering::Relaxed);
             self.clients.insert(token, Connection::new(socket, self.shared.service.session(number)));
             busy.push(token);
@@ -132,7 +178,8 @@ impl<S: Service> Worker<S> {
         for (token, mut client) in ready {
             client.send();
             if client.is_over() {
-                let _ = self.poll.registry().deregister(client.socket());
+                client.socket().say_end();
+                let _ = self.poll.registry().deregister(client.socket().socket());
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }

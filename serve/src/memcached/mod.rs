@@ -33,7 +33,7 @@ use nearpm::prelude::*;
 use crate::access::{Access, User};
 use crate::options::{Eviction, Options, Renamed};
 use crate::service::{Admission, Service, Turn};
-use crate::store::{Keys, Name, RECLAIMED, Search};
+use crate::store::{Keys, Name, RECLAIMED, Search, size};
 use crate::tally::Totals;
 use cache::{Cache, MemcachedRoot, Plain};
 use command::{Command, Request};
@@ -191,6 +191,10 @@ impl Service for Memcached {
 
     fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
         if self.evicts() { self.cache(turn).keys.evict::<Plain>(tx, search) } else { Ok(0) }
+    }
+
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error> {
+        size(self.root.keys(), from)
     }
 
     fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {

@@ -12,7 +12,7 @@ pub use access::{AccessOptions, Renamed};
 use nearpm::direct::DirectOptions;
 use nearpm::memory::PowerCut;
 use nearpm::{Durability, Survives, size};
-pub use network::NetworkOptions;
+pub use network::{NetworkOptions, resolve};
 
 /// What a reply waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -33,7 +33,7 @@ use nearpm::prelude::*;
 use crate::access::Access;
 use crate::options::{Eviction, Options};
 use crate::service::{Admission, Service, Turn};
-use crate::store::{Item, Keys, Keyspace, Name, RECLAIMED, Search, expired};
+use crate::store::{Item, Keys, Keyspace, Name, RECLAIMED, Search, expired, size};
 use crate::tally::Totals;
 use db::{Db, Outcome, Owned, Refusal};
 use reply::Reply;
@@ -279,6 +279,10 @@ impl Service for Redis {
             return Ok(0);
         }
         self.keys(turn).evict::<Owned>(tx, search)
+    }
+
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error> {
+        size(self.space, from)
     }
 
     fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {

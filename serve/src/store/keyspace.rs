@@ -60,6 +60,11 @@ pub struct Notes {
     pub reclaimed: Cell<bool>,
 }
 
+/// How many keys there are, and bytes that they take.
+pub fn size(space: Ptr<Keyspace>, from: &impl Load) -> Result<(u64, u64), Error> {
+    Ok((space.items().len(from)?, from.get(space.bytes())?))
+}
+
 fn present(slot: Option<Ptr<Item>>, place: u64) -> Result<Ptr<Item>, Error> {
     slot.ok_or(Error::Corrupt { what: "a key has no item", offset: place })
 }

@@ -23,6 +23,6 @@ pub use blob::Blob;
 pub use evict::Search;
 pub use expiries::{Changes, Expiries};
 pub use item::Item;
-pub use keyspace::{Content, Keys, Keyspace, Notes, RECLAIMED, expired};
+pub use keyspace::{Content, Keys, Keyspace, Notes, RECLAIMED, expired, size};
 pub use name::{Label, Name};
 pub use recency::Recency;

@@ -6,6 +6,7 @@ mod differential;
 mod keys;
 mod kills;
 mod memcached;
+mod operation;
 mod process;
 mod redis;
 mod refused;

@@ -75,10 +75,19 @@ impl Read for Stream {
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
-        let taken = tls.writer().write(bytes)?;
-        match self.flush() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock && taken > 0 => Ok(taken),
-            done => done.map(|()| taken),
+        loop {
+            // None, when what was written before has not gone out yet.
+            let taken = tls.writer().write(bytes)?;
+            while tls.wants_write() {
+                match tls.write_tls(&mut self.socket) {
+                    Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock && taken > 0 => return Ok(taken),
+                    done => done?,
+                };
+            }
+            if taken > 0 || bytes.is_empty() {
+                return Ok(taken);
+            }
         }
     }
 

@@ -200,7 +200,11 @@ fn command(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static
         (b"flush_all", [delay] | [delay, _]) => Command::Flush(time(delay).ok_or(EXPTIME)?),
         (b"stats", _) => Command::Stats(rest.first().map(|word| word.to_vec()).unwrap_or_default()),
         (b"version", _) => Command::Say(format!("VERSION {}\r\n", super::VERSION).into_bytes()),
-        (b"verbosity", [_] | [_, _]) => Command::Say(b"OK\r\n".to_vec()),
+        (b"verbosity", [b"noreply"]) => Command::Say(b"OK\r\n".to_vec()),
+        (b"verbosity", [level] | [level, _]) => {
+            number::<u32>(level).ok_or(FORMAT)?;
+            Command::Say(b"OK\r\n".to_vec())
+        }
         (b"mn", _) => Command::Say(b"MN\r\n".to_vec()),
         (b"mg" | b"md" | b"ma" | b"me", []) => return Err(ERROR),
         (b"mg", _) => Command::MetaGet(parse_meta::words(rest)?),

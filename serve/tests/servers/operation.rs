@@ -53,11 +53,11 @@ fn clients_of_other_machines_need_a_password() {
 
 /// Lines up to the end, where none comes.
 trait Ask {
-    fn ask(&mut self, request: &str) -> Vec<String>;
+    fn told(&mut self, request: &str) -> Vec<String>;
 }
 
 impl Ask for Client {
-    fn ask(&mut self, request: &str) -> Vec<String> {
+    fn told(&mut self, request: &str) -> Vec<String> {
         lines(self, request)
     }
 }
@@ -87,7 +87,7 @@ fn memcached_asks_who_a_client_is() {
     }
     assert!(send(client, &format!("set k 0 0 100000\r\n{}\r\n", "x".repeat(100_000))).starts_with("CLIENT_ERROR"));
     assert_eq!(send(client, &login("me secret word")), "STORED");
-    assert_eq!(client.ask("set k 0 0 1\r\nx\r\nget k\r\n"), ["STORED", "VALUE k 0 1", "x", "END"]);
+    assert_eq!(client.told("set k 0 0 1\r\nx\r\nget k\r\n"), ["STORED", "VALUE k 0 1", "x", "END"]);
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn users_may_do_what_their_rules_say() {
         client
     };
     let (mut reader, mut writer) = (login("reader r"), login("writer w"));
-    assert_eq!(writer.ask("set a1 0 0 1\r\nx\r\nset b1 0 0 1\r\nx\r\n"), ["STORED", "STORED"]);
-    let told = |client: &mut Client, request: &str| client.ask(request).remove(0);
+    assert_eq!(writer.told("set a1 0 0 1\r\nx\r\nset b1 0 0 1\r\nx\r\n"), ["STORED", "STORED"]);
+    let told = |client: &mut Client, request: &str| client.told(request).remove(0);
     assert_eq!(told(&mut reader, "get a1\r\n"), "VALUE a1 0 1");
     for refused in ["get b1\r\n", "get a1 b1\r\n", "delete a1\r\n", "gat 0 a1\r\n", "mg a1 T0\r\n", "stats\r\n"] {
         assert!(told(&mut reader, refused).contains("no permission"), "{refused}");
@@ -123,9 +123,9 @@ fn commands_can_be_disabled() {
     let arguments = [&FAST[..], &["--rename-command", "flush_all=", "--rename-command", "stats=tell"]].concat();
     let server = start_memcached(options(&folder.path("pool"), &arguments)).expect("the server starts");
     let client = &mut Client::connect(server.address());
-    assert_eq!(client.ask("flush_all\r\n"), ["CLIENT_ERROR flush_all not allowed"]);
-    assert_eq!(client.ask("stats\r\n"), ["CLIENT_ERROR stats not allowed"]);
-    assert!(client.ask("tell\r\n").len() > 10);
+    assert_eq!(client.told("flush_all\r\n"), ["CLIENT_ERROR flush_all not allowed"]);
+    assert_eq!(client.told("stats\r\n"), ["CLIENT_ERROR stats not allowed"]);
+    assert!(client.told("tell\r\n").len() > 10);
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn idle_clients_are_turned_away() {
     let (mut idle, mut busy) = (Client::connect(server.address()), Client::connect(server.address()));
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(2500) {
-        assert_eq!(busy.ask("mn\r\n"), ["MN"]);
+        assert_eq!(busy.told("mn\r\n"), ["MN"]);
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(idle.rest().expect("it is ended in order").is_empty());
-    assert_eq!(busy.ask("mn\r\n"), ["MN"]);
+    assert_eq!(busy.told("mn\r\n"), ["MN"]);
 }
 
 /// A certificate and a key, as files and for a client.
@@ -229,7 +229,7 @@ fn metrics_are_told() {
     let arguments = [&FAST[..], &["--metrics", &port]].concat();
     let server = start_memcached(options(&folder.path("pool"), &arguments)).expect("the server starts");
     let client = &mut Client::connect(server.address());
-    assert_eq!(client.ask("set a 0 0 1\r\nx\r\nset b 0 100 1\r\nx\r\nget a\r\nget c\r\n").len(), 6);
+    assert_eq!(client.told("set a 0 0 1\r\nx\r\nset b 0 100 1\r\nx\r\nget a\r\nget c\r\n").len(), 6);
     let get = |path: &str| {
         let mut http = TcpStream::connect(format!("127.0.0.1:{port}")).expect("it listens");
         write!(http, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").expect("it listens");
@@ -277,7 +277,7 @@ fn the_end_is_told_and_loses_no_answer() {
     // A reply that is larger than what the system keeps for a client that does not read.
     let client = &mut Client::connect(server.address);
     let value = "x".repeat(1 << 20);
-    assert_eq!(client.ask(&format!("set k 0 0 {}\r\n{value}\r\n", 1 << 20)), ["STORED"]);
+    assert_eq!(client.told(&format!("set k 0 0 {}\r\n{value}\r\n", 1 << 20)), ["STORED"]);
     client.send(format!("get {}\r\n", "k ".repeat(12)).as_bytes()).expect("the server listens");
     std::thread::sleep(Duration::from_millis(300));
     server.signal(libc::SIGTERM);
@@ -299,8 +299,8 @@ fn more_clients_than_the_process_may_have_files_are_turned_away() {
     let server = Process::of(std::process::Command::new("sh").args(["-c", &shell]));
     let mut clients: Vec<_> = (0..36).map(|_| Client::connect(server.address)).collect();
     for client in &mut clients {
-        assert_eq!(client.ask("mn\r\n"), ["MN"]);
+        assert_eq!(client.told("mn\r\n"), ["MN"]);
     }
     assert_eq!(Client::connect(server.address).line().expect("it is told so"), "ERROR Too many open connections");
-    assert_eq!(clients[0].ask("set k 0 0 1\r\nx\r\n"), ["STORED"]);
+    assert_eq!(clients[0].told("set k 0 0 1\r\nx\r\n"), ["STORED"]);
 }

@@ -31,7 +31,7 @@ use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
 use crate::access::Access;
-use crate::options::{Eviction, Options};
+use crate::options::{Eviction, Options, Renamed};
 use crate::service::{Admission, Service, Turn};
 use crate::store::{Item, Keys, Keyspace, Name, RECLAIMED, Search, expired, size};
 use crate::tally::Totals;
@@ -51,8 +51,8 @@ pub struct Redis {
     space: Ptr<Keyspace>,
     options: Options,
     totals: Arc<Totals>,
-    #[expect(dead_code, reason = "the session asks it for passwords")]
     access: Arc<Access>,
+    names: Renamed,
     started: Instant,
 }
 
@@ -63,7 +63,14 @@ impl Redis {
     /// [`Error::RootType`] for a pool of another program.
     pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>, access: Arc<Access>) -> Result<Redis, Error> {
         let root = pool.tx(|tx| tx.root_or_zeroed::<RedisRoot>())?;
-        Ok(Redis { space: root.keys(), options: options.clone(), totals, access, started: Instant::now() })
+        Ok(Redis {
+            space: root.keys(),
+            options: options.clone(),
+            totals,
+            access,
+            names: options.access.names(),
+            started: Instant::now(),
+        })
     }
 
     fn eviction(&self) -> Eviction {
@@ -188,11 +195,11 @@ impl Service for Redis {
     const PORT: u16 = 6379;
 
     fn session(&self, number: u64) -> Session {
-        Session::new(number)
+        Session::new(number, &self.access)
     }
 
     fn admit(&self, session: &mut Session, input: &[u8]) -> Admission<Request> {
-        session.admit(input, self.options.max_value as usize)
+        session.admit(input, self.options.max_value as usize, (&self.access, &self.names))
     }
 
     fn changes(request: &Request) -> bool {

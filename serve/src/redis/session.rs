@@ -1,9 +1,13 @@
 //! What a client's connection knows: protocol version, name, an open MULTI. Commands that concern nothing else are answered here.
 
+use std::sync::Arc;
+
 use super::db::{Refusal, is};
 use super::reply::Reply;
 use super::resp::{self, Parsed};
 use super::table::{self, Spec};
+use crate::access::{Access, DEFAULT, User};
+use crate::options::Renamed;
 use crate::service::Admission;
 
 /// Bytes of commands that may wait for EXEC.
@@ -69,6 +73,8 @@ struct Queue {
 #[derive(Debug)]
 pub struct Session {
     number: u64,
+    /// Nobody until a password was given, where one is asked for.
+    user: Option<Arc<User>>,
     resp3: bool,
     name: Vec<u8>,
     queue: Option<Queue>,
@@ -76,12 +82,17 @@ pub struct Session {
 
 impl Session {
     /// Of a client that has just come.
-    pub fn new(number: u64) -> Session {
-        Session { number, resp3: false, name: Vec::new(), queue: None }
+    pub fn new(number: u64, access: &Access) -> Session {
+        Session { number, user: access.nobody(), resp3: false, name: Vec::new(), queue: None }
     }
 
     /// Takes a command from an input.
-    pub fn admit(&mut self, input: &[u8], max_value: usize) -> Admission<Request> {
+    pub fn admit(
+        &mut self,
+        input: &[u8],
+        max_value: usize,
+        (access, names): (&Access, &Renamed),
+    ) -> Admission<Request> {
         let (words, taken) = match resp::parse(input, max_value) {
             Parsed::Incomplete => return Admission::Incomplete,
             Parsed::Broken(why) => {
@@ -95,7 +106,7 @@ impl Session {
         if is(&words[0], "quit") {
             return Admission::Last(self.say(|reply| reply.simple("OK")));
         }
-        Admission::Request(self.take(words), taken)
+        Admission::Request(self.take(words, access, names), taken)
     }
 
     fn say(&self, write: impl FnOnce(&mut Reply<'_>)) -> Request {
@@ -112,10 +123,13 @@ impl Session {
         self.say(|reply| reply.error(text))
     }
 
-    fn take(&mut self, words: Vec<Vec<u8>>) -> Request {
-        let Some(spec) = table::find(&words[0]) else {
+    fn take(&mut self, words: Vec<Vec<u8>>, access: &Access, names: &Renamed) -> Request {
+        let Some(spec) = names.meant(&words[0]).and_then(table::find) else {
             return self.refuse(&unknown(&words));
         };
+        if let Some(refused) = self.guard(spec, &words) {
+            return self.refuse(&refused);
+        }
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
@@ -131,20 +145,71 @@ impl Session {
                 self.say(|reply| if open { reply.simple("OK") } else { reply.error("ERR DISCARD without MULTI") })
             }
             ("reset", _) => {
-                *self = Session::new(self.number);
+                *self = Session::new(self.number, access);
                 self.say(|reply| reply.simple("RESET"))
             }
             ("auth" | "hello" | "client", true) => {
                 self.refuse(&format!("ERR {} is not supported inside of MULTI", spec.name.to_uppercase()))
             }
-            ("auth", _) => self.refuse(
-                "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-            ),
-            ("hello", _) => self.hello(&words),
+            ("auth", _) => self.auth(&words[1..], access),
+            ("hello", _) => self.hello(&words, access),
             ("client", _) => self.client(&words),
             (_, true) => self.queue(Command { spec, words }),
             (_, false) => Request::Run { resp3: self.resp3, command: Command { spec, words } },
         }
+    }
+
+    /// Why a client may not run a command, if so.
+    fn guard(&self, spec: &Spec, words: &[Vec<u8>]) -> Option<String> {
+        let Some(user) = &self.user else {
+            let first = matches!(spec.name, "auth" | "hello" | "quit" | "reset");
+            return (!first).then(|| "NOAUTH Authentication required.".to_owned());
+        };
+        let categories: &[&str] = match spec.name {
+            "flushall" | "flushdb" => &["write", "dangerous"],
+            "keys" => &["read", "dangerous"],
+            "config" | "info" => &["admin", "dangerous"],
+            _ if spec.changes => &["write"],
+            "auth" | "hello" | "quit" | "reset" | "ping" | "echo" | "select" | "client" | "command" => &["connection"],
+            "multi" | "exec" | "discard" => &["transaction"],
+            _ => &["read"],
+        };
+        let always = matches!(spec.name, "auth" | "hello" | "quit" | "reset");
+        let subcommand = words.get(1).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase());
+        if !always && !user.may_run(spec.name, subcommand.as_deref(), categories) {
+            return Some(format!(
+                "NOPERM User {} has no permissions to run the '{}' command",
+                String::from_utf8_lossy(&user.name),
+                spec.name
+            ));
+        }
+        let may = |key: &&Vec<u8>| user.may_use(key, true, spec.changes);
+        let keys = keys(spec.name, words);
+        (!keys.iter().all(may)).then(|| "NOPERM No permissions to access a key".to_owned())
+    }
+
+    /// Whether name and password, or the password of the default user, are right.
+    fn log_in(&mut self, words: &[Vec<u8>], access: &Access) -> bool {
+        let user = match words {
+            [password] => access.authenticate(DEFAULT, password),
+            [name, password] => access.authenticate(name, password),
+            _ => None,
+        };
+        let right = user.is_some();
+        self.user = user.or_else(|| self.user.take());
+        right
+    }
+
+    /// AUTH [user] password
+    fn auth(&mut self, words: &[Vec<u8>], access: &Access) -> Request {
+        if words.len() > 2 {
+            return self.say(|reply| reply.error("ERR syntax error"));
+        }
+        if words.len() == 1 && access.is_open() {
+            return self.say(|reply| reply.error(NO_PASSWORD));
+        }
+        let right = self.log_in(words, access);
+        self.say(|reply| if right { reply.simple("OK") } else { reply.error(WRONG_PASSWORD) })
     }
 
     fn queue(&mut self, command: Command) -> Request {
@@ -170,7 +235,8 @@ impl Session {
     }
 
     /// HELLO [version [SETNAME name]]
-    fn hello(&mut self, words: &[Vec<u8>]) -> Request {
+    fn hello(&mut self, words: &[Vec<u8>], access: &Access) -> Request {
+        let protocol = self.resp3;
         match words.get(1).map(|version| resp::number(version)) {
             None => {}
             Some(Some(2)) => self.resp3 = false,
@@ -184,11 +250,22 @@ impl Session {
         while let Some(option) = options.next() {
             match options.next() {
                 Some(name) if is(option, "setname") => self.name = name.clone(),
-                Some(_) if is(option, "auth") => {
-                    return self.say(|reply| reply.error("WRONGPASS this server has no users and no passwords"));
+                Some(name) if is(option, "auth") => {
+                    let words = [Some(name.clone()), options.next().cloned()].into_iter().flatten().collect::<Vec<_>>();
+                    if words.len() < 2 || !self.log_in(&words, access) {
+                        self.resp3 = protocol;
+                        return self.say(|reply| reply.error(WRONG_PASSWORD));
+                    }
                 }
-                _ => return self.say(|reply| reply.error("ERR Syntax error in HELLO option")),
+                _ => {
+                    self.resp3 = protocol;
+                    return self.say(|reply| reply.error("ERR Syntax error in HELLO option"));
+                }
             }
+        }
+        if self.user.is_none() {
+            self.resp3 = protocol;
+            return self.say(|reply| reply.error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"));
         }
         let number = self.number as i64;
         self.say(|reply| {
@@ -227,6 +304,20 @@ impl Session {
             (b"id", 2) => self.say(|reply| reply.integer(self.number as i64)),
             _ => self.say(|reply| reply.error("ERR unknown subcommand or wrong number of arguments for CLIENT")),
         }
+    }
+}
+
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+/// The keys among the words of a command.
+fn keys<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w Vec<u8>> {
+    match name {
+        "auth" | "client" | "command" | "config" | "dbsize" | "discard" | "echo" | "exec" | "flushall" | "flushdb"
+        | "hello" | "info" | "keys" | "multi" | "ping" | "quit" | "reset" | "scan" | "select" => Vec::new(),
+        "del" | "exists" | "mget" | "touch" | "unlink" => words[1..].iter().collect(),
+        "mset" => words[1..].iter().step_by(2).collect(),
+        _ => words[1..].iter().take(1).collect(),
     }
 }
 

@@ -10,7 +10,7 @@ use nearpm_serve::{start_memcached, start_redis};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::Client;
+use crate::client::{Client, Value};
 use crate::differential::lines;
 use crate::process::{Folder, Process, options};
 
@@ -303,4 +303,40 @@ fn more_clients_than_the_process_may_have_files_are_turned_away() {
     }
     assert_eq!(Client::connect(server.address).line().expect("it is told so"), "ERROR Too many open connections");
     assert_eq!(clients[0].told("set k 0 0 1\r\nx\r\n"), ["STORED"]);
+}
+
+#[test]
+fn redis_asks_who_a_client_is() {
+    let folder = Folder::new();
+    let users = folder.path("users");
+    std::fs::write(&users, "user default on >pass ~* +@all\nuser reader on >r ~a* +@read\n")
+        .expect("it can be written");
+    let more = [
+        "--acl-file",
+        users.to_str().expect("a path"),
+        "--rename-command",
+        "flushall=",
+        "--rename-command",
+        "get=fetch",
+    ];
+    let server = start_redis(options(&folder.path("pool"), &[&FAST[..], &more].concat())).expect("the server starts");
+    let ok = || Value::Simple("OK".to_owned());
+    let error = |value: Value| matches!(&value, Value::Error(_)).then(|| format!("{value:?}")).unwrap_or_default();
+    let client = &mut Client::connect(server.address());
+    for refused in ["SET a1 x", "FETCH a1", "MULTI", "CONFIG GET maxclients", "HELLO 3"] {
+        assert!(error(client.say(refused)).contains("NOAUTH"), "{refused}");
+    }
+    assert!(error(client.say("AUTH wrong")).contains("WRONGPASS"));
+    assert!(error(client.say("HELLO 3 AUTH reader pass")).contains("WRONGPASS"));
+    assert_eq!(client.say("AUTH pass"), ok());
+    assert_eq!(client.say("SET a1 x"), ok());
+    assert!(error(client.say("FLUSHALL")).contains("unknown command"));
+    assert!(error(client.say("GET a1")).contains("unknown command"));
+    assert_eq!(client.say("FETCH a1"), Value::Bulk(b"x".to_vec()));
+    let reader = &mut Client::connect(server.address());
+    assert!(matches!(reader.say("HELLO 3 AUTH reader r"), Value::Map(_)));
+    assert_eq!(reader.say("FETCH a1"), Value::Bulk(b"x".to_vec()));
+    for refused in ["SET a1 y", "FETCH b1", "MGET a1 b1", "CONFIG GET port", "FLUSHDB"] {
+        assert!(error(reader.say(refused)).contains("NOPERM"), "{refused}");
+    }
 }

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
-//! | `session.rs` | what a connection knows; MULTI |
+//! | `session.rs`, `guard.rs` | what a connection knows, and may do; MULTI |
 //! | `table.rs` | the commands |
 //! | `db.rs` | values of several kinds under keys |
 //! | `generic.rs`, `expiry.rs`, `strings.rs`, `lists.rs`, `sets.rs`, `hashes.rs`, `zsets.rs`, `about.rs` | what commands do |
@@ -13,6 +13,7 @@ mod about;
 mod db;
 mod expiry;
 mod generic;
+mod guard;
 mod hashes;
 mod lists;
 mod rank;

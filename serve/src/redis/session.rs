@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::db::{Refusal, is};
+use super::guard;
 use super::reply::Reply;
 use super::resp::{self, Parsed};
 use super::table::{self, Spec};
@@ -127,7 +128,7 @@ impl Session {
         let Some(spec) = names.meant(&words[0]).and_then(table::find) else {
             return self.refuse(&unknown(&words));
         };
-        if let Some(refused) = self.guard(spec, &words) {
+        if let Some(refused) = guard::refusal(self.user.as_deref(), spec, &words) {
             return self.refuse(&refused);
         }
         if !spec.takes(words.len()) {
@@ -157,35 +158,6 @@ impl Session {
             (_, true) => self.queue(Command { spec, words }),
             (_, false) => Request::Run { resp3: self.resp3, command: Command { spec, words } },
         }
-    }
-
-    /// Why a client may not run a command, if so.
-    fn guard(&self, spec: &Spec, words: &[Vec<u8>]) -> Option<String> {
-        let Some(user) = &self.user else {
-            let first = matches!(spec.name, "auth" | "hello" | "quit" | "reset");
-            return (!first).then(|| "NOAUTH Authentication required.".to_owned());
-        };
-        let categories: &[&str] = match spec.name {
-            "flushall" | "flushdb" => &["write", "dangerous"],
-            "keys" => &["read", "dangerous"],
-            "config" | "info" => &["admin", "dangerous"],
-            _ if spec.changes => &["write"],
-            "auth" | "hello" | "quit" | "reset" | "ping" | "echo" | "select" | "client" | "command" => &["connection"],
-            "multi" | "exec" | "discard" => &["transaction"],
-            _ => &["read"],
-        };
-        let always = matches!(spec.name, "auth" | "hello" | "quit" | "reset");
-        let subcommand = words.get(1).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase());
-        if !always && !user.may_run(spec.name, subcommand.as_deref(), categories) {
-            return Some(format!(
-                "NOPERM User {} has no permissions to run the '{}' command",
-                String::from_utf8_lossy(&user.name),
-                spec.name
-            ));
-        }
-        let may = |key: &&Vec<u8>| user.may_use(key, true, spec.changes);
-        let keys = keys(spec.name, words);
-        (!keys.iter().all(may)).then(|| "NOPERM No permissions to access a key".to_owned())
     }
 
     /// Whether name and password, or the password of the default user, are right.
@@ -309,17 +281,6 @@ impl Session {
 
 const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
-
-/// The keys among the words of a command.
-fn keys<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w Vec<u8>> {
-    match name {
-        "auth" | "client" | "command" | "config" | "dbsize" | "discard" | "echo" | "exec" | "flushall" | "flushdb"
-        | "hello" | "info" | "keys" | "multi" | "ping" | "quit" | "reset" | "scan" | "select" => Vec::new(),
-        "del" | "exists" | "mget" | "touch" | "unlink" => words[1..].iter().collect(),
-        "mset" => words[1..].iter().step_by(2).collect(),
-        _ => words[1..].iter().take(1).collect(),
-    }
-}
 
 fn unknown(words: &[Vec<u8>]) -> String {
     let show = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();

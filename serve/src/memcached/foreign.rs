@@ -22,7 +22,7 @@ pub fn is_foreign(input: &[u8]) -> bool {
     let Some(verb) = words.next() else { return false };
     let known = VERBS.contains(&verb);
     known
-        || (words.last().is_some_and(|word| word.starts_with(b"HTTP/"))
+        || (words.next_back().is_some_and(|word| word.starts_with(b"HTTP/"))
             && verb.first().is_some_and(u8::is_ascii_uppercase))
 }
 

@@ -94,7 +94,8 @@ fn memcached_asks_who_a_client_is() {
 fn users_may_do_what_their_rules_say() {
     let folder = Folder::new();
     let users = folder.path("users");
-    let rules = "# comment\nuser default off\nuser reader on >r ~a* +@read\nuser writer on >w ~* +@all -@dangerous\n";
+    let rules =
+        "# comment\nuser default off\nuser reader on >r ~a* ~the-end +@read\nuser writer on >w ~* +@all -@dangerous\n";
     std::fs::write(&users, rules).expect("it can be written");
     let arguments = [&FAST[..], &["--acl-file", users.to_str().expect("a path")]].concat();
     let server = start_memcached(options(&folder.path("pool"), &arguments)).expect("the server starts");

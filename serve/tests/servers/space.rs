@@ -48,7 +48,7 @@ fn expired_keys_go_before_anyone_is_refused() {
         let arguments = [&FAST[..], more].concat();
         let server = start_redis(options(&folder.path("pool"), &arguments)).expect("the server starts");
         let client = &mut Client::connect(server.address());
-        let permanent = fill(client, "perm", 100) * 8 / 10;
+        let permanent = fill(client, "perm", 100) * 6 / 10;
         assert_eq!(client.say("FLUSHALL"), Value::Simple("OK".into()));
         for number in 0..permanent {
             assert_eq!(client.say(&format!("SET perm{number:010} {}", "x".repeat(100))), Value::Simple("OK".into()));

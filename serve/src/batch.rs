@@ -9,11 +9,11 @@ use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
 use crate::effects::Blocked;
-use crate::effects::Effects;
 use crate::options::Level;
 use crate::server::Shared;
 use crate::service::{Service, Turn};
-use crate::tally::{Tally, count};
+use crate::store::Search;
+use crate::tally::count;
 
 /// A client that is to wait for nothing gets no more replies in one turn when it has so many bytes of them.
 pub const ENOUGH_REPLY: usize = 1 << 20;
@@ -22,7 +22,7 @@ const MOST_REQUESTS: usize = 512;
 /// Bytes of requests after which a transaction gets no more.
 const MOST_BYTES: usize = 2 << 20;
 /// Keys that are evicted for one request at most.
-const MOST_EVICTIONS: u32 = 1024;
+const MOST_EVICTIONS: u32 = 8192;
 
 /// The requests of one client, in their order, and their replies.
 pub struct Lane<'c, R> {
@@ -42,10 +42,6 @@ pub fn is_fatal(error: &Error) -> bool {
         error,
         Error::Poisoned | Error::System { .. } | Error::Card(_) | Error::LogFailed { .. } | Error::StoresLost { .. }
     )
-}
-
-fn turn<S>(shared: &Shared<S>, now_ms: u64) -> Turn<'_> {
-    Turn { now_ms, recency: &shared.recency, tally: Tally::default(), effects: Effects::default() }
 }
 
 /// Runs a request in a transaction that others may be in.
@@ -86,7 +82,7 @@ fn cut<S: Service>(lanes: &mut [Lane<'_, S::Request>]) -> Vec<usize> {
 pub fn execute<S: Service>(shared: &Shared<S>, lanes: &mut [Lane<'_, S::Request>], now_ms: u64) -> Result<(), Error> {
     let ends = cut::<S>(lanes);
     let changes = lanes.iter().zip(&ends).any(|(lane, &end)| lane.requests.range(..end).any(S::changes));
-    let turn = turn(shared, now_ms);
+    let turn = shared.turn(now_ms);
     if !changes {
         shared.pool.read(|from| {
             each(lanes, &ends, |request, reply| {
@@ -95,7 +91,7 @@ pub fn execute<S: Service>(shared: &Shared<S>, lanes: &mut [Lane<'_, S::Request>
                 Ok(None)
             })
         })?;
-        shared.totals.add(&turn.tally);
+        shared.count(&turn);
     } else if shared.options.durability == Level::Durable {
         each(lanes, &ends, |request, reply| alone(shared, request, reply, &turn))?;
     } else {
@@ -103,13 +99,11 @@ pub fn execute<S: Service>(shared: &Shared<S>, lanes: &mut [Lane<'_, S::Request>
             each(lanes, &ends, |request, reply| {
                 run(shared, tx, &turn, request, reply)?;
                 Ok(turn.effects.blocked.take())
-            })?;
-            shared.service.settle(&turn);
-            Ok(())
+            })
         });
         shared.service.ended(&turn, together.is_ok());
         match together {
-            Ok(()) => shared.totals.add(&turn.tally),
+            Ok(()) => shared.count(&turn),
             Err(error) if is_fatal(&error) => return Err(error),
             Err(_) => {
                 turn.effects.clear();
@@ -148,56 +142,84 @@ fn each<R>(
     Ok(())
 }
 
-/// Runs one request in a transaction of its own, evicting what has to go. What it does besides is added to that of the others.
+/// Runs one request in a transaction of its own. What has expired goes, and what may be evicted, before it is refused. What it does besides is
+/// added to that of the others.
 fn alone<S: Service>(
     shared: &Shared<S>,
     request: &S::Request,
     reply: &mut Vec<u8>,
     all: &Turn<'_>,
 ) -> Result<Option<Blocked>, Error> {
-    let (start, mut evictions, now_ms) = (reply.len(), 0, all.now_ms);
+    let (start, now_ms) = (reply.len(), all.now_ms);
+    let near = shared.service.near(request).unwrap_or_else(rand::random);
+    let mut search = Search::new(near, shared.chunk.clone());
+    search.empties = S::empties(request);
     loop {
-        let turn = turn(shared, now_ms);
+        let turn = shared.turn(now_ms);
+        turn.notes.places.set(search.places);
         reply.truncate(start);
-        let done = shared.pool.tx(|tx| {
-            run(shared, tx, &turn, request, reply)?;
-            shared.service.settle(&turn);
-            Ok(())
-        });
+        let done = shared.pool.tx(|tx| run(shared, tx, &turn, request, reply));
         shared.service.ended(&turn, done.is_ok());
         let error = match done {
             Ok(()) => {
-                shared.totals.add(&turn.tally);
+                shared.count(&turn);
                 all.effects.append(&turn.effects);
                 return Ok(turn.effects.blocked.take());
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => error,
         };
-        let full = matches!(error, Error::Full { .. }) && evictions < MOST_EVICTIONS;
-        // More each time: a hole of the right size must come about.
-        let wanted = evictions.clamp(1, 64);
-        let evicted = if full { evict(shared, wanted, now_ms)? } else { 0 };
-        if evicted == 0 {
-            reply.truncate(start);
-            shared.service.refuse(request, &error, reply);
-            return Ok(None);
+        if let Error::Full { requested, .. } = error {
+            search.bytes = requested;
+            if make_room(shared, &mut search, now_ms)? {
+                continue;
+            }
         }
-        evictions += evicted;
+        refuse(shared, request, &error, (reply, start), now_ms)?;
+        return Ok(None);
     }
 }
 
-/// Evicts keys, and gives their number.
-fn evict<S: Service>(shared: &Shared<S>, wanted: u32, now_ms: u64) -> Result<u32, Error> {
-    let turn = turn(shared, now_ms);
-    let mut evicted = 0;
-    shared.pool.tx(|tx| {
-        while evicted < wanted && shared.service.evict(tx, &turn)? {
-            evicted += 1;
+/// Removes a key that has expired, or else one that may be evicted; false if there is none.
+fn make_room<S: Service>(shared: &Shared<S>, search: &mut Search, now_ms: u64) -> Result<bool, Error> {
+    let reclaimed = match shared.reclaim(now_ms) {
+        Err(error) if is_fatal(&error) => return Err(error),
+        // Nothing can be removed in a pool that is as full as that.
+        done => done.unwrap_or(0),
+    };
+    if reclaimed > 0 {
+        return Ok(true);
+    }
+    if search.evicted >= MOST_EVICTIONS {
+        return Ok(false);
+    }
+    let turn = shared.turn(now_ms);
+    match shared.pool.tx(|tx| shared.service.evict(tx, &turn, search)) {
+        Ok(evicted) => {
+            turn.tally.evictions.set(if search.empties { 0 } else { u64::from(evicted) });
+            shared.count(&turn);
+            Ok(evicted > 0)
         }
-        shared.service.settle(&turn);
-        Ok(())
-    })?;
-    shared.totals.add(&turn.tally);
-    Ok(evicted)
+        Err(error) if is_fatal(&error) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Refuses a request for which there is no room, or with which something else is wrong.
+fn refuse<S: Service>(
+    shared: &Shared<S>,
+    request: &S::Request,
+    error: &Error,
+    (reply, start): (&mut Vec<u8>, usize),
+    now_ms: u64,
+) -> Result<(), Error> {
+    let turn = shared.turn(now_ms);
+    match shared.pool.tx(|tx| shared.service.abandon(tx, &turn, request)) {
+        Ok(()) => shared.count(&turn),
+        Err(error) if is_fatal(&error) => return Err(error),
+        Err(error) => log::debug!("a refused request has left something: {error}"),
+    }
+    reply.truncate(start);
+    shared.service.refuse(request, error, reply);
+    Ok(())
 }

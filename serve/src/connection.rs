@@ -2,24 +2,23 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-
-use mio::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use crate::batch::ENOUGH_REPLY;
 use crate::effects::{Blocked, Mail};
 use crate::service::{Admission, Service};
+use crate::stream::Stream;
 
 /// Bytes that are read from a client in one turn.
 pub const READ_BYTES: usize = 64 << 10;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
-
 /// Bytes of messages that may wait for a client.
 const MOST_MESSAGES: usize = 32 << 20;
 
 /// A client.
 pub struct Connection<S: Service> {
-    socket: TcpStream,
+    socket: Stream,
     session: S::Session,
     input: Vec<u8>,
     /// Bytes at the start of the input that were taken.
@@ -41,11 +40,13 @@ pub struct Connection<S: Service> {
     pub blocked: Option<Blocked>,
     /// The socket failed.
     broken: bool,
+    /// When the client last sent something, or was told what it had waited for.
+    heard: Instant,
 }
 
 impl<S: Service> Connection<S> {
     /// A client that has just come.
-    pub fn new(socket: TcpStream, session: S::Session) -> Connection<S> {
+    pub fn new(socket: Stream, session: S::Session) -> Connection<S> {
         Connection {
             socket,
             session,
@@ -60,12 +61,24 @@ impl<S: Service> Connection<S> {
             stalled: false,
             blocked: None,
             broken: false,
+            heard: Instant::now(),
         }
     }
 
     /// The socket.
-    pub fn socket(&mut self) -> &mut TcpStream {
+    pub fn socket(&mut self) -> &mut Stream {
         &mut self.socket
+    }
+
+    /// Whether the client asks for nothing, and has not for so long. One that waits for others, or listens to them, is not idle.
+    pub fn is_idle(&self, most: Duration) -> bool {
+        let waits = !self.waiting.is_empty() || S::listens(&self.session);
+        !waits && !self.has_unsent() && self.heard.elapsed() >= most
+    }
+
+    /// Whether there is something that the client has not been told yet.
+    pub fn has_unsent(&self) -> bool {
+        !self.broken && (self.written < self.output.len() || self.socket.has_unsent())
     }
 
     /// The system says that the socket can go on.
@@ -94,7 +107,7 @@ impl<S: Service> Connection<S> {
     pub fn is_over(&self) -> bool {
         self.broken
             || (self.ending && self.blocked.is_some())
-            || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+            || (self.ending && !self.stalled && self.waiting.is_empty() && !self.has_unsent())
     }
 
     /// Reads what has come, as much as the buffer takes, and takes the requests from it.
@@ -106,7 +119,10 @@ impl<S: Service> Connection<S> {
         let read = self.socket.read(buffer);
         match read {
             Ok(0) => self.ending = true,
-            Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
+            Ok(bytes) => {
+                self.heard = Instant::now();
+                self.input.extend_from_slice(&buffer[..bytes]);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.broken = true,
@@ -149,6 +165,7 @@ impl<S: Service> Connection<S> {
     /// The request that waits is answered.
     pub fn answer_blocked(&mut self, reply: &[u8]) {
         self.blocked = None;
+        self.heard = Instant::now();
         self.answer(1, reply);
     }
 
@@ -177,6 +194,12 @@ impl<S: Service> Connection<S> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.broken = true,
+            }
+        }
+        if self.writable && !self.broken {
+            match self.socket.flush() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                done => self.broken = done.is_err(),
             }
         }
         if self.written == self.output.len() {

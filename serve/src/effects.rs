@@ -114,8 +114,6 @@ pub struct Effects {
     pub answered: RefCell<Vec<u64>>,
     /// Keys that somebody waits for and that have something to give.
     pub ready: RefCell<Vec<Vec<u8>>>,
-    /// Keys that somebody watches and that have changed.
-    pub touched: RefCell<Vec<Vec<u8>>>,
     mail: RefCell<Vec<(Mailbox, Mail)>>,
 }
 
@@ -139,6 +137,6 @@ impl Effects {
     pub fn clear(&self) {
         *self.mail.borrow_mut() = Vec::new();
         self.blocked.take();
-        [&self.ready, &self.touched].iter().for_each(|keys| keys.borrow_mut().clear());
+        self.ready.borrow_mut().clear();
     }
 }

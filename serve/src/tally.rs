@@ -21,6 +21,8 @@ macro_rules! tallies {
             pub accepted: AtomicU64,
             /// Clients that were turned away.
             pub refused: AtomicU64,
+            /// Clients that asked for nothing for too long.
+            pub idle: AtomicU64,
         }
 
         impl Totals {

@@ -18,10 +18,13 @@ use crate::connection::{Connection, READ_BYTES};
 use crate::effects::{Inbox, Mailbox};
 use crate::server::{Shared, now_ms};
 use crate::service::{Peer, Service};
+use crate::stream::Stream;
 
 const WAKER: Token = Token(0);
 /// How long a worker sleeps when nothing happens.
 const SLEEP: Duration = Duration::from_millis(500);
+/// How long clients may take for their last replies when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A worker.
 pub struct Worker<S: Service> {
@@ -32,6 +35,8 @@ pub struct Worker<S: Service> {
     next_token: usize,
     /// Clients whose first request waits for others.
     blocked: HashSet<usize>,
+    /// When idle clients were last looked for.
+    looked: Instant,
     /// What is read goes through it.
     buffer: Box<[u8]>,
 }
@@ -43,7 +48,8 @@ impl<S: Service> Worker<S> {
         let waker = Waker::new(poll.registry(), WAKER)?;
         let inbox = Arc::new(Inbox::new(waker));
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Worker { poll, inbox, shared, clients: HashMap::new(), next_token: 1, blocked: HashSet::new(), buffer })
+        let (clients, blocked, looked) = (HashMap::new(), HashSet::new(), Instant::now());
+        Ok(Worker { poll, inbox, shared, clients, next_token: 1, blocked, looked, buffer })
     }
 
     /// Where its clients arrive.
@@ -73,11 +79,46 @@ impl<S: Service> Worker<S> {
             self.welcome(&mut busy);
             self.take_mail(&mut busy);
             self.time_out(&mut busy);
-            busy.sort_unstable();
-            busy.dedup();
             self.turn(&mut busy)?;
+            self.turn_idle_away();
         }
+        self.finish()
+    }
+
+    /// Answers what has come, and gives clients a while to take their replies.
+    fn finish(mut self) -> Result<(), Error> {
+        let mut busy: Vec<_> = self.clients.keys().copied().collect();
+        self.turn(&mut busy)?;
+        let start = Instant::now();
+        while start.elapsed() < LAST_WORDS && self.clients.values().any(Connection::has_unsent) {
+            std::thread::sleep(Duration::from_millis(5));
+            self.clients.values_mut().for_each(|client| {
+                client.wake(false, true);
+                client.send();
+            });
+        }
+        self.clients.values_mut().for_each(|client| client.socket().say_end());
         Ok(())
+    }
+
+    /// Ends the connections of clients that have asked for nothing for too long.
+    fn turn_idle_away(&mut self) {
+        let Some(most) = self.shared.options.network.idle() else { return };
+        if self.looked.elapsed() < SLEEP {
+            return;
+        }
+        self.looked = Instant::now();
+        let (poll, totals) = (&self.poll, &self.shared.totals);
+        self.clients.retain(|_, client| {
+            let idle = client.is_idle(most);
+            if idle {
+                client.socket().say_end();
+                let _ = poll.registry().deregister(client.socket().socket());
+                totals.clients.fetch_sub(1, Ordering::Relaxed);
+                totals.idle.fetch_add(1, Ordering::Relaxed);
+            }
+            !idle
+        });
     }
 
     fn welcome(&mut self, busy: &mut Vec<usize>) {
@@ -89,10 +130,12 @@ impl<S: Service> Worker<S> {
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
-            // A reply that waits for another one to be acknowledged would cost more than the packet.
-            let _ = socket.set_nodelay(true);
             let text = |address: io::Result<SocketAddr>| address.map_or_else(|_| "?:0".to_owned(), |a| a.to_string());
             let (address, local) = (text(socket.peer_addr()), text(socket.local_addr()));
+            let Ok(socket) = Stream::new(socket, self.shared.tls.as_ref()) else {
+                self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            };
             let peer = Peer { number, address, local, mailbox: Mailbox::new(self.inbox.clone(), token) };
             self.clients.insert(token, Connection::new(socket, self.shared.service.session(peer)));
             busy.push(token);
@@ -134,35 +177,40 @@ impl<S: Service> Worker<S> {
         });
     }
 
-    /// Serves clients, and leaves those in `busy` that have more to do.
+    /// Serves clients, in the order in which they are named first: that in which the system reports what they have sent. Leaves those in `busy`
+    /// that have more to do, and those in front that have had no turn.
     fn turn(&mut self, busy: &mut Vec<usize>) -> Result<(), Error> {
         let mut ready = Vec::with_capacity(busy.len());
         for token in busy.drain(..) {
             if let Some((token, mut client)) = self.clients.remove_entry(&token) {
                 client.receive(&self.shared.service, &mut self.buffer);
-                ready.push((token, client));
+                ready.push((token, client, false));
             }
         }
-        let mut running: Vec<_> = ready.iter_mut().map(|(_, client)| client).filter(|c| c.may_run()).collect();
+        let mut running: Vec<_> = ready.iter_mut().filter(|(_, client, _)| client.may_run()).collect();
         if !running.is_empty() {
             let mut lanes: Vec<_> = running
                 .iter()
-                .map(|client| Lane { requests: &client.waiting, done: 0, reply: Vec::new(), blocked: None })
+                .map(|(_, client, _)| Lane { requests: &client.waiting, done: 0, reply: Vec::new(), blocked: None })
                 .collect();
             batch::execute(&self.shared, &mut lanes, now_ms())?;
             let answers: Vec<_> = lanes.into_iter().map(|lane| (lane.done, lane.reply, lane.blocked)).collect();
-            for (client, (done, reply, blocked)) in running.iter_mut().zip(answers) {
+            for ((_, client, starved), (done, reply, blocked)) in running.iter_mut().zip(answers) {
+                *starved = done == 0 && blocked.is_none();
                 client.answer(done, &reply);
                 client.blocked = blocked;
             }
         }
-        for (token, mut client) in ready {
+        // A transaction takes so many requests: whoever has sent more than that is not in front of others again.
+        ready.sort_by_key(|(_, _, starved)| !starved);
+        for (token, mut client, _) in ready {
             client.send();
             if client.is_over() {
                 if let Some(blocked) = client.blocked {
                     self.shared.service.give_up(blocked.ticket);
                 }
-                let _ = self.poll.registry().deregister(client.socket());
+                client.socket().say_end();
+                let _ = self.poll.registry().deregister(client.socket().socket());
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }

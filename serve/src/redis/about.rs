@@ -1,6 +1,5 @@
 //! What the server tells about itself: INFO, COMMAND, TIME and others that touch no key.
 
-use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nearpm::prelude::*;
@@ -9,9 +8,9 @@ use super::Redis;
 use super::channels::unknown_subcommand;
 use super::config::policy;
 use super::db::{Db, Outcome, integer, is, refuse, refuse_with};
-use super::glob::matches;
 use super::reply::Reply;
 use super::table::{self, Spec};
+use crate::glob::matches;
 use crate::options::Level;
 use crate::tally::of;
 
@@ -146,7 +145,7 @@ fn clients(redis: &Redis) -> String {
     format!(
         "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\nclient_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\nblocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\npubsub_clients:{listening}\r\n",
         of(&totals.clients),
-        redis.options.max_clients,
+        redis.options.network.max_clients,
         redis.state.waiting.len(),
     )
 }
@@ -248,11 +247,9 @@ fn describe(spec: &Spec, reply: &mut Reply<'_>) {
     flags.iter().for_each(|(_, name)| reply.simple(name));
     let (first, last, step) = spec.keys;
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
-    let speed = if spec.has('F') { "@fast" } else { "@slow" };
-    let mut group = String::new();
-    let _ = write!(group, "@{}", spec.group.name().replace('-', ""));
-    reply.set(2);
-    [group.as_str(), speed].into_iter().for_each(|category| reply.simple(category));
+    let categories = spec.categories(None);
+    reply.set(categories.len());
+    categories.iter().for_each(|category| reply.simple(&format!("@{category}")));
     (0..3).for_each(|_| reply.array(0));
 }
 

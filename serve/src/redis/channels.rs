@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clients::Client;
 use super::db::{Db, Outcome, Refusal, is};
-use super::glob::matches;
 use super::reply::Reply;
 use crate::effects::Mail;
+use crate::glob::matches;
 
 type Listeners = BTreeMap<Vec<u8>, BTreeMap<u64, Arc<Client>>>;
 

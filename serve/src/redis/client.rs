@@ -63,7 +63,7 @@ fn kill(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
             b"type" => keep_kind(&mut clients, value)?,
             b"addr" => clients.retain(|client| client.address.as_bytes() == value.as_slice()),
             b"laddr" => clients.retain(|client| client.local.as_bytes() == value.as_slice()),
-            b"user" if is(value, "default") => {}
+            b"user" if db.state.access.user(value).is_some() => clients.retain(|client| client.texts().user == *value),
             b"user" => return refuse_with(format!("ERR No such user '{}'", String::from_utf8_lossy(value))),
             b"skipme" if is(value, "yes") => spare_me = true,
             b"skipme" if is(value, "no") => spare_me = false,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::access::DEFAULT;
 use crate::effects::Mailbox;
 use crate::service::Peer;
 
@@ -40,6 +41,8 @@ pub struct Client {
 pub struct Texts {
     /// Its name.
     pub name: Vec<u8>,
+    /// Which user it is.
+    pub user: Vec<u8>,
     /// Its library.
     pub library: Vec<u8>,
     /// Version of that.
@@ -63,7 +66,7 @@ impl Client {
             patterns: AtomicUsize::new(0),
             queued: (-1).into(),
             input: AtomicUsize::new(0),
-            texts: Mutex::default(),
+            texts: Mutex::new(Texts { user: DEFAULT.to_vec(), ..Texts::default() }),
             came: Instant::now(),
             last_ms: AtomicU64::new(0),
         }
@@ -104,13 +107,14 @@ impl Client {
         line.extend_from_slice(&texts.name);
         let rest = format!(
             " age={} idle={idle} flags={flags} db=0 sub={channels} psub={patterns} ssub=0 multi={queued} qbuf={} qbuf-free=0 argv-mem=0 \
-             multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user=default redir=-1 resp={} lib-name=",
+             multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name=",
             age.as_secs(),
             self.input.load(Ordering::Relaxed),
             match &texts.sub {
                 Some(sub) => format!("{}|{sub}", texts.command),
                 None => texts.command.to_owned(),
             },
+            String::from_utf8_lossy(&texts.user),
             if self.resp3.load(Ordering::Relaxed) { 3 } else { 2 },
         );
         line.extend_from_slice(rest.as_bytes());

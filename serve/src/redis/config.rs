@@ -7,9 +7,10 @@ use nearpm::prelude::*;
 use super::Redis;
 use super::channels::{unknown_subcommand, wrong_words};
 use super::db::{Db, Outcome, is, refuse, refuse_with};
-use super::glob::matches;
 use super::reply::Reply;
+use crate::glob::matches;
 use crate::options::{Eviction, Level};
+use crate::service::Service;
 
 /// As Redis names a policy.
 pub fn policy(eviction: Eviction) -> &'static str {
@@ -23,15 +24,20 @@ fn all(redis: &Redis) -> Vec<(String, String)> {
         Level::Async => "everysec",
         Level::Durable | Level::Group => "always",
     };
-    let port = redis.options.listen.rsplit(':').next().unwrap_or_default().to_owned();
+    let network = &redis.options.network;
+    let port = network
+        .listen
+        .as_deref()
+        .map_or(Redis::PORT.to_string(), |listen| listen.rsplit(':').next().unwrap_or_default().to_owned());
     let mut all: Vec<(String, String)> = [
         ("save", String::new()),
         ("appendonly", "yes".to_owned()),
         ("appendfsync", fsync.to_owned()),
         ("databases", "1".to_owned()),
         ("port", port),
-        ("timeout", "0".to_owned()),
-        ("maxclients", redis.options.max_clients.to_string()),
+        ("timeout", network.timeout.to_string()),
+        ("tcp-keepalive", network.tcp_keepalive.to_string()),
+        ("maxclients", network.max_clients.to_string()),
         ("maxmemory", settings.memory_limit().unwrap_or(0).to_string()),
         ("maxmemory-policy", policy(settings.eviction()).to_owned()),
         ("proto-max-bulk-len", redis.options.max_value.to_string()),

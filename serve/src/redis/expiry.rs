@@ -85,7 +85,7 @@ pub fn expire(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     if !refused && at <= db.keys.now_ms {
         db.remove(tx, &name)?;
     } else if !refused {
-        tx.set(item.expires(), at)?;
+        db.keys.expire(tx, &name, item, at)?;
         db.touched(&name);
     }
     reply.integer(i64::from(!refused));
@@ -97,7 +97,7 @@ pub fn persist(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut 
     let name = Name::of(&words[1]);
     let found = db.item(tx, &name)?.filter(|(_, head)| head.expires != 0);
     if let Some((item, _)) = found {
-        tx.set(item.expires(), 0)?;
+        db.keys.expire(tx, &name, item, 0)?;
         db.touched(&name);
     }
     reply.integer(i64::from(found.is_some()));

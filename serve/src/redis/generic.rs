@@ -3,8 +3,8 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Kind, Outcome, Owned, SYNTAX, integer, is, refuse};
-use super::glob::matches;
 use super::reply::Reply;
+use crate::glob::matches;
 use crate::store::{Item, Name, expired};
 
 /// DEL, UNLINK key ...

@@ -3,6 +3,7 @@
 use super::db::is;
 use super::resp;
 use super::session::{Request, Session};
+use crate::access::DEFAULT;
 
 impl Session {
     /// HELLO [version [AUTH user password] [SETNAME name]]. One that is refused changes nothing.
@@ -16,14 +17,11 @@ impl Session {
                 return self.say(|reply| reply.error("ERR Protocol version is not an integer or out of range"));
             }
         };
-        let (mut rest, mut name) = (words.get(2..).unwrap_or_default(), None);
+        let (mut rest, mut name, mut login) = (words.get(2..).unwrap_or_default(), None, None);
         while let Some(option) = rest.first() {
             match rest {
                 [_, _, _, behind @ ..] if is(option, "auth") => {
-                    if let Err(refused) = self.authenticate(&rest[1], &rest[2]) {
-                        return self.say(|reply| reply.error(refused));
-                    }
-                    rest = behind;
+                    (login, rest) = (Some(&rest[1..3]), behind);
                 }
                 [_, given, behind @ ..] if is(option, "setname") => {
                     if !is_name(given) {
@@ -36,6 +34,12 @@ impl Session {
                     return self.say(|reply| reply.error(&text));
                 }
             }
+        }
+        if login.is_some_and(|login| !self.log_in(&login[0], &login[1])) {
+            return self.say(|reply| reply.error(WRONG_PASSWORD));
+        }
+        if self.user.is_none() {
+            return self.say(|reply| reply.error(UNKNOWN));
         }
         self.speak(resp3);
         if let Some(name) = name {
@@ -65,26 +69,23 @@ impl Session {
         })
     }
 
-    /// Whether a user with a password may come in. There are none of either.
-    fn authenticate(&self, user: &[u8], _password: &[u8]) -> Result<(), &'static str> {
-        // As Redis: the default user without a password takes any.
-        if user == b"default" { Ok(()) } else { Err("WRONGPASS invalid username-password pair or user is disabled.") }
+    /// Whether a user has this password. The client is the user then.
+    fn log_in(&mut self, name: &[u8], password: &[u8]) -> bool {
+        let Some(user) = self.state.access.authenticate(name, password) else { return false };
+        self.client.texts().user = user.name.clone();
+        self.user = Some(user);
+        true
     }
 
     /// AUTH [user] password
     pub(super) fn auth(&mut self, words: &[Vec<u8>]) -> Request {
-        match words {
-            [_, _] => self.say(|reply| {
-                reply.error(
-                    "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-                );
-            }),
-            [_, user, password] => match self.authenticate(user, password) {
-                Ok(()) => self.say(|reply| reply.simple("OK")),
-                Err(refused) => self.say(|reply| reply.error(refused)),
-            },
-            _ => self.say(|reply| reply.error(super::db::SYNTAX)),
-        }
+        let right = match words {
+            [_, _] if self.state.access.is_open() => return self.say(|reply| reply.error(NO_PASSWORD)),
+            [_, password] => self.log_in(DEFAULT, password),
+            [_, user, password] => self.log_in(user, password),
+            _ => return self.say(|reply| reply.error(super::db::SYNTAX)),
+        };
+        self.say(|reply| if right { reply.simple("OK") } else { reply.error(WRONG_PASSWORD) })
     }
 
     /// Whether a CLIENT command concerns its sender alone.
@@ -136,6 +137,9 @@ impl Session {
     }
 }
 
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+const UNKNOWN: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time";
 const NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
 
 /// Whether a text may be a name: printable, and no spaces.

@@ -3,8 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
-//! | `session.rs`, `greeting.rs`, `listening.rs` | what a connection knows: MULTI; HELLO; SUBSCRIBE |
+//! | `session.rs`, `greeting.rs`, `listening.rs` | what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
 //! | `table.rs`, `registry.rs` | the commands, one row for each |
+//! | `guard.rs` | what a client may ask for |
 //! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
 //! | `watch.rs`, `waiting.rs`, `channels.rs`, `clients.rs`, `slowlog.rs`, `settings.rs` | what clients share besides the pool |
 //! | `serve.rs` | how requests are run |
@@ -12,7 +13,7 @@
 //! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
 //! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
 //! | `about.rs`, `config.rs`, `client.rs` | the server, and its clients |
-//! | `rank.rs`, `glob.rs` | members of sorted sets in their order; patterns |
+//! | `rank.rs` | members of sorted sets in their order |
 
 mod about;
 mod bitfield;
@@ -25,8 +26,8 @@ mod db;
 mod dump;
 mod expiry;
 mod generic;
-mod glob;
 mod greeting;
+mod guard;
 mod hashes;
 mod lcs;
 mod listening;
@@ -58,13 +59,15 @@ use std::time::Instant;
 
 use nearpm::prelude::*;
 
-use crate::options::{Eviction, Options};
+use crate::access::Access;
+use crate::options::{Eviction, Options, Renamed};
 use crate::service::Turn;
-use crate::store::{Keys, Keyspace};
-use crate::tally::{Totals, count};
+use crate::store::{Item, Keys, Keyspace, Name, expired};
+use crate::tally::Totals;
 use channels::Channels;
 use clients::Clients;
-use db::{Db, Outcome, Owned, refuse};
+use db::{Db, Outcome, Owned};
+use session::Command;
 use settings::Settings;
 use slowlog::SlowLog;
 use waiting::Waiting;
@@ -86,6 +89,9 @@ const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemo
 
 /// What clients share besides the pool.
 pub struct State {
+    access: Arc<Access>,
+    /// The names under which commands are known.
+    names: Renamed,
     watches: Arc<Watches>,
     waiting: Waiting,
     channels: Channels,
@@ -122,13 +128,15 @@ impl Redis {
     ///
     /// # Errors
     /// [`Error::RootType`] for a pool of another program.
-    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>) -> Result<Redis, Error> {
+    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>, access: Arc<Access>) -> Result<Redis, Error> {
         let root = pool.tx(|tx| {
             let root = tx.root_or_zeroed::<RedisRoot>()?;
             tx.set(root.format(), FORMAT)?;
             Ok(root)
         })?;
         let state = State {
+            access,
+            names: options.access.names(),
             watches: Arc::default(),
             waiting: Waiting::default(),
             channels: Channels::default(),
@@ -153,7 +161,8 @@ impl Redis {
     }
 
     fn keys<'t>(&self, turn: &'t Turn<'_>) -> Keys<'t> {
-        Keys { space: self.space, now_ms: turn.now_ms, recency: turn.recency }
+        let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
+        Keys { space: self.space, now_ms: turn.now_ms, recency, expiries, notes }
     }
 
     fn db<'t>(&'t self, turn: &'t Turn<'_>) -> Db<'t> {
@@ -169,24 +178,30 @@ impl Redis {
     }
 
     /// Notes how much memory is used, for those who are to know without looking.
-    fn note_used(&self, db: &Db<'_>, from: &impl Load) -> Result<(), Error> {
+    fn note_used(&self, keys: &Keys<'_>, from: &impl Load) -> Result<(), Error> {
         if self.state.settings.memory_limit().is_some() {
-            self.state.used.store(db.keys.bytes(from)?, Ordering::Relaxed);
+            self.state.used.store(keys.bytes(from)?, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Makes room below the memory limit before a command that may need some.
-    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store) -> Outcome {
-        let Some(limit) = self.state.settings.memory_limit() else { return Ok(()) };
-        while db.keys.bytes(tx)? > limit {
-            let evicted = if self.eviction() == Eviction::None { None } else { db.keys.evict::<Owned>(tx)? };
-            let Some(name) = evicted else {
-                return refuse(OUT_OF_MEMORY);
-            };
-            db.touched(&name);
-            count(&db.tally.evictions);
-        }
-        Ok(())
+    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store, command: &Command) -> Result<(), Error> {
+        let Some(limit) = self.state.settings.memory_limit().filter(|_| command.spec.has('m')) else { return Ok(()) };
+        let evicts = self.eviction() == Eviction::Lru;
+        let dead = |item: &Item| expired(item.expires, db.keys.now_ms);
+        let relieved = db.keys.relieve::<Owned>(tx, (limit, evicts), (db.tally, near(command)), dead);
+        self.forget_evicted(&db.keys);
+        relieved
     }
+
+    /// Keys that were evicted have changed for those who watch them.
+    fn forget_evicted(&self, keys: &Keys<'_>) {
+        keys.notes.evicted.take().iter().for_each(|name| self.state.watches.touch(&name.bytes));
+    }
+}
+
+/// The hash of the first key of a command; 0 if it has none.
+fn near(command: &Command) -> u64 {
+    command.spec.keys_of(&command.words).first().map_or(0, |key| Name::of(key).hash)
 }

@@ -8,6 +8,7 @@ pub enum Group {
     Hash,
     List,
     Pubsub,
+    Scripting,
     Server,
     Set,
     SortedSet,
@@ -25,12 +26,24 @@ impl Group {
             Group::Hash => "hash",
             Group::List => "list",
             Group::Pubsub => "pubsub",
+            Group::Scripting => "scripting",
             Group::Server => "server",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Transactions => "transactions",
+        }
+    }
+
+    /// The category of Redis's rules for users, if there is one.
+    pub fn category(self) -> Option<&'static str> {
+        match self {
+            Group::Generic => Some("keyspace"),
+            Group::Server => None,
+            Group::SortedSet => Some("sortedset"),
+            Group::Transactions => Some("transaction"),
+            group => Some(group.name()),
         }
     }
 }

@@ -5,8 +5,8 @@ use nearpm::collections::Ranked;
 use nearpm::prelude::*;
 
 use super::db::{Db, Hash, Kind, Outcome, SYNTAX, Set, ZSet, integer, is, refuse};
-use super::glob::matches;
 use super::reply::{Reply, score_text};
+use crate::glob::matches;
 use crate::store::{Label, Name, expired};
 
 /// The options of all four.

@@ -11,14 +11,12 @@ use super::db::{Db, Kind, Outcome, Owned, Refusal, float};
 use super::reply::Reply;
 use super::session::{self, Command, Request, Session};
 use super::table::Id;
-use super::{Redis, State};
+use super::{OUT_OF_MEMORY, Redis, State, near};
 use crate::effects::{Blocked, Mail};
 use crate::options::Eviction;
 use crate::service::{Admission, Peer, Service, Turn};
-use crate::store::{Name, expired};
+use crate::store::{Name, RECLAIMED, Search, expired, size};
 
-/// Expired keys that one transaction of the sweep removes at most.
-const SWEEP: usize = 64;
 /// Bytes of the reply of a command that only reads, or of all commands of one MULTI that do.
 const REPLY_BYTES: usize = 128 << 20;
 const TOO_LONG: &str = "ERR the reply would have more than 128 MiB";
@@ -83,9 +81,8 @@ impl Redis {
             return self.read(db, tx, (command, client), (reply, room));
         }
         let (start, begin) = (reply.place(), Instant::now());
-        let relieved = if command.spec.has('m') { self.relieve(db, tx) } else { Ok(()) };
-        let done = relieved.and_then(|()| self.act(&Db { reads: false, ..*db }, tx, command, None, reply));
-        self.note_used(db, tx)?;
+        let done = self.act(&Db { reads: false, ..*db }, tx, command, None, reply);
+        self.note_used(&db.keys, tx)?;
         self.state.slowlog.note(&self.state.settings, db.keys.now_ms, begin.elapsed(), command, client);
         settle(done, start, reply)
     }
@@ -123,15 +120,9 @@ impl Redis {
             reply.null_array();
             return Ok(());
         }
-        if commands.iter().any(|command| command.spec.has('m')) {
-            match self.relieve(db, tx) {
-                Err(Refusal::Pool(error)) => return Err(error),
-                Err(Refusal::Say(why)) => {
-                    reply.error(&format!("EXECABORT Transaction discarded because of: {why}"));
-                    return Ok(());
-                }
-                Ok(()) => {}
-            }
+        // As in Redis: once for all of them.
+        if let Some(command) = commands.iter().find(|command| command.spec.has('m')) {
+            self.relieve(db, tx, command)?;
         }
         reply.array(commands.len());
         let mut room = REPLY_BYTES;
@@ -154,6 +145,8 @@ impl Service for Redis {
     type Request = Request;
 
     const TOO_MANY: &'static [u8] = b"-ERR max number of clients reached\r\n";
+    const PROTECTED: &'static [u8] = b"-DENIED the server is in protected mode, because it has no password: it answers clients of its own machine. Give it a password (--requirepass-file), users (--acl-file), or --protected-mode no\r\n";
+    const PORT: u16 = 6379;
 
     fn session(&self, peer: Peer) -> Session {
         Session::new(peer, Arc::<State>::clone(&self.state))
@@ -215,11 +208,13 @@ impl Service for Redis {
         let db = self.db(turn);
         match request {
             Request::Run { resp3, command, client } => {
+                self.relieve(&db, tx, command)?;
                 self.run(&db, tx, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))
             }
             Request::Exec { .. } => self.exec(tx, &db, request, out),
             Request::Wait { resp3, command, client } => {
                 let start = out.len();
+                self.relieve(&db, tx, command)?;
                 self.run(&db, tx, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))?;
                 if out.len() == start {
                     let keys = command.spec.keys_of(&command.words);
@@ -238,6 +233,10 @@ impl Service for Redis {
 
     fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
         let text = match error {
+            Error::Full { requested: 0, .. } if matches!(request, Request::Exec { .. }) => {
+                format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}")
+            }
+            Error::Full { requested: 0, .. } => OUT_OF_MEMORY.to_owned(),
             Error::Full { .. } => format!("OOM command not allowed: {error}"),
             error => format!("ERR {error}"),
         };
@@ -276,30 +275,49 @@ impl Service for Redis {
         }
     }
 
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {
-        let evicted = if self.eviction() == Eviction::Lru { self.keys(turn).evict::<Owned>(tx)? } else { None };
-        evicted.iter().for_each(|name| self.state.watches.touch(&name.bytes));
-        turn.tally.evictions.set(turn.tally.evictions.get() + u64::from(evicted.is_some()));
-        Ok(evicted.is_some())
+    fn listens(session: &Session) -> bool {
+        session.listens()
     }
 
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error> {
-        let keys = self.keys(turn);
-        let dead = pool.read(|from| keys.find_expired(from, SWEEP, |item| expired(item.expires, turn.now_ms)))?;
-        if dead.is_empty() {
-            return Ok(false);
+    fn abandon(&self, _: &mut Tx<'_>, _: &Turn<'_>, _: &Request) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn near(&self, request: &Request) -> Option<u64> {
+        match request {
+            Request::Run { command, .. } => Some(near(command)),
+            Request::Wait { command, .. } => Some(near(command)),
+            _ => None,
         }
-        let removed = pool.tx(|tx| {
-            let mut removed = 0;
-            for name in &dead {
-                // What was stored under the same key meanwhile lives.
-                if keys.find(tx, name)?.is_some_and(|(_, item)| expired(item.expires, turn.now_ms)) {
-                    removed += u64::from(keys.remove::<Owned>(tx, name)?);
-                }
-            }
-            Ok(removed)
-        })?;
-        turn.tally.expired.set(removed);
-        Ok(removed as usize > SWEEP / 4)
+    }
+
+    fn empties(request: &Request) -> bool {
+        matches!(request, Request::Run { command, .. } if matches!(command.spec.id, Id::Flushall | Id::Flushdb))
+    }
+
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
+        if self.eviction() == Eviction::None && !search.empties {
+            return Ok(0);
+        }
+        let keys = self.keys(turn);
+        let evicted = keys.evict::<Owned>(tx, search)?;
+        self.forget_evicted(&keys);
+        self.note_used(&keys, tx)?;
+        Ok(evicted)
+    }
+
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {
+        let keys = self.keys(turn);
+        let removed = keys.reclaim::<Owned>(tx, RECLAIMED, |item| expired(item.expires, turn.now_ms))?;
+        self.note_used(&keys, tx)?;
+        Ok(removed)
+    }
+
+    fn tick(&self, _: &impl Load, _: &Turn<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error> {
+        size(self.space, from)
     }
 }

@@ -9,10 +9,12 @@ use super::State;
 use super::channels::Change;
 use super::clients::Client;
 use super::db::{Refusal, is};
+use super::guard;
 use super::reply::Reply;
 use super::resp::{Parsed, Parser};
 use super::table::{self, Id, Spec};
 use super::watch::WatchSet;
+use crate::access::{DEFAULT, User};
 use crate::service::{Admission, Peer};
 
 /// Bytes of commands that may wait for EXEC.
@@ -118,6 +120,8 @@ struct Queue {
 pub struct Session {
     pub(super) client: Arc<Client>,
     pub(super) state: Arc<State>,
+    /// Nobody until a password was given, where one is asked for.
+    pub(super) user: Option<Arc<User>>,
     pub(super) resp3: bool,
     /// Channels that it listens to.
     pub(super) channels: BTreeSet<Vec<u8>>,
@@ -134,12 +138,16 @@ impl Session {
         let client = Arc::new(Client::new(peer));
         state.clients.add(&client);
         let watched = Arc::new(WatchSet::new(state.watches.clone()));
-        let (channels, patterns) = Default::default();
-        Session { client, state, resp3: false, channels, patterns, queue: None, watched, parser: Parser::default() }
+        let (user, resp3, channels, patterns, queue, parser) =
+            (state.access.nobody(), false, BTreeSet::new(), BTreeSet::new(), None, Parser::default());
+        Session { client, state, user, resp3, channels, patterns, queue, watched, parser }
     }
 
     /// Takes a command from an input.
     pub fn admit(&mut self, input: &[u8], max_value: usize) -> Admission<Request> {
+        if guard::is_handshake(input) {
+            return Admission::Last(Request::Say(Vec::new()));
+        }
         let broken = |session: &Session, why: &str| {
             Admission::Last(session.say(|reply| reply.error(&format!("ERR Protocol error: {why}"))))
         };
@@ -154,7 +162,7 @@ impl Session {
             return Admission::Last(self.say(|reply| reply.simple("OK")));
         }
         // A browser, or somebody who makes one talk to this port: nothing of what it sends may be run.
-        if is(name, "post") || is(name, "host:") {
+        if guard::is_foreign(&words) {
             return Admission::Last(Request::Say(Vec::new()));
         }
         self.client.input.store(taken, Ordering::Relaxed);
@@ -181,13 +189,18 @@ impl Session {
         self.say(|reply| reply.error(text))
     }
 
-    fn take(&mut self, words: Vec<Vec<u8>>) -> Request {
-        let Some(spec) = table::find(&words[0]) else {
+    fn take(&mut self, mut words: Vec<Vec<u8>>) -> Request {
+        let Some(spec) = self.state.names.meant(&words[0]).and_then(table::find) else {
             return self.refuse(&unknown(&words));
         };
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
+        if let Some(refused) = guard::refusal(self.user.as_deref(), spec, &words) {
+            return self.refuse(&refused);
+        }
+        // Commands that have something in common are told apart by their own names.
+        words[0] = spec.name.into();
         self.client.sends(spec.name, words.get(1).filter(|_| spec.has('c')));
         if self.listens() && !self.resp3 && !spec.has('p') && !matches!(spec.id, Id::Ping | Id::Reset) {
             let text = format!(
@@ -281,7 +294,11 @@ impl Session {
         self.channels.clear();
         self.patterns.clear();
         self.count_listening();
-        self.client.texts().name.clear();
+        self.user = self.state.access.nobody();
+        {
+            let mut texts = self.client.texts();
+            (texts.name, texts.user) = (Vec::new(), DEFAULT.to_vec());
+        }
         self.speak(false);
         let mut say = Vec::new();
         Reply::new(&mut say, false).simple("RESET");

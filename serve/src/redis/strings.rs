@@ -308,7 +308,7 @@ pub fn getex(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Re
     if at != 0 && at <= db.keys.now_ms {
         db.remove(tx, &name)?;
     } else if at != head.expires {
-        tx.set(place.expires(), at)?;
+        db.keys.expire(tx, &name, place, at)?;
         db.touched(&name);
     }
     Ok(())

@@ -21,7 +21,8 @@ pub struct Spec {
     /// Words, the name included; negative: at least so many.
     pub arity: i64,
     /// `w` it may change something, `m` it may take memory, `r` it reads keys, `F` its time does not grow with the data, `b` it may wait,
-    /// `c` its second word is a subcommand, `p` it concerns channels, `M` which words are keys depends on other words, `a` it concerns the server.
+    /// `c` its second word is a subcommand, `p` it concerns channels, `M` which words are keys depends on other words, `a` it concerns the server, `d` it is
+    /// slow, shows much, or removes much (Redis's category `dangerous`, which all that concern the server are in, too).
     pub flags: &'static str,
     /// First and last word that is a key (negative: counted from the end), and the step between two.
     pub keys: (i64, i64, i64),
@@ -62,9 +63,9 @@ commands! {
     Expire "expire" -3 "wF" 1 1 1 Generic act expiry::expire;
     Expireat "expireat" -3 "wF" 1 1 1 Generic act expiry::expire;
     Expiretime "expiretime" 2 "rF" 1 1 1 Generic look expiry::ttl;
-    Flushall "flushall" -1 "w" 0 0 0 Server act generic::flush;
-    Flushdb "flushdb" -1 "w" 0 0 0 Server act generic::flush;
-    Function "function" -2 "c" 0 0 0 Server talk about::function;
+    Flushall "flushall" -1 "wd" 0 0 0 Server act generic::flush;
+    Flushdb "flushdb" -1 "wd" 0 0 0 Server act generic::flush;
+    Function "function" -2 "c" 0 0 0 Scripting talk about::function;
     Get "get" 2 "rF" 1 1 1 String look strings::get;
     Getbit "getbit" 3 "rF" 1 1 1 Bitmap look bits::getbit;
     Getdel "getdel" 2 "wF" 1 1 1 String act strings::getdel;
@@ -91,9 +92,9 @@ commands! {
     Incr "incr" 2 "wmF" 1 1 1 String act numbers::increment;
     Incrby "incrby" 3 "wmF" 1 1 1 String act numbers::increment;
     Incrbyfloat "incrbyfloat" 3 "wmF" 1 1 1 String act numbers::incrbyfloat;
-    Info "info" -1 "" 0 0 0 Server tell about::info;
-    Keys "keys" 2 "r" 0 0 0 Generic look generic::keys;
-    Lastsave "lastsave" 1 "F" 0 0 0 Server talk about::lastsave;
+    Info "info" -1 "d" 0 0 0 Server tell about::info;
+    Keys "keys" 2 "rd" 0 0 0 Generic look generic::keys;
+    Lastsave "lastsave" 1 "aF" 0 0 0 Server talk about::lastsave;
     Lcs "lcs" -3 "r" 1 2 1 String look lcs::lcs;
     Lindex "lindex" 3 "r" 1 1 1 List look lists::lindex;
     Linsert "linsert" 5 "wm" 1 1 1 List act lists::linsert;
@@ -131,8 +132,8 @@ commands! {
     Rename "rename" 3 "w" 1 2 1 Generic act rename::rename;
     Renamenx "renamenx" 3 "wF" 1 2 1 Generic act rename::rename;
     Reset "reset" 1 "F" 0 0 0 Connection session elsewhere;
-    Restore "restore" -4 "wm" 1 1 1 Generic act dump::restore;
-    Role "role" 1 "F" 0 0 0 Server talk about::role;
+    Restore "restore" -4 "wmd" 1 1 1 Generic act dump::restore;
+    Role "role" 1 "aF" 0 0 0 Server talk about::role;
     Rpop "rpop" -2 "wF" 1 1 1 List act lists::pop;
     Rpoplpush "rpoplpush" 3 "wm" 1 2 1 List act lists::rpoplpush;
     Rpush "rpush" -3 "wmF" 1 1 1 List act lists::push;
@@ -140,7 +141,7 @@ commands! {
     Sadd "sadd" -3 "wmF" 1 1 1 Set act sets::sadd;
     Scan "scan" -2 "r" 0 0 0 Generic look scan::scan;
     Scard "scard" 2 "rF" 1 1 1 Set look sets::scard;
-    Script "script" -2 "c" 0 0 0 Server talk about::script;
+    Script "script" -2 "c" 0 0 0 Scripting talk about::script;
     Sdiff "sdiff" -2 "r" 1 -1 1 Set look sets::algebra;
     Sdiffstore "sdiffstore" -3 "wm" 1 -1 1 Set act sets::algebra_store;
     Select "select" 2 "F" 0 0 0 Connection talk generic::select;
@@ -157,8 +158,8 @@ commands! {
     Smembers "smembers" 2 "r" 1 1 1 Set look sets::smembers;
     Smismember "smismember" -3 "rF" 1 1 1 Set look sets::smismember;
     Smove "smove" 4 "wF" 1 2 1 Set act sets::smove;
-    Sort "sort" -2 "wm" 1 1 1 Generic act sort::sort;
-    SortRo "sort_ro" -2 "r" 1 1 1 Generic look sort::sort_ro;
+    Sort "sort" -2 "wmd" 1 1 1 Generic act sort::sort;
+    SortRo "sort_ro" -2 "rd" 1 1 1 Generic look sort::sort_ro;
     Spop "spop" -2 "wF" 1 1 1 Set act sets::spop;
     Srandmember "srandmember" -2 "r" 1 1 1 Set look sets::srandmember;
     Srem "srem" -3 "wF" 1 1 1 Set act sets::srem;
@@ -256,6 +257,34 @@ impl Spec {
         }
         keys
     }
+
+    /// Which words are channels, or patterns of channels.
+    pub fn channels_of<'w>(&self, words: &'w [Vec<u8>]) -> &'w [Vec<u8>] {
+        match self.id {
+            Id::Publish => words.get(1..2).unwrap_or_default(),
+            Id::Subscribe | Id::Psubscribe => &words[1..],
+            _ => &[],
+        }
+    }
+
+    /// The categories that it is in, or that a subcommand of it is in, as the rules of users name them.
+    pub fn categories(&self, subcommand: Option<&str>) -> Vec<&'static str> {
+        // What clients do with themselves concerns nobody else.
+        let own = ["getname", "getredir", "id", "info", "no-touch", "setinfo", "setname"];
+        let admin = self.has('a') && !(self.id == Id::Client && subcommand.is_some_and(|name| own.contains(&name)));
+        let by_flags = [
+            ("read", self.has('r')),
+            ("write", self.has('w')),
+            ("admin", admin),
+            ("dangerous", admin || self.has('d')),
+            ("blocking", self.has('b')),
+            ("fast", self.has('F')),
+            ("slow", !self.has('F')),
+            ("keyspace", self.group == Group::Server && (self.has('r') || self.has('w'))),
+        ];
+        let by_flags = by_flags.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
+        self.group.category().into_iter().chain(by_flags).collect()
+    }
 }
 
 #[cfg(test)]
@@ -267,7 +296,7 @@ mod tests {
         assert!(TABLE.is_sorted_by(|a, b| a.name < b.name));
         for spec in TABLE {
             assert_eq!(find(spec.name.to_ascii_uppercase().as_bytes()), Some(spec));
-            assert!(spec.flags.chars().all(|flag| "wmrFbpMac".contains(flag)), "{spec:?}");
+            assert!(spec.flags.chars().all(|flag| "wmrFbpMacd".contains(flag)), "{spec:?}");
             assert!(!spec.has('m') || spec.has('w'), "{spec:?}");
         }
         assert_eq!(find(b"nothing"), None);
@@ -288,5 +317,18 @@ mod tests {
         assert_eq!(keys("sintercard 2 a b"), "a b");
         assert_eq!(keys("sort a by nosort store b"), "a b");
         assert_eq!(keys("ping"), "");
+    }
+
+    #[test]
+    fn every_command_is_in_categories() {
+        let of = |name: &str, sub| find(name.as_bytes()).unwrap().categories(sub);
+        assert_eq!(of("get", None), ["string", "read", "fast"]);
+        assert_eq!(of("flushall", None), ["write", "dangerous", "slow", "keyspace"]);
+        assert_eq!(of("blpop", None), ["list", "write", "blocking", "slow"]);
+        assert_eq!(of("config", Some("get")), ["admin", "dangerous", "slow"]);
+        assert_eq!(of("client", Some("kill")), ["connection", "admin", "dangerous", "slow"]);
+        assert_eq!(of("client", Some("setname")), ["connection", "slow"]);
+        assert_eq!(of("watch", None), ["transaction", "fast"]);
+        assert_eq!(of("zadd", None), ["sortedset", "write", "fast"]);
     }
 }

@@ -126,26 +126,87 @@ const MEMCACHED: &[&str] = &[
     "gats %t %k %k",
     "get",
     "nonsense",
-    "set %k",
-    "set %k 0 0 x",
     "flush_all",
+    "flush_all x",
     "verbosity 1",
+    "verbosity",
+    "verbosity 1 2",
+    "version x",
     "touch %k",
+    "touch %k x",
+    "bget %k",
+    "get noreply %k",
+    "set noreply %f 0 %d",
+    "delete noreply",
+    "delete %k 0 noreply",
+    "delete %k x",
+    "noreply",
+    "nonsense noreply",
+    "incr noreply 1",
+    "incr %k x noreply",
     "mg %k v f s k t O77",
     "mg %k",
     "mg %k q v",
     "mg none%k N30 v t",
-    "ms %k S",
+    "mg none%k t N30 v",
+    "mg %k N30 v t",
+    "mg %k t T100 v t",
+    "mg %k t v T100",
+    "mg %k T100 t v",
+    "mg %k R30 v t",
+    "mg %k R3000 v t",
+    "mg %k R3000 T60 v t",
+    "mg %k D5 M3 v u",
+    "mg %k v v",
+    "mg %k Nx",
+    "mg %k Nx O12345678901234567890123456789012",
+    "mg %k O1234567890123456789012345678901 v",
+    "mg none O1234567890123456789012345678901 k",
+    "ms %k %d T0 F3",
+    "ms %k %d T60",
+    "ms %k %d MA",
+    "ms %k %d MP q",
+    "ms %k %d ME k O1",
+    "ms %k %d MR q",
+    "ms %k %d I C1",
+    "ms %k %d I C1 T500",
+    "ms %k %d I C%c T500",
+    "ms %k %d MA I C1",
+    "ms %k %d C%c",
+    "ms %k %d C0",
+    "ms %k %d MA C%c",
+    "ms %k %d MA C0",
+    "ms %k %d MA C999999",
+    "ms %k %d ME C5",
+    "ms %k %d MR C%c",
+    "ms none %d C5",
+    "ms none %d MA C5",
+    "ms none%k %d ME C5",
+    "ms %k %d Mx",
+    "ms %k %d Fx",
+    "ms %k %d ?",
     "mn",
     "md %k",
     "md %k q",
     "md %k C999999",
+    "md %k C0",
+    "md %k v",
+    "md %k ?",
+    "md none%k",
     "ma %k",
+    "ma %k q",
     "ma %k v D5",
     "ma %k MD v D7",
     "ma %k N0 J5 v t",
+    "ma %k N0 J5 q v t",
+    "ma %k C%c v",
+    "ma %k C0 v",
+    "ma %k C1 v",
+    "ma %k Dx",
     "mg %k v s t f",
     "md %k I T60",
+    "md %k I",
+    "md %k I",
     "mg",
     "mg %k ?",
     "me none",
@@ -161,20 +222,23 @@ fn request(template: &str, dice: &mut Dice, cas: &str) -> String {
     text = text.replace("%n", dice.of(&["0", "1", "7", "18446744073709551615"])).replace("%c", cas);
     let with_value = text.contains("%d");
     text = text.replace("%d", &value.len().to_string());
-    let key = text.split(' ').nth(1).unwrap_or_default().to_owned();
-    if text.starts_with("ms ") {
-        return format!("ms {key} {} T0 F3\r\n{value}\r\n", value.len());
-    }
     if with_value { format!("{text}\r\n{value}\r\n") } else { format!("{text}\r\n") }
 }
+
+/// What stands for the end of a connection.
+pub const ENDED: &str = "(the connection has ended)";
 
 /// The lines of a reply.
 pub fn lines(client: &mut Client, request: impl AsRef<[u8]>) -> Vec<String> {
     client.send(request.as_ref()).expect("the server listens");
-    client.send(b"get the-end\r\nmn\r\n").expect("the server listens");
+    // It may be gone already.
+    let _ = client.send(b"get the-end\r\nmn\r\n");
     let mut lines = Vec::new();
     loop {
-        let line = client.line().expect("the server answers");
+        let Ok(line) = client.line() else {
+            lines.push(ENDED.to_owned());
+            return lines;
+        };
         if line == "MN" && lines.last().is_some_and(|last| last == "END") {
             lines.pop();
             return lines;

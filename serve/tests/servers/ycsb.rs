@@ -231,7 +231,8 @@ fn records_that_are_not_there_or_otherwise_are_named() {
     assert!(text.contains("the answer is not memcached's"), "{text}");
     let memcached = start_memcached(options(&folder.path("other"), &[])).expect("the server starts");
     let (text, _) = failure("redis", memcached.address(), "--workload c --records 100");
-    assert!(text.ends_with("the answer is not Redis's\n"), "{text}");
+    // Which hangs up on other protocols.
+    assert!(text.contains("unexpected end of file"), "{text}");
 }
 
 #[test]

@@ -15,7 +15,8 @@ struct Kind {
 fn kind(command: &Command) -> Option<Kind> {
     let read = |name| Kind { name, categories: &["read"], reads: true, writes: false };
     let write = |name| Kind { name, categories: &["write"], reads: false, writes: true };
-    let both = |name| Kind { name, categories: &["read", "write"], reads: true, writes: true };
+    // As Redis's GETEX and INCR: of a user who may only read, nothing changes a key.
+    let both = |name| Kind { name, categories: &["write"], reads: true, writes: true };
     let about = |name, categories| Kind { name, categories, reads: false, writes: false };
     Some(match command {
         Command::Say(_) | Command::Refuse(_, None) => return None,

@@ -1,8 +1,9 @@
 //! How a client says who it is: HELLO, AUTH, CLIENT SETNAME and its like.
 
 use super::db::is;
+use super::request::Request;
 use super::resp;
-use super::session::{Request, Session};
+use super::session::Session;
 use crate::access::DEFAULT;
 
 impl Session {

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use super::channels::Change;
 use super::db::is;
 use super::reply::Reply;
-use super::session::{Request, Session};
+use super::request::Request;
+use super::session::Session;
 
 impl Session {
     /// Whether the client listens to anything.

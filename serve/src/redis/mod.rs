@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
-//! | `session.rs`, `greeting.rs`, `listening.rs` | what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
+//! | `request.rs`, `session.rs`, `greeting.rs`, `listening.rs` | what is asked for; what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
 //! | `table.rs`, `registry.rs` | the commands, one row for each |
 //! | `guard.rs` | what a client may ask for |
 //! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
@@ -38,6 +38,7 @@ mod rank;
 mod registry;
 mod rename;
 mod reply;
+mod request;
 mod resp;
 mod scan;
 mod serve;
@@ -66,8 +67,8 @@ use crate::store::{Item, Keys, Keyspace, Name, expired};
 use crate::tally::Totals;
 use channels::Channels;
 use clients::Clients;
-use db::{Db, Outcome, Owned};
-use session::Command;
+use db::{Db, Owned};
+use request::Command;
 use settings::Settings;
 use slowlog::SlowLog;
 use waiting::Waiting;

@@ -9,7 +9,8 @@ use nearpm::prelude::*;
 use super::clients::Client;
 use super::db::{Db, Kind, Outcome, Owned, Refusal, float};
 use super::reply::Reply;
-use super::session::{self, Command, Request, Session};
+use super::request::{self, Command, Request};
+use super::session::Session;
 use super::table::Id;
 use super::{OUT_OF_MEMORY, Redis, State, near};
 use crate::effects::{Blocked, Mail};
@@ -28,7 +29,7 @@ fn settle(done: Outcome, start: usize, reply: &mut Reply<'_>) -> Result<(), Erro
         Err(Refusal::Pool(error)) => Err(error),
         Err(refusal) => {
             reply.truncate(start);
-            reply.error(&session::answer(&refusal));
+            reply.error(&request::answer(&refusal));
             Ok(())
         }
     }

@@ -6,106 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::State;
-use super::channels::Change;
 use super::clients::Client;
-use super::db::{Refusal, is};
+use super::db::is;
 use super::guard;
 use super::reply::Reply;
+use super::request::{Command, Request};
 use super::resp::{Parsed, Parser};
-use super::table::{self, Id, Spec};
+use super::table::{self, Id};
 use super::watch::WatchSet;
 use crate::access::{DEFAULT, User};
 use crate::service::{Admission, Peer};
 
 /// Bytes of commands that may wait for EXEC.
 const QUEUE_BYTES: usize = 16 << 20;
-
-/// A command whose number of words is right.
-#[derive(Debug)]
-pub struct Command {
-    /// What it is.
-    pub spec: &'static Spec,
-    /// All of its words.
-    pub words: Vec<Vec<u8>>,
-}
-
-impl Command {
-    fn bytes(&self) -> usize {
-        self.words.iter().map(|word| word.len() + 32).sum()
-    }
-}
-
-/// What is to be run.
-#[derive(Debug)]
-pub enum Request {
-    /// A reply that is known.
-    Say(Vec<u8>),
-    /// One command.
-    Run {
-        /// The client speaks RESP3.
-        resp3: bool,
-        /// The command.
-        command: Command,
-        /// Who asks.
-        client: Arc<Client>,
-    },
-    /// One that waits when it finds nothing.
-    Wait {
-        /// The client speaks RESP3.
-        resp3: bool,
-        /// The command.
-        command: Arc<Command>,
-        /// Who asks.
-        client: Arc<Client>,
-    },
-    /// The commands of a MULTI.
-    Exec {
-        /// The client speaks RESP3.
-        resp3: bool,
-        /// The commands.
-        commands: Vec<Command>,
-        /// What must not have changed.
-        watched: Arc<WatchSet>,
-        /// Who asks.
-        client: Arc<Client>,
-    },
-    /// Keys are watched from here on.
-    Watch {
-        /// The keys.
-        keys: Vec<Vec<u8>>,
-        /// Where they are noted.
-        set: Arc<WatchSet>,
-    },
-    /// A client begins or ends to listen to channels.
-    Listen {
-        /// What is replied.
-        say: Vec<u8>,
-        /// What changes.
-        changes: Vec<Change>,
-        /// Who.
-        client: Arc<Client>,
-    },
-}
-
-impl Request {
-    /// Bytes, about.
-    pub fn weight(&self) -> usize {
-        match self {
-            Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => 0,
-            Request::Run { command, .. } => command.bytes(),
-            Request::Wait { command, .. } => command.bytes(),
-            Request::Exec { commands, .. } => commands.iter().map(Command::bytes).sum(),
-        }
-    }
-
-    /// Whether its reply is in version 3.
-    pub fn resp3(&self) -> bool {
-        match self {
-            Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => false,
-            Request::Run { resp3, .. } | Request::Wait { resp3, .. } | Request::Exec { resp3, .. } => *resp3,
-        }
-    }
-}
 
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
@@ -200,7 +113,9 @@ impl Session {
             return self.refuse(&refused);
         }
         // Commands that have something in common are told apart by their own names.
-        words[0] = spec.name.into();
+        if !is(&words[0], spec.name) {
+            words[0] = spec.name.into();
+        }
         self.client.sends(spec.name, words.get(1).filter(|_| spec.has('c')));
         if self.listens() && !self.resp3 && !spec.has('p') && !matches!(spec.id, Id::Ping | Id::Reset) {
             let text = format!(
@@ -325,13 +240,4 @@ fn unknown(words: &[Vec<u8>]) -> String {
         text += &format!("'{}' ", show(word));
     }
     text
-}
-
-/// What a client is told of a refusal.
-pub fn answer(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Say(text) => text.clone().into_owned(),
-        Refusal::Pool(error @ nearpm::Error::Full { .. }) => format!("OOM command not allowed: {error}"),
-        Refusal::Pool(error) => format!("ERR {error}"),
-    }
 }

@@ -8,7 +8,7 @@ use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
 use super::db::{Db, NOT_INTEGER, Outcome, integer, is, refuse};
 use super::reply::Reply;
-use super::session::Command;
+use super::request::Command;
 use super::settings::Settings;
 
 /// Words of a command that are kept, and bytes of a word.

@@ -5,7 +5,7 @@ use nearpm::prelude::*;
 use super::db::{Db, Outcome};
 use super::registry::{Group, commands};
 use super::reply::Reply;
-use super::session::Command;
+use super::request::Command;
 use super::{
     Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, numbers, object,
     rename, scan, sets, slowlog, sort, strings, zsets,

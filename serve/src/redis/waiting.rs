@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clients::Client;
-use super::session::Command;
+use super::request::Command;
 use crate::effects::Effects;
 
 /// A command that waits.

@@ -1,5 +1,6 @@
 //! The servers as clients see them: our own minimal ones always, the real ones where they are installed.
 
+mod access;
 mod client;
 mod clients;
 mod differential;

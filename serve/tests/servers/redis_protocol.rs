@@ -177,3 +177,24 @@ fn what_can_be_configured_is_configured() {
     client.say("config set maxmemory 0");
     assert_eq!(client.say("set b 1"), Value::Simple("OK".to_owned()));
 }
+
+#[test]
+fn other_protocols_are_hung_up_on() {
+    let folder = Folder::new();
+    let server = start_redis(options(&folder.path("pool"), &[])).expect("the server starts");
+    let client = &mut Client::connect(server.address());
+    assert_eq!(client.say("SET keep me"), Value::Simple("OK".to_owned()));
+    for foreign in [
+        "GET / HTTP/1.0\r\n\r\nFLUSHALL\r\n",
+        "POST / HTTP/1.1\r\nHost: here\r\n\r\nFLUSHALL\r\n",
+        "PUT /x HTTP/1.1\r\nFLUSHALL\r\n",
+        "Host: here\r\nFLUSHALL\r\n",
+        "EHLO here\r\nFLUSHALL\r\n",
+        "\x16\x03\x01\x00\x05\r\nFLUSHALL\r\n",
+    ] {
+        let mut hostile = Client::connect(server.address());
+        hostile.send(foreign.as_bytes()).expect("the server listens");
+        assert!(hostile.rest().unwrap_or_default().is_empty(), "{foreign:?}");
+        assert_eq!(client.say("GET keep"), bulk("me"), "{foreign:?}");
+    }
+}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # memcached's own tests (t/*.t) that use a server that runs already: ours, and stock memcached for comparison.
 #
-#   serve/tests/memcached-suite.sh CHECKOUT [SERVER]
+#   serve/tests/suites/memcached.sh CHECKOUT [SERVER]
 #
 # CHECKOUT is a clone of memcached at the version whose protocol is served (git checkout 1.6.18); nothing is built there. SERVER is
 # nearpm-serve [target/release/nearpm-serve]. It prints a line for each test: what stock memcached makes of it, and what ours does.

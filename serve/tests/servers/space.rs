@@ -39,6 +39,19 @@ fn client_keys(client: &mut Client) -> u64 {
     }
 }
 
+/// Sends commands, a hundred at a time, each of which gets this reply.
+fn say_all(client: &mut Client, commands: impl Iterator<Item = String>, expected: &Value) {
+    let commands: Vec<_> = commands.collect();
+    for some in commands.chunks(100) {
+        for line in some {
+            client.command(&line.split(' ').collect::<Vec<_>>()).expect("the server listens");
+        }
+        for line in some {
+            assert_eq!(client.value().expect("an answer"), *expected, "{line}");
+        }
+    }
+}
+
 const FAST: [&str; 4] = ["--survives", "process-crash", "--bytes", "4M"];
 
 #[test]
@@ -50,24 +63,19 @@ fn expired_keys_go_before_anyone_is_refused() {
         let client = &mut Client::connect(server.address());
         let permanent = fill(client, "perm", 100) * 6 / 10;
         assert_eq!(client.say("FLUSHALL"), Value::Simple("OK".into()));
-        for number in 0..permanent {
-            assert_eq!(client.say(&format!("SET perm{number:010} {}", "x".repeat(100))), Value::Simple("OK".into()));
-        }
+        let (ok, value) = (Value::Simple("OK".into()), "x".repeat(100));
+        say_all(client, (0..permanent).map(|number| format!("SET perm{number:010} {value}")), &ok);
         // Short-lived keys, each as soon as those before it have died: all of them together would not fit by far.
         let room = permanent / 20;
         for round in 0..20 {
             let until = Instant::now() + Duration::from_millis(30);
-            for number in 0..room {
-                // Of the same length as the others: a place of one size is none of another.
-                let key = format!("life{round:03}-{number:06}");
-                assert_eq!(client.say(&format!("SET {key} {} PX 20", "y".repeat(100))), Value::Simple("OK".into()));
-            }
+            // Of the same length as the others: a place of one size is none of another.
+            let short_lived = (0..room).map(|number| format!("SET life{round:03}-{number:06} {value} PX 20"));
+            say_all(client, short_lived, &ok);
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
         }
         assert_eq!(info(client, "evicted_keys"), 0, "{more:?}");
-        for number in 0..permanent {
-            assert_eq!(client.say(&format!("EXISTS perm{number:010}")), Value::Integer(1));
-        }
+        say_all(client, (0..permanent).map(|number| format!("EXISTS perm{number:010}")), &Value::Integer(1));
     }
 }
 

@@ -3,15 +3,12 @@
 //!
 //! Of the thorough tier: 12 minutes on two busy cores, most of it for yosys.
 
-#[path = "../../hdl/tests/card_bench/mod.rs"]
-mod card_bench;
-
 use std::path::Path;
 
-use card_bench::{Cards, card, scenarios};
 use nearpm_bitstreams::tools::Tool;
 use nearpm_bitstreams::yosys;
 use nearpm_hdl::MODULE;
+use nearpm_hdl_bench::card::{Cards, card, scenarios};
 use nearpm_verilate::{Library, Source};
 
 type Scenario = fn(&Cards);
@@ -25,7 +22,7 @@ fn of_gates(verilog: String) -> Cards {
 
 #[test]
 fn the_gates_pass_the_smoke_test_of_the_card() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
         return;
     }

@@ -236,7 +236,7 @@ fn the_pages_pads_are_those_of_the_constraints() {
 /// # Panics
 /// When the tools should be there and are not.
 fn thorough(name: &str) -> Option<PathBuf> {
-    std::env::var_os("NEARPM_THOROUGH")?;
+    nearpm_tier::thorough().then_some(())?;
     let there = ecp5::tools_are_there();
     assert!(there || std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "the tools for ECP5 are missing: ./x test");
     there.then(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))

@@ -21,7 +21,7 @@ fn folder() -> PathBuf {
 
 /// Whether this is the thorough tier and Tcl is there.
 fn wanted() -> bool {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         return false;
     }
     let there = Command::new("tclsh").arg("/dev/null").output().is_ok_and(|output| output.status.success());
@@ -919,7 +919,7 @@ fn what_the_manifest_says_is_of_todays_hardware_and_on_the_page() {
 fn the_bridge_maps_as_the_manifest_says() {
     let there = Tool::Yosys.path().is_ok();
     assert!(there || std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "yosys is missing: ./x test");
-    if std::env::var_os("NEARPM_THOROUGH").is_none() || !there {
+    if !nearpm_tier::thorough() || !there {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vcu118-bridge");

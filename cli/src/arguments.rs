@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, shell};
+use nearpm_cuts::{campaign, job};
+
+use crate::{bench, card, demo, figures, firmware, gpu, hardware, pool, shell};
 
 /// Crash-consistent persistent memory with a NearPM card.
 #[derive(Parser)]
@@ -24,7 +26,7 @@ pub enum Command {
     /// The main job: crash and recovery on the simulated cards, and what the card is worth
     Demo(demo::DemoArguments),
     /// Cut the power many times, in short runs over all mechanisms and structures, and check what is left each time
-    Cuts(cuts::CutsArguments),
+    Cuts(campaign::CutsArguments),
     /// Assemble, disassemble or check firmware images
     #[command(subcommand)]
     Firmware(firmware::FirmwareCommand),

@@ -8,13 +8,13 @@ use nearpm::{Engine, Mechanism};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::BTree;
 
-use crate::cut::PowerCuts;
-use crate::job::{
+use nearpm_cards::{CardKind, Cards};
+use nearpm_cuts::cut::PowerCuts;
+use nearpm_cuts::job::{
     CardChoice, CommitChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered,
     RunArguments, Workload,
 };
-use crate::rig::{CardKind, Cards};
-use crate::table::{Table, grouped, size, time};
+use nearpm_text::{Table, grouped, size, time};
 
 /// Arguments of `nearpm demo`.
 #[derive(Args, Clone, Debug)]

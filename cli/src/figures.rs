@@ -10,8 +10,8 @@ use nearpm_sim::figures::{self, POOL};
 use nearpm_sim::machine::Power;
 use nearpm_sim::model::{self, Kind, ModelCard};
 
-use crate::hardware::rtl_cards;
-use crate::rig::CardKind;
+use nearpm_cards::CardKind;
+use nearpm_cards::rtl_cards;
 
 /// Clocks that are shown: closing 300 MHz on the VCU118 needs a vendor tool.
 const CLOCKS_MHZ: [u64; 3] = [300, 250, 200];

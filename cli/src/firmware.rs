@@ -9,7 +9,7 @@ use nearpm_firmware::disassembler::program_name;
 use nearpm_firmware::{Image, Source, assemble, disassemble};
 use nearpm_interface::firmware::PROGRAM_WORDS;
 
-use crate::table::Table;
+use nearpm_text::Table;
 
 /// What to do with firmware.
 #[derive(Subcommand)]

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use nearpm_cli::arguments::{Arguments, Command};
-use nearpm_cli::{bench, card, cuts, demo, figures, firmware, gpu, hardware, job, pool, sentence, serve, shell};
+use nearpm_cli::{bench, card, demo, figures, firmware, gpu, hardware, pool, sentence, serve, shell};
+use nearpm_cuts::{campaign, job};
 
 /// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
 #[cfg(unix)]
@@ -31,7 +32,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => job::command(&arguments).map(done),
         Command::Demo(arguments) => demo::command(&arguments).map(done),
-        Command::Cuts(arguments) => cuts::command(&arguments).map(done),
+        Command::Cuts(arguments) => campaign::command(&arguments).map(done),
         Command::Firmware(command) => firmware::command(&command).map(done),
         Command::Verilog(arguments) => hardware::verilog(&arguments).map(done),
         Command::Figures(arguments) => figures::command(&arguments).map(done),
@@ -48,7 +49,10 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(command) => serve::command(command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
-        Command::Completions(arguments) => Ok(done(shell::completions(&arguments))),
+        Command::Completions(arguments) => {
+            shell::completions(&arguments);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Manual(arguments) => shell::manual(&arguments).map(done),
     }
 }

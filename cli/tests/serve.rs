@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
-use nearpm_cli::rig::{CardKind, Rig};
+use nearpm_cards::{CardKind, Rig};
 use nearpm_driver::Posting;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_serve::{Options, Server, redis::Redis, start_redis};

@@ -56,6 +56,21 @@ pub struct GeneratedCard {
     pub ports_json: String,
 }
 
+impl GeneratedCard {
+    /// What `generate` gives for a name, by this program and kept by [`nearpm_verilate::kept`].
+    ///
+    /// # Panics
+    /// Where the cache cannot be used.
+    pub fn kept(name: &str, generate: impl FnOnce() -> Self) -> Self {
+        let parts = nearpm_verilate::kept(name, ["card.v", "card.json"], || {
+            let Self { verilog, ports_json } = generate();
+            [verilog, ports_json]
+        });
+        let [verilog, ports_json] = parts.unwrap_or_else(|error| panic!("{error}"));
+        Self { verilog, ports_json }
+    }
+}
+
 /// rust-hdl passes the card by value on its way to the heap.
 const STACK_BYTES: usize = 4 << 30;
 
@@ -71,6 +86,14 @@ pub fn generate(parameters: &Parameters) -> GeneratedCard {
         MemoryPorts::One => generate_from(parameters, card::<UNITS>(&parameters, &Sizes::FULL)),
         MemoryPorts::Two => generate_from(parameters, Box::new(TwoPortCard::new(parameters.capabilities()))),
     })
+}
+
+/// The card of [`generate`], which each program generates once: seconds, which its further processes and runs do not take again.
+///
+/// # Panics
+/// As [`generate`], and where the cache of the simulated models ([`nearpm_verilate`]) cannot be used.
+pub fn generated(parameters: &Parameters) -> GeneratedCard {
+    GeneratedCard::kept(&format!("card {parameters:?}"), || generate(parameters))
 }
 
 /// Generates the card with `U` units, 1 to 4, and tables of these sizes.

@@ -16,6 +16,6 @@ mod wrapper;
 
 pub use generate::{
     BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters, generate, generate_bridge, generate_execution_side,
-    generate_small_card,
+    generate_small_card, generated,
 };
 pub use sizes::Sizes;

@@ -1,12 +1,10 @@
 //! The execution side against an AXI memory with random delays, and an oracle built on `EntryHead::encode`.
 
-mod memory;
-
-use memory::{Line, Memory};
 use nearpm_firmware::{Image, standard};
 use nearpm_hdl::bundles::Work;
 use nearpm_hdl::dut::{Dut, PortId, PortValue, on_both_back_ends};
 use nearpm_hdl::units::back::Back;
+use nearpm_hdl_bench::memory::{Line, Memory};
 use nearpm_interface::command::{OPCODES, Opcode};
 use nearpm_interface::firmware::{IMAGE_BYTES, IMAGE_FORMAT, IMAGE_MAGIC, ISA_VERSION, ImageHead};
 use nearpm_interface::geometry::{

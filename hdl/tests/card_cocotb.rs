@@ -134,7 +134,7 @@ const FAULTS: [(&str, &str, &str, &str); 3] = [
 #[test]
 fn the_cards_ports_satisfy_other_peoples_models_and_breaks_of_the_protocol_do_not() {
     let Some(python) = python() else { return };
-    let verilog = nearpm_hdl::generate(&Parameters::default()).verilog;
+    let verilog = nearpm_hdl::generated(&Parameters::default()).verilog;
     let bench = Bench { python: &python, top: MODULE, tests: "card_ports", case: case() };
     let (said, passed) = bench.run(&verilog, "sound", None);
     assert!(passed && said.contains("cocotb: 2 tests, 0 failed"), "{said}");
@@ -232,7 +232,7 @@ const JOINED_FAULTS: [(&str, &str, &str, &str); 4] = [
 #[test]
 fn a_host_works_with_the_card_behind_its_bridge_and_breaks_are_seen() {
     let Some(python) = python() else { return };
-    let verilog = joined(&nearpm_hdl::generate_bridge(), &nearpm_hdl::generate(&Parameters::default()));
+    let verilog = joined(&nearpm_hdl::generate_bridge(), &nearpm_hdl::generated(&Parameters::default()));
     let bench = Bench { python: &python, top: JOINED, tests: "card_behind_bridge", case: case() };
     let (said, passed) = bench.run(&verilog, "sound", None);
     assert!(passed && said.contains("cocotb: 3 tests, 0 failed"), "{said}");
@@ -249,7 +249,7 @@ fn the_first_waveform_shows_what_the_tutorial_says() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-waveform");
     std::fs::create_dir_all(&folder).expect("a folder for the test");
     let card = folder.join("nearpm_card.v");
-    std::fs::write(&card, nearpm_hdl::generate(&Parameters::default()).verilog).expect("the card can be written");
+    std::fs::write(&card, nearpm_hdl::generated(&Parameters::default()).verilog).expect("the card can be written");
     let run = |program: &mut process::Command| {
         let output = program.current_dir(&folder).output().expect("Icarus starts");
         let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -1,8 +1,6 @@
 //! The whole card on Verilator: a host that never stops storing keeps no read waiting.
 
-mod card_bench;
-
-use card_bench::{Card, Cards};
+use nearpm_hdl_bench::card::{Card, Cards};
 use nearpm_interface::command::slot_offset;
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::POOLS_BASE;

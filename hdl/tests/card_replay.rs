@@ -1,8 +1,6 @@
 //! The whole card on Verilator: what a replay that was cut does again, and what it does not.
 
-mod card_bench;
-
-use card_bench::Cards;
+use nearpm_hdl_bench::card::Cards;
 use nearpm_interface::command::{Command, Opcode, slot_offset};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::media::RING_HEAD_BYTES;

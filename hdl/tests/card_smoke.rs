@@ -1,8 +1,6 @@
 //! The whole card on Verilator.
 
-mod card_bench;
-
-use card_bench::{Cards, PM_BYTES, peers, scenarios};
+use nearpm_hdl_bench::card::{Cards, PM_BYTES, peers, scenarios};
 use nearpm_interface::registers::{self, capability};
 
 macro_rules! on_the_card {
@@ -61,7 +59,7 @@ on_the_card!(
 
 /// One unit and small tables.
 mod small {
-    use super::card_bench::{Cards, scenarios};
+    use nearpm_hdl_bench::card::{Cards, scenarios};
 
     on_the_card!(
         small, scenarios:

@@ -1,19 +1,15 @@
 //! The command pages against a host that splits its stores as it likes.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::command_port::CommandPort;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::seal::{is_sealed, seal};
-use planted::Edit;
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use unit_faults::{UnitFault, each_is_seen};
 
 const OKAY: u64 = 0;
 const SLAVE_ERROR: u64 = 2;

@@ -1,10 +1,8 @@
 //! What a latched log leaves behind holds nobody up: the front with a log that fails.
 
-mod front_bench;
-
-use front_bench::{Bench, Line, RING, base, blank};
 use nearpm_hdl::dut::{Dut, on_both_back_ends};
 use nearpm_hdl::units::front::Front;
+use nearpm_hdl_bench::front::{Bench, Line, RING, base, blank};
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
 use nearpm_interface::geometry::{HELD_STORES, HOST_QUEUE_LINES, LINE, LINE_U64};
 use nearpm_interface::status::Status;

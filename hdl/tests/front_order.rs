@@ -1,11 +1,9 @@
 //! The front as a whole against an oracle that executes every item at once, in arrival order; and the scenarios of
 //! the contract that a card must not fall for.
 
-mod front_bench;
-
-use front_bench::scenarios;
 use nearpm_hdl::dut::on_both_back_ends;
 use nearpm_hdl::units::front::Front;
+use nearpm_hdl_bench::front::scenarios;
 
 macro_rules! on_both {
     ($($scenario:ident),+ $(,)?) => {

@@ -1,17 +1,13 @@
 //! The PM window against an AXI host, an ordering point and a queue that answers in any order.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::host_port::HostPort;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, SAVE_BASE, SAVE_BYTES};
-use planted::Edit;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
-use unit_faults::{UnitFault, each_is_seen};
 
 const PM_LINES: u64 = 1 << 20;
 const OKAY: u64 = 0;

@@ -1,18 +1,14 @@
 //! The host queue against a memory that answers late and out of order.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::units::host_queue::HostQueue;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::geometry::HELD_STORES;
-use planted::Edit;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use unit_faults::{UnitFault, each_is_seen};
 
 /// What a line of the queue holds.
 #[derive(Clone, Debug, PartialEq)]

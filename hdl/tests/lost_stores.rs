@@ -1,18 +1,14 @@
 //! What is known of lost stores, and which mapping entries they strike.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use nearpm_hdl::bundles::MapEntry;
 use nearpm_hdl::dut::{Dut, PortValue, Value, on_both_back_ends};
 use nearpm_hdl::units::address_map::AddressMap;
 use nearpm_hdl::units::lost_stores::LostStores;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::geometry::{LINE_U64, MAP_ENTRIES};
-use planted::Edit;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use unit_faults::{UnitFault, each_is_seen};
 
 fn known(count: u64, first: u64, last: u64) -> Value {
     Value::from(count).with_slice(32, 34, first).with_slice(66, 34, last)

@@ -1,11 +1,9 @@
 //! The memory port with six requesters of random will, against a behavioural memory.
 
-mod memory;
-
-use memory::{Line, Memory};
 use nearpm_hdl::bundles::{REQUESTERS, SYSTEM};
 use nearpm_hdl::dut::{Dut, PortId, Value, on_both_back_ends};
 use nearpm_hdl::units::memory_port::{DIRECTION_BEATS, MemoryPort};
+use nearpm_hdl_bench::memory::{Line, Memory};
 use nearpm_interface::geometry::{LINE, UNITS};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,8 +1,5 @@
 //! The second port to memory: bursts at random, against a memory behind each port.
 
-mod memory;
-mod split_bench;
-
 use nearpm_hdl::dut::on_both_back_ends;
 use nearpm_hdl::units::memory_split::MemorySplit;
 
@@ -11,7 +8,7 @@ macro_rules! on_the_split {
         $(
             #[test]
             fn $scenario() {
-                on_both_back_ends::<MemorySplit>(split_bench::$scenario);
+                on_both_back_ends::<MemorySplit>(nearpm_hdl_bench::split::$scenario);
             }
         )+
     };

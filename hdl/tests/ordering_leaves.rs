@@ -1,9 +1,5 @@
 //! Range table and dependency matrix against simple models, and on both back ends.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use std::collections::BTreeSet;
 
 use nearpm_hdl::Sizes;
@@ -19,10 +15,10 @@ use nearpm_hdl::units::host_queue::HostQueue;
 use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::range_table::RangeTable;
 use nearpm_hdl::units::request_slots::RequestSlots;
-use planted::Edit;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use unit_faults::{UnitFault, each_is_seen};
 
 #[derive(Clone, Debug)]
 struct Item {

@@ -2,7 +2,7 @@
 
 mod pcie_bench;
 
-use nearpm_hdl::dut::{Dut, Value, VerilatedDut, on_both_back_ends, verilog_of};
+use nearpm_hdl::dut::{Dut, Value, VerilatedDut, default_verilog, on_both_back_ends};
 use nearpm_hdl::pcie::bridge::{OVERLAP, PcieBridge};
 use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
 use nearpm_hdl::pcie::line_access::LineAccess;
@@ -929,8 +929,7 @@ fn a_break_of_the_overlap_is_seen() {
 
 /// Plants breaks into the bridge's Verilog, one at a time.
 fn faults_are_seen(faults: &[(&str, &str, Scenario)]) {
-    let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
-    let verilog = make.expect("a thread").join().expect("the bridge is made");
+    let verilog = default_verilog::<PcieBridge>();
     for (place, instead, scenario) in faults {
         assert_eq!(verilog.matches(place).count(), 1, "{place}");
         let faulty = verilog.replace(place, instead);
@@ -979,8 +978,7 @@ const FAULTS: [(&str, Scenario); 3] = [
 
 #[test]
 fn a_unit_that_is_reset_with_the_link_is_seen() {
-    let make = std::thread::Builder::new().stack_size(1 << 30).spawn(|| verilog_of(Box::<PcieBridge>::default()));
-    let verilog = make.expect("a thread").join().expect("the bridge is made");
+    let verilog = default_verilog::<PcieBridge>();
     for (unit, scenario) in FAULTS {
         let place = format!("{unit}$reset = reset;");
         assert_eq!(verilog.matches(&place).count(), 1, "{unit}");

@@ -1,10 +1,8 @@
 //! Persistence against a behavioural memory and a behavioural front.
 
-mod persistence_bench;
-
 use nearpm_hdl::dut::on_both_back_ends;
 use nearpm_hdl::units::persistence::Persistence;
-use persistence_bench::scenarios;
+use nearpm_hdl_bench::persistence::scenarios;
 
 macro_rules! on_both {
     ($($scenario:ident),+ $(,)?) => {

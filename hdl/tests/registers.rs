@@ -1,20 +1,16 @@
 //! The register block over its AXI4-Lite port.
 
-mod planted;
-#[path = "planted/unit.rs"]
-mod unit_faults;
-
 use nearpm_hdl::bundles::Lost;
 use nearpm_hdl::dut::{Dut, PortValue, on_both_back_ends};
 use nearpm_hdl::units::multi_device::Brief;
 use nearpm_hdl::units::registers::Registers;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::registers::*;
-use planted::Edit;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use unit_faults::{UnitFault, each_is_seen};
 
 fn write_bytes(dut: &mut dyn Dut, offset: u32, data: u32, strobes: u64) {
     dut.set("axi$awaddr", u64::from(offset));

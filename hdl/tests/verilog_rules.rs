@@ -1,12 +1,12 @@
 //! What the generated Verilog as a whole keeps to, whatever it does.
 
-use nearpm_hdl::{MemoryPorts, Parameters, generate, generate_bridge};
+use nearpm_hdl::{GeneratedCard, MemoryPorts, Parameters, generate_bridge, generated};
 use std::collections::BTreeMap;
 
 /// The card with two memory ports, which has every unit, and the bridge.
 fn designs() -> [(&'static str, String); 2] {
-    let card = generate(&Parameters { memory_ports: MemoryPorts::Two, ..Parameters::default() });
-    [("card", card.verilog), ("bridge", generate_bridge().verilog)]
+    let card = generated(&Parameters { memory_ports: MemoryPorts::Two, ..Parameters::default() });
+    [("card", card.verilog), ("bridge", GeneratedCard::kept("bridge", generate_bridge).verilog)]
 }
 
 /// Modules by name, with their text.

@@ -153,7 +153,7 @@ fn a_synchronisation_takes_one_way_of_a_link(kind: Cards) {
 
 /// Power cuts at every cycle of an exchange, and at some cycle of the boot behind it: both cards commit, or neither does.
 fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
-    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let thorough = nearpm_tier::thorough();
     // The Verilated card takes what is posted sooner, so that fewer cuts leave none.
     let (step, least) = match (kind.rtl, thorough) {
         (None, true) => (1, 100),

@@ -159,7 +159,7 @@ fn transactions_over_several_cards_are_committed_on_all_or_on_none() {
 
 #[test]
 fn transactions_over_several_verilated_cards_are_committed_on_all_or_on_none() {
-    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let thorough = nearpm_tier::thorough();
     let runs = if thorough { [(1, 4), (2, 12), (4, 6), (8, 2)] } else { [(1, 1), (2, 2), (4, 1), (8, 0)] };
     for (cards, seeds) in runs {
         (0..seeds).for_each(|seed| lives(cards, seed, 4, Cards::rtl()));

@@ -10,10 +10,7 @@ use nearpm_sim::rtl::{Options, RtlCards};
 
 use crate::trace::POOL;
 
-/// Whether the long form of the tests is asked for.
-pub fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
+pub use nearpm_tier::thorough;
 
 /// A medium with firmware, whose pool holds a pattern.
 pub fn medium() -> Medium {
@@ -35,7 +32,7 @@ pub fn memory_ports() -> &'static [MemoryPorts] {
 /// # Panics
 /// When it does not build, with Verilator's words, or has not as many memory ports.
 pub fn rtl_cards(memory_ports: MemoryPorts) -> RtlCards {
-    let card = nearpm_hdl::generate(&Parameters { memory_ports, ..Parameters::default() });
+    let card = nearpm_hdl::generated(&Parameters { memory_ports, ..Parameters::default() });
     let has_second = card.ports_json.contains("\"m_axi_mem1_araddr\"");
     assert_eq!(has_second, memory_ports == MemoryPorts::Two, "the design has other memory ports");
     RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))

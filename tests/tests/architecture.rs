@@ -12,13 +12,43 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-ppo", &[]),
     ("nearpm-firmware", &["nearpm-interface"]),
     ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
+    // What tests of the hardware share.
+    ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),
     ("nearpm-derive", &[]),
     ("nearpm-newfile", &[]),
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
     ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
+    // Simulated cards by name, and computers that have one.
+    (
+        "nearpm-cards",
+        &[
+            "nearpm",
+            "nearpm-driver",
+            "nearpm-firmware",
+            "nearpm-hdl",
+            "nearpm-interface",
+            "nearpm-sim",
+            "nearpm-verilate",
+        ],
+    ),
     ("nearpm-workloads", &["nearpm"]),
+    ("nearpm-text", &[]),
+    ("nearpm-tier", &[]),
+    // Workloads under power cuts: for the command line, and for whoever else cuts the power of a program.
+    (
+        "nearpm-cuts",
+        &[
+            "nearpm",
+            "nearpm-cards",
+            "nearpm-driver",
+            "nearpm-interface",
+            "nearpm-sim",
+            "nearpm-text",
+            "nearpm-workloads",
+        ],
+    ),
     // The driver for its mock, which is the card of the pools that are explored.
     ("nearpm-explorer", &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
@@ -78,6 +108,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm",
             "nearpm-hdl",
             "nearpm-sim",
+            "nearpm-cards",
+            "nearpm-cuts",
+            "nearpm-text",
             "nearpm-workloads",
             "nearpm-bench",
             "nearpm-serve",
@@ -93,10 +126,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("nearpm-endpoint", &["nearpm-interface", "nearpm-driver"]),
     ("nearpm-broker", &["nearpm-interface", "nearpm-driver", "nearpm-endpoint"]),
-    // The simulated card as a process: it makes its cards as the command line does.
+    // The simulated card as a process.
     (
         "nearpm-simcard",
-        &["nearpm", "nearpm-cli", "nearpm-endpoint", "nearpm-interface", "nearpm-newfile", "nearpm-sim"],
+        &["nearpm", "nearpm-cards", "nearpm-endpoint", "nearpm-interface", "nearpm-newfile", "nearpm-sim"],
     ),
     // The guest test runs the card and the command line as programs.
     ("nearpm-guest", &["nearpm-driver", "nearpm", "nearpm-firmware", "nearpm-interface", "nearpm-workloads"]),
@@ -112,6 +145,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
             "nearpm-verilate",
             "nearpm-ppo",
+            "nearpm-tier",
         ],
     ),
 ];

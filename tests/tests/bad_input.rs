@@ -34,7 +34,7 @@ const MOST_INPUTS: u64 = 3000;
 
 /// Feeds a fuzz target from seeds, for about the given time; the seed in the message of a failure repeats it.
 fn fuzz(name: &str, seconds: u64, longest: usize, target: impl Fn(&[u8])) {
-    let seconds = if std::env::var_os("NEARPM_THOROUGH").is_some() { 40 * seconds } else { seconds };
+    let seconds = if nearpm_tier::thorough() { 40 * seconds } else { seconds };
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut inputs = 0;
     for seed in (0..).take_while(|_| Instant::now() < end) {

@@ -1,16 +1,13 @@
 //! Faults in the RTL for the campaigns that look at it from outside: litmus tests, traffic at the pins, programs of the units. Each is planted, and found
 //! by the campaign that it is for; without a fault the same design shows nothing.
 //!
-//! The faults of the contract, each with the scenario that sees it, are in `hdl/tests/planted_faults.rs`.
-
-#[allow(dead_code, reason = "the faults of the contract use more kinds of edits")]
-#[path = "../../hdl/tests/planted/mod.rs"]
-mod planted;
+//! The faults of the contract, each with the scenario that sees it, are in `hdl/tests/planted_faults`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nearpm_hdl::{MODULE, Parameters};
+use nearpm_hdl_bench::planted::{Design, Edit, INPUT, Place, plant};
 use nearpm_interface::geometry::UNITS;
 use nearpm_ppo::litmus::Test;
 use nearpm_ppo::verdict::{expected, printed};
@@ -21,7 +18,6 @@ use nearpm_tests::fuzzing;
 use nearpm_tests::litmus::{at_random, every_cycle, tests};
 use nearpm_tests::pins::session;
 use nearpm_verilate::{Library, Source};
-use planted::{Design, Edit, INPUT, Place, plant};
 
 /// What has to find a fault.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +121,7 @@ const JOBS: usize = 4;
 /// The design with all faults.
 fn with_faults() -> String {
     const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
-    let card = nearpm_hdl::generate(&Parameters::default());
+    let card = nearpm_hdl::generated(&Parameters::default());
     let faults: Vec<(u64, &[Place])> =
         (1..).zip(FAULTS).map(|(number, fault)| (number, std::slice::from_ref(&fault.place))).collect();
     plant(CARD, &card.verilog, &faults).unwrap_or_else(|stale| panic!("{stale}"))

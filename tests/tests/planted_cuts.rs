@@ -1,12 +1,9 @@
 //! Faults in the RTL that only a power cut at the right cycles shows: each is planted, and cuts at every cycle find it.
 
-#[allow(dead_code, reason = "the faults of the contract use more kinds of edits")]
-#[path = "../../hdl/tests/planted/mod.rs"]
-mod planted;
-
 use std::collections::BTreeSet;
 
 use nearpm_hdl::{MODULE, Parameters};
+use nearpm_hdl_bench::planted::{Design, Edit, INPUT, Place, plant};
 use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::cuts::catalogue;
 use nearpm_tests::cuts::copies::keep_panics;
@@ -14,7 +11,6 @@ use nearpm_tests::cuts::striped;
 use nearpm_tests::cuts::subject::Settings;
 use nearpm_tests::cuts::tally::Moment;
 use nearpm_tests::rig::thorough;
-use planted::{Design, Edit, INPUT, Place, plant};
 
 /// A protection that is gone for some cycles.
 struct Fault {
@@ -123,7 +119,7 @@ const FAULTS: &[Fault] = &[
 
 fn cards() -> RtlCards {
     const CARD: Design = Design { top: MODULE, core: "nearpm_core", root: "" };
-    let card = nearpm_hdl::generate(&Parameters::default());
+    let card = nearpm_hdl::generated(&Parameters::default());
     let places: Vec<[Place; 1]> =
         FAULTS.iter().map(|fault| [Place { module: fault.module, modules: 1, edits: fault.edits }]).collect();
     let numbered: Vec<(u64, &[Place])> = (1..).zip(&places).map(|(number, place)| (number, &place[..])).collect();

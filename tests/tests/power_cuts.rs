@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use nearpm_cli::cuts::{Campaign, Census, Failure, processors};
-use nearpm_cli::rig::{CardKind, Cards};
+use nearpm_cards::{CardKind, Cards};
+use nearpm_cuts::campaign::{Campaign, Census, Failure, processors};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::{CardCore, Medium};
 use nearpm_sim::model::fault::Fault;
@@ -15,7 +15,7 @@ use nearpm_tests::rig::memory_ports;
 
 /// Cuts of the thorough form, or of the fast one.
 fn cuts(thorough: u64, fast: u64) -> u64 {
-    if std::env::var_os("NEARPM_THOROUGH").is_some() { thorough } else { fast }
+    if nearpm_tier::thorough() { thorough } else { fast }
 }
 
 fn campaign(kind: CardKind, cuts: u64) -> Campaign {

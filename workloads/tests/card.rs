@@ -125,7 +125,7 @@ fn every_mechanism_runs_to_its_end_behind_a_hostile_cache() {
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_operations_behind_a_hostile_cache() {
-    let seeds = if std::env::var_os("NEARPM_THOROUGH").is_some() { 400 } else { 40 };
+    let seeds = if nearpm_tier::thorough() { 400 } else { 40 };
     for mechanism in Mechanism::ALL {
         let cuts = (0..seeds).filter(|&seed| survives_a_cut(mechanism, Engine::Card, seed)).count();
         assert!(cuts as u64 > seeds / 4, "{mechanism:?}: only {cuts} cuts");

@@ -273,7 +273,7 @@ fn lives_on_the_model(seed: u64) -> (u64, u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_on_a_simulated_card() {
-    let seeds = if std::env::var_os("NEARPM_THOROUGH").is_some() { 1500 } else { 30 };
+    let seeds = if nearpm_tier::thorough() { 1500 } else { 30 };
     let (mut work, mut opening) = (0, 0);
     for seed in 0..seeds {
         let cuts = lives_on_the_model(seed);

@@ -133,7 +133,7 @@ fn survives_cuts<M: Map>(mechanism: Mechanism, seed: u64, count: usize, cuts: u6
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_operations() {
-    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let thorough = nearpm_tier::thorough();
     for seed in 0..if thorough { 12 } else { 2 } {
         for mechanism in Mechanism::ALL {
             survives_cuts::<BTree>(mechanism, seed, 150, 60);

@@ -116,7 +116,7 @@ fn survives_cuts(what: &str, mechanism: Mechanism, seed: u64, program: &dyn Work
 
 #[test]
 fn power_cuts_leave_a_prefix_of_the_transactions() {
-    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let thorough = nearpm_tier::thorough();
     for seed in 0..if thorough { 12 } else { 1 } {
         for (what, program) in cases(seed, 60) {
             for mechanism in Mechanism::ALL {

@@ -159,7 +159,7 @@ fn cases(engine: Engine, seeds: u64) -> impl Iterator<Item = Case> {
 }
 
 fn thorough(thorough: u64, fast: u64) -> u64 {
-    if std::env::var_os("NEARPM_THOROUGH").is_some() { thorough } else { fast }
+    if nearpm_tier::thorough() { thorough } else { fast }
 }
 
 /// The same on the hardware's own Verilog: to the end with both kinds of synchronisation, and with power cuts.

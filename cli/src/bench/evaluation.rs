@@ -26,8 +26,8 @@ use nearpm_workloads::programs::Program;
 
 use super::{COMMIT, natively, on_card};
 use crate::card::Transport;
-use crate::hardware::rtl_cards;
-use crate::rig::CardKind;
+use nearpm_cards::CardKind;
+use nearpm_cards::rtl_cards;
 
 /// Transactions of each program on a card that is there, where nobody says how many.
 const ON_CARD_COUNT: usize = 1_000;

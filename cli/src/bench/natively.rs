@@ -14,7 +14,7 @@ use nearpm_workloads::programs::Program;
 
 use super::COMMIT;
 use crate::card::is_virtual_machine;
-use crate::table::size;
+use nearpm_text::size;
 
 /// What is run.
 #[derive(Clone, Debug)]

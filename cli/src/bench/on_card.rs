@@ -13,7 +13,7 @@ use nearpm_workloads::programs::Program;
 
 use super::COMMIT;
 use crate::card::Transport;
-use crate::table::{Table, time};
+use nearpm_text::{Table, time};
 
 /// What is run.
 #[derive(Clone, Debug)]

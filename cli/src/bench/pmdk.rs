@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use nearpm_bench::case::Selection;
 use nearpm_bench::{pmdk, report};
 
-use crate::table::Table;
+use nearpm_text::Table;
 
 /// Arguments of `nearpm bench pmdk`.
 #[derive(Args, Clone, Debug)]

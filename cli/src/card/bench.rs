@@ -10,7 +10,7 @@ use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
 
 use super::transport::Opened;
-use crate::table::Table;
+use nearpm_text::Table;
 
 /// Page that commands are posted on.
 const PAGE: usize = 1;

@@ -10,7 +10,7 @@ use nearpm_driver::pci::DmaPages;
 use nearpm_driver::registers::Capabilities;
 use nearpm_interface::registers::{self as reg, Access};
 
-use crate::table::{Table, size};
+use nearpm_text::{Table, size};
 
 mod bench;
 mod driver;

@@ -14,7 +14,7 @@ use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
 
-use crate::rig::{CardKind, Rig};
+use nearpm_cards::{CardKind, Rig};
 
 /// Persistent memory of a card that is simulated in this process.
 const POOL_BYTES: u64 = 16 << 20;

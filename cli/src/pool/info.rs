@@ -6,7 +6,7 @@ use anyhow::Result;
 use nearpm::check::{Contents, Image, Info, RegionInfo, TypeInfo};
 
 use super::{Target, line, print_json};
-use crate::table::{Table, grouped, size};
+use nearpm_text::{Table, grouped, size};
 
 /// Runs the command.
 pub fn command(target: &Target) -> Result<ExitCode> {

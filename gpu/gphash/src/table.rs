@@ -94,7 +94,7 @@ impl Table {
             taken: taken.address(),
             counts: counts.address(),
             owned: 0,
-            seed: seed.into(),
+            seed,
             buckets: layout.buckets,
             windows: layout.windows,
             window_spares: layout.spares,

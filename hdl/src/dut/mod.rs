@@ -13,7 +13,7 @@ mod verilated;
 
 pub use model::ModelDut;
 pub use ports::{PortRow, PortSignal, PortValue, Ports, Way, field_value, set_field};
-pub use run::{on_both_back_ends, on_both_back_ends_with, verilog_of};
+pub use run::{default_verilog, on_both_back_ends, on_both_back_ends_with, verilog_of};
 pub use value::Value;
 pub use verilated::VerilatedDut;
 

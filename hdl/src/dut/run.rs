@@ -1,6 +1,7 @@
 //! Runs one test on both back ends.
 
 use super::{Dut, ModelDut, Ports, VerilatedDut};
+use nearpm_verilate::kept;
 use rust_hdl::prelude::*;
 use std::any::Any;
 use std::path::PathBuf;
@@ -17,18 +18,49 @@ const STACK_BYTES: usize = 1 << 30;
 ///
 /// # Panics
 /// When the test panics, with the back end's name in front; or when the unit cannot be built.
-pub fn on_both_back_ends<U: Block + Ports + Default>(test: impl Fn(&mut dyn Dut) + Sync) {
-    on_both_back_ends_with(|| Box::new(U::default()), test);
+pub fn on_both_back_ends<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn Dut) + Sync) {
+    on_both(&default_model::<U>, &default_verilog::<U>, &test);
 }
 
 /// As [`on_both_back_ends`], for units that are made with parameters.
-pub fn on_both_back_ends_with<U: Block + Ports>(make: impl Fn() -> Box<U> + Sync, test: impl Fn(&mut dyn Dut) + Sync) {
-    on_big_stack("rust-hdl", || test(&mut ModelDut::new(make())));
+pub fn on_both_back_ends_with<U: Block + Ports + 'static>(
+    make: impl Fn() -> Box<U> + Sync,
+    test: impl Fn(&mut dyn Dut) + Sync,
+) {
+    on_both(&|| model(make()), &|| verilog_of(make()), &test);
+}
+
+/// Once for each unit and not for each test of it: what drops a unit is long, and would stand in each test.
+#[inline(never)]
+fn model<U: Block + Ports + 'static>(unit: Box<U>) -> ModelDut {
+    ModelDut::new(unit)
+}
+
+#[inline(never)]
+fn default_model<U: Block + Ports + Default + 'static>() -> ModelDut {
+    ModelDut::new(Box::<U>::default())
+}
+
+/// The Verilog of a unit's default value, as [`verilog_of`] gives it. A program makes it once: its further processes and runs find it beside the models.
+///
+/// # Panics
+/// As [`verilog_of`], or when the cache of the models cannot be used.
+#[inline(never)]
+pub fn default_verilog<U: Block + Default>() -> String {
+    let make = || on_big_stack("verilator", || verilog_of(Box::<U>::default()));
+    let name = format!("unit {}", std::any::type_name::<U>());
+    let [verilog] = kept(&name, ["unit.v"], || [make()]).unwrap_or_else(|error| panic!("{error}"));
+    verilog
+}
+
+fn on_both(
+    model: &(dyn Fn() -> ModelDut + Sync),
+    verilog: &(dyn Fn() -> String + Sync),
+    test: &(dyn Fn(&mut dyn Dut) + Sync),
+) {
+    on_big_stack("rust-hdl", || test(&mut model()));
     let trace = trace_file();
-    on_big_stack("verilator", || {
-        let verilog = verilog_of(make());
-        test(&mut VerilatedDut::new(verilog, trace.as_deref()));
-    });
+    on_big_stack("verilator", || test(&mut VerilatedDut::new(verilog(), trace.as_deref())));
 }
 
 /// The Verilog of a unit that was just made, after rust-hdl's checks; the top module is `top`.
@@ -36,16 +68,25 @@ pub fn on_both_back_ends_with<U: Block + Ports>(make: impl Fn() -> Box<U> + Sync
 /// # Panics
 /// When a check fails, or where a kernel takes bits of a field of a struct: the Verilog that rust-hdl writes for that, bits of bits, is no Verilog, and
 /// tools that accept it do not agree on what it means (Verilator: bits of the field; yosys: the low bits of the whole).
+#[inline(never)]
 pub fn verilog_of<U: Block>(mut unit: Box<U>) -> String {
+    let unit: &mut dyn Block = unit.as_mut();
     unit.connect_all();
-    if let Err(error) = check_all(unit.as_ref()) {
+    if let Err(error) = check_all(unit) {
         panic!("rust-hdl's checks of the unit fail: {error:?}");
     }
-    let verilog = generate_verilog_unchecked(unit.as_ref());
+    let verilog = generate(unit);
     if let Some(line) = verilog.lines().find(|line| line.contains(")][(")) {
         panic!("bits of bits: {}", line.trim());
     }
     verilog
+}
+
+/// What rust-hdl's `generate_verilog_unchecked` does, which is compiled anew for each unit.
+fn generate(unit: &dyn Block) -> String {
+    let mut defines = ModuleDefines::default();
+    unit.accept("top", &mut defines);
+    defines.defines()
 }
 
 fn trace_file() -> Option<PathBuf> {
@@ -54,14 +95,13 @@ fn trace_file() -> Option<PathBuf> {
     Some(folder.join(test).with_extension("vcd"))
 }
 
-fn on_big_stack(back_end: &str, work: impl FnOnce() + Send) {
+fn on_big_stack<T: Send>(back_end: &str, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(back_end.into()).stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, work).expect("the system has a thread left");
-        if let Err(payload) = thread.join() {
-            panic!("on the {back_end} back end: {}", message(payload.as_ref()));
-        }
-    });
+        let joined = thread.join();
+        joined.unwrap_or_else(|payload| panic!("on the {back_end} back end: {}", message(payload.as_ref())))
+    })
 }
 
 fn message(payload: &(dyn Any + Send)) -> &str {

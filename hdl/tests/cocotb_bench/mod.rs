@@ -8,7 +8,7 @@ use std::process::Command;
 /// # Panics
 /// When the tools should be there and are not.
 pub fn python() -> Option<PathBuf> {
-    std::env::var_os("NEARPM_THOROUGH")?;
+    nearpm_tier::thorough().then_some(())?;
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
     let python = workspace.join(".tools/venv/bin/python");
     let works = |program: &Path, arguments: &[&str]| {

@@ -9,10 +9,6 @@ use nearpm_explorer::program::{Program, Structure};
 const MECHANISMS: [Kind; 6] =
     [Kind::Undo, Kind::UndoAsynchronous, Kind::Redo, Kind::RedoAsynchronous, Kind::Checkpoint, Kind::Shadow];
 
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
-
 /// Random transactions of a program; none is taken back.
 fn program(pool: Kind, structure: Structure, seed: u64, transactions: usize) -> Program {
     let mut program = Program::random(pool, structure, seed, transactions, 2);
@@ -21,7 +17,7 @@ fn program(pool: Kind, structure: Structure, seed: u64, transactions: usize) -> 
 }
 
 fn survive(pool: Kind) {
-    let (seeds, transactions, limits) = match thorough() {
+    let (seeds, transactions, limits) = match nearpm_tier::thorough() {
         true => (5, 3, Limits::LAZY),
         false => (1, 2, Limits { runs_per_cut: 48, again_one_in: 256, ..Limits::LAZY }),
     };

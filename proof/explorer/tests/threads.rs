@@ -5,10 +5,6 @@ use nearpm_explorer::failure::Case;
 use nearpm_explorer::pools::Kind;
 use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
 
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
-
 /// A transaction of a thread, on objects of its own; both allocate from one heap.
 fn transaction(thread: usize, kind: u8, value: u32) -> Transaction {
     Transaction { thread, operations: vec![Operation { kind, key: 0, value }], aborts: false }
@@ -29,7 +25,7 @@ fn program(pool: Kind, leave_out: Option<usize>) -> Program {
 const LIMITS: Limits = Limits { again_one_in: 0, runs_per_cut: 48, ..Limits::LAZY };
 
 fn by_every_schedule(pool: Kind) {
-    let (switches, most) = if thorough() { (2, 1500) } else { (1, 60) };
+    let (switches, most) = if nearpm_tier::thorough() { (2, 1500) } else { (1, 60) };
     let (report, schedules, failure) = explore_schedules(&program(pool, None), LIMITS, switches, most).unwrap();
     if let Some((program, failure)) = failure {
         panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
@@ -52,7 +48,7 @@ fn two_threads_in_place_survive_every_schedule() {
 /// truncate the log.
 #[test]
 fn two_threads_survive_random_programs() {
-    let seeds = if thorough() { 100 } else { 6 };
+    let seeds = if nearpm_tier::thorough() { 100 } else { 6 };
     for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
         let mut total = Report::default();
         for structure in Structure::LIBRARY {

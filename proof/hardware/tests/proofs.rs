@@ -46,7 +46,7 @@ fn fast_properties_hold_and_their_mutants_do_not() {
 
 #[test]
 fn thorough_properties_hold_and_their_mutants_do_not() {
-    if std::env::var_os("NEARPM_THOROUGH").is_some() {
+    if nearpm_tier::thorough() {
         prove(Tier::Thorough);
     }
 }

@@ -111,7 +111,7 @@ fn a_file_that_is_no_card_is_left_alone() {
 /// Power cuts of computer and card at random cycles, also behind a hostile processor: the card saves, and replays at the next start.
 #[test]
 fn power_cuts_lose_nothing_acknowledged() {
-    let (cuts, operations) = if std::env::var_os("NEARPM_THOROUGH").is_some() { (2000, 200) } else { (40, 60) };
+    let (cuts, operations) = if nearpm_tier::thorough() { (2000, 200) } else { (40, 60) };
     let Some(rig) = Rig::new("power_cut", Library::SimulatedCard) else { return };
     let never = format!("cycle={}", u64::MAX);
     let End::Whole(cycles) = rig.cut(1, operations, &never) else { panic!("power was cut without being told") };

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 
 use anyhow::{Context, Result};
-use nearpm_cli::rig::Cards;
+use nearpm_cards::Cards;
 use nearpm_endpoint::bus::{Bus, HostWrite};
 use nearpm_interface::geometry::SAVE_BASE;
 use nearpm_interface::registers::{self as reg, control, state};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use nearpm_cli::rig::CardKind;
+use nearpm_cards::CardKind;
 use nearpm_endpoint::server;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_simcard::control;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("nearpm-sim: {}", nearpm_cli::sentence(&error));
+            eprintln!("nearpm-sim: {}", nearpm_cards::sentence(&error));
             ExitCode::FAILURE
         }
     }

@@ -78,7 +78,7 @@ fn power_cuts_lose_nothing_under_redo_with_a_mapped_window() {
 /// It builds the RTL first, which takes a minute where it is not in the cache.
 #[test]
 fn power_cuts_lose_nothing_on_the_verilated_card() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
         return;
     }
@@ -126,7 +126,7 @@ fn kills_on(simulator: &mut Simulator, mechanism: Mechanism, rounds: u64, within
 /// The RTL runs some thousand times slower than a card, so that a moment under load is longer.
 #[test]
 fn a_verilated_card_that_is_killed_under_load_has_lost_nothing() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
         return;
     }

@@ -69,7 +69,7 @@ impl Cards {
     pub fn rtl() -> Cards {
         static CARDS: OnceLock<RtlCards> = OnceLock::new();
         let build = || {
-            let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+            let card = nearpm_hdl::generated(&nearpm_hdl::Parameters::default());
             RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
         };
         Cards { rtl: Some(CARDS.get_or_init(build)), ..Cards::default() }

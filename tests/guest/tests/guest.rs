@@ -5,7 +5,7 @@ use std::path::Path;
 use nearpm_guest::trial::{CxlTrial, Programs, Trial};
 
 fn is_thorough() -> bool {
-    let thorough = std::env::var_os("NEARPM_THOROUGH").is_some();
+    let thorough = nearpm_tier::thorough();
     if !thorough {
         eprintln!("of the thorough tier: set NEARPM_THOROUGH=1");
     }

@@ -10,7 +10,7 @@ fn every_fault_has_its_place() {
 
 #[test]
 fn no_fault_survives() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("SKIPPED: NEARPM_THOROUGH is not set");
         return;
     }

@@ -20,7 +20,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let card = nearpm_hdl::generate(&Parameters::default());
+    let card = nearpm_hdl::generated(&Parameters::default());
     let library = match Library::build(&Source::new(nearpm_hdl::MODULE, card.verilog)) {
         Ok(library) => library,
         Err(error) => {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use foldhash::quality::FixedState;
@@ -113,7 +114,8 @@ impl Cutter {
                 medium = machine.look_at_medium_of(0, Medium::clone).expect("the power is off");
             }
         }
-        Cutting { key, state: observation(&self.test, &[medium], &seen), cycles }
+        let memory = |_: usize, range: Range<usize>| medium.bytes[range].to_vec();
+        Cutting { key, state: observation(&self.test, &memory, &seen), cycles }
     }
 
     /// # Panics

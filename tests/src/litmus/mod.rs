@@ -8,8 +8,9 @@ pub mod every_cycle;
 mod recovery;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciFunction};
@@ -67,8 +68,12 @@ begin
 
 /// The firmware of the cards.
 fn firmware() -> Vec<u8> {
-    let sources = [STANDARD, &[LOG_AND_COPY_SOURCE][..]].concat();
-    assemble(&sources).unwrap_or_else(|error| panic!("the programs of the litmus tests: {error}")).bytes().to_vec()
+    static ASSEMBLED: OnceLock<Vec<u8>> = OnceLock::new();
+    let make = || {
+        let sources = [STANDARD, &[LOG_AND_COPY_SOURCE][..]].concat();
+        assemble(&sources).unwrap_or_else(|error| panic!("the programs of the litmus tests: {error}")).bytes().to_vec()
+    };
+    ASSEMBLED.get_or_init(make).clone()
 }
 
 /// Opens the cards, which are silent until they get their numbers.
@@ -403,7 +408,8 @@ impl<'a> Begun<'a> {
     /// Powers it up.
     pub fn new(test: &'a Test, power: &'a dyn Power, host: Parameters, peers: Peers) -> Self {
         run_on_core(0);
-        let media = vec![Medium::blank(PM_BYTES); test.devices];
+        // Each fresh from the system, so that only what a run touches is ever there: a copy of a blank one would touch all of it.
+        let media = (0..test.devices).map(|_| Medium::blank(PM_BYTES)).collect();
         let machine = Machine::with_cards(host, peers, power, media);
         let views = begin(test, &machine);
         Begun { test, power, machine, views }
@@ -448,14 +454,19 @@ impl<'a> Begun<'a> {
             }
             Moment::Recovery => recovery::recover_through_cuts(test, machine, *power, &mut rng),
         }
-        let look_at = |card| machine.look_at_medium_of(card, Medium::clone).expect("the power is off");
-        let media: Vec<Medium> = (0..test.devices).map(look_at).collect();
-        observation(test, &media, &look(&seen))
+        let memory = |card, range: Range<usize>| {
+            machine.look_at_medium_of(card, |medium| medium.bytes[range].to_vec()).expect("the power is off")
+        };
+        observation(test, &memory, &look(&seen))
     }
 }
 
-fn observation(test: &Test, media: &[Medium], seen: &Seen) -> Vec<String> {
-    let pool = |card: usize, offset: u64, bytes: usize| &media[card].bytes[(POOLS_BASE + offset) as usize..][..bytes];
+/// What a test observes of the memory of its cards, each of which is given by its number and a range of bytes.
+fn observation(test: &Test, memory: &dyn Fn(usize, Range<usize>) -> Vec<u8>, seen: &Seen) -> Vec<String> {
+    let pool = |card: usize, offset: u64, bytes: usize| {
+        let start = (POOLS_BASE + offset) as usize;
+        memory(card, start..start + bytes)
+    };
     let word = |card, offset| u64::from_le_bytes(pool(card, offset, 8).try_into().expect("eight bytes"));
     let value = |observable: &Observable| match *observable {
         Observable::Word(w) => word(test.lines[test.words[w].line].device, place(test, w)).to_string(),
@@ -469,7 +480,7 @@ fn observation(test: &Test, media: &[Medium], seen: &Seen) -> Vec<String> {
         Observable::Loss => "0".into(),
         Observable::Entry(entry) => {
             let bytes = pool(test.entries[entry].device, slot(test, entry), SLOT as usize);
-            let Some(head) = EntryHead::decode(bytes) else { return "-".into() };
+            let Some(head) = EntryHead::decode(&bytes) else { return "-".into() };
             let data = &bytes[(LINE_U64 + head.offset % LINE_U64) as usize..][..head.length as usize];
             let values = data.chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("whole words")).to_string());
             values.collect::<Vec<_>>().join(",")

@@ -31,7 +31,7 @@ impl Cards {
 fn rtl() -> &'static RtlCards {
     static CARDS: OnceLock<RtlCards> = OnceLock::new();
     CARDS.get_or_init(|| {
-        let card = nearpm_hdl::generate(&nearpm_hdl::Parameters::default());
+        let card = nearpm_hdl::generated(&nearpm_hdl::Parameters::default());
         RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
     })
 }

@@ -2,10 +2,7 @@
 
 use nearpm_explorer::program::{Operation, Transaction};
 
-/// Whether there is time.
-pub fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
+pub use nearpm_tier::thorough;
 
 /// A transaction of one operation on the slots.
 pub fn single(kind: u8, value: u32) -> Transaction {

@@ -1,0 +1,59 @@
+//! `nearpm run`: operations, power cuts, recovery, and the check of what is left.
+
+mod arguments;
+mod lives;
+mod report;
+mod without;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_workloads::ops::{self, Op};
+use nearpm_workloads::{BTree, HashMap, Value};
+
+pub use arguments::{
+    CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RING_BYTES, RunArguments, Workload,
+};
+pub use lives::{End, Job};
+pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
+
+use nearpm_cards::CardKind;
+
+/// Runs the command.
+pub fn command(arguments: &RunArguments) -> Result<()> {
+    let started = Instant::now();
+    let kind = match arguments.card {
+        CardChoice::None => None,
+        CardChoice::Model => Some(CardKind::Model),
+        CardChoice::Rtl => Some(CardKind::Rtl),
+    };
+    let fits = kind.is_some() || arguments.memory_ports == MemoryPorts::One;
+    ensure!(fits, "without a card there are no memory ports");
+    let report = match (kind, arguments.workload) {
+        (None, Workload::Btree) => without::run::<BTree>(arguments),
+        (None, Workload::Hashmap) => without::run::<HashMap>(arguments),
+        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<BTree>(),
+        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<HashMap>(),
+    }?;
+    print!("{report}");
+    eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// A bar on standard error.
+pub fn bar(operations: usize, what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:40} [{bar:30}] {human_pos}/{human_len} {eta}")
+        .expect("the template is right")
+        .progress_chars("=> ");
+    ProgressBar::new(operations as u64).with_style(style).with_message(what.to_string())
+}
+
+/// What a map holds after these operations.
+fn model_of(operations: &[Op]) -> BTreeMap<u64, Value> {
+    let mut model = BTreeMap::new();
+    operations.iter().for_each(|op| ops::apply(&mut model, op));
+    model
+}

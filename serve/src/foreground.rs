@@ -9,10 +9,10 @@ use nearpm::Error;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::fault::system;
 use crate::options::Options;
 use crate::server::Server;
 use crate::service::Service;
-use crate::worker::system;
 use crate::{start_memcached, start_redis};
 
 /// Time between two looks for a signal.

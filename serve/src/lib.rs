@@ -10,6 +10,7 @@
 //! | `limits`, `metrics` | descriptors; what Prometheus fetches |
 //! | `house` | expiry, synchronisation in the background |
 //! | `batch` | group commit |
+//! | `fault` | errors of the system |
 //! | `effects` | what requests do besides changing the pool: answers to clients that wait, messages to others |
 //! | [`foreground`] | serving until a signal |
 //! | [`access`] | users, passwords, what each may do |
@@ -25,6 +26,7 @@ pub mod access;
 mod batch;
 mod connection;
 mod effects;
+mod fault;
 pub mod foreground;
 mod glob;
 mod house;

@@ -12,9 +12,9 @@ use nearpm::Error;
 use socket2::{SockRef, TcpKeepalive};
 
 use crate::effects::Inbox;
+use crate::fault::system;
 use crate::server::Shared;
 use crate::service::Service;
-use crate::worker::system;
 
 const LISTENER: Token = Token(0);
 

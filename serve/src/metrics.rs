@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nearpm::Error;
 
+use crate::fault::system;
 use crate::options::resolve;
 use crate::server::Shared;
 use crate::service::Service;
 use crate::tally::of;
-use crate::worker::system;
 
 /// Time between two looks for somebody who asks.
 const LOOK: Duration = Duration::from_millis(50);

@@ -15,13 +15,14 @@ use rustls::ServerConfig;
 
 use crate::access::Access;
 use crate::effects::Inbox;
+use crate::fault::system;
 use crate::house::house;
 use crate::listener::Listener;
 use crate::options::Options;
 use crate::service::{Service, Turn};
 use crate::store::{Expiries, Recency};
 use crate::tally::Totals;
-use crate::worker::{Worker, system};
+use crate::worker::Worker;
 
 /// Milliseconds since 1970.
 pub fn now_ms() -> u64 {

@@ -10,8 +10,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
+use crate::fault::system;
 use crate::options::NetworkOptions;
-use crate::worker::system;
 
 /// A connection.
 pub struct Stream {

@@ -16,6 +16,7 @@ use nearpm::Error;
 use crate::batch::{self, Lane};
 use crate::connection::{Connection, READ_BYTES};
 use crate::effects::{Inbox, Mailbox};
+use crate::fault::system;
 use crate::server::{Shared, now_ms};
 use crate::service::{Peer, Service};
 use crate::stream::Stream;
@@ -224,9 +225,4 @@ impl<S: Service> Worker<S> {
         }
         Ok(())
     }
-}
-
-/// An error of the system as one of the library, which says what was tried.
-pub fn system(what: &str, source: io::Error) -> Error {
-    Error::System { what: what.to_owned(), source }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use nearpm::Error;
 
+use crate::fault::system;
 use crate::options::AccessOptions;
-use crate::worker::system;
 pub use user::User;
 
 /// The user of clients that have not said who they are.

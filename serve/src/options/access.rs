@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nearpm::Error;
 
-use crate::worker::system;
+use crate::fault::system;
 
 /// Who may do what.
 #[derive(Clone, Debug, Default, clap::Args)]

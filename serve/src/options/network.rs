@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nearpm::Error;
 
-use crate::worker::system;
+use crate::fault::system;
 
 /// Where a server listens, and how it treats connections.
 #[derive(Clone, Debug, clap::Args)]

@@ -146,7 +146,11 @@ fn alone<S: Store>(
 ) -> Result<(Timing, Alone<S>)> {
     let Location::File(path) = Location::parse(location)? else { bail!("{case} has its memory in a file") };
     // A pool's file has its bytes reserved, so that no store finds the medium full. Its first page is not touched, so that it is removed as a pool.
-    place.options().prefault(false).create(location, place.pool_bytes(&*program))?.close()?;
+    let bytes = place.pool_bytes(&*program);
+    // Lean undo has its log and its tables besides.
+    let further = if case.configuration == Configuration::Lean { LEAN_LOG_BYTES + bytes / 32 } else { 0 };
+    let bytes = (bytes + further).next_multiple_of(GRAIN);
+    place.options().prefault(false).create(location, bytes)?.close()?;
     let file = File::options().read(true).write(true).open(&path)?;
     let survives = if case.configuration == Configuration::Bare { Survives::ProcessCrash } else { place.survives };
     let mut alone = Alone::prepare(program, make(MappedMemory::map(file, &path, survives)?)?)?;

@@ -18,7 +18,7 @@ use crate::meter::Kind;
 use crate::served::Alone;
 
 /// Bytes of the log of lean undo logging: more than a transaction of any program has.
-pub const LEAN_LOG_BYTES: u64 = 1 << 20;
+pub const LEAN_LOG_BYTES: u64 = 8 << 20;
 /// Room of a working copy's pool beside twice what the program needs: its segments and tables.
 const COPY_ROOM: u64 = 32 << 20;
 

@@ -8,10 +8,12 @@ use std::collections::VecDeque;
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
+use crate::effects::Blocked;
 use crate::options::Level;
 use crate::server::Shared;
 use crate::service::{Service, Turn};
-use crate::tally::{Tally, count};
+use crate::store::Search;
+use crate::tally::count;
 
 /// A client that is to wait for nothing gets no more replies in one turn when it has so many bytes of them.
 pub const ENOUGH_REPLY: usize = 1 << 20;
@@ -20,7 +22,7 @@ const MOST_REQUESTS: usize = 512;
 /// Bytes of requests after which a transaction gets no more.
 const MOST_BYTES: usize = 2 << 20;
 /// Keys that are evicted for one request at most.
-const MOST_EVICTIONS: u32 = 1024;
+const MOST_EVICTIONS: u32 = 8192;
 
 /// The requests of one client, in their order, and their replies.
 pub struct Lane<'c, R> {
@@ -30,6 +32,8 @@ pub struct Lane<'c, R> {
     pub done: usize,
     /// Replies to those.
     pub reply: Vec<u8>,
+    /// The request behind them waits.
+    pub blocked: Option<Blocked>,
 }
 
 /// Whether nothing can be claimed about the pool after an error.
@@ -50,7 +54,8 @@ fn run<S: Service>(
 ) -> Result<(), Error> {
     count(&turn.tally.requests);
     if S::changes(request) {
-        shared.service.change(tx, turn, request, reply)
+        shared.service.change(tx, turn, request, reply)?;
+        shared.service.attend(tx, turn)
     } else {
         shared.service.look(tx, turn, request, reply)
     }
@@ -77,87 +82,144 @@ fn cut<S: Service>(lanes: &mut [Lane<'_, S::Request>]) -> Vec<usize> {
 pub fn execute<S: Service>(shared: &Shared<S>, lanes: &mut [Lane<'_, S::Request>], now_ms: u64) -> Result<(), Error> {
     let ends = cut::<S>(lanes);
     let changes = lanes.iter().zip(&ends).any(|(lane, &end)| lane.requests.range(..end).any(S::changes));
-    let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
+    let turn = shared.turn(now_ms);
     if !changes {
         shared.pool.read(|from| {
             each(lanes, &ends, |request, reply| {
                 count(&turn.tally.requests);
-                shared.service.look(from, &turn, request, reply)
+                shared.service.look(from, &turn, request, reply)?;
+                Ok(None)
             })
         })?;
-        shared.totals.add(&turn.tally);
+        shared.count(&turn);
     } else if shared.options.durability == Level::Durable {
-        each(lanes, &ends, |request, reply| alone(shared, request, reply, now_ms))?;
+        each(lanes, &ends, |request, reply| alone(shared, request, reply, &turn))?;
     } else {
-        let together = shared.pool.tx(|tx| each(lanes, &ends, |request, reply| run(shared, tx, &turn, request, reply)));
+        let together = shared.pool.tx(|tx| {
+            each(lanes, &ends, |request, reply| {
+                run(shared, tx, &turn, request, reply)?;
+                Ok(turn.effects.blocked.take())
+            })
+        });
+        shared.service.ended(&turn, together.is_ok());
         match together {
-            Ok(()) => shared.totals.add(&turn.tally),
+            Ok(()) => shared.count(&turn),
             Err(error) if is_fatal(&error) => return Err(error),
             Err(_) => {
+                turn.effects.clear();
                 lanes.iter_mut().for_each(|lane| {
                     lane.done = 0;
                     lane.reply.clear();
+                    lane.blocked = None;
                 });
-                each(lanes, &ends, |request, reply| alone(shared, request, reply, now_ms))?;
+                each(lanes, &ends, |request, reply| alone(shared, request, reply, &turn))?;
             }
         }
     }
     // Also what was only read may be of a commit of another thread that is not durable yet.
-    if shared.options.durability == Level::Async { Ok(()) } else { shared.pool.wait_durable() }
+    if shared.options.durability != Level::Async {
+        shared.pool.wait_durable()?;
+    }
+    turn.effects.deliver();
+    Ok(())
 }
 
 /// Runs the requests up to the ends, but leaves clients alone that have much to read already.
 fn each<R>(
     lanes: &mut [Lane<'_, R>],
     ends: &[usize],
-    mut run: impl FnMut(&R, &mut Vec<u8>) -> Result<(), Error>,
+    mut run: impl FnMut(&R, &mut Vec<u8>) -> Result<Option<Blocked>, Error>,
 ) -> Result<(), Error> {
     for (lane, &end) in lanes.iter_mut().zip(ends) {
         while lane.done < end && lane.reply.len() < ENOUGH_REPLY {
-            run(&lane.requests[lane.done], &mut lane.reply)?;
+            lane.blocked = run(&lane.requests[lane.done], &mut lane.reply)?;
+            if lane.blocked.is_some() {
+                break;
+            }
             lane.done += 1;
         }
     }
     Ok(())
 }
 
-/// Runs one request in a transaction of its own, evicting what has to go.
-fn alone<S: Service>(shared: &Shared<S>, request: &S::Request, reply: &mut Vec<u8>, now_ms: u64) -> Result<(), Error> {
-    let (start, mut evictions) = (reply.len(), 0);
+/// Runs one request in a transaction of its own. What has expired goes, and what may be evicted, before it is refused. What it does besides is
+/// added to that of the others.
+fn alone<S: Service>(
+    shared: &Shared<S>,
+    request: &S::Request,
+    reply: &mut Vec<u8>,
+    all: &Turn<'_>,
+) -> Result<Option<Blocked>, Error> {
+    let (start, now_ms) = (reply.len(), all.now_ms);
+    let near = shared.service.near(request).unwrap_or_else(rand::random);
+    let mut search = Search::new(near, shared.chunk.clone());
+    search.empties = S::empties(request);
     loop {
-        let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
+        let turn = shared.turn(now_ms);
+        turn.notes.places.set(search.places);
         reply.truncate(start);
-        let error = match shared.pool.tx(|tx| run(shared, tx, &turn, request, reply)) {
+        let done = shared.pool.tx(|tx| run(shared, tx, &turn, request, reply));
+        shared.service.ended(&turn, done.is_ok());
+        let error = match done {
             Ok(()) => {
-                shared.totals.add(&turn.tally);
-                return Ok(());
+                shared.count(&turn);
+                all.effects.append(&turn.effects);
+                return Ok(turn.effects.blocked.take());
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => error,
         };
-        let full = matches!(error, Error::Full { .. }) && evictions < MOST_EVICTIONS;
-        // More each time: a hole of the right size must come about.
-        let wanted = evictions.clamp(1, 64);
-        let evicted = if full { evict(shared, wanted, now_ms)? } else { 0 };
-        if evicted == 0 {
-            reply.truncate(start);
-            shared.service.refuse(request, &error, reply);
-            return Ok(());
+        if let Error::Full { requested, .. } = error {
+            search.bytes = requested;
+            if make_room(shared, &mut search, now_ms)? {
+                continue;
+            }
         }
-        evictions += evicted;
+        refuse(shared, request, &error, (reply, start), now_ms)?;
+        return Ok(None);
     }
 }
 
-/// Evicts keys, and gives their number.
-fn evict<S: Service>(shared: &Shared<S>, wanted: u32, now_ms: u64) -> Result<u32, Error> {
-    let turn = Turn { now_ms, recency: &shared.recency, tally: Tally::default() };
-    let mut evicted = 0;
-    shared.pool.tx(|tx| {
-        while evicted < wanted && shared.service.evict(tx, &turn)? {
-            evicted += 1;
+/// Removes a key that has expired, or else one that may be evicted; false if there is none.
+fn make_room<S: Service>(shared: &Shared<S>, search: &mut Search, now_ms: u64) -> Result<bool, Error> {
+    let reclaimed = match shared.reclaim(now_ms) {
+        Err(error) if is_fatal(&error) => return Err(error),
+        // Nothing can be removed in a pool that is as full as that.
+        done => done.unwrap_or(0),
+    };
+    if reclaimed > 0 {
+        return Ok(true);
+    }
+    if search.evicted >= MOST_EVICTIONS {
+        return Ok(false);
+    }
+    let turn = shared.turn(now_ms);
+    match shared.pool.tx(|tx| shared.service.evict(tx, &turn, search)) {
+        Ok(evicted) => {
+            turn.tally.evictions.set(if search.empties { 0 } else { u64::from(evicted) });
+            shared.count(&turn);
+            Ok(evicted > 0)
         }
-        Ok(())
-    })?;
-    shared.totals.add(&turn.tally);
-    Ok(evicted)
+        Err(error) if is_fatal(&error) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Refuses a request for which there is no room, or with which something else is wrong.
+fn refuse<S: Service>(
+    shared: &Shared<S>,
+    request: &S::Request,
+    error: &Error,
+    (reply, start): (&mut Vec<u8>, usize),
+    now_ms: u64,
+) -> Result<(), Error> {
+    let turn = shared.turn(now_ms);
+    match shared.pool.tx(|tx| shared.service.abandon(tx, &turn, request)) {
+        Ok(()) => shared.count(&turn),
+        Err(error) if is_fatal(&error) => return Err(error),
+        Err(error) => log::debug!("a refused request has left something: {error}"),
+    }
+    reply.truncate(start);
+    shared.service.refuse(request, error, reply);
+    Ok(())
 }

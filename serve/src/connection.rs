@@ -2,20 +2,23 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-
-use mio::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use crate::batch::ENOUGH_REPLY;
+use crate::effects::{Blocked, Mail};
 use crate::service::{Admission, Service};
+use crate::stream::Stream;
 
 /// Bytes that are read from a client in one turn.
 pub const READ_BYTES: usize = 64 << 10;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
+/// Bytes of messages that may wait for a client.
+const MOST_MESSAGES: usize = 32 << 20;
 
 /// A client.
 pub struct Connection<S: Service> {
-    socket: TcpStream,
+    socket: Stream,
     session: S::Session,
     input: Vec<u8>,
     /// Bytes at the start of the input that were taken.
@@ -33,13 +36,17 @@ pub struct Connection<S: Service> {
     ending: bool,
     /// There may be whole requests in the input that had to wait.
     stalled: bool,
+    /// The first of the waiting requests waits for others to do something.
+    pub blocked: Option<Blocked>,
     /// The socket failed.
     broken: bool,
+    /// When the client last sent something, or was told what it had waited for.
+    heard: Instant,
 }
 
 impl<S: Service> Connection<S> {
     /// A client that has just come.
-    pub fn new(socket: TcpStream, session: S::Session) -> Connection<S> {
+    pub fn new(socket: Stream, session: S::Session) -> Connection<S> {
         Connection {
             socket,
             session,
@@ -52,13 +59,26 @@ impl<S: Service> Connection<S> {
             writable: true,
             ending: false,
             stalled: false,
+            blocked: None,
             broken: false,
+            heard: Instant::now(),
         }
     }
 
     /// The socket.
-    pub fn socket(&mut self) -> &mut TcpStream {
+    pub fn socket(&mut self) -> &mut Stream {
         &mut self.socket
+    }
+
+    /// Whether the client asks for nothing, and has not for so long. One that waits for others, or listens to them, is not idle.
+    pub fn is_idle(&self, most: Duration) -> bool {
+        let waits = !self.waiting.is_empty() || S::listens(&self.session);
+        !waits && !self.has_unsent() && self.heard.elapsed() >= most
+    }
+
+    /// Whether there is something that the client has not been told yet.
+    pub fn has_unsent(&self) -> bool {
+        !self.broken && (self.written < self.output.len() || self.socket.has_unsent())
     }
 
     /// The system says that the socket can go on.
@@ -75,17 +95,19 @@ impl<S: Service> Connection<S> {
     /// Whether there is something to do without waiting for the system.
     pub fn is_busy(&self) -> bool {
         let reads = self.stalled || (self.readable && !self.ending && self.waiting.len() < MOST_WAITING);
-        !self.broken && !self.is_slow() && (reads || !self.waiting.is_empty())
+        !self.broken && !self.is_slow() && (reads || self.blocked.is_none() && !self.waiting.is_empty())
     }
 
     /// Whether its requests may be run now.
     pub fn may_run(&self) -> bool {
-        !self.broken && !self.waiting.is_empty() && !self.is_slow()
+        !self.broken && self.blocked.is_none() && !self.waiting.is_empty() && !self.is_slow()
     }
 
     /// Whether nothing is left to do for it.
     pub fn is_over(&self) -> bool {
-        self.broken || (self.ending && !self.stalled && self.waiting.is_empty() && self.written == self.output.len())
+        self.broken
+            || (self.ending && self.blocked.is_some())
+            || (self.ending && !self.stalled && self.waiting.is_empty() && !self.has_unsent())
     }
 
     /// Reads what has come, as much as the buffer takes, and takes the requests from it.
@@ -97,7 +119,10 @@ impl<S: Service> Connection<S> {
         let read = self.socket.read(buffer);
         match read {
             Ok(0) => self.ending = true,
-            Ok(bytes) => self.input.extend_from_slice(&buffer[..bytes]),
+            Ok(bytes) => {
+                self.heard = Instant::now();
+                self.input.extend_from_slice(&buffer[..bytes]);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.broken = true,
@@ -137,6 +162,29 @@ impl<S: Service> Connection<S> {
         self.output.extend_from_slice(reply);
     }
 
+    /// The request that waits is answered.
+    pub fn answer_blocked(&mut self, reply: &[u8]) {
+        self.blocked = None;
+        self.heard = Instant::now();
+        self.answer(1, reply);
+    }
+
+    /// Something came from another client.
+    pub fn receive_mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Message(bytes) if self.output.len() - self.written + bytes.len() > MOST_MESSAGES => {
+                self.broken = true
+            }
+            Mail::Message(bytes) => self.output.extend_from_slice(&bytes),
+            Mail::Answer { ticket, reply } if self.blocked.is_some_and(|blocked| blocked.ticket == ticket) => {
+                self.answer_blocked(&reply);
+            }
+            // Of a request that is answered already.
+            Mail::Answer { .. } => {}
+            Mail::Close => self.broken = true,
+        }
+    }
+
     /// Writes what the socket takes.
     pub fn send(&mut self) {
         while self.writable && !self.broken && self.written < self.output.len() {
@@ -146,6 +194,12 @@ impl<S: Service> Connection<S> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.broken = true,
+            }
+        }
+        if self.writable && !self.broken {
+            match self.socket.flush() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                done => self.broken = done.is_err(),
             }
         }
         if self.written == self.output.len() {

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nearpm::Error;
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::fault::system;
 use crate::options::Options;
 use crate::server::Server;
 use crate::service::Service;
-use crate::worker::system;
 use crate::{start_memcached, start_redis};
 
 /// Time between two looks for a signal.
@@ -31,9 +32,19 @@ pub enum ServeCommand {
 /// # Errors
 /// What kept the server from starting, what ended it, what its end met.
 pub fn serve(command: ServeCommand) -> Result<(), Error> {
+    let (ServeCommand::Redis(options) | ServeCommand::Memcached(options)) = &command;
+    // A program that has a logger of its own keeps it.
+    let _ = env_logger::Builder::new().filter_level(options.log_level).try_init();
     match command {
         ServeCommand::Redis(options) => until_a_signal(|| start_redis(options)),
         ServeCommand::Memcached(options) => until_a_signal(|| start_memcached(options)),
+    }
+}
+
+/// Tells systemd, if it has started the server and wants to know (`Type=notify`).
+fn tell_systemd(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        log::warn!("systemd was not told: {error}");
     }
 }
 
@@ -46,6 +57,8 @@ fn until_a_signal<S: Service>(start: impl FnOnce() -> Result<Server<S>, Error>) 
     let server = start()?;
     // On a line of its own, for programs that wait for it and for the port.
     println!("ready at {}", server.address());
+    log::info!("ready at {}", server.address());
+    tell_systemd(&[NotifyState::Ready]);
     let failed = loop {
         if asked.load(Ordering::Acquire) {
             break None;
@@ -54,6 +67,8 @@ fn until_a_signal<S: Service>(start: impl FnOnce() -> Result<Server<S>, Error>) 
             break Some(error);
         }
     };
+    log::info!("stopping");
+    tell_systemd(&[NotifyState::Stopping]);
     let stopped = server.stop();
     match failed {
         Some(error) => Err(error),

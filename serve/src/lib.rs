@@ -5,9 +5,15 @@
 //! | module | holds |
 //! |---|---|
 //! | [`options`] | what a server is told when it is started |
-//! | [`server`], `worker`, `connection` | threads, event loops, clients |
+//! | [`server`], `listener`, `worker`, `connection` | threads, event loops, clients |
+//! | `stream` | TLS |
+//! | `limits`, `metrics` | descriptors; what Prometheus fetches |
+//! | `house` | expiry, synchronisation in the background |
 //! | `batch` | group commit |
+//! | `fault` | errors of the system |
+//! | `effects` | what requests do besides changing the pool: answers to clients that wait, messages to others |
 //! | [`foreground`] | serving until a signal |
+//! | [`access`] | users, passwords, what each may do |
 //! | [`service`] | what a protocol is to the server |
 //! | `store` | keys and values in a pool |
 //! | [`redis`], [`memcached`] | the protocols |
@@ -16,15 +22,24 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 mod batch;
 mod connection;
+mod effects;
+mod fault;
 pub mod foreground;
+mod glob;
+mod house;
+mod limits;
+mod listener;
 pub mod memcached;
+mod metrics;
 pub mod options;
 pub mod redis;
 pub mod server;
 pub mod service;
 mod store;
+mod stream;
 pub mod tally;
 mod worker;
 
@@ -34,24 +49,31 @@ pub use foreground::{ServeCommand, serve};
 use nearpm::Error;
 use nearpm::direct::DirectPool;
 
+use access::Access;
+use listener::Listener;
 pub use options::{Eviction, Level, Options, Survival};
-pub use server::{Listener, Server};
+pub use server::Server;
+use server::Start;
 use service::Service;
 use tally::Totals;
 
 /// Takes the address, then opens the pool, or creates it together with what the service keeps there: a server that cannot start
 /// leaves no pool behind.
 fn start<S: Service>(
-    options: Options,
-    service: impl Fn(&DirectPool, &Options, Arc<Totals>) -> Result<S, Error>,
+    mut options: Options,
+    service: impl Fn(&DirectPool, &Options, Arc<Totals>, Arc<Access>) -> Result<S, Error>,
 ) -> Result<Server<S>, Error> {
-    let listener = Listener::bind(&options.listen)?;
+    options.network.max_clients = limits::clients(options.network.max_clients);
+    let access = Arc::new(Access::new(&options.access)?);
+    let tls = stream::tls(&options.network)?;
+    let metrics = options.metrics.as_deref().map(metrics::bind).transpose()?;
+    let listener = Listener::bind(options.network.address(S::PORT)?)?;
     let totals = Arc::default();
-    let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals));
+    let serve = |pool: &DirectPool| service(pool, &options, Arc::clone(&totals), access.clone());
     let fill = |pool: &DirectPool| serve(pool).map(drop);
     let pool = DirectPool::open_or_create_with(&options.pool, options.bytes, &options.direct(), fill)?;
     let service = serve(&pool)?;
-    Server::start(service, pool, options, totals, listener)
+    Server::start(Start { service, pool, options, totals, access, tls }, listener, metrics)
 }
 
 /// Starts a server that speaks Redis's protocol.

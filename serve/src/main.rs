@@ -15,6 +15,7 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for as long as the program runs")]
 enum Command {
     #[command(flatten)]
     Serve(ServeCommand),

@@ -1,28 +1,28 @@
 //! A running server: who listens, who serves, who keeps house, and how it ends.
 
-use std::io::{self, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Poll, Token, Waker};
 use nearpm::prelude::*;
+use rustls::ServerConfig;
 
-use crate::batch::is_fatal;
-use crate::options::{Level, Options};
+use crate::access::Access;
+use crate::effects::Inbox;
+use crate::fault::system;
+use crate::house::house;
+use crate::listener::Listener;
+use crate::options::Options;
 use crate::service::{Service, Turn};
-use crate::store::Recency;
-use crate::tally::{Tally, Totals};
-use crate::worker::{Inbox, Worker, system};
-
-/// Time between two looks for expired keys.
-const HOUSEKEEPING: Duration = Duration::from_millis(100);
-/// How long a look may take when there are many.
-const SWEEPING: Duration = Duration::from_millis(20);
+use crate::store::{Expiries, Recency};
+use crate::tally::Totals;
+use crate::worker::Worker;
 
 /// Milliseconds since 1970.
 pub fn now_ms() -> u64 {
@@ -39,10 +39,50 @@ pub struct Shared<S> {
     pub options: Options,
     /// What was used last.
     pub recency: Recency,
+    /// When keys expire.
+    pub expiries: Expiries,
+    /// A chunk of the pool's heap, in front of all others that hold something.
+    pub chunk: Range<u64>,
     /// What happened.
     pub totals: Arc<Totals>,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// What clients speak TLS with, if they do.
+    pub tls: Option<Arc<ServerConfig>>,
     /// It is to end.
     pub stopping: AtomicBool,
+}
+
+impl<S: Service> Shared<S> {
+    /// The circumstances of a run through requests.
+    pub fn turn(&self, now_ms: u64) -> Turn<'_> {
+        let (recency, expiries) = (&self.recency, &self.expiries);
+        let (notes, tally, effects) = Default::default();
+        Turn { now_ms, recency, expiries, notes, tally, effects }
+    }
+
+    /// A run counts.
+    pub fn count(&self, turn: &Turn<'_>) {
+        self.totals.add(&turn.tally);
+        self.expiries.apply(&turn.notes.changes);
+    }
+
+    /// Removes some keys that have expired, and says how many: none if there are none.
+    ///
+    /// # Errors
+    /// Those of the pool.
+    pub fn reclaim(&self, now_ms: u64) -> Result<u64, Error> {
+        while self.expiries.is_due(now_ms) {
+            let turn = self.turn(now_ms);
+            let removed = self.pool.tx(|tx| self.service.reclaim(tx, &turn))?;
+            turn.tally.expired.set(removed);
+            self.count(&turn);
+            if removed > 0 {
+                return Ok(removed);
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// A running server. Dropping it stops it, and keeps errors to itself.
@@ -55,28 +95,22 @@ pub struct Server<S: Service> {
     house: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// An address that a server has taken, before it opens anything.
-pub struct Listener {
-    socket: TcpListener,
-    address: SocketAddr,
+/// What a server is made of.
+pub struct Start<S> {
+    /// The protocol.
+    pub service: S,
+    /// The pool.
+    pub pool: DirectPool,
+    /// How it is started.
+    pub options: Options,
+    /// What happened.
+    pub totals: Arc<Totals>,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// What clients speak TLS with, if they do.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
-impl Listener {
-    /// Takes an address, `host:port`.
-    ///
-    /// # Errors
-    /// Those of the system: it is taken.
-    pub fn bind(listen: &str) -> Result<Listener, Error> {
-        let cannot = |error| system(&format!("listen at {listen}"), error);
-        let address = listen.to_socket_addrs().map_err(cannot)?.next();
-        let address = address.ok_or_else(|| cannot(io::ErrorKind::AddrNotAvailable.into()))?;
-        let socket = TcpListener::bind(address).map_err(cannot)?;
-        let address = socket.local_addr().map_err(cannot)?;
-        Ok(Listener { socket, address })
-    }
-}
-
-const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 
 impl<S: Service> Server<S> {
@@ -84,16 +118,13 @@ impl<S: Service> Server<S> {
     ///
     /// # Errors
     /// Those of the system: there are no more threads.
-    pub fn start(
-        service: S,
-        pool: DirectPool,
-        options: Options,
-        totals: Arc<Totals>,
-        listener: Listener,
-    ) -> Result<Server<S>, Error> {
-        let Listener { socket: listener, address } = listener;
-        let stopping = AtomicBool::new(false);
-        let shared = Arc::new(Shared { service, pool, options, recency: Recency::default(), totals, stopping });
+    pub fn start(start: Start<S>, listener: Listener, metrics: Option<TcpListener>) -> Result<Server<S>, Error> {
+        let Start { service, pool, options, totals, access, tls } = start;
+        let (stopping, recency, address) = (AtomicBool::new(false), Recency::default(), listener.address());
+        let chunk = pool.parts_with_objects(&(0..u64::MAX)).next().unwrap_or_default();
+        let expiries = Expiries::default();
+        let shared =
+            Arc::new(Shared { service, pool, options, recency, expiries, chunk, totals, access, tls, stopping });
         let (tell, ended) = channel();
         let mut server = Server {
             shared: Some(shared.clone()),
@@ -115,6 +146,10 @@ impl<S: Service> Server<S> {
         }
         server.listen(listener, inboxes, tell.clone())?;
         server.keep_house(tell)?;
+        if let Some(metrics) = metrics {
+            let shared = server.shared().clone();
+            server.spawn("metrics".to_owned(), move || crate::metrics::serve(&shared, &metrics))?;
+        }
         Ok(server)
     }
 
@@ -129,14 +164,14 @@ impl<S: Service> Server<S> {
     }
 
     /// Accepts clients and hands them round.
-    fn listen(&mut self, listener: TcpListener, inboxes: Vec<Arc<Inbox>>, tell: Sender<Error>) -> Result<(), Error> {
+    fn listen(&mut self, listener: Listener, inboxes: Vec<Arc<Inbox>>, tell: Sender<Error>) -> Result<(), Error> {
         let poll = Poll::new().map_err(|error| system("start the listener", error))?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(|error| system("start the listener", error))?;
         self.wakers.push(Box::new(move || waker.wake()));
         let shared = self.shared().clone();
         self.spawn("listen".to_owned(), move || {
             watched(&tell, || {
-                accept(&shared, poll, listener, &inboxes).map_err(|error| system("accept clients", error))
+                listener.accept(&shared, poll, &inboxes).map_err(|error| system("accept clients", error))
             });
         })
     }
@@ -208,68 +243,4 @@ fn watched(tell: &Sender<Error>, body: impl FnOnce() -> Result<(), Error>) {
     if let Err(error) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         let _ = tell.send(error);
     }
-}
-
-/// Accepts clients until the server stops.
-fn accept<S: Service>(
-    shared: &Shared<S>,
-    mut poll: Poll,
-    mut listener: TcpListener,
-    inboxes: &[Arc<Inbox>],
-) -> io::Result<()> {
-    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-    let (mut events, mut next) = (Events::with_capacity(8), 0);
-    while !shared.stopping.load(Ordering::Acquire) {
-        match poll.poll(&mut events, Some(Duration::from_millis(200))) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => done?,
-        }
-        // Until nobody is left. When the system has no more descriptors, whoever waits is looked for at the next turn.
-        while let Ok((mut socket, _)) = listener.accept() {
-            let clients = shared.totals.clients.fetch_add(1, Ordering::Relaxed);
-            if clients >= shared.options.max_clients as u64 {
-                shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
-                shared.totals.refused.fetch_add(1, Ordering::Relaxed);
-                // One that does not even take this learns it by the end of the connection.
-                let _ = socket.write(S::TOO_MANY);
-                continue;
-            }
-            shared.totals.accepted.fetch_add(1, Ordering::Relaxed);
-            inboxes[next % inboxes.len()].put(socket)?;
-            next += 1;
-        }
-    }
-    Ok(())
-}
-
-/// Keeps house until the server stops.
-fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), Error> {
-    let every = Duration::from_millis(shared.options.sync_ms);
-    let (mut swept, mut synchronised) = (Instant::now(), Instant::now());
-    let is_async = shared.options.durability == Level::Async;
-    let wait = if is_async { HOUSEKEEPING.min(every) } else { HOUSEKEEPING };
-    while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        if is_async && synchronised.elapsed() >= every {
-            synchronised = Instant::now();
-            shared.pool.wait_durable()?;
-        }
-        if swept.elapsed() < HOUSEKEEPING {
-            continue;
-        }
-        let start = Instant::now();
-        loop {
-            let turn = Turn { now_ms: now_ms(), recency: &shared.recency, tally: Tally::default() };
-            let more = match shared.service.sweep(&shared.pool, &turn) {
-                Err(error) if is_fatal(&error) => return Err(error),
-                // What could not be removed now is dead all the same, and is looked for again.
-                swept => swept.unwrap_or(false),
-            };
-            shared.totals.add(&turn.tally);
-            if !more || start.elapsed() > SWEEPING {
-                break;
-            }
-        }
-        swept = Instant::now();
-    }
-    Ok(())
 }

@@ -21,6 +21,8 @@ macro_rules! tallies {
             pub accepted: AtomicU64,
             /// Clients that were turned away.
             pub refused: AtomicU64,
+            /// Clients that asked for nothing for too long.
+            pub idle: AtomicU64,
         }
 
         impl Totals {
@@ -29,6 +31,12 @@ macro_rules! tallies {
                 $(if turn.$name.get() != 0 {
                     self.$name.fetch_add(turn.$name.get(), Ordering::Relaxed);
                 })*
+            }
+
+            /// Counts from here on; clients that are connected stay counted.
+            pub fn reset(&self) {
+                $(self.$name.store(0, Ordering::Relaxed);)*
+                self.refused.store(0, Ordering::Relaxed);
             }
         }
     };

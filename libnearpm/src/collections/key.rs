@@ -17,6 +17,8 @@ pub trait Key: Persistent {
     type Query: ?Sized;
     /// What an iteration gives.
     type Owned;
+    /// Whether ordered maps with such keys know how many entries lie below each node: see [`Ranked`](super::Ranked).
+    const COUNTED: bool = false;
 
     /// A number that is the same for what compares as equal, in every process and version: pools keep what depends on it.
     fn hash(query: &Self::Query) -> u64;

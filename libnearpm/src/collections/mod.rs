@@ -10,6 +10,7 @@
 //! | [`PString`] | text | as a vector of bytes |
 //! | [`PHashMap`] | values by keys, in no order | all O(1), and no call moves more than one bucket |
 //! | [`PBTreeMap`] | values by keys, in order | all O(log n); iteration of a range |
+//! | [`PBTreeMap`] with [`Ranked`] keys | the same, and entries by their place in the order | all O(log n), with a store more a level |
 //! | [`PQueue`] | values, first in, first out | all O(1) |
 //!
 //! A call that finds no room at its first step has changed nothing, and the transaction may go on. One that fails later leaves the collection half changed,
@@ -26,7 +27,7 @@ mod queue;
 mod string;
 mod vector;
 
-pub use btree::{PBTreeMap, Range};
+pub use btree::{PBTreeMap, Range, Ranked};
 pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};
 pub use queue::{Items, PQueue};

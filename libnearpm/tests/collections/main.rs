@@ -13,7 +13,7 @@ use nearpm::{Mechanism, PoolOptions};
 use proptest::prelude::*;
 
 use nearpm::direct::Mode;
-use subjects::{Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
+use subjects::{Counted, Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
 
 /// The root of a pool that holds one collection.
 #[derive(Clone, Copy, Persistent)]
@@ -203,5 +203,6 @@ subjects! {
     a_hash_map_of_texts: TextTable;
     an_ordered_map_of_numbers: Ordered;
     an_ordered_map_of_texts: OrderedTexts;
+    an_ordered_map_that_counts: Counted;
     a_queue: Queue;
 }

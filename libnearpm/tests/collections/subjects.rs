@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Debug;
 
+use nearpm::collections::{Key, Ranked};
 use nearpm::prelude::*;
 
 /// An operation: each subject reads these numbers as it likes.
@@ -250,10 +251,10 @@ impl Subject for TextTable {
     }
 }
 
-pub struct Ordered;
+pub struct Ordered<K = i16>(std::marker::PhantomData<K>);
 
-impl Subject for Ordered {
-    type Stored = PBTreeMap<i16, u32>;
+impl<K: Key<Query = i16, Owned = i16>> Subject for Ordered<K> {
+    type Stored = PBTreeMap<K, u32>;
     type Model = BTreeMap<i16, u32>;
 
     fn apply<S: Store>(tx: &mut S, at: Ptr<Self::Stored>, model: &mut Self::Model, op: &Op) -> Result<(), Error> {
@@ -290,6 +291,39 @@ impl Subject for Ordered {
         assert_eq!(at.len(from)?, rows.len() as u64);
         assert_eq!((at.first(from)?, at.last(from)?), (rows.first().copied(), rows.last().copied()));
         Ok(rows.into_iter().collect())
+    }
+
+    fn clear(tx: &mut impl Store, at: Ptr<Self::Stored>) -> Result<(), Error> {
+        at.clear(tx)
+    }
+}
+
+/// An ordered map that knows the places of its entries.
+pub struct Counted;
+
+impl Subject for Counted {
+    type Stored = PBTreeMap<Ranked<i16>, u32>;
+    type Model = BTreeMap<i16, u32>;
+
+    fn apply<S: Store>(tx: &mut S, at: Ptr<Self::Stored>, model: &mut Self::Model, op: &Op) -> Result<(), Error> {
+        Ordered::<Ranked<i16>>::apply(tx, at, model, op)
+    }
+
+    fn contents(from: &impl Load, at: Ptr<Self::Stored>) -> Result<Self::Model, Error> {
+        let model = Ordered::<Ranked<i16>>::contents(from, at)?;
+        for (place, (&key, &value)) in model.iter().enumerate() {
+            assert_eq!(at.rank(from, &key)?, (place as u64, true));
+            assert_eq!(at.entry_at(from, place as u64)?, Some((key, value)));
+        }
+        assert_eq!(at.entry_at(from, model.len() as u64)?, None);
+        for key in -110..200 {
+            let before = model.range(..key).count() as u64;
+            assert_eq!(at.rank(from, &key)?, (before, model.contains_key(&key)));
+        }
+        let middle = model.len() / 2;
+        let behind: Vec<_> = at.iter_from(from, middle as u64)?.collect::<Result<_, _>>()?;
+        assert_eq!(behind, model.iter().skip(middle).map(|(&k, &v)| (k, v)).collect::<Vec<_>>());
+        Ok(model)
     }
 
     fn clear(tx: &mut impl Store, at: Ptr<Self::Stored>) -> Result<(), Error> {

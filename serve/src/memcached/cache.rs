@@ -77,6 +77,22 @@ pub struct New<'v> {
     pub marks: u32,
 }
 
+/// Why a value is not stored, where conditions do not hold. As in memcached, `add` has no use for a number, and the others that join
+/// take 0 for none.
+fn refusal(how: How, cas: Option<u64>, found: Option<Found>) -> Option<Done> {
+    let number = found.map(|(_, head)| head.extra);
+    match (how, cas, number) {
+        (How::Add, _, Some(_)) => Some(Done::NotStored),
+        (How::Add, _, None) => None,
+        (How::Set | How::Replace, Some(_), None) => Some(Done::NotFound),
+        (How::Set | How::Replace, Some(cas), Some(number)) => (cas != number).then_some(Done::Changed),
+        (How::Set, None, _) => None,
+        (How::Replace | How::Append | How::Prepend, _, None) => Some(Done::NotStored),
+        (How::Append | How::Prepend, Some(cas), Some(number)) => (cas != 0 && cas != number).then_some(Done::Changed),
+        (How::Replace | How::Append | How::Prepend, None, Some(_)) => None,
+    }
+}
+
 /// Where an item is, and its head.
 pub type Found = (Ptr<Item>, Item);
 
@@ -138,21 +154,9 @@ impl Cache<'_> {
     ) -> Result<Done, Error> {
         count(&self.tally.sets);
         let found = self.find(tx, name)?;
-        if let Some(cas) = cas {
-            match found {
-                None => return Ok(Done::NotFound),
-                Some((_, head)) if head.extra != cas => return Ok(Done::Changed),
-                Some(_) => {}
-            }
-        }
         let joins = matches!(how, How::Append | How::Prepend);
-        let holds = match how {
-            How::Set => true,
-            How::Add => found.is_none(),
-            How::Replace | How::Append | How::Prepend => found.is_some(),
-        };
-        if !holds {
-            return Ok(Done::NotStored);
+        if let Some(refused) = refusal(how, cas, found) {
+            return Ok(refused);
         }
         let extra = self.next_serial(tx)?;
         let head = |flags, expires, marks| Item {
@@ -199,7 +203,7 @@ impl Cache<'_> {
         let mut value = Vec::new();
         item::append_value(tx, place, head.length.min(NUMBER_BYTES), &mut value)?;
         // What follows a space does not count.
-        let digits = value.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+        let digits = value.trim_ascii_start().split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
         let number = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(number) = number.filter(|_| !digits.starts_with(b"+")) else { return Ok(None) };
         let sum = if up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
@@ -217,6 +221,7 @@ impl Cache<'_> {
         if delay <= 0 {
             let serial = tx.get(self.root.serial())?;
             tx.set(self.root.flushed(), serial)?;
+            self.keys.notes.changes.look_again();
             return tx.set(self.root.flush_at(), 0);
         }
         tx.set(self.root.flush_at(), moment(self.now_ms(), delay))

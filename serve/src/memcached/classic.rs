@@ -4,7 +4,7 @@ use std::io::Write;
 
 use nearpm::prelude::*;
 
-use super::cache::{Cache, Done, Found, New, moment};
+use super::cache::{Cache, Done, Found, New, Plain, moment};
 use super::command::{Command, Read};
 use crate::store::{Name, item};
 
@@ -31,13 +31,10 @@ fn give(from: &impl Load, key: &[u8], (place, head): Found, cas: bool, out: &mut
 
 /// get, gets
 pub fn get(cache: &Cache<'_>, from: &impl Load, read: &Read, keys: &[Vec<u8>], out: &mut Vec<u8>) -> Result<(), Error> {
-    for key in keys {
-        if let Some(found) = cache.asked(from, &Name::of(key))? {
-            give(from, key, found, read.cas, out)?;
-        }
-    }
-    line(out, "END");
-    Ok(())
+    keys.iter().try_for_each(|key| match cache.asked(from, &Name::of(key))? {
+        Some(found) => give(from, key, found, read.cas, out),
+        None => Ok(()),
+    })
 }
 
 /// gat, gats
@@ -50,19 +47,30 @@ fn get_and_touch(
 ) -> Result<(), Error> {
     let expires = moment(cache.now_ms(), read.touch.unwrap_or_default());
     for key in keys {
-        if let Some(found) = cache.asked(tx, &Name::of(key))? {
-            tx.set(found.0.expires(), expires)?;
+        let name = Name::of(key);
+        if let Some(found) = cache.asked(tx, &name)? {
+            cache.keys.expire(tx, &name, found.0, expires)?;
             give(tx, key, found, read.cas, out)?;
         }
     }
-    line(out, "END");
     Ok(())
 }
 
 /// Runs a command that may change something.
 pub fn change(cache: &Cache<'_>, tx: &mut impl Store, command: &Command, out: &mut Vec<u8>) -> Result<(), Error> {
     match command {
-        Command::Get(read, keys) => get_and_touch(cache, tx, read, keys, out)?,
+        Command::Get(read, keys, last) => {
+            get_and_touch(cache, tx, read, keys, out)?;
+            if *last {
+                line(out, "END");
+            }
+        }
+        Command::Refuse(why, forgotten) => {
+            if let Some(key) = forgotten {
+                cache.keys.remove::<Plain>(tx, &Name::of(key))?;
+            }
+            line(out, why);
+        }
         Command::Put { store, key, flags, expires, cas, value } => {
             let expires = moment(cache.now_ms(), *expires);
             let new = New { flags: *flags, expires, value, marks: 0 };
@@ -90,13 +98,16 @@ pub fn change(cache: &Cache<'_>, tx: &mut impl Store, command: &Command, out: &m
                 },
             }
         }
-        Command::Touch(key, expires) => match cache.asked(tx, &Name::of(key))? {
-            None => line(out, "NOT_FOUND"),
-            Some((place, _)) => {
-                tx.set(place.expires(), moment(cache.now_ms(), *expires))?;
-                line(out, "TOUCHED");
+        Command::Touch(key, expires) => {
+            let name = Name::of(key);
+            match cache.asked(tx, &name)? {
+                None => line(out, "NOT_FOUND"),
+                Some((place, _)) => {
+                    cache.keys.expire(tx, &name, place, moment(cache.now_ms(), *expires))?;
+                    line(out, "TOUCHED");
+                }
             }
-        },
+        }
         Command::Flush(delay) => {
             cache.flush(tx, *delay)?;
             line(out, "OK");

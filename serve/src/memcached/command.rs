@@ -1,5 +1,7 @@
 //! What clients of memcached ask for.
 
+use std::borrow::Cow;
+
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
@@ -46,6 +48,23 @@ impl Meta {
         self.flags.iter().find(|(name, _)| *name == flag).map(|(_, token)| token.as_slice())
     }
 
+    /// How `ms` stores its value.
+    pub fn how(&self) -> Option<Store> {
+        Some(match self.token(b'M').map(<[u8]>::to_ascii_uppercase).as_deref() {
+            None | Some(b"S") => Store::Set,
+            Some(b"E") => Store::Add,
+            Some(b"A") => Store::Append,
+            Some(b"P") => Store::Prepend,
+            Some(b"R") => Store::Replace,
+            Some(_) => return None,
+        })
+    }
+
+    /// Whether `ms` stores in any case, whatever was there.
+    pub fn overwrites(&self) -> bool {
+        self.how() == Some(Store::Set) && !self.has(b'C')
+    }
+
     /// The token of a flag as a number; whoever parsed the request has checked it.
     pub fn number<T: std::str::FromStr>(&self, flag: u8) -> Option<T> {
         std::str::from_utf8(self.token(flag)?).ok()?.parse().ok()
@@ -57,8 +76,10 @@ impl Meta {
 pub enum Command {
     /// The reply is known.
     Say(Vec<u8>),
-    /// get, gets, gat, gats
-    Get(Read, Vec<Vec<u8>>),
+    /// The request is refused, and the key of a value that could not be stored has none any more.
+    Refuse(Cow<'static, str>, Option<Vec<u8>>),
+    /// get, gets, gat, gats: keys, and whether they are the last ones of the line
+    Get(Read, Vec<Vec<u8>>, bool),
     /// set, add, replace, append, prepend, cas
     Put {
         /// How.
@@ -105,13 +126,49 @@ pub struct Request {
     pub quiet: bool,
 }
 
+impl Request {
+    /// One whose reply is wanted.
+    pub fn answered(command: Command) -> Request {
+        Request { command, quiet: false }
+    }
+
+    /// One that is refused.
+    pub fn refused(why: impl Into<Cow<'static, str>>, quiet: bool) -> Request {
+        Request { command: Command::Refuse(why.into(), None), quiet }
+    }
+
+    /// One that is not told anything.
+    pub fn nothing() -> Request {
+        Request { command: Command::Say(Vec::new()), quiet: true }
+    }
+
+    /// The key whose value goes when the new one cannot be stored: who set it must not be given an older one.
+    pub fn overwrites(&self) -> Option<&[u8]> {
+        match &self.command {
+            Command::Put { store: Store::Set, key, cas: None, .. } => Some(key),
+            Command::MetaSet(meta, _) if meta.overwrites() => Some(&meta.key),
+            _ => None,
+        }
+    }
+}
+
 impl Command {
     /// Whether it may change the pool.
     pub fn changes(&self) -> bool {
         match self {
             Command::Say(_) | Command::Stats(_) | Command::MetaDebug(_) => false,
-            Command::Get(read, _) => read.touch.is_some(),
+            Command::Get(read, ..) => read.touch.is_some(),
+            Command::Refuse(_, forgotten) => forgotten.is_some(),
             _ => true,
+        }
+    }
+
+    /// The key that it may make.
+    pub fn stores(&self) -> Option<&[u8]> {
+        match self {
+            Command::Put { key, .. } | Command::Arithmetic(_, key, _) => Some(key),
+            Command::MetaSet(meta, _) | Command::MetaArithmetic(meta) | Command::MetaGet(meta) => Some(&meta.key),
+            _ => None,
         }
     }
 
@@ -119,7 +176,7 @@ impl Command {
     pub fn weight(&self) -> usize {
         match self {
             Command::Put { value, .. } | Command::MetaSet(_, value) => value.len() + 100,
-            Command::Get(_, keys) => 100 * keys.len(),
+            Command::Get(_, keys, _) => 100 * keys.len(),
             _ => 100,
         }
     }

@@ -2,7 +2,7 @@
 
 use nearpm::prelude::*;
 
-use super::cache::{Cache, Done, Found, New, STALE, WON, moment};
+use super::cache::{Cache, Done, New, STALE, WON, moment};
 use super::classic::line;
 use super::command::{Meta, Store as How};
 use crate::store::{Item, Name, item};
@@ -47,48 +47,51 @@ fn answer(meta: &Meta, code: &str, cas: Option<u64>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Replies with an item; with a number instead of its value, which may have spaces behind it.
-fn give(
-    cache: &Cache<'_>,
-    from: &impl Load,
-    meta: &Meta,
-    found: (Found, &Name),
-    (marks, number): (&str, Option<u64>),
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let ((place, head), name) = found;
-    let now_ms = cache.now_ms();
-    let number = number.map(|number| number.to_string());
-    let length = number.as_ref().map_or(head.length as usize, String::len);
-    if meta.has(b'v') {
-        out.extend_from_slice(format!("VA {length}").as_bytes());
-    } else {
-        out.extend_from_slice(b"HD");
-    }
+/// What a reply says of an item.
+struct Told {
+    /// Flags, in the order in which the request has them.
+    flags: Vec<u8>,
+    /// The request asks for the value to be made anew when it expires as soon as this.
+    soon: bool,
+}
+
+/// Tells of an item what a request asks for. Flags that change the item do so in their turn, so that what stands in front of them tells
+/// of it as it was.
+fn tell(cache: &Cache<'_>, meta: &Meta, idle_ms: u32, head: &mut Item, is_new: bool) -> Told {
+    let (now_ms, mut told) = (cache.now_ms(), Told { flags: Vec::new(), soon: false });
+    let out = &mut told.flags;
     for (kind, token) in &meta.flags {
         match kind {
+            b'T' => head.expires = moment(now_ms, meta.number(b'T').unwrap_or(0)),
+            b'N' if is_new => head.expires = moment(now_ms, meta.number(b'N').unwrap_or(0)),
+            b'R' if !is_new => {
+                let least = meta.number::<i64>(b'R').unwrap_or(0);
+                told.soon |= (0..least).contains(&ttl(now_ms, head));
+            }
             b'c' => flag(out, b'c', head.extra),
             b'f' => flag(out, b'f', head.tag),
             b's' => flag(out, b's', head.length),
-            b't' => flag(out, b't', ttl(now_ms, &head)),
-            b'l' => flag(out, b'l', cache.keys.recency.age_ms(name.hash, now_ms) / 1000),
-            b'h' => {
-                let since = now_ms.saturating_sub(head.stored);
-                flag(out, b'h', u8::from(u64::from(cache.keys.recency.age_ms(name.hash, now_ms)) < since));
-            }
+            b't' => flag(out, b't', ttl(now_ms, head)),
+            b'l' => flag(out, b'l', idle_ms / 1000),
+            b'h' => flag(out, b'h', u8::from(u64::from(idle_ms) < now_ms.saturating_sub(head.stored))),
             _ => echo(meta, *kind, token, out),
         }
     }
-    out.extend_from_slice(marks.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    told
+}
+
+/// Replies with an item: what is told of it, marks, and a value if one is asked for.
+fn give(meta: &Meta, told: &Told, marks: &str, value: &[u8], out: &mut Vec<u8>) {
+    match meta.has(b'v') {
+        true => out.extend_from_slice(format!("VA {}", value.len()).as_bytes()),
+        false => out.extend_from_slice(b"HD"),
+    }
+    out.extend_from_slice(&told.flags);
+    line(out, marks);
     if meta.has(b'v') {
-        match number {
-            Some(number) => out.extend_from_slice(number.as_bytes()),
-            None => item::append_value(from, place, head.length, out)?,
-        }
+        out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
     }
-    Ok(())
 }
 
 /// mg
@@ -96,38 +99,46 @@ pub fn get(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec<u8
     let name = Name::of(&meta.key);
     // Before the request itself counts as a use.
     let idle_ms = cache.keys.recency.age_ms(name.hash, cache.now_ms());
-    let Some((place, mut head)) = cache.asked(tx, &name)? else {
-        let Some(time) = meta.number(b'N') else {
-            if !meta.has(b'q') {
-                answer(meta, "EN", None, out);
-            }
-            return Ok(());
-        };
-        let new = New { flags: 0, expires: moment(cache.now_ms(), time), value: b"", marks: WON };
+    let found = cache.asked(tx, &name)?;
+    let is_new = found.is_none() && meta.has(b'N');
+    if is_new {
+        let new = New { flags: 0, expires: 0, value: b"", marks: 0 };
         cache.put(tx, &name, How::Add, None, new)?;
-        let made = cache.find(tx, &name)?;
-        return made.map_or(Ok(()), |found| give(cache, tx, meta, (found, &name), (" W", None), out));
-    };
-    if let Some(time) = meta.number(b'T') {
-        head.expires = moment(cache.now_ms(), time);
-        tx.set(place.expires(), head.expires)?;
     }
-    let stale = head.marks & STALE != 0;
-    let soon = meta.number::<i64>(b'R').is_some_and(|least| (0..least).contains(&ttl(cache.now_ms(), &head)));
-    let marks = match (head.marks & WON != 0, stale) {
+    let found = if is_new { cache.find(tx, &name)? } else { found };
+    let Some((place, had)) = found else {
+        if !meta.has(b'q') {
+            answer(meta, "EN", None, out);
+        }
+        return Ok(());
+    };
+    let mut head = had;
+    let told = tell(cache, meta, idle_ms, &mut head, is_new);
+    let marks = match (head.marks & WON != 0, head.marks & STALE != 0) {
         (true, true) => " Z X",
         (true, false) => " Z",
         (false, true) => " X W",
-        (false, false) if soon => " W",
+        (false, false) if is_new || told.soon => " W",
         (false, false) => "",
     };
     if marks.ends_with('W') {
-        tx.set(place.marks(), head.marks | WON)?;
+        head.marks |= WON;
     }
-    // What the request itself has touched would be no news.
-    cache.keys.recency.touch(name.hash, cache.now_ms() - u64::from(idle_ms).min(cache.now_ms()));
-    give(cache, tx, meta, ((place, head), &name), (marks, None), out)?;
-    cache.keys.recency.touch(name.hash, cache.now_ms());
+    if head.expires != had.expires {
+        cache.keys.expire(tx, &name, place, head.expires)?;
+    }
+    if head.marks != had.marks {
+        tx.set(place.marks(), head.marks)?;
+    }
+    if meta.has(b'u') {
+        // It does not count as a use.
+        cache.keys.recency.touch(name.hash, cache.now_ms().saturating_sub(u64::from(idle_ms)));
+    }
+    let mut value = Vec::new();
+    if meta.has(b'v') {
+        item::append_value(tx, place, head.length, &mut value)?;
+    }
+    give(meta, &told, marks, &value, out);
     Ok(())
 }
 
@@ -138,26 +149,20 @@ fn is_expected(meta: &Meta, code: &str) -> bool {
 
 /// ms
 pub fn set(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, value: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-    let how = match meta.token(b'M').map(<[u8]>::to_ascii_uppercase).as_deref() {
-        None | Some(b"S") => How::Set,
-        Some(b"E") => How::Add,
-        Some(b"A") => How::Append,
-        Some(b"P") => How::Prepend,
-        Some(b"R") => How::Replace,
-        Some(_) => {
-            line(out, "CLIENT_ERROR invalid mode for ms M token");
-            return Ok(());
-        }
-    };
-    let expires = moment(cache.now_ms(), meta.number(b'T').unwrap_or(0));
+    // Whoever has parsed the request has looked at its mode.
+    let how = meta.how().unwrap_or(How::Set);
     let (name, flags) = (Name::of(&meta.key), meta.number(b'F').unwrap_or(0));
-    let cas = meta.number::<u64>(b'C');
-    // With the flag I a value that is too old is stored as a stale one.
-    let old = cache.find(tx, &name)?.map(|(_, head)| head.extra);
-    let stale = meta.has(b'I') && cas.zip(old).is_some_and(|(cas, old)| cas < old);
-    let (cas, marks) = if stale { (old, STALE) } else { (cas, 0) };
-    let done = cache.put(tx, &name, how, cas, New { flags, expires, value, marks })?;
-    let (code, number) = match done {
+    let mut cas = meta.number::<u64>(b'C');
+    let mut new = New { flags, expires: moment(cache.now_ms(), meta.number(b'T').unwrap_or(0)), value, marks: 0 };
+    // With the flag I a value that is too old is stored as a stale one, and expires when the newer one would have.
+    if let (true, How::Set | How::Replace, Some(given)) = (meta.has(b'I'), how, cas)
+        && let Some((_, old)) = cache.find(tx, &name)?
+        && (1..old.extra).contains(&given)
+    {
+        cas = Some(old.extra);
+        (new.expires, new.marks) = (old.expires, STALE | old.marks & WON);
+    }
+    let (code, number) = match cache.put(tx, &name, how, cas, new)? {
         Done::Stored(number) => ("HD", Some(number)),
         Done::NotStored => ("NS", None),
         Done::Changed => ("EX", None),
@@ -178,7 +183,7 @@ pub fn delete(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut Vec
         Some((_, head)) if meta.number(b'C').is_some_and(|cas: u64| cas != head.extra) => "EX",
         Some((place, head)) if meta.has(b'I') => {
             if let Some(time) = meta.number(b'T') {
-                tx.set(place.expires(), moment(cache.now_ms(), time))?;
+                cache.keys.expire(tx, &name, place, moment(cache.now_ms(), time))?;
             }
             tx.set(place.marks(), (head.marks | STALE) & !WON)?;
             let serial = tx.update(cache.root.serial(), |serial| serial + 1)?;
@@ -206,43 +211,43 @@ pub fn arithmetic(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, out: &mut
             return Ok(());
         }
     };
-    let (name, mut number) = (Name::of(&meta.key), None);
-    let code = match cache.asked(tx, &name)? {
-        None => match meta.number(b'N') {
-            None => "NF",
-            Some(time) => {
-                let first = meta.number::<u64>(b'J').unwrap_or(0).to_string();
-                let expires = moment(cache.now_ms(), time);
-                let new = New { flags: 0, expires, value: first.as_bytes(), marks: 0 };
+    let name = Name::of(&meta.key);
+    let found = cache.asked(tx, &name)?;
+    let cas = meta.number::<u64>(b'C').filter(|&cas| cas != 0);
+    let number = match found {
+        None => match meta.has(b'N') {
+            true => {
+                let first = meta.number::<u64>(b'J').unwrap_or(0);
+                let text = first.to_string();
+                let new = New { flags: 0, expires: 0, value: text.as_bytes(), marks: 0 };
                 cache.put(tx, &name, How::Add, None, new)?;
-                "HD"
+                Some(first)
             }
-        },
-        Some((_, head)) if meta.number(b'C').is_some_and(|cas: u64| cas != head.extra) => "EX",
-        Some(found) => match cache.add(tx, &name, found, up, meta.number(b'D').unwrap_or(1))? {
-            None => {
-                line(out, "CLIENT_ERROR cannot increment or decrement non-numeric value");
+            false => {
+                answer(meta, "NF", None, out);
                 return Ok(());
             }
-            Some((sum, _)) => {
-                number = Some(sum);
-                if let (Some(time), Some((place, _))) = (meta.number(b'T'), cache.find(tx, &name)?) {
-                    tx.set(place.expires(), moment(cache.now_ms(), time))?;
-                }
-                "HD"
-            }
         },
-    };
-    if is_expected(meta, code) {
-        return Ok(());
-    }
-    match cache.find(tx, &name)?.filter(|_| code == "HD") {
-        Some(found) => give(cache, tx, meta, (found, &name), ("", number), out),
-        None => {
-            answer(meta, code, None, out);
-            Ok(())
+        Some((_, head)) if head.length > 0 && cas.is_some_and(|cas| cas != head.extra) => {
+            answer(meta, "EX", None, out);
+            return Ok(());
         }
+        Some(found) => cache.add(tx, &name, found, up, meta.number(b'D').unwrap_or(1))?.map(|(sum, _)| sum),
+    };
+    let (Some(number), Some((place, had))) = (number, cache.find(tx, &name)?) else {
+        line(out, "CLIENT_ERROR cannot increment or decrement non-numeric value");
+        return Ok(());
+    };
+    let mut head = had;
+    let told = tell(cache, meta, 0, &mut head, found.is_none());
+    if head.expires != had.expires {
+        cache.keys.expire(tx, &name, place, head.expires)?;
     }
+    // As in memcached, a number that was made is told in any case.
+    if found.is_none() || !is_expected(meta, "HD") {
+        give(meta, &told, "", number.to_string().as_bytes(), out);
+    }
+    Ok(())
 }
 
 /// me

@@ -3,7 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `command.rs` | what clients ask for |
-//! | `parse.rs`, `parse_meta.rs` | the protocol, as it comes |
+//! | `parse.rs`, `parse_put.rs`, `parse_meta.rs`, `multiget.rs` | the protocol, as it comes |
+//! | `foreign.rs` | other protocols, which are hung up on |
+//! | `session.rs`, `guard.rs` | who a client is, what it may do |
 //! | `cache.rs` | which items live, and what is done to them |
 //! | `classic.rs`, `meta.rs` | what commands do and answer |
 //! | `stats.rs` | what the server tells about itself |
@@ -11,43 +13,45 @@
 mod cache;
 mod classic;
 mod command;
+mod foreign;
+mod guard;
 mod meta;
+mod multiget;
 mod parse;
 mod parse_meta;
+mod parse_put;
+mod session;
 mod stats;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
-use crate::options::{Eviction, Options};
-use crate::service::{Admission, Service, Turn};
-use crate::store::Keys;
-use crate::tally::{Totals, count};
+use crate::access::{Access, User};
+use crate::options::{Eviction, Options, Renamed};
+use crate::service::{Admission, Peer, Service, Turn};
+use crate::store::{Keys, Name, RECLAIMED, Search, size};
+use crate::tally::Totals;
 use cache::{Cache, MemcachedRoot, Plain};
 use command::{Command, Request};
-use parse::Parsed;
+use session::Session;
 
 /// The version of memcached whose protocol this is.
 const VERSION: &str = "1.6.18";
-
-/// Dead items that one transaction of the sweep removes at most.
-const SWEEP: usize = 64;
 
 /// memcached's protocol on a pool.
 pub struct Memcached {
     root: Ptr<MemcachedRoot>,
     options: Options,
     totals: Arc<Totals>,
+    access: Arc<Access>,
+    names: Renamed,
+    /// The moment of the last flush whose items were looked for.
+    flushed: AtomicU64,
     started: Instant,
-}
-
-/// What is known of a client: how many bytes of a refused value are still to come.
-#[derive(Debug, Default)]
-pub struct Session {
-    skip: usize,
 }
 
 impl Memcached {
@@ -55,9 +59,31 @@ impl Memcached {
     ///
     /// # Errors
     /// [`Error::RootType`] for a pool of another program.
-    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>) -> Result<Memcached, Error> {
+    pub fn new(
+        pool: &DirectPool,
+        options: &Options,
+        totals: Arc<Totals>,
+        access: Arc<Access>,
+    ) -> Result<Memcached, Error> {
         let root = pool.tx(|tx| tx.root_or_zeroed::<MemcachedRoot>())?;
-        Ok(Memcached { root, options: options.clone(), totals, started: Instant::now() })
+        let names = options.access.names();
+        Ok(Memcached {
+            root,
+            options: options.clone(),
+            totals,
+            access,
+            names,
+            flushed: AtomicU64::new(0),
+            started: Instant::now(),
+        })
+    }
+
+    /// What a user asks for, or that it may not.
+    fn permit(&self, user: &User, request: Request) -> Request {
+        match guard::refusal(user, &request) {
+            Some(why) => Request::refused(why, request.quiet),
+            None => request,
+        }
     }
 
     fn evicts(&self) -> bool {
@@ -65,58 +91,36 @@ impl Memcached {
     }
 
     fn cache<'t>(&self, turn: &'t Turn<'_>) -> Cache<'t> {
-        let keys = Keys { space: self.root.keys(), now_ms: turn.now_ms, recency: turn.recency };
+        let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
+        let keys = Keys { space: self.root.keys(), now_ms: turn.now_ms, recency, expiries, notes };
         Cache { root: self.root, keys, tally: &turn.tally, max_value: self.options.max_value }
     }
 
-    /// Makes room below the memory limit; false if there is none.
-    fn relieve(&self, cache: &Cache<'_>, tx: &mut impl Store) -> Result<bool, Error> {
-        let Some(limit) = self.options.memory_limit else { return Ok(true) };
-        while cache.keys.bytes(tx)? > limit {
-            if !self.evicts() || cache.keys.evict::<Plain>(tx)?.is_none() {
-                return Ok(false);
-            }
-            count(&cache.tally.evictions);
-        }
-        Ok(true)
+    /// Makes room below the memory limit.
+    fn relieve(&self, cache: &Cache<'_>, tx: &mut impl Store, request: &Request) -> Result<(), Error> {
+        let Some(limit) = self.options.memory_limit else { return Ok(()) };
+        let (root, near) = (tx.get(self.root)?, self.near(request).unwrap_or_default());
+        cache.keys.relieve::<Plain>(tx, (limit, self.evicts()), (cache.tally, near), |head| cache.is_dead(&root, head))
     }
 }
 
 const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
-
-fn say(text: &str) -> Request {
-    let mut out = Vec::new();
-    classic::line(&mut out, text);
-    Request { command: Command::Say(out), quiet: false }
-}
 
 impl Service for Memcached {
     type Session = Session;
     type Request = Request;
 
     const TOO_MANY: &'static [u8] = b"ERROR Too many open connections\r\n";
+    const PROTECTED: &'static [u8] =
+        b"ERROR the server is in protected mode, because it has no users: it answers clients of its own machine\r\n";
+    const PORT: u16 = 11211;
 
-    fn session(&self, _: u64) -> Session {
-        Session::default()
+    fn session(&self, _: Peer) -> Session {
+        Session::new(&self.access)
     }
 
     fn admit(&self, session: &mut Session, input: &[u8]) -> Admission<Request> {
-        if session.skip > 0 {
-            let taken = session.skip.min(input.len());
-            session.skip -= taken;
-            return Admission::Request(Request { command: Command::Say(Vec::new()), quiet: true }, taken);
-        }
-        match parse::parse(input, self.options.max_value as usize) {
-            Parsed::Incomplete => Admission::Incomplete,
-            Parsed::Request(request, taken) => Admission::Request(request, taken),
-            Parsed::Refused(why, taken) => {
-                let here = taken.min(input.len());
-                session.skip = taken - here;
-                Admission::Request(say(why), here)
-            }
-            Parsed::Quit => Admission::Last(Request { command: Command::Say(Vec::new()), quiet: true }),
-            Parsed::Broken(why) => Admission::Last(say(why)),
-        }
+        session.admit(self, input)
     }
 
     fn changes(request: &Request) -> bool {
@@ -132,7 +136,14 @@ impl Service for Memcached {
         match &request.command {
             Command::Say(_) if request.quiet => {}
             Command::Say(text) => out.extend_from_slice(text),
-            Command::Get(read, keys) => classic::get(&cache, from, read, keys, out)?,
+            Command::Get(read, keys, last) => {
+                classic::get(&cache, from, read, keys, out)?;
+                if *last {
+                    classic::line(out, "END");
+                }
+            }
+            Command::Refuse(..) if request.quiet => {}
+            Command::Refuse(why, _) => classic::line(out, why),
             Command::Stats(what) => stats::stats(self, &cache, from, what, out)?,
             Command::MetaDebug(meta) => meta::debug(&cache, from, meta, out)?,
             other => unreachable!("{other:?} changes something"),
@@ -143,9 +154,8 @@ impl Service for Memcached {
     fn change(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
         let (cache, start) = (self.cache(turn), out.len());
         let grows = matches!(request.command, Command::Put { .. } | Command::MetaSet(..) | Command::MetaArithmetic(_));
-        if grows && !self.relieve(&cache, tx)? {
-            classic::line(out, OUT_OF_MEMORY);
-            return Ok(());
+        if grows {
+            self.relieve(&cache, tx, request)?;
         }
         match &request.command {
             Command::MetaGet(meta) => meta::get(&cache, tx, meta, out)?,
@@ -160,39 +170,44 @@ impl Service for Memcached {
         Ok(())
     }
 
-    fn refuse(&self, _: &Request, error: &Error, out: &mut Vec<u8>) {
+    fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
         match error {
+            _ if request.quiet => {}
             Error::Full { .. } => classic::line(out, OUT_OF_MEMORY),
             error => classic::line(out, &format!("SERVER_ERROR {error}")),
         }
     }
 
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {
-        let evicted = self.evicts() && self.cache(turn).keys.evict::<Plain>(tx)?.is_some();
-        turn.tally.evictions.set(turn.tally.evictions.get() + u64::from(evicted));
-        Ok(evicted)
+    fn abandon(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request) -> Result<(), Error> {
+        match request.overwrites() {
+            Some(key) => self.cache(turn).keys.remove::<Plain>(tx, &Name::of(key)).map(drop),
+            None => Ok(()),
+        }
     }
 
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error> {
-        let cache = self.cache(turn);
-        let dead = pool.read(|from| {
-            let root = from.get(self.root)?;
-            cache.keys.find_expired(from, SWEEP, |head| cache.is_dead(&root, head))
-        })?;
-        if dead.is_empty() {
-            return Ok(false);
+    fn near(&self, request: &Request) -> Option<u64> {
+        request.command.stores().map(|key| Name::of(key).hash)
+    }
+
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
+        if self.evicts() { self.cache(turn).keys.evict::<Plain>(tx, search) } else { Ok(0) }
+    }
+
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error> {
+        size(self.root.keys(), from)
+    }
+
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {
+        let (cache, root) = (self.cache(turn), tx.get(self.root)?);
+        cache.keys.reclaim::<Plain>(tx, RECLAIMED, |head| cache.is_dead(&root, head))
+    }
+
+    /// A flush that was to come has come.
+    fn tick(&self, from: &impl Load, turn: &Turn<'_>) -> Result<(), Error> {
+        let at = from.get(self.root.flush_at())?;
+        if at != 0 && at <= turn.now_ms && self.flushed.swap(at, Ordering::Relaxed) != at {
+            turn.notes.changes.look_again();
         }
-        let removed = pool.tx(|tx| {
-            let mut removed = 0;
-            for name in &dead {
-                // What was stored under the same key meanwhile lives.
-                if cache.find(tx, name)?.is_none() {
-                    removed += u64::from(cache.keys.remove::<Plain>(tx, name)?);
-                }
-            }
-            Ok(removed)
-        })?;
-        turn.tally.expired.set(removed);
-        Ok(removed as usize > SWEEP / 4)
+        Ok(())
     }
 }

@@ -26,7 +26,7 @@ pub fn stats(
             ("nearpm_version", env!("CARGO_PKG_VERSION").to_owned()),
             ("nearpm_durability", format!("{:?}", options.durability).to_lowercase()),
             ("pointer_size", usize::BITS.to_string()),
-            ("max_connections", options.max_clients.to_string()),
+            ("max_connections", options.network.max_clients.to_string()),
             ("curr_connections", of(&totals.clients).to_string()),
             ("total_connections", of(&totals.accepted).to_string()),
             ("rejected_connections", of(&totals.refused).to_string()),
@@ -43,7 +43,7 @@ pub fn stats(
         ],
         b"settings" => vec![
             ("maxbytes", limit.to_string()),
-            ("maxconns", options.max_clients.to_string()),
+            ("maxconns", options.network.max_clients.to_string()),
             ("evictions", if memcached.evicts() { "on" } else { "off" }.to_owned()),
             ("num_threads", options.threads.to_string()),
             ("item_size_max", options.max_value.to_string()),

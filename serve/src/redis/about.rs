@@ -1,19 +1,24 @@
-//! What the server tells about itself: INFO, CONFIG GET, COMMAND.
+//! What the server tells about itself: INFO, COMMAND, TIME and others that touch no key.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, is, refuse};
-use super::glob::matches;
+use super::Redis;
+use super::channels::unknown_subcommand;
+use super::config::policy;
+use super::db::{Db, Outcome, integer, is, refuse, refuse_with};
 use super::reply::Reply;
-use super::{Redis, table};
-use crate::options::{Eviction, Level};
+use super::table::{self, Spec};
+use crate::glob::matches;
+use crate::options::Level;
 use crate::tally::of;
 
 /// The version of Redis whose commands these are.
 pub const VERSION: &str = "7.0.15";
 
 /// PING [text]
-pub fn ping(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+pub fn ping(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     match words {
         [_] => reply.simple("PONG"),
         [_, text] => reply.bulk(text),
@@ -22,125 +27,300 @@ pub fn ping(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     Ok(())
 }
 
+/// ECHO text
+pub fn echo(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    reply.bulk(&words[1]);
+    Ok(())
+}
+
+/// UNWATCH inside of MULTI: EXEC ends what was watched in any case.
+pub fn unwatch(_: &Db<'_>, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    reply.simple("OK");
+    Ok(())
+}
+
+/// TIME
+pub fn time(_: &Db<'_>, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let parts = [now.as_secs().to_string(), now.subsec_micros().to_string()];
+    reply.bulks(parts.iter().map(String::as_bytes));
+    Ok(())
+}
+
+/// LASTSAVE: what was answered is saved.
+pub fn lastsave(db: &Db<'_>, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    reply.integer((db.keys.now_ms / 1000) as i64);
+    Ok(())
+}
+
+/// ROLE
+pub fn role(_: &Db<'_>, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.integer(0);
+    reply.array(0);
+    Ok(())
+}
+
+/// WAIT replicas milliseconds: there are none.
+pub fn wait(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    integer(&words[1])?;
+    if integer(&words[2]).or_else(|_| refuse("ERR timeout is not an integer or out of range"))? < 0 {
+        return refuse("ERR timeout is negative");
+    }
+    reply.integer(0);
+    Ok(())
+}
+
+/// FUNCTION LIST, FLUSH: there are none, and none can be loaded.
+pub fn function(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    match words[1].to_ascii_lowercase().as_slice() {
+        b"list" => reply.array(0),
+        b"flush" => reply.simple("OK"),
+        _ => return Err(unknown_subcommand("FUNCTION", &words[1])),
+    }
+    Ok(())
+}
+
+/// SCRIPT EXISTS, FLUSH: there are none, and none can be loaded.
+pub fn script(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    match words[1].to_ascii_lowercase().as_slice() {
+        b"exists" => {
+            reply.array(words.len() - 2);
+            words[2..].iter().for_each(|_| reply.integer(0));
+        }
+        b"flush" => reply.simple("OK"),
+        _ => return Err(unknown_subcommand("SCRIPT", &words[1])),
+    }
+    Ok(())
+}
+
+/// Keys that are looked at to say how many expire.
+const SAMPLE: usize = 10_000;
+
+/// How many keys expire, and the mean time that is left to them: exact while there are few keys, else drawn from a part of them.
+fn expiring(db: &Db<'_>, from: &impl Load, keys: u64) -> Result<(u64, u64), Error> {
+    let (_, found) = db.keys.scan(from, 0, SAMPLE)?;
+    let left: Vec<_> = found.iter().filter(|(_, item)| item.expires != 0).collect();
+    let sum: u128 = left.iter().map(|(_, item)| u128::from(item.expires.saturating_sub(db.keys.now_ms))).sum();
+    let mean = sum / left.len().max(1) as u128;
+    let share = (left.len() as u128 * u128::from(keys)).div_ceil(found.len().max(1) as u128);
+    Ok((share as u64, mean as u64))
+}
+
+/// A number of the system about this process: of a file in /proc, the word with an index, from 0.
+fn proc(file: &str, index: usize) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    // The name of the program in front may have spaces.
+    let text = text.rsplit_once(") ").map_or(text.as_str(), |(_, rest)| rest);
+    text.split_whitespace().nth(index).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+fn human(bytes: u64) -> String {
+    let units = [(1u64 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit);
+    unit.map_or_else(|| format!("{bytes}B"), |(unit, name)| format!("{:.2}{name}", bytes as f64 / unit as f64))
+}
+
+fn server(redis: &Redis, db: &Db<'_>) -> String {
+    let up = redis.started.elapsed().as_secs();
+    let port = db.client.and_then(|client| client.local.rsplit(':').next()).unwrap_or("0");
+    let now = db.keys.now_ms * 1000;
+    format!(
+        "redis_version:{VERSION}\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_build_id:0\r\nredis_mode:standalone\r\nserver_name:nearpm\r\nnearpm_version:{}\r\nos:{} {}\r\narch_bits:64\r\nmultiplexing_api:epoll\r\nprocess_id:{}\r\nrun_id:{}\r\ntcp_port:{port}\r\nserver_time_usec:{now}\r\nuptime_in_seconds:{up}\r\nuptime_in_days:{}\r\nhz:10\r\nconfigured_hz:10\r\nlru_clock:{}\r\nexecutable:\r\nconfig_file:\r\nio_threads_active:{}\r\n",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        std::process::id(),
+        redis.state.run_id,
+        up / 86_400,
+        db.keys.now_ms / 1000 % (1 << 24),
+        u8::from(redis.options.threads > 1),
+    )
+}
+
+fn clients(redis: &Redis) -> String {
+    let totals = &redis.totals;
+    let listening = redis.state.clients.all().iter().filter(|client| client.line_flag() == "P").count();
+    format!(
+        "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\nclient_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\nblocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\npubsub_clients:{listening}\r\n",
+        of(&totals.clients),
+        redis.options.network.max_clients,
+        redis.state.waiting.len(),
+    )
+}
+
+fn memory(redis: &Redis, bytes: u64) -> String {
+    let (limit, resident) = (redis.state.settings.memory_limit().unwrap_or(0), proc("statm", 1) * 4096);
+    format!(
+        "used_memory:{bytes}\r\nused_memory_human:{}\r\nused_memory_rss:{resident}\r\nused_memory_rss_human:{}\r\nused_memory_peak:{bytes}\r\nused_memory_peak_human:{}\r\nused_memory_dataset:{bytes}\r\nused_memory_lua:0\r\nused_memory_scripts:0\r\nnumber_of_cached_scripts:0\r\nnumber_of_functions:0\r\nmaxmemory:{limit}\r\nmaxmemory_human:{}\r\nmaxmemory_policy:{}\r\nmem_fragmentation_ratio:1.00\r\nmem_allocator:nearpm\r\nactive_defrag_running:0\r\nlazyfree_pending_objects:0\r\nlazyfreed_objects:0\r\n",
+        human(bytes),
+        human(resident),
+        human(bytes),
+        human(limit),
+        policy(redis.eviction()),
+    )
+}
+
+fn persistence(redis: &Redis, db: &Db<'_>) -> String {
+    format!(
+        "loading:0\r\nasync_loading:0\r\nrdb_changes_since_last_save:{}\r\nrdb_bgsave_in_progress:0\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:ok\r\nrdb_last_bgsave_time_sec:0\r\naof_enabled:{}\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\naof_last_bgrewrite_status:ok\r\naof_last_write_status:ok\r\nnearpm_durability:{:?}\r\nnearpm_pool:{}\r\n",
+        redis.state.changes.load(std::sync::atomic::Ordering::Relaxed),
+        db.keys.now_ms / 1000,
+        u8::from(redis.options.durability != Level::Async),
+        redis.options.durability,
+        redis.options.pool,
+    )
+}
+
+fn stats(redis: &Redis) -> String {
+    let totals = &redis.totals;
+    format!(
+        "total_connections_received:{}\r\ntotal_commands_processed:{}\r\ninstantaneous_ops_per_sec:0\r\ntotal_net_input_bytes:0\r\ntotal_net_output_bytes:0\r\nrejected_connections:{}\r\nsync_full:0\r\nsync_partial_ok:0\r\nsync_partial_err:0\r\nexpired_keys:{}\r\nexpired_stale_perc:0.00\r\nevicted_keys:{}\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\nlatest_fork_usec:0\r\ntotal_forks:0\r\n",
+        of(&totals.accepted),
+        of(&totals.requests),
+        of(&totals.refused),
+        of(&totals.expired),
+        of(&totals.evictions),
+        of(&totals.hits),
+        of(&totals.gets).saturating_sub(of(&totals.hits)),
+        redis.state.channels.len().0,
+        redis.state.channels.len().1,
+    )
+}
+
 /// INFO [section ...]
 pub fn info(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let totals = &redis.totals;
     let (keys, bytes) = (db.keys.len(from)?, db.keys.bytes(from)?);
+    let ticks = |index| proc("stat", index) as f64 / 100.0;
+    let keyspace = if keys == 0 {
+        String::new()
+    } else {
+        let (expires, ttl) = expiring(db, from, keys)?;
+        format!("db0:keys={keys},expires={expires},avg_ttl={ttl}\r\n")
+    };
     let sections = [
+        ("Server", server(redis, db)),
+        ("Clients", clients(redis)),
+        ("Memory", memory(redis, bytes)),
+        ("Persistence", persistence(redis, db)),
+        ("Stats", stats(redis)),
         (
-            "Server",
+            "Replication",
             format!(
-                "redis_version:{VERSION}\r\nserver_name:nearpm\r\nnearpm_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n",
-                env!("CARGO_PKG_VERSION"),
-                std::process::id(),
-                redis.started.elapsed().as_secs(),
+                "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\nmaster_replid:{}\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1\r\nrepl_backlog_active:0\r\n",
+                redis.state.run_id
             ),
         ),
-        (
-            "Clients",
-            format!("connected_clients:{}\r\nmaxclients:{}\r\n", of(&totals.clients), redis.options.max_clients),
-        ),
-        (
-            "Memory",
-            format!(
-                "used_memory:{bytes}\r\nmaxmemory:{}\r\nmaxmemory_policy:{}\r\n",
-                redis.options.memory_limit.unwrap_or(0),
-                policy(redis),
-            ),
-        ),
-        (
-            "Persistence",
-            format!(
-                "loading:0\r\nnearpm_durability:{:?}\r\nnearpm_pool:{}\r\n",
-                redis.options.durability, redis.options.pool
-            ),
-        ),
-        (
-            "Stats",
-            format!(
-                "total_connections_received:{}\r\ntotal_commands_processed:{}\r\nrejected_connections:{}\r\nexpired_keys:{}\r\nevicted_keys:{}\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\n",
-                of(&totals.accepted),
-                of(&totals.requests),
-                of(&totals.refused),
-                of(&totals.expired),
-                of(&totals.evictions),
-                of(&totals.hits),
-                of(&totals.gets).saturating_sub(of(&totals.hits)),
-            ),
-        ),
-        ("Replication", "role:master\r\nconnected_slaves:0\r\n".to_owned()),
-        ("Keyspace", if keys == 0 { String::new() } else { format!("db0:keys={keys},expires=0,avg_ttl=0\r\n") }),
+        ("CPU", format!("used_cpu_sys:{:.6}\r\nused_cpu_user:{:.6}\r\n", ticks(12), ticks(11))),
+        ("Modules", String::new()),
+        ("Errorstats", String::new()),
+        ("Cluster", "cluster_enabled:0\r\n".to_owned()),
+        ("Keyspace", keyspace),
     ];
     let everything =
         words.len() == 1 || words[1..].iter().any(|w| ["all", "default", "everything"].iter().any(|e| is(w, e)));
     let wanted = |name: &str| everything || words[1..].iter().any(|word| is(word, name));
     let texts: Vec<_> =
         sections.iter().filter(|(name, _)| wanted(name)).map(|(name, text)| format!("# {name}\r\n{text}")).collect();
-    reply.bulk(texts.join("\r\n").as_bytes());
+    reply.verbatim(&texts.join("\r\n"));
     Ok(())
 }
 
-fn policy(redis: &Redis) -> &'static str {
-    if redis.eviction() == Eviction::Lru { "allkeys-lru" } else { "noeviction" }
-}
-
-/// CONFIG GET pattern ...
-pub fn config(redis: &Redis, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    if !is(&words[1], "get") {
-        return refuse("ERR the configuration is given when the server is started, and CONFIG has GET alone");
-    }
-    let patterns: Vec<_> = words[2..].iter().map(|word| word.to_ascii_lowercase()).collect();
-    if patterns.is_empty() {
-        return refuse("ERR wrong number of arguments for 'config|get' command");
-    }
-    let fsync = match redis.options.durability {
-        Level::Async => "everysec",
-        Level::Durable | Level::Group => "always",
-    };
-    let all = [
-        ("save", String::new()),
-        ("appendonly", "yes".to_owned()),
-        ("appendfsync", fsync.to_owned()),
-        ("databases", "1".to_owned()),
-        ("maxclients", redis.options.max_clients.to_string()),
-        ("maxmemory", redis.options.memory_limit.unwrap_or(0).to_string()),
-        ("maxmemory-policy", policy(redis).to_owned()),
-        ("proto-max-bulk-len", redis.options.max_value.to_string()),
+/// A command as COMMAND INFO says it.
+fn describe(spec: &Spec, reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(spec.name.as_bytes());
+    reply.integer(spec.arity);
+    let names = [
+        ('w', "write"),
+        ('r', "readonly"),
+        ('m', "denyoom"),
+        ('a', "admin"),
+        ('p', "pubsub"),
+        ('b', "blocking"),
+        ('F', "fast"),
+        ('M', "movablekeys"),
     ];
-    let given: Vec<_> =
-        all.iter().filter(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()))).collect();
-    reply.map(given.len());
-    for (name, value) in given {
-        reply.bulk(name.as_bytes());
-        reply.bulk(value.as_bytes());
+    let flags: Vec<_> = names.iter().filter(|(flag, _)| spec.has(*flag)).collect();
+    reply.set(flags.len());
+    flags.iter().for_each(|(_, name)| reply.simple(name));
+    let (first, last, step) = spec.keys;
+    [first, last, step].into_iter().for_each(|number| reply.integer(number));
+    let categories = spec.categories(None);
+    reply.set(categories.len());
+    categories.iter().for_each(|category| reply.simple(&format!("@{category}")));
+    (0..3).for_each(|_| reply.array(0));
+}
+
+fn keys_of(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let Some(spec) = words.first().and_then(|name| table::find(name)) else {
+        return refuse("ERR Invalid command specified");
+    };
+    if !spec.takes(words.len()) {
+        return refuse("ERR Invalid number of arguments specified for command");
     }
+    let keys = spec.keys_of(words);
+    if keys.is_empty() {
+        return refuse("ERR The command has no key arguments");
+    }
+    reply.bulks(keys.into_iter().map(Vec::as_slice).collect::<Vec<_>>().into_iter());
     Ok(())
 }
 
-/// COMMAND [COUNT|DOCS|LIST|INFO ...]
-pub fn command(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    match words.get(1).map(|word| word.to_ascii_lowercase()).as_deref() {
-        Some(b"count") => reply.integer(table::TABLE.len() as i64),
-        Some(b"docs") => reply.map(0),
-        Some(b"list") => {
-            reply.array(table::TABLE.len());
-            table::TABLE.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
+fn list(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let names: Vec<_> = match words {
+        [] => table::TABLE.iter().collect(),
+        [filter, by, what] if is(filter, "filterby") && is(by, "pattern") => {
+            table::TABLE.iter().filter(|spec| matches(&what.to_ascii_lowercase(), spec.name.as_bytes())).collect()
         }
-        None | Some(b"info") => {
-            let wanted = |spec: &&table::Spec| words.len() <= 2 || words[2..].iter().any(|word| is(word, spec.name));
-            let specs: Vec<_> = table::TABLE.iter().filter(wanted).collect();
-            reply.array(specs.len());
+        [filter, by, what] if is(filter, "filterby") && is(by, "aclcat") => {
+            let of_group = |spec: &&Spec| is(what, &spec.group.name().replace('-', ""));
+            table::TABLE.iter().filter(of_group).collect()
+        }
+        [filter, by, _] if is(filter, "filterby") && is(by, "module") => Vec::new(),
+        _ => return refuse(super::db::SYNTAX),
+    };
+    reply.bulks(names.into_iter().map(|spec| spec.name.as_bytes()).collect::<Vec<_>>().into_iter());
+    Ok(())
+}
+
+/// COMMAND [COUNT|DOCS|LIST|INFO|GETKEYS ...]
+pub fn command(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let rest = words.get(2..).unwrap_or_default();
+    match words.get(1).map(|word| word.to_ascii_lowercase()).as_deref() {
+        Some(b"count") if rest.is_empty() => reply.integer(table::TABLE.len() as i64),
+        Some(b"docs") => {
+            let named: Vec<_> = rest.iter().filter_map(|name| table::find(name)).collect();
+            let specs = if rest.is_empty() { table::TABLE.iter().collect() } else { named };
+            reply.map(specs.len());
             for spec in specs {
-                reply.array(6);
                 reply.bulk(spec.name.as_bytes());
-                reply.integer(spec.arity);
-                reply.array(1);
-                reply.simple(if spec.changes { "write" } else { "readonly" });
-                // Which words are keys matters to clusters, and this is none.
-                (0..3).for_each(|_| reply.integer(0));
+                reply.map(1);
+                reply.bulk(b"group");
+                reply.bulk(spec.group.name().as_bytes());
             }
         }
-        Some(_) => return refuse("ERR unknown subcommand of COMMAND"),
+        Some(b"list") => return list(rest, reply),
+        Some(b"getkeys") if rest.len() > 1 => return keys_of(rest, reply),
+        Some(b"info") if !rest.is_empty() => {
+            reply.array(rest.len());
+            for name in rest {
+                match table::find(name) {
+                    Some(spec) => describe(spec, reply),
+                    None => reply.null_array(),
+                }
+            }
+        }
+        None | Some(b"info") => {
+            reply.array(table::TABLE.len());
+            table::TABLE.iter().for_each(|spec| describe(spec, reply));
+        }
+        Some(b"count" | b"getkeys") => {
+            let sub = String::from_utf8_lossy(&words[1]).to_ascii_lowercase();
+            return refuse_with(format!("ERR wrong number of arguments for 'command|{sub}' command"));
+        }
+        Some(_) => return Err(unknown_subcommand("COMMAND", &words[1])),
     }
     Ok(())
 }

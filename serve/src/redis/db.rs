@@ -2,10 +2,15 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
+use nearpm::collections::Ranked;
 use nearpm::prelude::*;
 
+use super::State;
+use super::clients::Client;
 use super::resp::number;
+use crate::effects::Effects;
 use crate::store::{Blob, Content, Item, Keys, Label, Name, expired};
 use crate::tally::{Tally, count};
 
@@ -29,6 +34,9 @@ pub fn refuse<T>(text: &'static str) -> Result<T, Refusal> {
     Err(Refusal::Say(Cow::Borrowed(text)))
 }
 
+/// Words of a command.
+pub type Words<'w> = &'w [Vec<u8>];
+
 /// What a command gives.
 pub type Outcome<T = ()> = Result<T, Refusal>;
 
@@ -38,7 +46,8 @@ pub const SYNTAX: &str = "ERR syntax error";
 pub const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
 /// As above.
 pub const OVERFLOW: &str = "ERR increment or decrement would overflow";
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+/// As above.
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// What an item is: its `tag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,20 +81,20 @@ impl Kind {
 }
 
 /// Elements by place; places fall at the front and rise at the end.
-pub type List = PBTreeMap<i64, Blob>;
+pub type List = PBTreeMap<Ranked<i64>, Blob>;
 /// Members.
-pub type Set = PBTreeMap<Label, u64>;
+pub type Set = PBTreeMap<Ranked<Label>, u64>;
 /// Values by field.
-pub type Hash = PBTreeMap<Label, Blob>;
+pub type Hash = PBTreeMap<Ranked<Label>, Blob>;
 
 /// Members by score.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 pub struct ZSet {
     /// Bits of the score of each member.
-    pub scores: PBTreeMap<Label, u64>,
+    pub scores: PBTreeMap<Ranked<Label>, u64>,
     /// Members in the order of their scores.
-    pub order: PBTreeMap<super::rank::Rank, u64>,
+    pub order: PBTreeMap<Ranked<super::rank::Rank>, u64>,
 }
 
 /// Bytes that an element counts for, besides its own.
@@ -133,6 +142,12 @@ pub struct Db<'a> {
     pub max_value: u64,
     /// Whether keys that are looked for count as hits and misses.
     pub reads: bool,
+    /// What the server knows besides.
+    pub state: &'a State,
+    /// What the command does besides.
+    pub effects: &'a Effects,
+    /// Who asks, if somebody does.
+    pub client: Option<&'a Client>,
 }
 
 impl Db<'_> {
@@ -175,9 +190,53 @@ impl Db<'_> {
             return Ok(found);
         }
         self.drop_expired(tx, name)?;
+        self.new_collection(tx, name, kind, 0)
+    }
+
+    /// An empty collection in the place of what a key has. It must not stay empty.
+    pub fn new_collection<T: Persistent>(
+        &self,
+        tx: &mut impl Store,
+        name: &Name,
+        kind: Kind,
+        expires: u64,
+    ) -> Outcome<Found<T>> {
         let body = tx.alloc_zeroed::<T>(1)?;
-        let item = self.keys.put::<Owned>(tx, name, head(kind, 0, Ptr::offset(body)), [b"", b""])?;
+        let item = self.put(tx, name, head(kind, expires, Ptr::offset(body)), [b"", b""])?;
+        self.grown(name);
         Ok(Found { item, body })
+    }
+
+    /// A key has something new, which others may wait for.
+    pub fn grown(&self, name: &Name) {
+        if self.state.waiting.is_wanted(&name.bytes) {
+            self.effects.ready.borrow_mut().push(name.bytes.clone());
+        }
+    }
+
+    /// A key changes.
+    pub fn touched(&self, name: &Name) {
+        self.state.changes.fetch_add(1, Ordering::Relaxed);
+        self.state.watches.touch(&name.bytes);
+    }
+
+    /// Makes an item the one of a key: see [`Keys::put`].
+    pub fn put(&self, tx: &mut impl Store, name: &Name, head: Item, parts: [&[u8]; 2]) -> Result<Ptr<Item>, Error> {
+        self.touched(name);
+        self.keys.put::<Owned>(tx, name, head, parts)
+    }
+
+    /// Removes a key and what it leads to; false if there was nothing, or nothing any more.
+    pub fn remove(&self, tx: &mut impl Store, name: &Name) -> Result<bool, Error> {
+        let Some((_, item)) = self.keys.find(tx, name)? else { return Ok(false) };
+        self.keys.remove::<Owned>(tx, name)?;
+        let lived = !expired(item.expires, self.keys.now_ms);
+        if lived {
+            self.touched(name);
+        } else {
+            count(&self.tally.expired);
+        }
+        Ok(lived)
     }
 
     /// A collection has other bytes now; it goes with its last element.
@@ -190,6 +249,7 @@ impl Db<'_> {
         left: u64,
     ) -> Result<(), Error> {
         let (more, less) = bytes;
+        self.touched(name);
         if more != less {
             tx.update(item.stored(), |stored| stored.saturating_add(more).saturating_sub(less))?;
             self.keys.count(tx, more, less)?;
@@ -216,6 +276,60 @@ impl Db<'_> {
         }
         refuse("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
     }
+}
+
+/// A number with a fraction, as strict as Redis: no spaces and no NaN.
+pub fn float(word: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(word).ok()?;
+    // What Rust takes and C does not: the words are spelled out in either.
+    let number: f64 = text.parse().ok().or_else(|| hexadecimal(text))?;
+    Some(number).filter(|number| !number.is_nan())
+}
+
+/// A hexadecimal number of C, without a fraction.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1.0, text), |rest| (-1.0, rest));
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    Some(sign * u64::from_str_radix(digits, 16).ok()? as f64)
+}
+
+/// As [`float`], or a refusal.
+pub fn float_or(word: &[u8], refusal: &'static str) -> Outcome<f64> {
+    float(word).map_or_else(|| refuse(refusal), Ok)
+}
+
+/// A refusal with a text that was made.
+pub fn refuse_with<T>(text: String) -> Outcome<T> {
+    Err(Refusal::Say(Cow::Owned(text)))
+}
+
+/// What is said when an optional word is one too many.
+pub fn wrong_count<T>(word: &[u8]) -> Outcome<T> {
+    let name = String::from_utf8_lossy(word).to_ascii_lowercase();
+    refuse_with(format!("ERR wrong number of arguments for '{name}' command"))
+}
+
+/// How many seconds a command may wait, which is looked at before anything else.
+pub fn patience(word: &[u8]) -> Outcome {
+    let seconds = float(word).filter(|seconds| seconds.is_finite());
+    let Some(seconds) = seconds else { return refuse("ERR timeout is not a float or out of range") };
+    if seconds < 0.0 {
+        return refuse("ERR timeout is negative");
+    }
+    if seconds > (i64::MAX / 1000) as f64 {
+        return refuse("ERR timeout is out of range");
+    }
+    Ok(())
+}
+
+/// How many keys a command has, and the keys: `words` begin with the number.
+pub fn counted_keys<'w>(words: &'w [Vec<u8>], none: &'static str) -> Outcome<(Words<'w>, Words<'w>)> {
+    let count = words.first().map_or_else(|| refuse(SYNTAX), |word| integer(word).or_else(|_| refuse(none)))?;
+    let count = usize::try_from(count).ok().filter(|count| *count > 0).map_or_else(|| refuse(none), Ok)?;
+    if words.len() - 1 < count {
+        return refuse(SYNTAX);
+    }
+    Ok(words[1..].split_at(count))
 }
 
 /// A number of a command.

@@ -2,7 +2,7 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, Owned, integer, is, refuse};
+use super::db::{Db, Outcome, integer, is, refuse};
 use super::reply::Reply;
 use crate::store::Name;
 
@@ -83,9 +83,10 @@ pub fn expire(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
     // A key that never expires does so later than every other.
     let refused = nx && has != 0 || xx && has == 0 || gt && (has == 0 || at <= has) || lt && has != 0 && at >= has;
     if !refused && at <= db.keys.now_ms {
-        db.keys.remove::<Owned>(tx, &name)?;
+        db.remove(tx, &name)?;
     } else if !refused {
-        tx.set(item.expires(), at)?;
+        db.keys.expire(tx, &name, item, at)?;
+        db.touched(&name);
     }
     reply.integer(i64::from(!refused));
     Ok(())
@@ -93,22 +94,29 @@ pub fn expire(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut R
 
 /// PERSIST key
 pub fn persist(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let found = db.item(tx, &Name::of(&words[1]))?.filter(|(_, head)| head.expires != 0);
+    let name = Name::of(&words[1]);
+    let found = db.item(tx, &name)?.filter(|(_, head)| head.expires != 0);
     if let Some((item, _)) = found {
-        tx.set(item.expires(), 0)?;
+        db.keys.expire(tx, &name, item, 0)?;
+        db.touched(&name);
     }
     reply.integer(i64::from(found.is_some()));
     Ok(())
 }
 
-/// TTL, PTTL key
+/// TTL, PTTL, EXPIRETIME, PEXPIRETIME key
 pub fn ttl(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let left = match db.item(from, &Name::of(&words[1]))? {
         None => -2,
         Some((_, head)) if head.expires == 0 => -1,
         Some((_, head)) => {
             let left = head.expires.saturating_sub(db.keys.now_ms) as i64;
-            if is(&words[0], "ttl") { left.saturating_add(500) / 1000 } else { left }
+            match words[0].to_ascii_lowercase().as_slice() {
+                b"ttl" => left.saturating_add(500) / 1000,
+                b"pttl" => left,
+                b"expiretime" => (head.expires as i64).saturating_add(500) / 1000,
+                _ => head.expires as i64,
+            }
         }
     };
     reply.integer(left);

@@ -3,18 +3,15 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Kind, Outcome, Owned, SYNTAX, integer, is, refuse};
-use super::glob::matches;
 use super::reply::Reply;
-use crate::store::{Name, expired};
+use crate::glob::matches;
+use crate::store::{Item, Name, expired};
 
 /// DEL, UNLINK key ...
 pub fn del(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let mut removed = 0;
     for word in &words[1..] {
-        let name = Name::of(word);
-        let lived = db.item(tx, &name)?.is_some();
-        db.keys.remove::<Owned>(tx, &name)?;
-        removed += i64::from(lived);
+        removed += i64::from(db.remove(tx, &Name::of(word))?);
     }
     reply.integer(removed);
     Ok(())
@@ -38,7 +35,7 @@ pub fn kind(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<
 }
 
 /// SELECT database
-pub fn select(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+pub fn select(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     match integer(&words[1])? {
         0 => reply.simple("OK"),
         _ => return refuse("ERR DB index is out of range"),
@@ -47,7 +44,7 @@ pub fn select(words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
 }
 
 /// DBSIZE
-pub fn dbsize(db: &Db<'_>, from: &impl Load, reply: &mut Reply<'_>) -> Outcome {
+pub fn dbsize(db: &Db<'_>, from: &impl Load, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     reply.integer(db.keys.len(from)? as i64);
     Ok(())
 }
@@ -63,45 +60,6 @@ pub fn keys(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<
     Ok(())
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE kind]. The cursor is a hash: each key that is there from the first call to the last is given.
-pub fn scan(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let cursor = std::str::from_utf8(&words[1]).ok().and_then(|text| text.parse().ok());
-    let Some(cursor) = cursor else { return refuse("ERR invalid cursor") };
-    let (mut pattern, mut count, mut wanted) = (None, 10, None);
-    let mut options = words[2..].iter();
-    while let Some(option) = options.next() {
-        let Some(value) = options.next() else { return refuse(SYNTAX) };
-        if is(option, "match") {
-            pattern = Some(value);
-        } else if is(option, "count") {
-            count = integer(value)?;
-            if count < 1 {
-                return refuse(SYNTAX);
-            }
-        } else if is(option, "type") {
-            wanted = Some(value.to_ascii_lowercase());
-        } else {
-            return refuse(SYNTAX);
-        }
-    }
-    let (next, found) = db.keys.scan(from, cursor, count.min(1 << 20) as usize)?;
-    let mut given = Vec::new();
-    for (name, item) in found {
-        let kind = Kind::of(&item)?.name();
-        if !expired(item.expires, db.keys.now_ms)
-            && pattern.is_none_or(|pattern| matches(pattern, &name.bytes))
-            && wanted.as_ref().is_none_or(|wanted| wanted == kind.as_bytes())
-        {
-            given.push(name);
-        }
-    }
-    reply.array(2);
-    reply.bulk(next.to_string().as_bytes());
-    reply.array(given.len());
-    given.iter().for_each(|name| reply.bulk(&name.bytes));
-    Ok(())
-}
-
 /// FLUSHALL, FLUSHDB [ASYNC|SYNC]
 pub fn flush(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     match &words[1..] {
@@ -109,7 +67,42 @@ pub fn flush(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Re
         [option] if is(option, "async") || is(option, "sync") => {}
         _ => return refuse(SYNTAX),
     }
+    for key in db.state.watches.keys() {
+        let name = Name::of(&key);
+        if db.item(tx, &name)?.is_some() {
+            db.touched(&name);
+        }
+    }
     db.keys.clear::<Owned>(tx)?;
     reply.simple("OK");
     Ok(())
+}
+
+/// RANDOMKEY
+pub fn randomkey(db: &Db<'_>, from: &impl Load, _: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let live = |(name, item): (Name, Item)| (!expired(item.expires, db.keys.now_ms)).then_some(name);
+    let mut drawn = None;
+    // From a random hash on, where many may have expired, and at last from the first key on.
+    for start in [rand::random(), rand::random(), 0] {
+        let mut cursor = start;
+        while drawn.is_none() {
+            let (next, found) = db.keys.scan(from, cursor, 16)?;
+            drawn = found.into_iter().find_map(live);
+            cursor = next;
+            if next == 0 {
+                break;
+            }
+        }
+    }
+    reply.bulk_or_null(drawn.as_ref().map(|name| name.bytes.as_slice()));
+    Ok(())
+}
+
+/// MOVE key database: there is only one.
+pub fn move_(_: &Db<'_>, _: &impl Load, words: &[Vec<u8>], _: &mut Reply<'_>) -> Outcome {
+    match integer(&words[2]) {
+        Ok(0) => refuse("ERR source and destination objects are the same"),
+        Ok(_) => refuse("ERR DB index is out of range"),
+        Err(_) => refuse("ERR value is not an integer or out of range"),
+    }
 }

@@ -3,52 +3,109 @@
 //! | file | holds |
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
-//! | `session.rs` | what a connection knows; MULTI |
-//! | `table.rs` | the commands |
-//! | `db.rs` | values of several kinds under keys |
-//! | `generic.rs`, `expiry.rs`, `strings.rs`, `lists.rs`, `sets.rs`, `hashes.rs`, `zsets.rs`, `about.rs` | what commands do |
+//! | `request.rs`, `session.rs`, `greeting.rs`, `listening.rs` | what is asked for; what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
+//! | `table.rs`, `registry.rs` | the commands, one row for each |
+//! | `guard.rs` | what a client may ask for |
+//! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
+//! | `watch.rs`, `waiting.rs`, `channels.rs`, `clients.rs`, `slowlog.rs`, `settings.rs` | what clients share besides the pool |
+//! | `serve.rs` | how requests are run |
+//! | `strings.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
+//! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
+//! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
+//! | `about.rs`, `config.rs`, `client.rs` | the server, and its clients |
 //! | `rank.rs` | members of sorted sets in their order |
-//! | `glob.rs` | patterns |
 
 mod about;
+mod bitfield;
+mod bits;
+mod channels;
+mod client;
+mod clients;
+mod config;
 mod db;
+mod dump;
 mod expiry;
 mod generic;
-mod glob;
+mod greeting;
+mod guard;
 mod hashes;
+mod lcs;
+mod listening;
 mod lists;
+mod numbers;
+mod object;
 mod rank;
+mod registry;
+mod rename;
 mod reply;
+mod request;
 mod resp;
+mod scan;
+mod serve;
 mod session;
 mod sets;
+mod settings;
+mod slowlog;
+mod sort;
 mod strings;
 mod table;
+mod value;
+mod waiting;
+mod watch;
 mod zsets;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
-use crate::options::{Eviction, Options};
-use crate::service::{Admission, Service, Turn};
-use crate::store::{Keys, Keyspace, expired};
-use crate::tally::{Totals, count};
-use db::{Db, Outcome, Owned, Refusal, refuse};
-use reply::Reply;
-use session::{Command, Request, Session};
+use crate::access::Access;
+use crate::options::{Eviction, Options, Renamed};
+use crate::service::Turn;
+use crate::store::{Item, Keys, Keyspace, Name, expired};
+use crate::tally::Totals;
+use channels::Channels;
+use clients::Clients;
+use db::{Db, Owned};
+use request::Command;
+use settings::Settings;
+use slowlog::SlowLog;
+use waiting::Waiting;
+use watch::Watches;
 
 /// The root of a pool that serves Redis's protocol.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 struct RedisRoot {
     keys: Keyspace,
+    /// How collections lie in the pool: [`FORMAT`].
+    format: u64,
 }
 
-/// Expired keys that one transaction of the sweep removes at most.
-const SWEEP: usize = 64;
+/// Collections know the places of their elements.
+const FORMAT: u64 = 2;
+
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// What clients share besides the pool.
+pub struct State {
+    access: Arc<Access>,
+    /// The names under which commands are known.
+    names: Renamed,
+    watches: Arc<Watches>,
+    waiting: Waiting,
+    channels: Channels,
+    clients: Clients,
+    slowlog: SlowLog,
+    settings: Settings,
+    /// Changes of keys.
+    changes: AtomicU64,
+    /// Bytes that keys and values took, when it was last looked.
+    used: AtomicU64,
+    /// Forty digits that no other run of a server has.
+    run_id: String,
+}
 
 /// Redis's protocol on a pool.
 pub struct Redis {
@@ -56,6 +113,15 @@ pub struct Redis {
     options: Options,
     totals: Arc<Totals>,
     started: Instant,
+    state: Arc<State>,
+}
+
+impl State {
+    /// Whether commands that need memory are refused, as far as is known.
+    fn is_full(&self) -> bool {
+        let limit = self.settings.memory_limit().filter(|_| self.settings.eviction() == Eviction::None);
+        limit.is_some_and(|limit| self.used.load(Ordering::Relaxed) > limit)
+    }
 }
 
 impl Redis {
@@ -63,226 +129,80 @@ impl Redis {
     ///
     /// # Errors
     /// [`Error::RootType`] for a pool of another program.
-    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>) -> Result<Redis, Error> {
-        let root = pool.tx(|tx| tx.root_or_zeroed::<RedisRoot>())?;
-        Ok(Redis { space: root.keys(), options: options.clone(), totals, started: Instant::now() })
+    pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>, access: Arc<Access>) -> Result<Redis, Error> {
+        let root = pool.tx(|tx| {
+            let root = tx.root_or_zeroed::<RedisRoot>()?;
+            tx.set(root.format(), FORMAT)?;
+            Ok(root)
+        })?;
+        let state = State {
+            access,
+            names: options.access.names(),
+            watches: Arc::default(),
+            waiting: Waiting::default(),
+            channels: Channels::default(),
+            clients: Clients::default(),
+            slowlog: SlowLog::default(),
+            settings: Settings::new(options),
+            changes: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            run_id: format!(
+                "{:016x}{:016x}{:08x}",
+                rand::random::<u64>(),
+                rand::random::<u64>(),
+                rand::random::<u32>()
+            ),
+        };
+        let (space, started) = (root.keys(), Instant::now());
+        Ok(Redis { space, options: options.clone(), totals, started, state: Arc::new(state) })
     }
 
     fn eviction(&self) -> Eviction {
-        self.options.eviction.unwrap_or(Eviction::None)
+        self.state.settings.eviction()
     }
 
     fn keys<'t>(&self, turn: &'t Turn<'_>) -> Keys<'t> {
-        Keys { space: self.space, now_ms: turn.now_ms, recency: turn.recency }
+        let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
+        Keys { space: self.space, now_ms: turn.now_ms, recency, expiries, notes }
     }
 
-    fn db<'t>(&self, turn: &'t Turn<'_>) -> Db<'t> {
-        Db { keys: self.keys(turn), tally: &turn.tally, max_value: self.options.max_value, reads: true }
-    }
-
-    /// Runs a command that changes nothing.
-    fn ask(&self, db: &Db<'_>, from: &impl Load, command: &Command, reply: &mut Reply<'_>) -> Outcome {
-        let words = &command.words;
-        match command.spec.name {
-            "command" => about::command(words, reply),
-            "config" => about::config(self, words, reply),
-            "dbsize" => generic::dbsize(db, from, reply),
-            "echo" => {
-                reply.bulk(&words[1]);
-                Ok(())
-            }
-            "exists" | "touch" => generic::exists(db, from, words, reply),
-            "get" => strings::get(db, from, words, reply),
-            "hexists" => hashes::hexists(db, from, words, reply),
-            "hget" => hashes::hget(db, from, words, reply),
-            "hgetall" | "hkeys" | "hvals" => hashes::hgetall(db, from, words, reply),
-            "hlen" => hashes::hlen(db, from, words, reply),
-            "hmget" => hashes::hmget(db, from, words, reply),
-            "info" => about::info(self, db, from, words, reply),
-            "keys" => generic::keys(db, from, words, reply),
-            "lindex" => lists::lindex(db, from, words, reply),
-            "llen" => lists::llen(db, from, words, reply),
-            "lrange" => lists::lrange(db, from, words, reply),
-            "mget" => strings::mget(db, from, words, reply),
-            "ping" => about::ping(words, reply),
-            "pttl" | "ttl" => expiry::ttl(db, from, words, reply),
-            "scan" => generic::scan(db, from, words, reply),
-            "scard" => sets::scard(db, from, words, reply),
-            "select" => generic::select(words, reply),
-            "sismember" => sets::sismember(db, from, words, reply),
-            "smembers" => sets::smembers(db, from, words, reply),
-            "strlen" => strings::strlen(db, from, words, reply),
-            "type" => generic::kind(db, from, words, reply),
-            "zcard" => zsets::zcard(db, from, words, reply),
-            "zrange" => zsets::zrange(db, from, words, reply),
-            "zscore" => zsets::zscore(db, from, words, reply),
-            other => unreachable!("{other} is answered by the session, or changes something"),
+    fn db<'t>(&'t self, turn: &'t Turn<'_>) -> Db<'t> {
+        Db {
+            keys: self.keys(turn),
+            tally: &turn.tally,
+            max_value: self.options.max_value,
+            reads: true,
+            state: &self.state,
+            effects: &turn.effects,
+            client: None,
         }
     }
 
-    /// Runs a command that may change something.
-    fn act(&self, db: &Db<'_>, tx: &mut impl Store, command: &Command, reply: &mut Reply<'_>) -> Outcome {
-        if command.spec.grows {
-            self.relieve(db, tx)?;
+    /// Notes how much memory is used, for those who are to know without looking.
+    fn note_used(&self, keys: &Keys<'_>, from: &impl Load) -> Result<(), Error> {
+        if self.state.settings.memory_limit().is_some() {
+            self.state.used.store(keys.bytes(from)?, Ordering::Relaxed);
         }
-        // As Redis counts: a key that is looked for to be written is no hit and no miss.
-        let (words, reading, db) = (&command.words, db, &Db { reads: false, ..*db });
-        match command.spec.name {
-            "append" => strings::append(db, tx, words, reply),
-            "decr" | "decrby" | "incr" | "incrby" => strings::increment(db, tx, words, reply),
-            "del" | "unlink" => generic::del(db, tx, words, reply),
-            "expire" | "expireat" | "pexpire" | "pexpireat" => expiry::expire(db, tx, words, reply),
-            "flushall" | "flushdb" => generic::flush(db, tx, words, reply),
-            "getdel" => strings::getdel(db, tx, words, reply),
-            "getset" => strings::getset(db, tx, words, reply),
-            "hdel" => hashes::hdel(db, tx, words, reply),
-            "hincrby" => hashes::hincrby(db, tx, words, reply),
-            "hmset" | "hset" => hashes::hset(db, tx, words, reply),
-            "hsetnx" => hashes::hsetnx(db, tx, words, reply),
-            "lpop" | "rpop" => lists::pop(db, tx, words, reply),
-            "lpush" | "rpush" => lists::push(db, tx, words, reply),
-            "mset" => strings::mset(db, tx, words, reply),
-            "persist" => expiry::persist(db, tx, words, reply),
-            "psetex" | "setex" => strings::setex(db, tx, words, reply),
-            "sadd" => sets::sadd(db, tx, words, reply),
-            "set" => strings::set(db, tx, words, reply),
-            "setnx" => strings::setnx(db, tx, words, reply),
-            "spop" => sets::spop(db, tx, words, reply),
-            "srem" => sets::srem(db, tx, words, reply),
-            "zadd" => zsets::zadd(db, tx, words, reply),
-            "zincrby" => zsets::zincrby(db, tx, words, reply),
-            "zpopmin" => zsets::zpopmin(db, tx, words, reply),
-            "zrem" => zsets::zrem(db, tx, words, reply),
-            _ => self.ask(reading, tx, command, reply),
-        }
+        Ok(())
     }
 
     /// Makes room below the memory limit before a command that may need some.
-    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store) -> Outcome {
-        let Some(limit) = self.options.memory_limit else { return Ok(()) };
-        while db.keys.bytes(tx)? > limit {
-            if self.eviction() == Eviction::None || db.keys.evict::<Owned>(tx)?.is_none() {
-                return refuse("OOM command not allowed when used memory > 'maxmemory'.");
-            }
-            count(&db.tally.evictions);
-        }
-        Ok(())
+    fn relieve(&self, db: &Db<'_>, tx: &mut impl Store, command: &Command) -> Result<(), Error> {
+        let Some(limit) = self.state.settings.memory_limit().filter(|_| command.spec.has('m')) else { return Ok(()) };
+        let evicts = self.eviction() == Eviction::Lru;
+        let dead = |item: &Item| expired(item.expires, db.keys.now_ms);
+        let relieved = db.keys.relieve::<Owned>(tx, (limit, evicts), (db.tally, near(command)), dead);
+        self.forget_evicted(&db.keys);
+        relieved
+    }
+
+    /// Keys that were evicted have changed for those who watch them.
+    fn forget_evicted(&self, keys: &Keys<'_>) {
+        keys.notes.evicted.take().iter().for_each(|name| self.state.watches.touch(&name.bytes));
     }
 }
 
-/// Turns what a command says into its reply; nothing of a refused one remains in the reply.
-fn settle(done: Outcome, start: usize, resp3: bool, out: &mut Vec<u8>) -> Result<(), Error> {
-    match done {
-        Ok(()) => Ok(()),
-        Err(Refusal::Pool(error)) => Err(error),
-        Err(refusal) => {
-            out.truncate(start);
-            Reply::new(out, resp3).error(&session::answer(&refusal));
-            Ok(())
-        }
-    }
-}
-
-impl Service for Redis {
-    type Session = Session;
-    type Request = Request;
-
-    const TOO_MANY: &'static [u8] = b"-ERR max number of clients reached\r\n";
-
-    fn session(&self, number: u64) -> Session {
-        Session::new(number)
-    }
-
-    fn admit(&self, session: &mut Session, input: &[u8]) -> Admission<Request> {
-        session.admit(input, self.options.max_value as usize)
-    }
-
-    fn changes(request: &Request) -> bool {
-        match request {
-            Request::Say(_) => false,
-            Request::Run { command, .. } => command.spec.changes,
-            Request::Exec { commands, .. } => commands.iter().any(|command| command.spec.changes),
-        }
-    }
-
-    fn weight(request: &Request) -> usize {
-        request.weight()
-    }
-
-    fn look(&self, from: &impl Load, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
-        let db = self.db(turn);
-        match request {
-            Request::Say(text) => out.extend_from_slice(text),
-            Request::Run { resp3, command } => {
-                let start = out.len();
-                let done = self.ask(&db, from, command, &mut Reply::new(out, *resp3));
-                settle(done, start, *resp3, out)?;
-            }
-            Request::Exec { resp3, commands } => {
-                Reply::new(out, *resp3).array(commands.len());
-                for command in commands {
-                    let start = out.len();
-                    let done = self.ask(&db, from, command, &mut Reply::new(out, *resp3));
-                    settle(done, start, *resp3, out)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn change(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
-        let db = self.db(turn);
-        let (resp3, commands) = match request {
-            Request::Say(_) => return self.look(tx, turn, request, out),
-            Request::Run { resp3, command } => (*resp3, std::slice::from_ref(command)),
-            Request::Exec { resp3, commands } => {
-                Reply::new(out, *resp3).array(commands.len());
-                (*resp3, commands.as_slice())
-            }
-        };
-        for command in commands {
-            let start = out.len();
-            let done = self.act(&db, tx, command, &mut Reply::new(out, resp3));
-            settle(done, start, resp3, out)?;
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
-        let resp3 = match request {
-            Request::Say(_) => false,
-            Request::Run { resp3, .. } | Request::Exec { resp3, .. } => *resp3,
-        };
-        let text = match error {
-            Error::Full { .. } => format!("OOM command not allowed: {error}"),
-            error => format!("ERR {error}"),
-        };
-        Reply::new(out, resp3).error(&text);
-    }
-
-    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<bool, Error> {
-        let evicted = self.eviction() == Eviction::Lru && self.keys(turn).evict::<Owned>(tx)?.is_some();
-        turn.tally.evictions.set(turn.tally.evictions.get() + u64::from(evicted));
-        Ok(evicted)
-    }
-
-    fn sweep(&self, pool: &DirectPool, turn: &Turn<'_>) -> Result<bool, Error> {
-        let keys = self.keys(turn);
-        let dead = pool.read(|from| keys.find_expired(from, SWEEP, |item| expired(item.expires, turn.now_ms)))?;
-        if dead.is_empty() {
-            return Ok(false);
-        }
-        let removed = pool.tx(|tx| {
-            let mut removed = 0;
-            for name in &dead {
-                // What was stored under the same key meanwhile lives.
-                if keys.find(tx, name)?.is_some_and(|(_, item)| expired(item.expires, turn.now_ms)) {
-                    removed += u64::from(keys.remove::<Owned>(tx, name)?);
-                }
-            }
-            Ok(removed)
-        })?;
-        turn.tally.expired.set(removed);
-        Ok(removed as usize > SWEEP / 4)
-    }
+/// The hash of the first key of a command; 0 if it has none.
+fn near(command: &Command) -> u64 {
+    command.spec.keys_of(&command.words).first().map_or(0, |key| Name::of(key).hash)
 }

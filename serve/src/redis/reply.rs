@@ -8,12 +8,35 @@ pub struct Reply<'a> {
     out: &'a mut Vec<u8>,
     /// The client speaks version 3.
     resp3: bool,
+    /// The buffer may have so many bytes.
+    limit: usize,
 }
 
 impl<'a> Reply<'a> {
     /// Replies at the end of a buffer.
     pub fn new(out: &'a mut Vec<u8>, resp3: bool) -> Reply<'a> {
-        Reply { out, resp3 }
+        Reply { out, resp3, limit: usize::MAX }
+    }
+
+    /// The same reply, which may have so many bytes more. What is behind them is left out, and [`Reply::is_too_long`] says so.
+    pub fn again(&mut self, bytes: usize) -> Reply<'_> {
+        let limit = self.out.len().saturating_add(bytes);
+        Reply { out: self.out, resp3: self.resp3, limit }
+    }
+
+    /// Whether something was left out.
+    pub fn is_too_long(&self) -> bool {
+        self.out.len() > self.limit
+    }
+
+    /// Where the next byte goes.
+    pub fn place(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes back what was written behind a place.
+    pub fn truncate(&mut self, place: usize) {
+        self.out.truncate(place);
     }
 
     /// The client speaks version 3.
@@ -22,6 +45,9 @@ impl<'a> Reply<'a> {
     }
 
     fn head(&mut self, kind: char, what: impl Display) {
+        if self.is_too_long() {
+            return;
+        }
         // A vector takes everything.
         let _ = write!(self.out, "{kind}{what}\r\n");
     }
@@ -53,6 +79,9 @@ impl<'a> Reply<'a> {
 
     /// So many bytes, which a function appends.
     pub fn bulk_with<E>(&mut self, length: usize, append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        if self.is_too_long() {
+            return Ok(());
+        }
         self.head('$', length);
         append(self.out)?;
         self.out.extend_from_slice(b"\r\n");
@@ -82,6 +111,37 @@ impl<'a> Reply<'a> {
     /// So many replies follow, in no order.
     pub fn set(&mut self, length: usize) {
         self.head(if self.resp3 { '~' } else { '*' }, length);
+    }
+
+    /// The head of a message that answers nothing.
+    pub fn push(&mut self, length: usize) {
+        self.head(if self.resp3 { '>' } else { '*' }, length);
+    }
+
+    /// A text that says what it is.
+    pub fn verbatim(&mut self, text: &str) {
+        if self.resp3 {
+            self.head('=', text.len() + 4);
+            self.out.extend_from_slice(b"txt:");
+            self.out.extend_from_slice(text.as_bytes());
+            self.out.extend_from_slice(b"\r\n");
+        } else {
+            self.bulk(text.as_bytes());
+        }
+    }
+
+    /// Bytes, or nothing.
+    pub fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => self.null(),
+        }
+    }
+
+    /// Several of them.
+    pub fn bulks<'b>(&mut self, rows: impl ExactSizeIterator<Item = &'b [u8]>) {
+        self.array(rows.len());
+        rows.for_each(|row| self.bulk(row));
     }
 
     /// A number with a fraction.

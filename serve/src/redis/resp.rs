@@ -1,5 +1,7 @@
 //! RESP, as it comes from clients: arrays of bulk strings, or a line of words.
 
+use std::ops::Range;
+
 /// Bytes of a line at most.
 const LINE_BYTES: usize = 64 << 10;
 /// Arguments of a command at most.
@@ -16,15 +18,8 @@ pub enum Parsed {
     Command(Vec<Vec<u8>>, usize),
     /// No command, and nothing behind it can be understood.
     Broken(&'static str),
-}
-
-/// The line at the start, without its end, and where the next one begins.
-fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, ()> {
-    match input.iter().take(LINE_BYTES).position(|&byte| byte == b'\n') {
-        Some(end) => Ok(Some((input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]), end + 1))),
-        None if input.len() >= LINE_BYTES => Err(()),
-        None => Ok(None),
-    }
+    /// As above: this byte came in place of a `$`.
+    Unexpected(u8),
 }
 
 /// A decimal number, as strict as Redis: no plus, no spaces, no zero in front.
@@ -35,55 +30,109 @@ pub fn number(digits: &[u8]) -> Option<i64> {
     text.parse().ok().filter(|_| strict)
 }
 
-/// Takes a command from the start of an input. A value may have `max_value` bytes.
-pub fn parse(input: &[u8], max_value: usize) -> Parsed {
-    match input.first() {
-        None => Parsed::Incomplete,
-        Some(b'*') => array(input, max_value).unwrap_or_else(|end| end),
-        Some(_) => match line(input) {
-            Err(()) => Parsed::Broken("too big inline request"),
-            Ok(None) => Parsed::Incomplete,
-            Ok(Some((line, end))) => match words(line) {
-                Some(words) => Parsed::Command(words, end),
-                None => Parsed::Broken("unbalanced quotes in request"),
-            },
-        },
-    }
+/// Takes commands from the start of what a client has sent, and remembers how far it looked into one that is not whole yet: time
+/// is in proportion to what was sent, in whatever pieces it comes.
+#[derive(Debug, Default)]
+pub struct Parser {
+    /// Where the next line of the unfinished command begins.
+    at: usize,
+    /// Bytes of that line that have no end in them.
+    searched: usize,
+    /// Words that the unfinished command has in all; `None` before its head was read.
+    wanted: Option<usize>,
+    /// Its words so far.
+    places: Vec<Range<usize>>,
+    /// Where the word ends that is coming.
+    coming: Option<Range<usize>>,
 }
 
-fn array(input: &[u8], max_value: usize) -> Result<Parsed, Parsed> {
-    let Some((head, mut at)) = line(input).map_err(|()| Parsed::Broken("too big mbulk count string"))? else {
-        return Ok(Parsed::Incomplete);
-    };
-    let count = number(&head[1..]).filter(|&count| count <= MOST_ARGUMENTS as i64);
-    let count = count.ok_or(Parsed::Broken("invalid multibulk length"))?.max(0) as usize;
-    let mut places = Vec::with_capacity(count.min(64));
-    for _ in 0..count {
-        let rest = &input[at..];
-        let Some((head, begin)) = line(rest).map_err(|()| Parsed::Broken("too big bulk count string"))? else {
-            // The first byte tells at once that something else comes.
-            return if rest.first().is_none_or(|&b| b == b'$') { Ok(Parsed::Incomplete) } else { Err(EXPECTED) };
+impl Parser {
+    /// Looks at an input, which begins with the same command as at the last call unless that was taken. A value may have `max_value`
+    /// bytes.
+    pub fn parse(&mut self, input: &[u8], max_value: usize) -> Parsed {
+        let parsed = match input.first() {
+            None => Parsed::Incomplete,
+            Some(b'*') => self.array(input, max_value).unwrap_or_else(|end| end),
+            Some(_) => match self.line(input) {
+                Err(()) => Parsed::Broken("too big inline request"),
+                Ok(None) => Parsed::Incomplete,
+                Ok(Some((line, end))) => match words(&input[line]) {
+                    Some(words) => Parsed::Command(words, end),
+                    None => Parsed::Broken("unbalanced quotes in request"),
+                },
+            },
         };
-        let digits = head.strip_prefix(b"$").ok_or(EXPECTED)?;
-        let length = number(digits).and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= max_value);
-        let length = length.ok_or(Parsed::Broken("invalid bulk length"))?;
-        let begin = at + begin;
-        if begin + length > COMMAND_BYTES + max_value {
-            return Err(Parsed::Broken("too big request"));
+        if parsed != Parsed::Incomplete {
+            *self = Parser::default();
         }
-        places.push(begin..begin + length);
-        at = begin + length + 2;
-        if input.len() < at {
-            return Ok(Parsed::Incomplete);
+        parsed
+    }
+
+    /// The line that begins here, without its end, and where the next one begins.
+    fn line(&mut self, input: &[u8]) -> Result<Option<(Range<usize>, usize)>, ()> {
+        let rest = &input[self.at..];
+        let limit = rest.len().min(LINE_BYTES);
+        let found = rest[self.searched.min(limit)..limit].iter().position(|&byte| byte == b'\n');
+        let Some(found) = found else {
+            self.searched = limit;
+            return if rest.len() >= LINE_BYTES { Err(()) } else { Ok(None) };
+        };
+        let end = self.at + self.searched.min(limit) + found;
+        self.searched = 0;
+        let cut = usize::from(input[self.at..end].last() == Some(&b'\r'));
+        Ok(Some((self.at..end - cut, end + 1)))
+    }
+
+    /// Reads how many words there are, then word by word.
+    fn array(&mut self, input: &[u8], max_value: usize) -> Result<Parsed, Parsed> {
+        let wanted = match self.wanted {
+            Some(wanted) => wanted,
+            None => {
+                let found = self.line(input).map_err(|()| Parsed::Broken("too big mbulk count string"))?;
+                let Some((head, behind)) = found else { return Ok(Parsed::Incomplete) };
+                let count = number(&input[head.start + 1..head.end]).filter(|&count| count <= MOST_ARGUMENTS as i64);
+                let count = count.ok_or(Parsed::Broken("invalid multibulk length"))?.max(0) as usize;
+                (self.wanted, self.at) = (Some(count), behind);
+                count
+            }
+        };
+        while self.places.len() < wanted {
+            let Some(place) = self.word(input, max_value)? else { return Ok(Parsed::Incomplete) };
+            self.at = place.end + 2;
+            self.places.push(place);
         }
-        if &input[at - 2..at] != b"\r\n" {
+        Ok(Parsed::Command(self.places.iter().map(|place| input[place.clone()].to_vec()).collect(), self.at))
+    }
+
+    /// Where the next word lies, if it is there.
+    fn word(&mut self, input: &[u8], max_value: usize) -> Result<Option<Range<usize>>, Parsed> {
+        let place = match self.coming.take() {
+            Some(place) => place,
+            None => {
+                // The first byte tells at once that something else comes.
+                if let Some(&other) = input.get(self.at).filter(|&&byte| byte != b'$') {
+                    return Err(Parsed::Unexpected(other));
+                }
+                let found = self.line(input).map_err(|()| Parsed::Broken("too big bulk count string"))?;
+                let Some((head, begin)) = found else { return Ok(None) };
+                let length = number(&input[head.start + 1..head.end]).and_then(|n| usize::try_from(n).ok());
+                let length = length.filter(|&n| n <= max_value).ok_or(Parsed::Broken("invalid bulk length"))?;
+                if begin + length > COMMAND_BYTES + max_value {
+                    return Err(Parsed::Broken("too big request"));
+                }
+                begin..begin + length
+            }
+        };
+        if input.len() < place.end + 2 {
+            self.coming = Some(place);
+            return Ok(None);
+        }
+        if &input[place.end..place.end + 2] != b"\r\n" {
             return Err(Parsed::Broken("a bulk string has another length than it says"));
         }
+        Ok(Some(place))
     }
-    Ok(Parsed::Command(places.into_iter().map(|place| input[place].to_vec()).collect(), at))
 }
-
-const EXPECTED: Parsed = Parsed::Broken("expected '$'");
 
 /// The words of a line, some of them quoted; `None` if a quote is left open.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -131,6 +180,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn parse(input: &[u8], max_value: usize) -> Parsed {
+        Parser::default().parse(input, max_value)
+    }
+
     fn encode(words: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
@@ -154,6 +207,29 @@ mod tests {
             prop_assert_eq!(parse(&bytes, 1024), Parsed::Command(words, length));
         }
 
+        /// The same words come out of the same bytes, in whatever pieces these come; none is looked at twice but the current line's.
+        #[test]
+        fn in_pieces_as_at_once(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"*$12\r\n\r\n\"a ".to_vec())], 0..60),
+            cuts in prop::collection::vec(0usize..60, 0..6),
+        ) {
+            let mut parser = Parser::default();
+            let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            ends.sort_unstable();
+            ends.push(bytes.len());
+            let whole = parse(&bytes, 16);
+            for end in ends {
+                match parser.parse(&bytes[..end], 16) {
+                    Parsed::Incomplete => {}
+                    early => {
+                        prop_assert_eq!(early, whole);
+                        return Ok(());
+                    }
+                }
+            }
+            prop_assert_eq!(whole, Parsed::Incomplete);
+        }
+
         /// No input makes it panic, and it never takes more than there is.
         #[test]
         fn any_bytes(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"*$0129-\r\n\"'\\x ".to_vec())], 0..80)) {
@@ -167,9 +243,7 @@ mod tests {
     fn broken_inputs() {
         let long = vec![b'x'; LINE_BYTES];
         for (input, why) in [
-            (&b"*1\r\n:3\r\n"[..], "expected '$'"),
-            (b"*1\r\nx", "expected '$'"),
-            (b"*x\r\n", "invalid multibulk length"),
+            (&b"*x\r\n"[..], "invalid multibulk length"),
             (b"*99999999\r\n", "invalid multibulk length"),
             (b"*1\r\n$-5\r\n", "invalid bulk length"),
             (b"*1\r\n$17\r\n", "invalid bulk length"),
@@ -185,6 +259,27 @@ mod tests {
                 String::from_utf8_lossy(&input[..input.len().min(40)])
             );
         }
+    }
+
+    /// Words that come byte by byte: how far the parser has come is remembered, so that no word is read a second time.
+    #[test]
+    fn a_trickled_command_is_read_once() {
+        let words = vec![b"w".to_vec(); 3000];
+        let (bytes, mut parser, mut steps) = (encode(&words), Parser::default(), 0);
+        for end in 0..bytes.len() {
+            let before = parser.places.len();
+            assert_eq!(parser.parse(&bytes[..end], 16), Parsed::Incomplete);
+            steps += parser.places.len() - before;
+            assert!(parser.at + parser.searched <= end);
+        }
+        assert_eq!(steps, words.len() - 1);
+        assert_eq!(parser.parse(&bytes, 16), Parsed::Command(words, bytes.len()));
+    }
+
+    #[test]
+    fn something_else_than_a_word() {
+        assert_eq!(parse(b"*1\r\n:3\r\n", 16), Parsed::Unexpected(b':'));
+        assert_eq!(parse(b"*1\r\nx", 16), Parsed::Unexpected(b'x'));
     }
 
     #[test]

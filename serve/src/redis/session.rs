@@ -1,60 +1,24 @@
-//! What a client's connection knows: protocol version, name, an open MULTI. Commands that concern nothing else are answered here.
+//! What a client's connection knows: protocol version, an open MULTI, watched keys, subscriptions. Commands that concern nothing else
+//! are answered here, in `greeting.rs` and in `listening.rs`.
 
-use super::db::{Refusal, is};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::State;
+use super::clients::Client;
+use super::db::is;
+use super::guard;
 use super::reply::Reply;
-use super::resp::{self, Parsed};
-use super::table::{self, Spec};
-use crate::service::Admission;
+use super::request::{Command, Request};
+use super::resp::{Parsed, Parser};
+use super::table::{self, Id};
+use super::watch::WatchSet;
+use crate::access::{DEFAULT, User};
+use crate::service::{Admission, Peer};
 
 /// Bytes of commands that may wait for EXEC.
 const QUEUE_BYTES: usize = 16 << 20;
-
-/// A command whose number of words is right.
-#[derive(Debug)]
-pub struct Command {
-    /// What it is.
-    pub spec: &'static Spec,
-    /// All of its words.
-    pub words: Vec<Vec<u8>>,
-}
-
-impl Command {
-    fn bytes(&self) -> usize {
-        self.words.iter().map(|word| word.len() + 32).sum()
-    }
-}
-
-/// What is to be run.
-#[derive(Debug)]
-pub enum Request {
-    /// A reply that is known.
-    Say(Vec<u8>),
-    /// One command.
-    Run {
-        /// The client speaks RESP3.
-        resp3: bool,
-        /// The command.
-        command: Command,
-    },
-    /// The commands of a MULTI.
-    Exec {
-        /// The client speaks RESP3.
-        resp3: bool,
-        /// The commands.
-        commands: Vec<Command>,
-    },
-}
-
-impl Request {
-    /// Bytes, about.
-    pub fn weight(&self) -> usize {
-        match self {
-            Request::Say(_) => 0,
-            Request::Run { command, .. } => command.bytes(),
-            Request::Exec { commands, .. } => commands.iter().map(Command::bytes).sum(),
-        }
-    }
-}
 
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
@@ -66,42 +30,68 @@ struct Queue {
 }
 
 /// A client.
-#[derive(Debug)]
 pub struct Session {
-    number: u64,
-    resp3: bool,
-    name: Vec<u8>,
+    pub(super) client: Arc<Client>,
+    pub(super) state: Arc<State>,
+    /// Nobody until a password was given, where one is asked for.
+    pub(super) user: Option<Arc<User>>,
+    pub(super) resp3: bool,
+    /// Channels that it listens to.
+    pub(super) channels: BTreeSet<Vec<u8>>,
+    /// Patterns of them.
+    pub(super) patterns: BTreeSet<Vec<u8>>,
     queue: Option<Queue>,
+    watched: Arc<WatchSet>,
+    parser: Parser,
 }
 
 impl Session {
     /// Of a client that has just come.
-    pub fn new(number: u64) -> Session {
-        Session { number, resp3: false, name: Vec::new(), queue: None }
+    pub fn new(peer: Peer, state: Arc<State>) -> Session {
+        let client = Arc::new(Client::new(peer));
+        state.clients.add(&client);
+        let watched = Arc::new(WatchSet::new(state.watches.clone()));
+        let (user, resp3, channels, patterns, queue, parser) =
+            (state.access.nobody(), false, BTreeSet::new(), BTreeSet::new(), None, Parser::default());
+        Session { client, state, user, resp3, channels, patterns, queue, watched, parser }
     }
 
     /// Takes a command from an input.
     pub fn admit(&mut self, input: &[u8], max_value: usize) -> Admission<Request> {
-        let (words, taken) = match resp::parse(input, max_value) {
+        if guard::is_handshake(input) {
+            return Admission::Last(Request::Say(Vec::new()));
+        }
+        let broken = |session: &Session, why: &str| {
+            Admission::Last(session.say(|reply| reply.error(&format!("ERR Protocol error: {why}"))))
+        };
+        let (words, taken) = match self.parser.parse(input, max_value) {
             Parsed::Incomplete => return Admission::Incomplete,
-            Parsed::Broken(why) => {
-                return Admission::Last(self.say(|reply| reply.error(&format!("ERR Protocol error: {why}"))));
-            }
+            Parsed::Broken(why) => return broken(self, why),
+            Parsed::Unexpected(byte) => return broken(self, &format!("expected '$', got '{}'", char::from(byte))),
             Parsed::Command(words, taken) => (words, taken),
         };
-        if words.is_empty() {
-            return Admission::Request(Request::Say(Vec::new()), taken);
-        }
-        if is(&words[0], "quit") {
+        let Some(name) = words.first() else { return Admission::Request(Request::Say(Vec::new()), taken) };
+        if is(name, "quit") {
             return Admission::Last(self.say(|reply| reply.simple("OK")));
         }
+        // A browser, or somebody who makes one talk to this port: nothing of what it sends may be run.
+        if guard::is_foreign(&words) {
+            return Admission::Last(Request::Say(Vec::new()));
+        }
+        self.client.input.store(taken, Ordering::Relaxed);
         Admission::Request(self.take(words), taken)
     }
 
-    fn say(&self, write: impl FnOnce(&mut Reply<'_>)) -> Request {
+    pub(super) fn say(&self, write: impl FnOnce(&mut Reply<'_>)) -> Request {
         let mut out = Vec::new();
         write(&mut Reply::new(&mut out, self.resp3));
         Request::Say(out)
+    }
+
+    /// Speaks another version from here on.
+    pub(super) fn speak(&mut self, resp3: bool) {
+        self.resp3 = resp3;
+        self.client.resp3.store(resp3, Ordering::Relaxed);
     }
 
     /// Refuses a command; an open MULTI cannot be executed any more.
@@ -112,38 +102,68 @@ impl Session {
         self.say(|reply| reply.error(text))
     }
 
-    fn take(&mut self, words: Vec<Vec<u8>>) -> Request {
-        let Some(spec) = table::find(&words[0]) else {
+    fn take(&mut self, mut words: Vec<Vec<u8>>) -> Request {
+        let Some(spec) = self.state.names.meant(&words[0]).and_then(table::find) else {
             return self.refuse(&unknown(&words));
         };
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
-        match (spec.name, self.queue.is_some()) {
-            ("multi", false) => {
+        if let Some(refused) = guard::refusal(self.user.as_deref(), spec, &words) {
+            return self.refuse(&refused);
+        }
+        // Commands that have something in common are told apart by their own names.
+        if !is(&words[0], spec.name) {
+            words[0] = spec.name.into();
+        }
+        self.client.sends(spec.name, words.get(1).filter(|_| spec.has('c')));
+        if self.listens() && !self.resp3 && !spec.has('p') && !matches!(spec.id, Id::Ping | Id::Reset) {
+            let text = format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+                spec.name
+            );
+            return self.refuse(&text);
+        }
+        let open = self.queue.is_some();
+        match spec.id {
+            Id::Multi if open => self.say(|reply| reply.error("ERR MULTI calls can not be nested")),
+            Id::Multi => {
                 self.queue = Some(Queue::default());
+                self.client.queued.store(0, Ordering::Relaxed);
                 self.say(|reply| reply.simple("OK"))
             }
-            ("multi", true) => self.say(|reply| reply.error("ERR MULTI calls can not be nested")),
-            ("exec", _) => self.exec(),
-            ("discard", open) => {
-                self.queue = None;
-                self.say(|reply| if open { reply.simple("OK") } else { reply.error("ERR DISCARD without MULTI") })
+            Id::Exec => self.exec(),
+            Id::Discard if !open => self.say(|reply| reply.error("ERR DISCARD without MULTI")),
+            Id::Discard => {
+                self.end_multi();
+                self.say(|reply| reply.simple("OK"))
             }
-            ("reset", _) => {
-                *self = Session::new(self.number);
-                self.say(|reply| reply.simple("RESET"))
+            Id::Watch if open => self.say(|reply| reply.error("ERR WATCH inside MULTI is not allowed")),
+            Id::Watch => Request::Watch { keys: words[1..].to_vec(), set: self.watched.clone() },
+            Id::Unwatch if !open => {
+                self.watch_anew();
+                self.say(|reply| reply.simple("OK"))
             }
-            ("auth" | "hello" | "client", true) => {
+            Id::Reset => self.reset(),
+            Id::Auth | Id::Hello | Id::Subscribe | Id::Psubscribe | Id::Unsubscribe | Id::Punsubscribe if open => {
                 self.refuse(&format!("ERR {} is not supported inside of MULTI", spec.name.to_uppercase()))
             }
-            ("auth", _) => self.refuse(
-                "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-            ),
-            ("hello", _) => self.hello(&words),
-            ("client", _) => self.client(&words),
-            (_, true) => self.queue(Command { spec, words }),
-            (_, false) => Request::Run { resp3: self.resp3, command: Command { spec, words } },
+            Id::Auth => self.auth(&words),
+            Id::Hello => self.hello(&words),
+            Id::Subscribe | Id::Psubscribe => self.subscribe(&words),
+            Id::Unsubscribe | Id::Punsubscribe => self.unsubscribe(&words),
+            Id::Ping if self.listens() && !self.resp3 => {
+                let text = words.get(1).cloned().unwrap_or_default();
+                self.say(|reply| reply.bulks([b"pong".as_slice(), &text].into_iter()))
+            }
+            _ if open && spec.has('m') && self.state.is_full() => self.refuse(super::OUT_OF_MEMORY),
+            _ if open => self.queue(Command { spec, words }),
+            Id::Client if self.names_itself(&words) => self.name_itself(&words),
+            _ if spec.has('b') => {
+                let command = Arc::new(Command { spec, words });
+                Request::Wait { resp3: self.resp3, command, client: self.client.clone() }
+            }
+            _ => Request::Run { resp3: self.resp3, command: Command { spec, words }, client: self.client.clone() },
         }
     }
 
@@ -154,78 +174,58 @@ impl Session {
         {
             queue.bytes += bytes;
             queue.commands.push(command);
+            self.client.queued.store(queue.commands.len() as i64, Ordering::Relaxed);
             return self.say(|reply| reply.simple("QUEUED"));
         }
         self.refuse("ERR the commands of this MULTI have too many bytes")
     }
 
+    /// What was watched ends with the requests that refer to it.
+    fn watch_anew(&mut self) -> Arc<WatchSet> {
+        std::mem::replace(&mut self.watched, Arc::new(WatchSet::new(self.state.watches.clone())))
+    }
+
+    fn end_multi(&mut self) -> (Option<Queue>, Arc<WatchSet>) {
+        self.client.queued.store(-1, Ordering::Relaxed);
+        (self.queue.take(), self.watch_anew())
+    }
+
     fn exec(&mut self) -> Request {
-        match self.queue.take() {
-            None => self.say(|reply| reply.error("ERR EXEC without MULTI")),
-            Some(queue) if queue.spoilt => {
-                self.say(|reply| reply.error("EXECABORT Transaction discarded because of previous errors."))
+        if self.queue.is_none() {
+            return self.say(|reply| reply.error("ERR EXEC without MULTI"));
+        }
+        match self.end_multi() {
+            (Some(queue), watched) if !queue.spoilt => {
+                Request::Exec { resp3: self.resp3, commands: queue.commands, watched, client: self.client.clone() }
             }
-            Some(queue) => Request::Exec { resp3: self.resp3, commands: queue.commands },
+            _ => self.say(|reply| reply.error("EXECABORT Transaction discarded because of previous errors.")),
         }
     }
 
-    /// HELLO [version [SETNAME name]]
-    fn hello(&mut self, words: &[Vec<u8>]) -> Request {
-        match words.get(1).map(|version| resp::number(version)) {
-            None => {}
-            Some(Some(2)) => self.resp3 = false,
-            Some(Some(3)) => self.resp3 = true,
-            Some(Some(_)) => return self.say(|reply| reply.error("NOPROTO unsupported protocol version")),
-            Some(None) => {
-                return self.say(|reply| reply.error("ERR Protocol version is not an integer or out of range"));
-            }
+    /// As if the client had just come.
+    fn reset(&mut self) -> Request {
+        self.end_multi();
+        let changes = self.all_listening();
+        self.channels.clear();
+        self.patterns.clear();
+        self.count_listening();
+        self.user = self.state.access.nobody();
+        {
+            let mut texts = self.client.texts();
+            (texts.name, texts.user) = (Vec::new(), DEFAULT.to_vec());
         }
-        let mut options = words.iter().skip(2);
-        while let Some(option) = options.next() {
-            match options.next() {
-                Some(name) if is(option, "setname") => self.name = name.clone(),
-                Some(_) if is(option, "auth") => {
-                    return self.say(|reply| reply.error("WRONGPASS this server has no users and no passwords"));
-                }
-                _ => return self.say(|reply| reply.error("ERR Syntax error in HELLO option")),
-            }
-        }
-        let number = self.number as i64;
-        self.say(|reply| {
-            reply.map(7);
-            for (name, value) in [("server", "redis"), ("version", super::about::VERSION)] {
-                reply.bulk(name.as_bytes());
-                reply.bulk(value.as_bytes());
-            }
-            reply.bulk(b"proto");
-            reply.integer(if reply.resp3() { 3 } else { 2 });
-            reply.bulk(b"id");
-            reply.integer(number);
-            for (name, value) in [("mode", "standalone"), ("role", "master")] {
-                reply.bulk(name.as_bytes());
-                reply.bulk(value.as_bytes());
-            }
-            reply.bulk(b"modules");
-            reply.array(0);
-        })
+        self.speak(false);
+        let mut say = Vec::new();
+        Reply::new(&mut say, false).simple("RESET");
+        Request::Listen { say, changes, client: self.client.clone() }
     }
+}
 
-    /// CLIENT SETNAME, GETNAME, SETINFO, ID, NO-EVICT, NO-TOUCH
-    fn client(&mut self, words: &[Vec<u8>]) -> Request {
-        match (words[1].to_ascii_lowercase().as_slice(), words.len()) {
-            (b"setname", 3) => {
-                if words[2].iter().any(|byte| !(b'!'..=b'~').contains(byte)) {
-                    let text = "ERR Client names cannot contain spaces, newlines or special characters.";
-                    return self.say(|reply| reply.error(text));
-                }
-                self.name = words[2].clone();
-                self.say(|reply| reply.simple("OK"))
-            }
-            (b"getname", 2) if self.name.is_empty() => self.say(|reply| reply.null()),
-            (b"getname", 2) => self.say(|reply| reply.bulk(&self.name)),
-            (b"setinfo", 4) | (b"no-evict" | b"no-touch", 3) => self.say(|reply| reply.simple("OK")),
-            (b"id", 2) => self.say(|reply| reply.integer(self.number as i64)),
-            _ => self.say(|reply| reply.error("ERR unknown subcommand or wrong number of arguments for CLIENT")),
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.state.clients.remove(self.client.number);
+        for change in self.all_listening() {
+            self.state.channels.change(&self.client, &change);
         }
     }
 }
@@ -240,13 +240,4 @@ fn unknown(words: &[Vec<u8>]) -> String {
         text += &format!("'{}' ", show(word));
     }
     text
-}
-
-/// What a client is told of a refusal.
-pub fn answer(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Say(text) => text.clone().into_owned(),
-        Refusal::Pool(error @ nearpm::Error::Full { .. }) => format!("OOM command not allowed: {error}"),
-        Refusal::Pool(error) => format!("ERR {error}"),
-    }
 }

@@ -2,6 +2,8 @@
 
 use nearpm::prelude::*;
 
+use super::item::alloc;
+
 /// Bytes in a pool; empty ones take no memory. Whatever holds the handle owns the bytes.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
@@ -21,10 +23,15 @@ fn release<S: Store>(blob: Blob, tx: &mut S) -> Result<(), Error> {
 impl Blob {
     /// Puts bytes into the pool.
     pub fn make(tx: &mut impl Store, bytes: &[u8]) -> Result<Blob, Error> {
+        Blob::make_in(tx, bytes, 0)
+    }
+
+    /// As [`Blob::make`], or in a place of so many bytes where there is none of the right size.
+    pub fn make_in(tx: &mut impl Store, bytes: &[u8], place: u64) -> Result<Blob, Error> {
         if bytes.is_empty() {
             return Ok(Blob { at: None });
         }
-        let object = tx.alloc_bytes(HEAD + bytes.len() as u64)?;
+        let (object, _) = alloc(tx, HEAD + bytes.len() as u64, place)?;
         let at = Ptr::<u64>::from_offset(object).ok_or(Error::NotAllocated { offset: object })?;
         tx.set(at, bytes.len() as u64)?;
         tx.write(object + HEAD, bytes)?;

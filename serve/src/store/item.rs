@@ -42,15 +42,25 @@ pub fn append_value(from: &impl Load, item: Ptr<Item>, length: u32, to: &mut Vec
     from.read(data(item), &mut to[start..])
 }
 
-/// Makes an item with this head, whose length and room are set, and this value.
-pub fn make(tx: &mut impl Store, head: Item, parts: [&[u8]; 2]) -> Result<Ptr<Item>, Error> {
+/// Makes an item with this head, whose length and room are set, and this value. Without a place of the right size it takes one of
+/// `place` bytes.
+pub fn make(tx: &mut impl Store, head: Item, parts: [&[u8]; 2], place: u64) -> Result<Ptr<Item>, Error> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
-    let room = (length as u64 + HEAD).next_multiple_of(16) - HEAD;
-    let object = tx.alloc_bytes(HEAD + room)?;
+    let bytes = (length as u64 + HEAD).next_multiple_of(16);
+    let (object, bytes) = alloc(tx, bytes, place)?;
+    let room = bytes - HEAD;
     let item = Ptr::<Item>::from_offset(object).ok_or(Error::NotAllocated { offset: object })?;
     tx.set(item, Item { length: length as u32, room: room as u32, ..head })?;
     write_parts(tx, item, parts)?;
     Ok(item)
+}
+
+/// Takes memory: so many bytes, or, where there is no such place, as many as another place has.
+pub fn alloc(tx: &mut impl Store, bytes: u64, place: u64) -> Result<(u64, u64), Error> {
+    match tx.alloc_bytes(bytes) {
+        Err(Error::Full { .. }) if place > bytes => tx.alloc_bytes(place).map(|object| (object, place)),
+        done => done.map(|object| (object, bytes)),
+    }
 }
 
 /// Stores head and value in the place of an item that has room for them.

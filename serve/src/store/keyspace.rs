@@ -1,12 +1,15 @@
 //! Items by name.
 
+use std::cell::{Cell, RefCell};
+
 use nearpm::prelude::*;
 
 use super::item::{self, Item, OVERHEAD};
-use super::{Label, Name, Recency};
+use super::{Changes, Expiries, Label, Name, Recency, Search};
+use crate::tally::Tally;
 
-/// Keys that are looked at to find one that was not used for long, as Redis does it.
-const SAMPLES: usize = 5;
+/// Keys that had expired that are removed in one go.
+pub const RECLAIMED: usize = 256;
 
 /// What a server keeps: part of its root.
 #[derive(Clone, Copy, Debug, Persistent)]
@@ -40,6 +43,28 @@ pub struct Keys<'a> {
     pub now_ms: u64,
     /// What was used last.
     pub recency: &'a Recency,
+    /// When keys expire.
+    pub expiries: &'a Expiries,
+    /// What this turn adds to that, and where it finds places.
+    pub notes: &'a Notes,
+}
+
+/// What a turn notes about keys.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// When keys expire, once the turn counts.
+    pub changes: Changes,
+    /// Bytes of places that were made free, for an item and for a name: they are taken when there is none of the right size. 0 for none.
+    pub places: Cell<[u64; 2]>,
+    /// What had expired was removed.
+    pub reclaimed: Cell<bool>,
+    /// Keys that were evicted.
+    pub evicted: RefCell<Vec<Name>>,
+}
+
+/// How many keys there are, and bytes that they take.
+pub fn size(space: Ptr<Keyspace>, from: &impl Load) -> Result<(u64, u64), Error> {
+    Ok((space.items().len(from)?, from.get(space.bytes())?))
 }
 
 fn present(slot: Option<Ptr<Item>>, place: u64) -> Result<Ptr<Item>, Error> {
@@ -98,15 +123,18 @@ impl Keys<'_> {
         self.recency.touch(name.hash, self.now_ms);
         let needed = parts.iter().map(|part| part.len()).sum::<usize>() as u64;
         let slot = self.space.items().slot(tx, name)?;
+        let [place, name_place] = self.notes.places.get();
         let Some(slot) = slot else {
-            let item = item::make(tx, head, parts)?;
-            self.space.items().insert(tx, name, Some(item))?;
+            let item = item::make(tx, head, parts, place)?;
+            self.space.items().insert(tx, &name.placed(name_place), Some(item))?;
+            self.notes.changes.moved(name.hash, 0, head.expires);
             let head = tx.get(item)?;
             self.count(tx, weight(name, &head), 0)?;
             return Ok(item);
         };
         let old = present(tx.get(slot)?, Ptr::offset(slot))?;
         let had = tx.get(old)?;
+        self.notes.changes.moved(name.hash, had.expires, head.expires);
         let room = u64::from(had.room);
         if needed <= room && room <= 4 * needed + 64 {
             let owned = C::release(tx, had)?;
@@ -114,7 +142,7 @@ impl Keys<'_> {
             self.count(tx, 0, owned)?;
             return Ok(old);
         }
-        let item = item::make(tx, head, parts)?;
+        let item = item::make(tx, head, parts, place)?;
         tx.set(slot, Some(item))?;
         let owned = C::release(tx, had)?;
         tx.free(old)?;
@@ -130,8 +158,34 @@ impl Keys<'_> {
         let head = tx.get(item)?;
         let owned = C::release(tx, head)?;
         tx.free(item)?;
+        self.notes.changes.moved(name.hash, head.expires, 0);
         self.count(tx, 0, weight(name, &head) + owned)?;
         Ok(true)
+    }
+
+    /// Takes what a key leads to away from it, to be hung under another one.
+    pub fn take(&self, tx: &mut impl Store, name: &Name, owned: u64) -> Result<Option<Ptr<Item>>, Error> {
+        let Some(slot) = self.space.items().remove(tx, name)? else { return Ok(None) };
+        let item = present(slot, Ptr::offset(self.space))?;
+        let head = tx.get(item)?;
+        self.notes.changes.moved(name.hash, head.expires, 0);
+        self.count(tx, 0, weight(name, &head) + owned)?;
+        Ok(Some(item))
+    }
+
+    /// Hangs an item, which owns so many bytes, under a key that is not there.
+    pub fn hang(&self, tx: &mut impl Store, name: &Name, item: Ptr<Item>, owned: u64) -> Result<(), Error> {
+        self.recency.touch(name.hash, self.now_ms);
+        let [_, place] = self.notes.places.get();
+        self.space.items().insert(tx, &name.placed(place), Some(item))?;
+        let head = tx.get(item)?;
+        self.notes.changes.moved(name.hash, 0, head.expires);
+        self.count(tx, weight(name, &head) + owned, 0)
+    }
+
+    /// Bytes that a key and its item count for, besides what the item owns.
+    pub fn bytes_of(&self, name: &Name, head: &Item) -> u64 {
+        weight(name, head)
     }
 
     /// Removes all keys.
@@ -142,6 +196,7 @@ impl Keys<'_> {
             C::release(tx, head)?;
             tx.free(item)?;
         }
+        self.notes.changes.cleared();
         self.space.items().clear(tx)?;
         tx.set(self.space.bytes(), 0)
     }
@@ -160,45 +215,48 @@ impl Keys<'_> {
         Ok((0, found))
     }
 
-    /// Some key with its item, drawn by a number.
-    fn sample(&self, from: &impl Load, drawn: u64) -> Result<Option<(Name, Item)>, Error> {
-        let (_, mut found) = self.scan(from, drawn, 1)?;
-        if found.is_empty() {
-            found = self.scan(from, 0, 1)?.1;
+    /// Each key with the place of its item: offset and bytes.
+    pub fn each_item(&self, from: &impl Load, mut look: impl FnMut(Name, u64, u64)) -> Result<(), Error> {
+        for entry in self.space.items().iter(from)? {
+            let (name, item) = entry?;
+            let item = present(item, Ptr::offset(self.space))?;
+            look(name, Ptr::offset(item), item::HEAD + u64::from(from.get(item.room())?));
         }
-        Ok(found.into_iter().next())
+        Ok(())
     }
 
-    /// Removes the key of a few drawn ones that has expired or was not used for longest; `None` if there is no key.
-    pub fn evict<C: Content>(&self, tx: &mut impl Store) -> Result<Option<Name>, Error> {
-        let mut chosen: Option<(u64, Name)> = None;
-        for _ in 0..SAMPLES {
-            let Some((name, head)) = self.sample(tx, rand::random())? else { break };
-            let idle = match expired(head.expires, self.now_ms) {
-                true => u64::MAX,
-                false => u64::from(self.recency.age_ms(name.hash, self.now_ms)),
-            };
-            if chosen.as_ref().is_none_or(|(most, _)| idle > *most) {
-                chosen = Some((idle, name));
-            }
-        }
-        let Some((_, name)) = chosen else { return Ok(None) };
-        self.remove::<C>(tx, &name)?;
-        Ok(Some(name))
-    }
-
-    /// Keys among some drawn ones that are `dead`.
-    pub fn find_expired(
+    /// Makes room below a limit of bytes for a key, by what is `dead` first, then by eviction.
+    ///
+    /// # Errors
+    /// [`Error::Full`] for 0 bytes: there is no more to remove, or it may not be.
+    pub fn relieve<C: Content>(
         &self,
-        from: &impl Load,
-        samples: usize,
+        tx: &mut impl Store,
+        (limit, evicts): (u64, bool),
+        (tally, near): (&Tally, u64),
         dead: impl Fn(&Item) -> bool,
-    ) -> Result<Vec<Name>, Error> {
-        let (next, mut found) = self.scan(from, rand::random(), samples)?;
-        if next == 0 {
-            // Behind the end comes the beginning, so that each key is as likely to be looked at.
-            found.extend(self.scan(from, 0, samples)?.1);
+    ) -> Result<(), Error> {
+        if self.bytes(tx)? <= limit {
+            return Ok(());
         }
-        Ok(found.into_iter().filter(|(_, head)| dead(head)).map(|(name, _)| name).collect())
+        if !self.notes.reclaimed.replace(true) {
+            let removed = self.reclaim::<C>(tx, RECLAIMED, dead)?;
+            tally.expired.set(tally.expired.get() + removed);
+        }
+        let mut search = Search::new(near, 0..0);
+        while self.bytes(tx)? > limit {
+            let evicted = if evicts { self.evict::<C>(tx, &mut search)? } else { 0 };
+            if evicted == 0 {
+                return Err(Error::Full { requested: 0, free: 0 });
+            }
+            tally.evictions.set(tally.evictions.get() + u64::from(evicted));
+        }
+        Ok(())
+    }
+
+    /// A key expires at another moment; 0 is never.
+    pub fn expire(&self, tx: &mut impl Store, name: &Name, item: Ptr<Item>, at: u64) -> Result<(), Error> {
+        self.notes.changes.moved(name.hash, tx.get(item.expires())?, at);
+        tx.set(item.expires(), at)
     }
 }

@@ -17,17 +17,24 @@ pub struct Name {
     pub hash: u64,
     /// The key itself.
     pub bytes: Vec<u8>,
+    /// Bytes of a place that it may have in the pool where there is none of the right size.
+    place: u64,
 }
 
 impl Name {
     /// The key of these bytes.
     pub fn of(bytes: &[u8]) -> Name {
-        Name { hash: hash(bytes), bytes: bytes.to_vec() }
+        Name { hash: hash(bytes), bytes: bytes.to_vec(), place: 0 }
     }
 
     /// In front of all keys whose hash is this one or higher.
     pub fn from_hash(hash: u64) -> Name {
-        Name { hash, bytes: Vec::new() }
+        Name { hash, bytes: Vec::new(), place: 0 }
+    }
+
+    /// The same key, which may have a place of so many bytes in the pool where there is none of the right size.
+    pub fn placed(&self, place: u64) -> Name {
+        Name { place, ..self.clone() }
     }
 }
 
@@ -64,7 +71,7 @@ impl Key for Label {
     }
 
     fn make(tx: &mut impl Store, query: &Name) -> Result<Label, Error> {
-        Ok(Label { hash: query.hash, text: Blob::make(tx, &query.bytes)? })
+        Ok(Label { hash: query.hash, text: Blob::make_in(tx, &query.bytes, query.place)? })
     }
 
     fn duplicate(self, tx: &mut impl Store) -> Result<Label, Error> {
@@ -73,7 +80,7 @@ impl Key for Label {
     }
 
     fn owned(self, from: &impl Load) -> Result<Name, Error> {
-        Ok(Name { hash: self.hash, bytes: self.text.read(from)? })
+        Ok(Name { hash: self.hash, bytes: self.text.read(from)?, place: 0 })
     }
 }
 

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use nearpm_serve::start_memcached;
 
 use crate::client::Client;
-use crate::differential::lines;
+use crate::differential::{ENDED, lines};
 use crate::process::{Folder, options};
 use crate::stock::Stock;
 
@@ -49,8 +49,16 @@ fn compare(requests: impl Iterator<Item = Vec<u8>>) {
         start_memcached(options(&folder.path("pool"), &["--survives", "process-crash"])).expect("the server starts");
     let mut both = [Client::connect(stock.address), Client::connect(ours.address())];
     for request in requests {
-        let [theirs, ours] = both.each_mut().map(|client| lines(client, &request));
-        assert_eq!(theirs, ours, "{:?}", String::from_utf8_lossy(&request));
+        let [mut theirs, mut mine] = both.each_mut().map(|client| lines(client, &request));
+        if mine.last().is_some_and(|line| line == ENDED) {
+            both[1] = Client::connect(ours.address());
+        }
+        if theirs[0].contains("ERROR") && request.iter().filter(|&&byte| byte == b'\n').count() > 1 {
+            // memcached takes the value of a refused command for commands, and we do not.
+            theirs.truncate(1);
+            mine.truncate(1);
+        }
+        assert_eq!(theirs, mine, "{:?}", String::from_utf8_lossy(&request));
     }
 }
 

@@ -17,14 +17,19 @@ pub struct Process {
 impl Process {
     /// Starts a server for a protocol on a pool.
     pub fn start(protocol: &str, pool: &Path, arguments: &[&str]) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_nearpm-serve"))
-            .args([protocol, "--listen", "127.0.0.1:0", "--pool"])
-            .arg(pool)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("the server starts");
+        Process::start_with(protocol, pool, arguments, &[])
+    }
+
+    /// As [`Process::start`], with this in its environment.
+    pub fn start_with(protocol: &str, pool: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm-serve"));
+        command.args([protocol, "--listen", "127.0.0.1:0", "--pool"]).arg(pool).args(arguments);
+        Process::of(command.envs(environment.iter().copied()))
+    }
+
+    /// The server that a command starts.
+    pub fn of(command: &mut Command) -> Process {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("the server starts");
         let mut line = String::new();
         let output = child.stdout.take().expect("it is piped");
         BufReader::new(output).read_line(&mut line).expect("the server says where it is");
@@ -94,9 +99,10 @@ struct Line {
 /// Options of a server in this process.
 pub fn options(pool: &Path, more: &[&str]) -> Options {
     let pool = pool.to_str().expect("a path of this test");
-    let line = ["test", "--listen", "127.0.0.1:0", "--pool", pool];
+    let line = ["test", "--pool", pool];
     let bytes: &[&str] = if more.contains(&"--bytes") { &[] } else { &["--bytes", "16M"] };
-    Line::parse_from(line.iter().chain(bytes).chain(more)).options
+    let listen: &[&str] = if more.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+    Line::parse_from(line.iter().chain(bytes).chain(listen).chain(more)).options
 }
 
 /// Whether the long forms of tests are asked for.

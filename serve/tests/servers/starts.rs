@@ -12,7 +12,7 @@ fn a_server_that_cannot_start_leaves_no_pool() {
     let path = folder.path("pool");
     let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = taken.local_addr().expect("it has an address").to_string();
-    let listen = || nearpm_serve::Options { listen: address.clone(), ..options(&path, &[]) };
+    let listen = || options(&path, &["--listen", &address]);
     for refused in [start_redis(listen()).err(), start_memcached(listen()).err()] {
         assert!(refused.expect("the port is taken").to_string().contains("listen at"));
         assert!(!path.exists());

@@ -9,6 +9,7 @@ use crate::inserted::Inserted;
 use crate::pace::Pace;
 use crate::record::{Fields, Shape};
 use crate::requests::{Request, Requests, key};
+use crate::scans::Index;
 use crate::tally::Tally;
 use crate::workload::Kind;
 
@@ -22,6 +23,8 @@ pub struct Shared {
     pub done: AtomicU64,
     /// The others are to end.
     pub over: AtomicBool,
+    /// Records in the order of their keys, where they are scanned.
+    pub index: Option<Index>,
 }
 
 /// How long a client goes on.
@@ -74,8 +77,11 @@ impl Client<'_> {
             }
             let request = self.requests.draw();
             let fields = match request.kind {
-                Kind::Read => Fields::new(),
-                Kind::Insert => self.shared.shape.record(request.number, &mut self.requests),
+                Kind::Read | Kind::Scan => Fields::new(),
+                Kind::Insert => {
+                    self.shared.index.iter().for_each(|index| index.add(request.number));
+                    self.shared.shape.record(request.number, &mut self.requests)
+                }
                 Kind::Update | Kind::ReadModifyWrite => self.shared.shape.update(request.number, &mut self.requests),
             };
             let Some(begin) = limits.begin() else { break };
@@ -88,8 +94,8 @@ impl Client<'_> {
             match answer {
                 Ok((found, read)) => {
                     tally.answered(request.kind, latency, found);
-                    if let Some(Err(wrong)) = read.map(|read| self.shared.shape.check(request.number, &read)) {
-                        tally.wrong(request.kind, wrong.to_string());
+                    if let Err(wrong) = self.check(request, &read) {
+                        tally.wrong(request.kind, wrong);
                     }
                 }
                 Err(Failure::Refused(why)) => tally.refused(request.kind, why),
@@ -103,16 +109,32 @@ impl Client<'_> {
         Ok(())
     }
 
+    /// Whether what was read is what was written.
+    fn check(&self, request: Request, read: &[(String, Fields)]) -> Result<(), String> {
+        let shape = &self.shared.shape;
+        match &self.shared.index {
+            Some(index) if request.kind == Kind::Scan => index.check(shape, &key(request.number), request.count, read),
+            _ => read
+                .iter()
+                .try_for_each(|(_, read)| shape.check(request.number, read).map_err(|wrong| wrong.to_string())),
+        }
+    }
+
     /// Does what is asked: whether the record was there, and what was read.
-    fn perform(&mut self, request: Request, fields: &Fields) -> Result<(bool, Option<Fields>), Failure> {
+    fn perform(&mut self, request: Request, fields: &Fields) -> Result<(bool, Vec<(String, Fields)>), Failure> {
         let (key, connection) = (key(request.number), &mut self.connection);
+        let one = |read: Option<Fields>| read.map(|read| (String::new(), read)).into_iter().collect::<Vec<_>>();
         match request.kind {
-            Kind::Read => connection.read(&key).map(|read| (read.is_some(), read)),
-            Kind::Update => connection.update(&key, fields).map(|found| (found, None)),
-            Kind::Insert => connection.insert(&key, fields).map(|()| (true, None)),
+            Kind::Read => connection.read(&key).map(|read| (read.is_some(), one(read))),
+            Kind::Update => connection.update(&key, fields).map(|found| (found, Vec::new())),
+            Kind::Insert => connection.insert(&key, fields).map(|()| (true, Vec::new())),
             Kind::ReadModifyWrite => {
                 let read = connection.read(&key)?;
-                connection.update(&key, fields).map(|found| (found && read.is_some(), read))
+                connection.update(&key, fields).map(|found| (found && read.is_some(), one(read)))
+            }
+            Kind::Scan => {
+                let read = connection.scan(&key, request.count)?;
+                Ok((read.first().is_some_and(|(first, _)| *first == key), read))
             }
         }
     }
@@ -150,7 +172,7 @@ mod tests {
     fn run(workload: Workload, limits: Limits, answer: Answer) -> (Result<(), String>, Tally, Shared) {
         let inserted = Arc::new(Inserted::after(1));
         let (done, over) = (AtomicU64::new(0), AtomicBool::new(false));
-        let shared = Shared { shape: SHAPE, inserted: Arc::clone(&inserted), done, over };
+        let shared = Shared { shape: SHAPE, inserted: Arc::clone(&inserted), done, over, index: None };
         let requests = Requests::new(workload, 1, inserted, 1, 0);
         let mut tally = Tally::default();
         let ended = Client { connection: Box::new(Fake(answer)), requests, shared: &shared }.run(limits, &mut tally);

@@ -25,6 +25,7 @@ pub mod phase;
 pub mod record;
 pub mod report;
 mod requests;
+mod scans;
 pub mod tally;
 pub mod workload;
 

@@ -23,7 +23,7 @@ pub struct Options {
     /// Address and port of the server
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: String,
-    /// load, a, b, c, d or f of YCSB's core workloads; w1, w3, w4 or wtail of the NearPM paper
+    /// load, a, b, c, d, e or f of YCSB's core workloads; w1, w3, w4 or wtail of the NearPM paper
     #[arg(long)]
     pub workload: Workload,
     /// Insert the records first, as fast as the server takes them
@@ -50,7 +50,7 @@ pub struct Options {
     /// Bytes of a field, at least 16
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(LEAST_FIELD_BYTES as u64..))]
     pub field_bytes: u64,
-    /// How a record lies in the server [default: hash for redis; value for memcached, and for w1, w3, w4 and wtail, whose records have up to 400 bytes more]
+    /// How a record lies in the server [default: hash for redis, ordered for e; value for memcached, and for w1, w3, w4 and wtail, whose records have up to 400 bytes more]
     #[arg(long, value_enum)]
     pub layout: Option<Layout>,
     /// Operations in a second that are to be begun, whether the server keeps up or not: latency counts from the moment when an operation was
@@ -91,7 +91,14 @@ impl Options {
     pub fn shape(&self) -> Result<Shape, Error> {
         let paper = matches!(self.workload, Workload::Paper(_));
         let one_value = paper || self.server == Protocol::Memcached;
-        if one_value && self.layout == Some(Layout::Hash) {
+        let scans = self.workload == Workload::E;
+        if scans && self.server == Protocol::Memcached {
+            return Err(Error::Options("workload E scans keys in their order, which memcached cannot".to_owned()));
+        }
+        if scans && self.layout.is_some_and(|layout| layout != Layout::Ordered) {
+            return Err(Error::Options("workload E scans keys in their order: --layout ordered".to_owned()));
+        }
+        if one_value && self.layout.is_some_and(|layout| layout != Layout::Value) {
             let why = if paper { "the paper's workloads write whole records" } else { "memcached has no hashes" };
             return Err(Error::Options(format!("{why}: --layout value")));
         }
@@ -99,7 +106,12 @@ impl Options {
         if bytes.is_none() {
             return Err(Error::Options("a record has at most 64 MiB: --fields times --field-bytes is more".to_owned()));
         }
-        let layout = self.layout.unwrap_or(if one_value { Layout::Value } else { Layout::Hash });
+        let layout = match (self.layout, one_value, scans) {
+            (Some(layout), ..) => layout,
+            (None, true, _) => Layout::Value,
+            (None, _, true) => Layout::Ordered,
+            _ => Layout::Hash,
+        };
         Ok(Shape {
             layout,
             fields: self.fields as usize,
@@ -161,6 +173,9 @@ pub(crate) mod tests {
         let shape = |line: &str| options(line).shape().map(|shape| (shape.layout, shape.most_more)).ok();
         assert_eq!(shape("--server redis --workload a"), Some((Layout::Hash, 0)));
         assert_eq!(shape("--server redis --workload a --layout value"), Some((Layout::Value, 0)));
+        assert_eq!(shape("--server redis --workload e"), Some((Layout::Ordered, 0)));
+        assert_eq!(shape("--server redis --workload e --layout hash"), None);
+        assert_eq!(shape("--server memcached --workload e"), None);
         assert_eq!(shape("--server memcached --workload f"), Some((Layout::Value, 0)));
         assert_eq!(shape("--server redis --workload w3"), Some((Layout::Value, 400)));
         assert_eq!(shape("--server redis --workload w3 --layout hash"), None);
@@ -182,8 +197,7 @@ pub(crate) mod tests {
     #[test]
     fn what_has_no_meaning_is_refused() {
         for (line, why) in [
-            ("--server redis --workload e", "scans"),
-            ("--server redis --workload g", "load, a, b, c, d, f, w1"),
+            ("--server redis --workload g", "load, a, b, c, d, e, f, w1"),
             ("--server mysql --workload a", "mysql"),
             ("--server redis --workload a --records 0", "--records"),
             ("--server redis --workload a --threads 0", "--threads"),

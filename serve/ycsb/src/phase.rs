@@ -16,6 +16,7 @@ use crate::options::{Length, Options};
 use crate::pace::Pace;
 use crate::record::Shape;
 use crate::requests::{Requests, key};
+use crate::scans::Index;
 use crate::tally::Tally;
 use crate::workload::Workload;
 
@@ -103,6 +104,7 @@ pub fn run(target: &Target, options: &Options, workload: Workload, length: Lengt
         inserted: Arc::new(Inserted::after(there)),
         done: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        index: (workload == Workload::E).then(|| Index::of(there)),
     };
     let ready: Vec<_> = (0..clients)
         .map(|client| {

@@ -22,6 +22,8 @@ pub const LEAST_FIELD_BYTES: usize = 2 * NONCE_BYTES;
 pub enum Layout {
     /// A Redis hash with a field for each field; an update writes one field (as YCSB's Redis binding, without its index for scans)
     Hash,
+    /// As hash, and the keys in a sorted set, which scans go through (as that binding has it; its members are in the order of the keys)
+    Ordered,
     /// One value under one key; an update writes all of it
     Value,
 }
@@ -89,14 +91,14 @@ impl Shape {
     /// Fields as the server knows them: one, where a record is one value.
     fn stored_fields(&self) -> usize {
         match self.layout {
-            Layout::Hash => self.fields,
+            Layout::Hash | Layout::Ordered => self.fields,
             Layout::Value => 1,
         }
     }
 
     fn field(&self, number: u64, field: usize, requests: &mut Requests) -> (usize, Vec<u8>) {
         let bytes = match self.layout {
-            Layout::Hash => self.field_bytes,
+            Layout::Hash | Layout::Ordered => self.field_bytes,
             Layout::Value => self.fields * self.field_bytes + requests.below(self.most_more + 1),
         };
         (field, contents(number, field, bytes, requests.nonce().to_le_bytes()))

@@ -93,6 +93,7 @@ impl Report {
         let Options { server, records, threads, seed, target, .. } = &self.options;
         let layout = match self.shape.layout {
             Layout::Hash => "hashes",
+            Layout::Ordered => "hashes and an index",
             Layout::Value => "one value each",
         };
         let fields = format!("{} x {} B", self.shape.fields, self.shape.field_bytes);

@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::inserted::Inserted;
+use crate::scans::MOST_SCANNED;
 use crate::workload::{Distribution, Kind, Workload};
 
 /// Ranks that YCSB draws before it scatters them over the records (`ScrambledZipfianGenerator.ITEM_COUNT`).
@@ -35,6 +36,8 @@ pub struct Request {
     pub kind: Kind,
     /// Number of the record.
     pub number: u64,
+    /// Records that a scan asks for.
+    pub count: u64,
 }
 
 /// Requests of one client, in their order. The same seed and client ask the same, but for what depends on the other clients' inserts.
@@ -62,7 +65,8 @@ impl Requests {
     pub fn draw(&mut self) -> Request {
         let kind = self.workload.kind(self.rng.random_range(0..100));
         let number = if kind == Kind::Insert { self.inserted.take() } else { self.popular() };
-        Request { kind, number }
+        let count = if kind == Kind::Scan { self.rng.random_range(1..=MOST_SCANNED) } else { 1 };
+        Request { kind, number, count }
     }
 
     /// A random number, for what a value holds.
@@ -161,7 +165,7 @@ mod tests {
         let mut newest = 0;
         let mut reads = 0;
         for _ in 0..20_000 {
-            let Request { kind, number } = requests.draw();
+            let Request { kind, number, .. } = requests.draw();
             match kind {
                 Kind::Insert => requests.inserted.settle(number),
                 _ => {

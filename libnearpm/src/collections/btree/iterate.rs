@@ -11,12 +11,12 @@ use crate::{Load, Persistent, Ptr};
 
 /// Entries of a [`PBTreeMap`], in the order of their keys.
 pub struct Range<'t, L, K: Key, V: Persistent, R> {
-    from: &'t L,
-    map: PBTreeMap<K, V>,
-    bounds: R,
+    pub(super) from: &'t L,
+    pub(super) map: PBTreeMap<K, V>,
+    pub(super) bounds: R,
     /// Nodes from the top on, each with the index of the child that is next on the path; then the leaf with the index of the next entry.
     /// Empty at the end.
-    path: Vec<(Ptr<Node>, u64)>,
+    pub(super) path: Vec<(Ptr<Node>, u64)>,
 }
 
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {

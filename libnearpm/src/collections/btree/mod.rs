@@ -4,14 +4,17 @@
 //! |---|---|
 //! | `node.rs` | nodes, and rows of values in them |
 //! | `iterate.rs` | iteration |
+//! | `ranked.rs` | trees that know how many entries lie below each child |
 
 mod iterate;
 mod node;
+mod ranked;
 
 use std::marker::PhantomData;
 
 pub use iterate::Range;
-use node::{Node, ROOM, Row, child_row, key_row, node_bytes, value_row};
+use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
+pub use ranked::Ranked;
 
 use super::Key;
 use crate::error::Error;
@@ -149,8 +152,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         if at < count && K::OWNS { key_row::<K>(node).get(tx, at)?.release(tx) } else { Ok(()) }
     }
 
-    fn new_node(tx: &mut impl Store) -> Result<Ptr<Node>, Error> {
-        pointer(tx.alloc_bytes(node_bytes::<K, V>())?)
+    fn new_node(tx: &mut impl Store, inner: bool) -> Result<Ptr<Node>, Error> {
+        pointer(tx.alloc_bytes(node_bytes::<K, V>(inner))?)
     }
 
     /// Opens a gap in front of an index in rows of a node, puts key and value there, and counts them.
@@ -162,8 +165,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         row: (Row<T>, u64),
     ) -> Result<(), Error> {
         let count = node::count(tx, node)?;
-        tx.declare(node::range::<K, V>(node))?;
         let (row, shift) = row;
+        tx.declare(node::range::<K, V>(node, shift > 0))?;
         key_row::<K>(node).insert(tx, at, count, entry.0)?;
         row.insert(tx, at + shift, count + shift, entry.1)?;
         node::set_count(tx, node, count + 1)
@@ -171,7 +174,7 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
 
     /// Moves the entries of a full leaf from the middle on to a new one. Gives the new one and its least key.
     fn split_leaf(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
-        let upper = Self::new_node(tx)?;
+        let upper = Self::new_node(tx, false)?;
         let half = ROOM / 2;
         key_row::<K>(full).move_tail(tx, half, ROOM, key_row(upper))?;
         value_row::<K, V>(full).move_tail(tx, half, ROOM, value_row::<K, V>(upper))?;
@@ -184,10 +187,13 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
     /// Moves what is behind the middle separator of a full inner node to a new one. Gives the new one and that separator, which is in none
     /// of the two.
     fn split_inner(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
-        let upper = Self::new_node(tx)?;
+        let upper = Self::new_node(tx, true)?;
         let half = ROOM / 2;
         key_row::<K>(full).move_tail(tx, half + 1, ROOM, key_row(upper))?;
         child_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, child_row::<K>(upper))?;
+        if K::COUNTED {
+            below_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, below_row::<K>(upper))?;
+        }
         node::set_count(tx, upper, ROOM - half - 1)?;
         node::set_count(tx, full, half)?;
         Ok((key_row::<K>(full).get(tx, half)?, upper))
@@ -233,7 +239,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         whole(tx, |tx| {
             let map = tx.get(self)?;
             let Some(top) = map.checked_top()? else {
-                let leaf = PBTreeMap::<K, V>::new_node(tx)?;
+                let leaf = PBTreeMap::<K, V>::new_node(tx, false)?;
                 node::set_count(tx, leaf, 0)?;
                 tx.set(self, PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY })?;
                 return self.insert(tx, key, value);
@@ -244,7 +250,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             if found {
                 return tx.replace(value_row::<K, V>(leaf).at(at), value).map(Some);
             }
-            let (mut to, key) = (leaf, K::make(tx, key)?);
+            let (mut to, made) = (leaf, K::make(tx, key)?);
             if count >= ROOM {
                 let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf)?;
                 if at > ROOM / 2 {
@@ -252,8 +258,11 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
                 }
                 self.insert_above(tx, map, path, separator, upper)?;
             }
-            PBTreeMap::<K, V>::put(tx, to, at, (key, value), (value_row::<K, V>(to), 0))?;
+            PBTreeMap::<K, V>::put(tx, to, at, (made, value), (value_row::<K, V>(to), 0))?;
             tx.set(self.length(), map.length.saturating_add(1))?;
+            if K::COUNTED {
+                self.count_along(tx, key, 1)?;
+            }
             Ok(None)
         })
     }
@@ -267,6 +276,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         mut separator: K,
         mut upper: Ptr<Node>,
     ) -> Result<(), Error> {
+        let mut levels = 1;
         while let Some((node, mut at)) = path.pop() {
             let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
             let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node)).transpose()?;
@@ -277,16 +287,23 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             }
             let child = (separator, Some(upper));
             PBTreeMap::<K, V>::put(tx, to, at, child, (child_row::<K>(to), 1))?;
+            if K::COUNTED {
+                PBTreeMap::<K, V>::count_split(tx, to, at, upper, levels)?;
+            }
+            levels += 1;
             match above {
                 None => return Ok(()),
                 Some(above) => (separator, upper) = above,
             }
         }
-        let top = PBTreeMap::<K, V>::new_node(tx)?;
+        let top = PBTreeMap::<K, V>::new_node(tx, true)?;
         node::set_count(tx, top, 1)?;
         key_row::<K>(top).set(tx, 0, separator)?;
         child_row::<K>(top).set(tx, 0, map.top)?;
         child_row::<K>(top).set(tx, 1, Some(upper))?;
+        if K::COUNTED {
+            PBTreeMap::<K, V>::count_split(tx, top, 0, upper, levels)?;
+        }
         tx.set(self.top(), Some(top))?;
         tx.set(self.height(), map.height + 1)
     }
@@ -302,13 +319,16 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             if !found {
                 return Ok(None);
             }
+            if K::COUNTED {
+                self.count_along(tx, key, -1)?;
+            }
             let value = value_row::<K, V>(leaf).get(tx, at)?;
             if K::OWNS {
                 key_row::<K>(leaf).get(tx, at)?.release(tx)?;
             }
             tx.set(self.length(), map.length.saturating_sub(1))?;
             if count > 1 {
-                tx.declare(node::range::<K, V>(leaf))?;
+                tx.declare(node::range::<K, V>(leaf, false))?;
                 key_row::<K>(leaf).remove(tx, at, count)?;
                 value_row::<K, V>(leaf).remove(tx, at, count)?;
                 node::set_count(tx, leaf, count - 1)?;
@@ -333,9 +353,12 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             if K::OWNS {
                 keys.get(tx, separator)?.release(tx)?;
             }
-            tx.declare(node::range::<K, V>(node))?;
+            tx.declare(node::range::<K, V>(node, true))?;
             keys.remove(tx, separator, count)?;
             child_row::<K>(node).remove(tx, at, count + 1)?;
+            if K::COUNTED {
+                below_row::<K>(node).remove(tx, at, count + 1)?;
+            }
             node::set_count(tx, node, count - 1)?;
             return self.lower(tx, map);
         }

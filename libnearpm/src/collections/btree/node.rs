@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::collections::Key;
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 
@@ -38,17 +39,22 @@ const fn second_row<K>() -> u64 {
     (size_of::<Node>() as u64 + ROOM * size_of::<K>() as u64).next_multiple_of(16)
 }
 
-/// Bytes of a node, be it a leaf or not.
-pub const fn node_bytes<K, V>() -> u64 {
+/// Bytes of a row of children.
+const CHILDREN: u64 = (ROOM + 1) * 8;
+
+/// Bytes of a node, be it a leaf or not. An inner node of a counted tree has a row of counts behind its children.
+pub const fn node_bytes<K: Key, V>(inner: bool) -> u64 {
     let values = ROOM * size_of::<V>() as u64;
-    let children = (ROOM + 1) * 8;
-    second_row::<K>() + if values > children { values } else { children }
+    if K::COUNTED && inner {
+        return second_row::<K>() + 2 * CHILDREN;
+    }
+    second_row::<K>() + if values > CHILDREN { values } else { CHILDREN }
 }
 
 /// The bytes of a node.
-pub fn range<K, V>(node: Ptr<Node>) -> Range<u64> {
+pub fn range<K: Key, V>(node: Ptr<Node>, inner: bool) -> Range<u64> {
     let start = Ptr::offset(node);
-    start..start.saturating_add(node_bytes::<K, V>())
+    start..start.saturating_add(node_bytes::<K, V>(inner))
 }
 
 /// The keys of a node.
@@ -67,6 +73,12 @@ pub fn value_row<K: Persistent, V: Persistent>(node: Ptr<Node>) -> Row<V> {
 #[inline]
 pub fn child_row<K: Persistent>(node: Ptr<Node>) -> Row<Option<Ptr<Node>>> {
     value_row::<K, _>(node)
+}
+
+/// In an inner node of a counted tree: how many entries there are below each child.
+#[inline]
+pub fn below_row<K: Persistent>(node: Ptr<Node>) -> Row<u64> {
+    Row(Ptr::behind(node, second_row::<K>() + CHILDREN))
 }
 
 /// Values that lie one after the other.

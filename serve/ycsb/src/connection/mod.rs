@@ -69,6 +69,11 @@ pub trait Connection: Send {
 
     /// Reads a record. `None`: it is not there.
     fn read(&mut self, key: &str) -> Result<Option<Fields>, Failure>;
+
+    /// Reads so many records in the order of their keys, from one on.
+    fn scan(&mut self, _key: &str, _count: u64) -> Result<Vec<(String, Fields)>, Failure> {
+        Err(Failure::Refused("it cannot scan".to_owned()))
+    }
 }
 
 /// Connects.

@@ -73,28 +73,45 @@ impl Redis {
     }
 }
 
+/// The sorted set of all keys, whose scores are the same, so that their own order counts.
+const INDEX: &str = "index";
+
+/// What HGETALL gives, as fields by number.
+fn fields(found: Vec<(Vec<u8>, Vec<u8>)>) -> Fields {
+    // A field by another name is none of ours: no record has so many.
+    found.into_iter().map(|(name, value)| (field(&name).unwrap_or(usize::MAX), value)).collect()
+}
+
 impl Connection for Redis {
     fn insert(&mut self, key: &str, record: &Fields) -> Result<(), Failure> {
         match self.layout {
             Layout::Hash => self.write_hash(key, record).map(drop),
+            Layout::Ordered => {
+                // Whoever finds it in the index finds its fields.
+                let mut command = cmd("HSET");
+                command.arg(key);
+                for (number, value) in record {
+                    command.arg(name(*number)).arg(value);
+                }
+                let mut both = redis::pipe();
+                both.atomic().add_command(command).add_command(cmd("ZADD").arg(INDEX).arg(0).arg(key).clone());
+                Ok(both.query::<(i64, i64)>(&mut self.connection).map(drop)?)
+            }
             Layout::Value => self.write_value(key, record, &[]).map(drop),
         }
     }
 
     fn update(&mut self, key: &str, fields: &Fields) -> Result<bool, Failure> {
         match self.layout {
-            Layout::Hash => self.write_hash(key, fields).map(|new| new == 0),
+            Layout::Hash | Layout::Ordered => self.write_hash(key, fields).map(|new| new == 0),
             Layout::Value => self.write_value(key, fields, &["XX"]),
         }
     }
 
     fn read(&mut self, key: &str) -> Result<Option<Fields>, Failure> {
         match self.layout {
-            Layout::Hash => {
-                let found: Vec<(Vec<u8>, Vec<u8>)> = self.ask(cmd("HGETALL").arg(key))?;
-                // A field by another name is none of ours: no record has so many.
-                let fields = found.into_iter().map(|(name, value)| (field(&name).unwrap_or(usize::MAX), value));
-                let fields: Fields = fields.collect();
+            Layout::Hash | Layout::Ordered => {
+                let fields = fields(self.ask(cmd("HGETALL").arg(key))?);
                 Ok(if fields.is_empty() { None } else { Some(fields) })
             }
             Layout::Value => {
@@ -102,6 +119,19 @@ impl Connection for Redis {
                 Ok(found.map(|value| vec![(0, value)]))
             }
         }
+    }
+
+    fn scan(&mut self, key: &str, count: u64) -> Result<Vec<(String, Fields)>, Failure> {
+        let mut range = cmd("ZRANGEBYLEX");
+        range.arg(INDEX).arg(format!("[{key}")).arg("+").arg("LIMIT").arg(0).arg(count);
+        let keys: Vec<String> = self.ask(&range)?;
+        let mut reads = redis::pipe();
+        keys.iter().for_each(|key| {
+            reads.cmd("HGETALL").arg(key);
+        });
+        let found: Vec<Vec<(Vec<u8>, Vec<u8>)>> =
+            if keys.is_empty() { Vec::new() } else { reads.query(&mut self.connection)? };
+        Ok(keys.into_iter().zip(found.into_iter().map(fields)).collect())
     }
 }
 

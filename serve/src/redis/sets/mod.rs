@@ -1,8 +1,19 @@
 //! Commands of sets.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `algebra.rs` | unions, intersections, differences |
+//! | `draw.rs` | members by chance |
+
+mod algebra;
+mod draw;
+
+pub use algebra::{algebra, algebra_store, sintercard};
+pub use draw::{drawn_count, each_drawn, spop, srandmember};
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Kind, Outcome, Set, count_of, refuse};
+use super::db::{Db, ELEMENT, Found, Kind, Outcome, Set};
 use super::reply::Reply;
 use crate::store::Name;
 
@@ -24,7 +35,9 @@ pub fn sadd(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Rep
             (added, bytes) = (added + 1, bytes + weight(member));
         }
     }
-    db.resize(tx, &name, item, (bytes, 0), 1)?;
+    if added > 0 {
+        db.resize(tx, &name, item, (bytes, 0), 1)?;
+    }
     reply.integer(added);
     Ok(())
 }
@@ -40,50 +53,12 @@ pub fn srem(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Rep
             }
         }
         let left = body.len(tx)?;
-        db.resize(tx, &name, item, (0, bytes), left)?;
+        if removed > 0 {
+            db.resize(tx, &name, item, (0, bytes), left)?;
+        }
     }
     reply.integer(removed);
     Ok(())
-}
-
-/// Some member, drawn at random.
-fn draw(from: &impl Load, body: Ptr<Set>) -> Result<Option<Name>, Error> {
-    let drawn = Name::from_hash(rand::random());
-    let behind = body.range(from, drawn..)?.next().transpose()?;
-    Ok(match behind {
-        Some((member, _)) => Some(member),
-        None => body.first(from)?.map(|(member, _)| member),
-    })
-}
-
-/// SPOP key [count]
-pub fn spop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    if words.len() > 3 {
-        return refuse("ERR syntax error");
-    }
-    let count = count_of(words.get(2))?;
-    let name = Name::of(&words[1]);
-    let Some(Found { item, body }) = set(db, tx, &name)? else {
-        if count.is_some() {
-            reply.set(0)
-        } else {
-            reply.null()
-        }
-        return Ok(());
-    };
-    let length = body.len(tx)?;
-    let taken = count.unwrap_or(1).min(length);
-    if count.is_some() {
-        reply.set(taken as usize);
-    }
-    let mut bytes = 0;
-    for _ in 0..taken {
-        let Some(member) = draw(tx, body)? else { break };
-        body.remove(tx, &member)?;
-        bytes += weight(&member.bytes);
-        reply.bulk(&member.bytes);
-    }
-    Ok(db.resize(tx, &name, item, (0, bytes), length - taken)?)
 }
 
 /// SMEMBERS key
@@ -111,5 +86,38 @@ pub fn sismember(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut R
 pub fn scard(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let length = set(db, from, &Name::of(&words[1]))?.map_or(Ok(0), |found| found.body.len(from))?;
     reply.integer(length as i64);
+    Ok(())
+}
+
+/// SMISMEMBER key member ...
+pub fn smismember(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let found = set(db, from, &Name::of(&words[1]))?;
+    reply.array(words.len() - 2);
+    for member in &words[2..] {
+        let is = found.as_ref().map_or(Ok(false), |found| found.body.contains_key(from, &Name::of(member)))?;
+        reply.integer(i64::from(is));
+    }
+    Ok(())
+}
+
+/// SMOVE source destination member
+pub fn smove(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let (source, target, member) = (Name::of(&words[1]), Name::of(&words[2]), Name::of(&words[3]));
+    let Some(Found { item, body }) = set(db, tx, &source)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    set(db, tx, &target)?;
+    let there = body.contains_key(tx, &member)?;
+    if there && source != target {
+        body.remove(tx, &member)?;
+        let left = body.len(tx)?;
+        db.resize(tx, &source, item, (0, weight(&member.bytes)), left)?;
+        let Found { item, body } = db.collection_or_new::<Set>(tx, &target, Kind::Set)?;
+        if body.insert(tx, &member, 0)?.is_none() {
+            db.resize(tx, &target, item, (weight(&member.bytes), 0), 1)?;
+        }
+    }
+    reply.integer(i64::from(there));
     Ok(())
 }

@@ -1,8 +1,18 @@
 //! What a server is told when it is started.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `network.rs` | addresses, clients, TLS |
+//! | `access.rs` | passwords, users, commands that are renamed or disabled |
 
+mod access;
+mod network;
+
+pub use access::{AccessOptions, Renamed};
 use nearpm::direct::DirectOptions;
 use nearpm::memory::PowerCut;
 use nearpm::{Durability, Survives, size};
+pub use network::{NetworkOptions, resolve};
 
 /// What a reply waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -57,9 +67,12 @@ pub struct Options {
     /// Bytes of the pool if it is created, as in 64M or 1.5G
     #[arg(long, value_parser = size::parse, default_value = "1G")]
     pub bytes: u64,
-    /// Address and port to listen at; port 0 takes a free one. There are no passwords: whoever can connect can do everything
-    #[arg(long)]
-    pub listen: String,
+    /// Addresses and clients.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// Passwords and users.
+    #[command(flatten)]
+    pub access: AccessOptions,
     /// Threads that serve clients
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     pub threads: u64,
@@ -78,12 +91,15 @@ pub struct Options {
     /// What a pool in a file survives
     #[arg(long, value_enum, default_value_t)]
     pub survives: Survival,
-    /// Clients at a time; more are turned away with an error
-    #[arg(long, default_value_t = 1024)]
-    pub max_clients: usize,
     /// Bytes of the largest value, at most 64M
     #[arg(long, value_parser = value_bytes, default_value = "1M")]
     pub max_value: u64,
+    /// Address and port at which Prometheus fetches metrics, by HTTP at /metrics; a port alone is one of 127.0.0.1
+    #[arg(long)]
+    pub metrics: Option<String>,
+    /// What is told on standard error, each level with those before it
+    #[arg(long, default_value = "warn")]
+    pub log_level: log::LevelFilter,
     /// For tests: cut the power of the pool's memory (fence=N,event=N,seed=N,evict=N,torn=1)
     #[arg(long, hide = true)]
     pub power_cut: Option<PowerCut>,

@@ -1,8 +1,13 @@
-//! Commands of hashes.
+//! Commands of hashes. `draw.rs` has fields by chance.
+
+mod draw;
+
+pub use draw::hrandfield;
 
 use nearpm::prelude::*;
 
 use super::db::{Db, ELEMENT, Found, Hash, Kind, OVERFLOW, Outcome, Refusal, integer, is, refuse};
+use super::numbers::add;
 use super::reply::Reply;
 use super::resp::number;
 use crate::store::{Blob, Name};
@@ -12,7 +17,7 @@ fn hash(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<Hash
 }
 
 /// Sets a field; gives whether it is new, and the bytes that came and went.
-fn put(tx: &mut impl Store, body: Ptr<Hash>, field: &[u8], value: &[u8]) -> Result<(bool, (u64, u64)), Error> {
+pub fn put(tx: &mut impl Store, body: Ptr<Hash>, field: &[u8], value: &[u8]) -> Result<(bool, (u64, u64)), Error> {
     let blob = Blob::make(tx, value)?;
     let old = body.insert(tx, &Name::of(field), blob)?;
     let Some(old) = old else { return Ok((true, (ELEMENT + (field.len() + value.len()) as u64, 0))) };
@@ -76,6 +81,34 @@ pub fn hincrby(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut 
     Ok(())
 }
 
+/// HINCRBYFLOAT key field number
+pub fn hincrbyfloat(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let name = Name::of(&words[1]);
+    let Some(by) = super::db::float(&words[3]) else { return refuse("ERR value is not a valid float") };
+    if by.is_infinite() {
+        return refuse("ERR value is NaN or Infinity");
+    }
+    let had = match hash(db, tx, &name)? {
+        Some(found) => found.body.get(tx, &Name::of(&words[2]))?,
+        None => None,
+    };
+    let had = had.map_or(Ok(b"0".to_vec()), |had| had.read(tx))?;
+    let sum = add(&had, &words[3], "ERR hash value is not a float")?;
+    let Found { item, body } = db.collection_or_new::<Hash>(tx, &name, Kind::Hash)?;
+    let (_, bytes) = put(tx, body, &words[2], sum.as_bytes())?;
+    db.resize(tx, &name, item, bytes, 1)?;
+    reply.bulk(sum.as_bytes());
+    Ok(())
+}
+
+/// HSTRLEN key field
+pub fn hstrlen(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let found = hash(db, from, &Name::of(&words[1]))?;
+    let value = found.map_or(Ok(None), |found| found.body.get(from, &Name::of(&words[2])))?;
+    reply.integer(value.map_or(Ok(0), |value| value.len(from))? as i64);
+    Ok(())
+}
+
 /// HDEL key field ...
 pub fn hdel(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let name = Name::of(&words[1]);
@@ -88,7 +121,9 @@ pub fn hdel(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Rep
             }
         }
         let left = body.len(tx)?;
-        db.resize(tx, &name, item, (0, bytes), left)?;
+        if removed > 0 {
+            db.resize(tx, &name, item, (0, bytes), left)?;
+        }
     }
     reply.integer(removed);
     Ok(())

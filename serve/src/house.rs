@@ -1,0 +1,51 @@
+//! What is done whether clients ask for it or not: removing what has expired, and synchronising where nobody waits for that.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nearpm::Error;
+
+use crate::batch::is_fatal;
+use crate::options::Level;
+use crate::server::{Shared, now_ms};
+use crate::service::Service;
+
+/// Time between two looks for expired keys.
+const HOUSEKEEPING: Duration = Duration::from_millis(100);
+/// How long a look may take when there are many.
+const SWEEPING: Duration = Duration::from_millis(20);
+
+/// Keeps house until the server stops.
+pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), Error> {
+    let every = Duration::from_millis(shared.options.sync_ms);
+    let (mut swept, mut synchronised) = (Instant::now(), Instant::now());
+    let is_async = shared.options.durability == Level::Async;
+    let wait = if is_async { HOUSEKEEPING.min(every) } else { HOUSEKEEPING };
+    while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        if is_async && synchronised.elapsed() >= every {
+            synchronised = Instant::now();
+            shared.pool.wait_durable()?;
+        }
+        if swept.elapsed() < HOUSEKEEPING {
+            continue;
+        }
+        match sweep(shared, now_ms()) {
+            Err(error) if is_fatal(&error) => return Err(error),
+            // What could not be removed now is dead all the same, and is looked for again.
+            Err(error) => log::debug!("expired keys were not removed: {error}"),
+            Ok(()) => {}
+        }
+        swept = Instant::now();
+    }
+    Ok(())
+}
+
+/// Removes what has expired, for a while.
+fn sweep<S: Service>(shared: &Shared<S>, now_ms: u64) -> Result<(), Error> {
+    let start = Instant::now();
+    let turn = shared.turn(now_ms);
+    shared.pool.read(|from| shared.service.tick(from, &turn))?;
+    shared.count(&turn);
+    while start.elapsed() < SWEEPING && shared.reclaim(now_ms)? > 0 {}
+    Ok(())
+}

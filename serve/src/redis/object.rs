@@ -1,0 +1,97 @@
+//! OBJECT and MEMORY: about what a key leads to.
+
+use nearpm::prelude::*;
+
+use super::channels::{unknown_subcommand, wrong_words};
+use super::db::{Db, Kind, Outcome, SYNTAX, integer, is, refuse};
+use super::reply::Reply;
+use super::resp::number;
+use super::settings::Settings;
+use super::value::Value;
+use crate::store::{Item, Name, expired};
+
+/// The encoding that Redis would choose; a pool has one way to keep a value.
+fn encoding(settings: &Settings, from: &impl Load, found: (Ptr<Item>, Item)) -> Result<&'static str, Error> {
+    let within = |text: &Vec<u8>, limit: i64| text.len() as i64 <= limit;
+    let few = |count: usize, limit: i64| count as i64 <= limit;
+    let value = Value::read(from, found)?;
+    Ok(match value {
+        Value::String(bytes) if number(&bytes).is_some() => "int",
+        Value::String(bytes) if bytes.len() <= 44 => "embstr",
+        Value::String(_) => "raw",
+        Value::List(_) => "quicklist",
+        Value::Set(rows) => {
+            let numbers = few(rows.len(), settings.set_entries.get()) && rows.iter().all(|row| number(row).is_some());
+            if numbers { "intset" } else { "hashtable" }
+        }
+        Value::Hash(rows) => {
+            let limit = settings.hash_value.get();
+            let small = rows.iter().all(|(field, value)| within(field, limit) && within(value, limit));
+            if few(rows.len(), settings.hash_entries.get()) && small { "listpack" } else { "hashtable" }
+        }
+        Value::ZSet(rows) => {
+            let small = rows.iter().all(|(member, _)| within(member, settings.zset_value.get()));
+            if few(rows.len(), settings.zset_entries.get()) && small { "listpack" } else { "skiplist" }
+        }
+    })
+}
+
+/// OBJECT ENCODING, REFCOUNT, IDLETIME, FREQ key; HELP
+pub fn object(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let sub = words[1].to_ascii_lowercase();
+    if sub == b"help" && words.len() == 2 {
+        reply.array(1);
+        reply.simple("OBJECT ENCODING | REFCOUNT | IDLETIME | FREQ key");
+        return Ok(());
+    }
+    if !["encoding", "refcount", "idletime", "freq"].iter().any(|name| is(&sub, name)) {
+        return Err(unknown_subcommand("OBJECT", &words[1]));
+    }
+    let [_, _, key] = words else { return Err(wrong_words("object", &sub)) };
+    let name = Name::of(key);
+    // To look is not to use.
+    let age_ms = db.keys.recency.age_ms(name.hash, db.keys.now_ms);
+    let found = db.keys.find(from, &name)?.filter(|(_, item)| !expired(item.expires, db.keys.now_ms));
+    let Some(found) = found else {
+        reply.null();
+        return Ok(());
+    };
+    match sub.as_slice() {
+        b"encoding" => reply.bulk(encoding(&db.state.settings, from, found)?.as_bytes()),
+        b"refcount" => reply.integer(1),
+        b"idletime" => reply.integer(i64::from(age_ms / 1000)),
+        _ => {
+            return refuse(
+                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// MEMORY USAGE key [SAMPLES n]
+pub fn memory(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    if !is(&words[1], "usage") {
+        return Err(unknown_subcommand("MEMORY", &words[1]));
+    }
+    match &words[2..] {
+        [_] => {}
+        [_, option, samples] if is(option, "samples") => {
+            if integer(samples)? < 0 {
+                return refuse(SYNTAX);
+            }
+        }
+        [] => return Err(wrong_words("memory", &words[1])),
+        _ => return refuse(SYNTAX),
+    }
+    let name = Name::of(&words[2]);
+    let found = db.keys.find(from, &name)?.filter(|(_, item)| !expired(item.expires, db.keys.now_ms));
+    match found {
+        None => reply.null(),
+        Some((_, head)) => {
+            let owned = if Kind::of(&head)? == Kind::String { 0 } else { head.stored };
+            reply.integer((db.keys.bytes_of(&name, &head) + owned) as i64);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! How requests are run: the protocol as the server sees it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nearpm::direct::Tx;
+use nearpm::prelude::*;
+
+use super::clients::Client;
+use super::db::{Db, Kind, Outcome, Owned, Refusal, float};
+use super::reply::Reply;
+use super::request::{self, Command, Request};
+use super::session::Session;
+use super::table::Id;
+use super::{OUT_OF_MEMORY, Redis, State, near};
+use crate::effects::{Blocked, Mail};
+use crate::options::Eviction;
+use crate::service::{Admission, Peer, Service, Turn};
+use crate::store::{Name, RECLAIMED, Search, expired, size};
+
+/// Bytes of the reply of a command that only reads, or of all commands of one MULTI that do.
+const REPLY_BYTES: usize = 128 << 20;
+const TOO_LONG: &str = "ERR the reply would have more than 128 MiB";
+
+/// Turns what a command says into its reply; nothing of a refused one remains in the reply.
+fn settle(done: Outcome, start: usize, reply: &mut Reply<'_>) -> Result<(), Error> {
+    match done {
+        Ok(()) => Ok(()),
+        Err(Refusal::Pool(error)) => Err(error),
+        Err(refusal) => {
+            reply.truncate(start);
+            reply.error(&request::answer(&refusal));
+            Ok(())
+        }
+    }
+}
+
+/// When a command ends to wait: its last word is a number of seconds, but of BLMPOP and BZMPOP the first behind the name.
+fn until(command: &Command) -> Option<Instant> {
+    let words = &command.words;
+    let word = if command.spec.has('M') { words.get(1) } else { words.last() };
+    // It was looked at by the command.
+    let seconds = word.and_then(|word| float(word)).unwrap_or(0.0);
+    let wait = Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())?;
+    Instant::now().checked_add(wait.max(Duration::from_millis(1)))
+}
+
+/// The reply to a command that has waited in vain.
+pub fn nothing(command: &Command, reply: &mut Reply<'_>) {
+    if matches!(command.spec.id, Id::Blmove | Id::Brpoplpush) { reply.null() } else { reply.null_array() }
+}
+
+impl Redis {
+    /// Runs one command that only reads, if that fits into what is left of the reply.
+    fn read(
+        &self,
+        db: &Db<'_>,
+        from: &impl Load,
+        (command, client): (&Command, &Client),
+        (reply, room): (&mut Reply<'_>, usize),
+    ) -> Result<(), Error> {
+        let (start, begin) = (reply.place(), Instant::now());
+        let mut limited = reply.again(room);
+        let mut done = self.ask(&Db { client: Some(client), ..*db }, from, command, &mut limited);
+        if limited.is_too_long() {
+            done = super::db::refuse(TOO_LONG);
+        }
+        self.state.slowlog.note(&self.state.settings, db.keys.now_ms, begin.elapsed(), command, client);
+        settle(done, start, reply)
+    }
+
+    /// Runs one command of any kind; one that waits writes no reply if it finds nothing.
+    fn run(
+        &self,
+        db: &Db<'_>,
+        tx: &mut Tx<'_>,
+        (command, client): (&Command, &Client),
+        (reply, room): (&mut Reply<'_>, usize),
+    ) -> Result<(), Error> {
+        if !command.spec.changes() {
+            // As Redis counts: a key that is looked for to be written is no hit and no miss.
+            return self.read(db, tx, (command, client), (reply, room));
+        }
+        let (start, begin) = (reply.place(), Instant::now());
+        let done = self.act(&Db { reads: false, ..*db }, tx, command, None, reply);
+        self.note_used(&db.keys, tx)?;
+        self.state.slowlog.note(&self.state.settings, db.keys.now_ms, begin.elapsed(), command, client);
+        settle(done, start, reply)
+    }
+
+    /// Whether the commands of a MULTI may not run, because something has changed.
+    fn is_stale(&self, db: &Db<'_>, from: &impl Load, watched: &super::watch::WatchSet) -> Result<bool, Error> {
+        watched.is_stale(|key| Ok(db.item(from, &Name::of(key))?.is_some()))
+    }
+
+    /// Runs the commands of those who wait for a key, in the order in which they came.
+    fn serve_waiting(&self, db: &Db<'_>, tx: &mut Tx<'_>, key: &[u8]) -> Result<(), Error> {
+        for (ticket, waiter) in self.state.waiting.of_key(key) {
+            let Some((_, item)) = db.item(tx, &Name::of(key))? else { return Ok(()) };
+            let wants = if waiter.command.spec.name.contains('z') { Kind::ZSet } else { Kind::List };
+            if Kind::of(&item)? != wants || db.effects.answered.borrow().contains(&ticket) {
+                continue;
+            }
+            let mut out = Vec::new();
+            let mut reply = Reply::new(&mut out, waiter.resp3);
+            let done = self.act(&Db { reads: false, ..*db }, tx, &waiter.command, Some(key), &mut reply);
+            settle(done, 0, &mut reply)?;
+            if !out.is_empty() {
+                self.state.waiting.claim(ticket);
+                db.effects.answered.borrow_mut().push(ticket);
+                db.effects.send(&waiter.client.mailbox, Mail::Answer { ticket, reply: out });
+            }
+        }
+        Ok(())
+    }
+
+    fn exec(&self, tx: &mut Tx<'_>, db: &Db<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Request::Exec { resp3, commands, watched, client } = request else { return Ok(()) };
+        let mut reply = Reply::new(out, *resp3);
+        if self.is_stale(db, tx, watched)? {
+            reply.null_array();
+            return Ok(());
+        }
+        // As in Redis: once for all of them.
+        if let Some(command) = commands.iter().find(|command| command.spec.has('m')) {
+            self.relieve(db, tx, command)?;
+        }
+        reply.array(commands.len());
+        let mut room = REPLY_BYTES;
+        for command in commands {
+            let start = reply.place();
+            self.run(db, tx, (command, client), (&mut reply, room))?;
+            if reply.place() == start {
+                nothing(command, &mut reply);
+            }
+            if !command.spec.changes() {
+                room = room.saturating_sub(reply.place() - start);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Service for Redis {
+    type Session = Session;
+    type Request = Request;
+
+    const TOO_MANY: &'static [u8] = b"-ERR max number of clients reached\r\n";
+    const PROTECTED: &'static [u8] = b"-DENIED the server is in protected mode, because it has no password: it answers clients of its own machine. Give it a password (--requirepass-file), users (--acl-file), or --protected-mode no\r\n";
+    const PORT: u16 = 6379;
+
+    fn session(&self, peer: Peer) -> Session {
+        Session::new(peer, Arc::<State>::clone(&self.state))
+    }
+
+    fn admit(&self, session: &mut Session, input: &[u8]) -> Admission<Request> {
+        session.admit(input, self.options.max_value as usize)
+    }
+
+    fn changes(request: &Request) -> bool {
+        match request {
+            Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => false,
+            Request::Run { command, .. } => command.spec.changes(),
+            Request::Wait { .. } => true,
+            Request::Exec { commands, .. } => commands.iter().any(|command| command.spec.changes()),
+        }
+    }
+
+    fn weight(request: &Request) -> usize {
+        request.weight()
+    }
+
+    fn look(&self, from: &impl Load, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
+        let db = self.db(turn);
+        match request {
+            Request::Say(text) => out.extend_from_slice(text),
+            Request::Run { resp3, command, client } => {
+                self.read(&db, from, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))?;
+            }
+            Request::Wait { .. } => unreachable!("it may change something"),
+            Request::Exec { resp3, commands, watched, client } => {
+                let mut reply = Reply::new(out, *resp3);
+                if self.is_stale(&db, from, watched)? {
+                    reply.null_array();
+                    return Ok(());
+                }
+                reply.array(commands.len());
+                let start = reply.place();
+                for command in commands {
+                    let room = REPLY_BYTES.saturating_sub(reply.place() - start);
+                    self.read(&db, from, (command, client), (&mut reply, room))?;
+                }
+            }
+            Request::Watch { keys, set } => {
+                for key in keys {
+                    set.add(key, db.item(from, &Name::of(key))?.is_some());
+                }
+                Reply::new(out, false).simple("OK");
+            }
+            Request::Listen { say, changes, client } => {
+                changes.iter().for_each(|change| self.state.channels.change(client, change));
+                out.extend_from_slice(say);
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), Error> {
+        let db = self.db(turn);
+        match request {
+            Request::Run { resp3, command, client } => {
+                self.relieve(&db, tx, command)?;
+                self.run(&db, tx, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))
+            }
+            Request::Exec { .. } => self.exec(tx, &db, request, out),
+            Request::Wait { resp3, command, client } => {
+                let start = out.len();
+                self.relieve(&db, tx, command)?;
+                self.run(&db, tx, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))?;
+                if out.len() == start {
+                    let keys = command.spec.keys_of(&command.words);
+                    // BLMOVE waits for the first of its keys alone.
+                    let moves = matches!(command.spec.id, Id::Blmove | Id::Brpoplpush);
+                    let keys = keys.into_iter().take(if moves { 1 } else { usize::MAX }).cloned().collect();
+                    let ticket = self.state.waiting.add(command.clone(), client.clone(), *resp3, keys);
+                    turn.effects.waiting.borrow_mut().push(ticket);
+                    turn.effects.blocked.set(Some(Blocked { ticket, until: until(command) }));
+                }
+                Ok(())
+            }
+            _ => self.look(tx, turn, request, out),
+        }
+    }
+
+    fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
+        let text = match error {
+            Error::Full { requested: 0, .. } if matches!(request, Request::Exec { .. }) => {
+                format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}")
+            }
+            Error::Full { requested: 0, .. } => OUT_OF_MEMORY.to_owned(),
+            Error::Full { .. } => format!("OOM command not allowed: {error}"),
+            error => format!("ERR {error}"),
+        };
+        Reply::new(out, request.resp3()).error(&text);
+    }
+
+    fn attend(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<(), Error> {
+        if self.state.waiting.len() == 0 {
+            return Ok(());
+        }
+        let db = self.db(turn);
+        turn.effects.ready.borrow_mut().extend(self.state.waiting.again());
+        loop {
+            // What is served may put something under another key, for which others wait.
+            let keys = turn.effects.ready.take();
+            if keys.is_empty() {
+                return Ok(());
+            }
+            for key in keys {
+                self.serve_waiting(&db, tx, &key)?;
+            }
+        }
+    }
+
+    fn ended(&self, turn: &Turn<'_>, committed: bool) {
+        self.state.waiting.ended(&turn.effects, committed);
+    }
+
+    fn give_up(&self, ticket: u64) -> bool {
+        self.state.waiting.give_up(ticket)
+    }
+
+    fn timed_out(&self, request: &Request, out: &mut Vec<u8>) {
+        if let Request::Wait { resp3, command, .. } = request {
+            nothing(command, &mut Reply::new(out, *resp3));
+        }
+    }
+
+    fn listens(session: &Session) -> bool {
+        session.listens()
+    }
+
+    fn abandon(&self, _: &mut Tx<'_>, _: &Turn<'_>, _: &Request) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn near(&self, request: &Request) -> Option<u64> {
+        match request {
+            Request::Run { command, .. } => Some(near(command)),
+            Request::Wait { command, .. } => Some(near(command)),
+            _ => None,
+        }
+    }
+
+    fn empties(request: &Request) -> bool {
+        matches!(request, Request::Run { command, .. } if matches!(command.spec.id, Id::Flushall | Id::Flushdb))
+    }
+
+    fn evict(&self, tx: &mut Tx<'_>, turn: &Turn<'_>, search: &mut Search) -> Result<u32, Error> {
+        if self.eviction() == Eviction::None && !search.empties {
+            return Ok(0);
+        }
+        let keys = self.keys(turn);
+        let evicted = keys.evict::<Owned>(tx, search)?;
+        self.forget_evicted(&keys);
+        self.note_used(&keys, tx)?;
+        Ok(evicted)
+    }
+
+    fn reclaim(&self, tx: &mut Tx<'_>, turn: &Turn<'_>) -> Result<u64, Error> {
+        let keys = self.keys(turn);
+        let removed = keys.reclaim::<Owned>(tx, RECLAIMED, |item| expired(item.expires, turn.now_ms))?;
+        self.note_used(&keys, tx)?;
+        Ok(removed)
+    }
+
+    fn tick(&self, _: &impl Load, _: &Turn<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn size(&self, from: &impl Load) -> Result<(u64, u64), Error> {
+        size(self.space, from)
+    }
+}

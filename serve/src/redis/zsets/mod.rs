@@ -1,0 +1,76 @@
+//! Commands of sorted sets.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `add.rs` | ZADD, ZINCRBY, ZREM |
+//! | `look.rs` | scores and places of members; members by chance |
+//! | `window.rs` | which places a range of scores, texts or places names |
+//! | `range.rs` | everything that takes a range |
+//! | `pop.rs` | the first and the last members, taken or waited for |
+//! | `algebra.rs` | unions, intersections, differences |
+
+mod add;
+mod algebra;
+mod look;
+mod pop;
+mod range;
+mod window;
+
+pub use add::{zadd, zincrby, zrem};
+pub use algebra::{algebra, algebra_store, zintercard};
+pub use look::{zcard, zmscore, zrandmember, zrank, zscore};
+pub use pop::{bzmpop, bzpop, zmpop, zpop};
+pub use range::{zcount, zrange, zrangestore, zremrange};
+
+use nearpm::prelude::*;
+
+use super::db::{Db, ELEMENT, Found, Kind, Outcome, ZSet, float_or};
+use super::rank::Place;
+use super::reply::Reply;
+use crate::store::Name;
+
+fn zset(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<ZSet>>> {
+    db.collection(from, name, Kind::ZSet)
+}
+
+/// A member is kept twice.
+pub fn weight(member: &[u8]) -> u64 {
+    2 * (ELEMENT + member.len() as u64)
+}
+
+fn score(word: &[u8]) -> Outcome<f64> {
+    float_or(word, "ERR value is not a valid float")
+}
+
+/// Gives a member a score; whether it is new.
+pub fn put(tx: &mut impl Store, body: Ptr<ZSet>, member: &[u8], score: f64) -> Result<bool, Error> {
+    let old = body.scores().insert(tx, &Name::of(member), score.to_bits())?;
+    let place = |score| Place { score, member: member.to_vec() };
+    if let Some(old) = old {
+        body.order().remove(tx, &place(f64::from_bits(old)))?;
+    }
+    body.order().insert(tx, &place(score), 0)?;
+    Ok(old.is_none())
+}
+
+/// Removes a member, whether it was there.
+fn take(tx: &mut impl Store, body: Ptr<ZSet>, member: &[u8]) -> Result<bool, Error> {
+    let Some(score) = body.scores().remove(tx, &Name::of(member))? else { return Ok(false) };
+    body.order().remove(tx, &Place { score: f64::from_bits(score), member: member.to_vec() })?;
+    Ok(true)
+}
+
+/// Replies with members and their scores, which version 3 has in pairs.
+fn give(rows: &[(Vec<u8>, f64)], with_scores: bool, reply: &mut Reply<'_>) {
+    let pairs = with_scores && reply.resp3();
+    reply.array(if with_scores && !pairs { 2 * rows.len() } else { rows.len() });
+    for (member, score) in rows {
+        if pairs {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        if with_scores {
+            reply.double(*score);
+        }
+    }
+}

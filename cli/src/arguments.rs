@@ -46,7 +46,7 @@ pub enum Command {
     Report(bench::ReportArguments),
     /// Serve a pool to clients of Redis or memcached, durable before they are answered
     #[command(subcommand)]
-    Serve(nearpm_serve::ServeCommand),
+    Serve(Box<nearpm_serve::ServeCommand>),
     /// Programs of a GPU that persist: run and crash them on the interpreter, or measure a GPU
     #[command(subcommand)]
     Gpu(gpu::GpuCommand),

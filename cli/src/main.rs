@@ -46,7 +46,7 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
             let sound = nearpm_sbrpbench::command::command(&command)?;
             Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Command::Serve(command) => serve::command(command).map(done),
+        Command::Serve(command) => serve::command(*command).map(done),
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
         Command::Completions(arguments) => {

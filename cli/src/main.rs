@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use nearpm_cli::arguments::{Arguments, Command};
 use nearpm_cli::{bench, card, demo, figures, firmware, gpu, hardware, pool, sentence, serve, shell};
 use nearpm_cuts::{campaign, job};
@@ -50,9 +50,9 @@ fn run(Arguments { attach, command }: Arguments) -> anyhow::Result<ExitCode> {
         Command::Gvr(command) => Ok(nearpm_gvr::commands::command(&command)?),
         Command::Ycsb(options) => serve::ycsb(&options).map(done),
         Command::Completions(arguments) => {
-            shell::completions(&arguments);
+            shell::completions(&arguments, Arguments::command());
             Ok(ExitCode::SUCCESS)
         }
-        Command::Manual(arguments) => shell::manual(&arguments).map(done),
+        Command::Manual(arguments) => shell::manual(&arguments, Arguments::command()).map(done),
     }
 }

@@ -4,9 +4,7 @@ use std::io::stdout;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
-
-use crate::arguments::Arguments;
+use clap::{Args, Command};
 
 /// What to complete for.
 #[derive(Args)]
@@ -15,9 +13,9 @@ pub struct CompletionsArguments {
     shell: clap_complete::Shell,
 }
 
-/// Prints the script that completes commands and options of `nearpm` in a shell.
-pub fn completions(arguments: &CompletionsArguments) {
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "nearpm", &mut stdout());
+/// Prints the script that completes commands and options of `nearpm`, which is this `program`, in a shell.
+pub fn completions(arguments: &CompletionsArguments, mut program: Command) {
+    clap_complete::generate(arguments.shell, &mut program, "nearpm", &mut stdout());
 }
 
 /// Where to write.
@@ -31,9 +29,9 @@ pub struct ManualArguments {
 ///
 /// # Errors
 /// What the system refuses.
-pub fn manual(arguments: &ManualArguments) -> Result<()> {
+pub fn manual(arguments: &ManualArguments, program: Command) -> Result<()> {
     let folder = &arguments.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    clap_mangen::generate_to(Arguments::command(), folder)
+    clap_mangen::generate_to(program, folder)
         .with_context(|| format!("cannot write manual pages into {}", folder.display()))
 }

@@ -7,15 +7,32 @@ use nearpm::Mechanism;
 use nearpm_workloads::programs::Inputs;
 
 use super::tables::{MISSING, Table, head, short, whole};
+use crate::case::Configuration;
 use crate::natively::{ORIGIN, Row};
 
 /// What makes them again.
 const COMMAND: &str = "nearpm bench --native --pool FOLDER --survives WHAT";
 
-/// Mechanisms that were run.
-fn mechanisms(rows: &[Row]) -> Vec<Mechanism> {
-    let was_run = |mechanism: &Mechanism| rows.iter().any(|row| !row.is_bare() && row.mechanism == *mechanism);
-    Mechanism::ALL.into_iter().filter(was_run).collect()
+/// A way to crash consistency: a mechanism of the library, or what stands beside those.
+type Way = (Mechanism, Configuration);
+
+fn way(row: &Row) -> Way {
+    (row.mechanism, row.configuration)
+}
+
+/// Ways that were run.
+fn ways(rows: &[Row]) -> Vec<Way> {
+    let mechanisms = Mechanism::ALL.map(|mechanism| (mechanism, Configuration::Cpu));
+    let all = mechanisms.into_iter().chain(Configuration::BESIDE);
+    all.filter(|wanted| rows.iter().any(|row| way(row) == *wanted)).collect()
+}
+
+fn name((mechanism, configuration): Way) -> &'static str {
+    match configuration {
+        Configuration::Lean => "lean undo",
+        Configuration::WorkingCopy => "working copy",
+        _ => mechanism.name(),
+    }
 }
 
 /// A median, with the least and the most.
@@ -34,20 +51,20 @@ fn ratio(value: f64) -> String {
     if value < 100.0 { short(value) } else { whole(value) }
 }
 
-/// Each program without crash consistency, and how many times as long it takes with each mechanism; and what the mechanisms cost on average over the
+/// Each program without crash consistency, and how many times as long it takes with each way to it; and what these cost on average over the
 /// programs.
 pub fn natively(rows: &[Row]) -> [Table; 2] {
     [by_program(rows), by_mechanism(rows)]
 }
 
 fn by_program(rows: &[Row]) -> Table {
-    let mechanisms = mechanisms(rows);
+    let ways = ways(rows);
     let has_seeds = rows.iter().any(|row| row.seed != rows[0].seed);
     let row = |bare: &Row| {
-        let of = |mechanism: Mechanism| {
+        let of = |wanted: Way| {
             let is_it = |row: &&Row| {
                 let what = |row: &Row| (row.program, row.inputs, row.seed);
-                !row.is_bare() && row.mechanism == mechanism && what(row) == what(bare)
+                way(row) == wanted && what(row) == what(bare)
             };
             let row = rows.iter().find(is_it);
             row.map_or(MISSING.into(), |row| spread([row.over_bare, row.least_over_bare, row.most_over_bare], ratio))
@@ -57,12 +74,12 @@ fn by_program(rows: &[Row]) -> Table {
             format!("{}, {}{seed}", bare.program.name(), bare.inputs.name()),
             spread([bare.ns_per_transaction, bare.least_ns, bare.most_ns], ns),
         ];
-        cells.into_iter().chain(mechanisms.iter().map(|&mechanism| of(mechanism))).collect()
+        cells.into_iter().chain(ways.iter().map(|&way| of(way))).collect()
     };
-    let names = mechanisms.iter().map(|mechanism| mechanism.name());
+    let names = ways.iter().map(|&way| name(way));
     Table {
         name: "natively",
-        title: "Natively: bare in ns a transaction, and each mechanism's time over it; median (least..most) of the rounds",
+        title: "Natively: bare in ns a transaction, and the time of each way to crash consistency over it; median (least..most) of the rounds",
         head: head(["program, inputs", "bare, ns"].into_iter().chain(names)),
         rows: rows.iter().filter(|row| row.is_bare()).map(row).collect(),
     }
@@ -70,17 +87,18 @@ fn by_program(rows: &[Row]) -> Table {
 
 fn by_mechanism(rows: &[Row]) -> Table {
     let mut cells = Vec::new();
-    for mechanism in mechanisms(rows) {
+    for wanted in ways(rows) {
         for inputs in Inputs::ALL {
-            let is_it = |row: &&Row| !row.is_bare() && row.mechanism == mechanism && row.inputs == inputs;
+            let is_it = |row: &&Row| way(row) == wanted && row.inputs == inputs;
             let with: Vec<&Row> = rows.iter().filter(is_it).collect();
             if with.is_empty() {
                 continue;
             }
             let mean = |of: fn(&Row) -> f64| with.iter().map(|row| of(row)).sum::<f64>() / with.len() as f64;
             cells.push(vec![
-                format!("{}, {}", mechanism.name(), inputs.name()),
+                format!("{}, {}", name(wanted), inputs.name()),
                 ratio(mean(|row| row.over_bare)),
+                ratio(mean(|row| row.over_bare.ln()).exp()),
                 format!("{:.1} %", 100.0 * mean(|row| 1.0 - 1.0 / row.over_bare)),
                 short(mean(|row| row.log_entries)),
                 short(mean(|row| row.shadow_pages)),
@@ -94,7 +112,8 @@ fn by_mechanism(rows: &[Row]) -> Table {
         title: "Natively: means over the programs, counts a transaction",
         head: head([
             "mechanism, inputs",
-            "over bare",
+            "over bare: mean",
+            "geometric mean",
             "share of crash consistency",
             "log entries",
             "shadow pages",

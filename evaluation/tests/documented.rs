@@ -29,14 +29,8 @@ fn path(below_this_package: &str) -> PathBuf {
 fn files() -> Vec<(String, Vec<Case>)> {
     let quick = ("results/quick.csv".to_owned(), Scope::QUICK.cases());
     let full = |profile| (format!("results/full-{profile}.csv"), Scope::FULL.cases_of(&[str::to_owned(profile)]));
-    let choices = (CHOICES.to_owned(), Scope::QUICK.choices());
-    // They are not there before they were run for the first time.
-    let choices = Some(choices).filter(|(file, _)| path(file).exists());
-    [quick].into_iter().chain([PAPER, OURS].map(full)).chain(choices).collect()
+    [quick].into_iter().chain([PAPER, OURS].map(full)).collect()
 }
-
-/// What somebody may choose from, each path charged with its own instructions.
-const CHOICES: &str = "results/choices.csv";
 
 /// Tables of the document that are of the full form's results, too.
 const OF_FULL: [&str; 6] = ["predictions", "programs", "programs on this card", "cheapest", "whereabouts", "ceilings"];
@@ -146,10 +140,7 @@ fn todays_program_gives_the_stored_results() {
         .chain(full.iter().filter(|record| tried_full(&record.case)))
         .collect();
     for profile in [OURS, PAPER] {
-        let beside = Configuration::BESIDE.map(|(_, configuration)| configuration);
-        let is_run = profile == OURS && path(CHOICES).exists();
-        let all = Configuration::ALL.into_iter().chain(beside.into_iter().filter(|_| is_run));
-        for configuration in all {
+        for configuration in Configuration::ALL {
             let is_tried =
                 |record: &&Record| record.case.configuration == configuration && record.case.profile == profile;
             assert!(tried.iter().any(is_tried), "{configuration:?} is not tried with {profile}");

@@ -78,7 +78,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-sbrp", &["nearpm-ppo", "nearpm-ptx"]),
     ("nearpm-gphash", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     // What is measured is told as the other programs of a GPU tell it.
-    ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu"]),
+    ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu", "nearpm-workloads"]),
     ("nearpm-gpusim", &["nearpm-ptx"]),
     ("nearpm-sbrpbench", &["nearpm-gpusim", "nearpm-ptx"]),
     ("nearpm-mutants", &[]),

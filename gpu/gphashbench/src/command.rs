@@ -1,6 +1,6 @@
 //! What the programs `nearpm-gphashbench` and `nearpm gpu hash` do.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
@@ -236,17 +236,5 @@ pub fn bench(arguments: &BenchArguments) -> Result<bool> {
         spares: arguments.spares.max(1),
     };
     measure::run(&bench, &arguments.only, &mut report);
-    let table = report.table();
-    print!("{table}");
-    if let Some(path) = &arguments.text {
-        write(path, &table)?;
-    }
-    if let Some(path) = &arguments.json {
-        write(path, &serde_json::to_string_pretty(&report)?)?;
-    }
-    Ok(report.failures.is_empty())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    nearpm_gpmbench::command::tell(&report, arguments.text.as_deref(), arguments.json.as_deref())
 }

@@ -194,13 +194,21 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {
         soaked(arguments, again, &mut report);
     }
+    tell(&report, arguments.text.as_deref(), arguments.json.as_deref())
+}
+
+/// Prints the results as a table, and writes them into these files; says whether all of what was done is right.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn tell(report: &Report, text: Option<&Path>, json: Option<&Path>) -> Result<bool> {
     let table = report.table();
     print!("{table}");
-    if let Some(path) = &arguments.text {
+    if let Some(path) = text {
         write(path, &table)?;
     }
-    if let Some(path) = &arguments.json {
-        write(path, &serde_json::to_string_pretty(&report)?)?;
+    if let Some(path) = json {
+        write(path, &serde_json::to_string_pretty(report)?)?;
     }
     Ok(report.failures.is_empty())
 }

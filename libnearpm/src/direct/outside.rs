@@ -106,6 +106,9 @@ impl DirectPool {
 
     /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it returns everything is durable, and a crash before that
     /// leaves of each aligned word of eight bytes the old or the new value, in any order. In memory whose caches are written back by instructions that takes no log.
+    ///
+    /// # Errors
+    /// As [`DirectPool::persist`]: [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::NoMemory`]; what the medium refuses poisons the pool.
     pub fn persist_words(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
         if self.options.mode == Mode::InPlace {

@@ -1,28 +1,14 @@
 //! What one client asks for, by seed.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
-use fnv::FnvHasher;
-use nearpm_workloads::programs::ycsb::Zipfian;
+use nearpm_workloads::programs::ycsb::{Zipfian, scatter};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::inserted::Inserted;
 use crate::scans::MOST_SCANNED;
 use crate::workload::{Distribution, Kind, Workload};
-
-/// Ranks that YCSB draws before it scatters them over the records (`ScrambledZipfianGenerator.ITEM_COUNT`).
-const RANKS: usize = 10_000_000_000;
-/// Sum of their weights (`ScrambledZipfianGenerator.ZETAN`).
-const SUM_OF_RANKS: f64 = 26.469_028_201_783_02;
-
-/// The hash that scatters ranks and names keys: 64-bit FNV-1a over eight bytes, low ones first, as a positive number (`Utils.hash`).
-pub fn scatter(number: u64) -> u64 {
-    let mut hasher = FnvHasher::default();
-    hasher.write(&number.to_le_bytes());
-    hasher.finish().cast_signed().unsigned_abs()
-}
 
 /// The key of a record, as YCSB names it.
 pub fn key(number: u64) -> String {
@@ -55,7 +41,7 @@ impl Requests {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(client);
         let zipfian = match workload.distribution() {
-            Distribution::Scrambled => Zipfian::with_sum(RANKS, SUM_OF_RANKS),
+            Distribution::Scrambled => Zipfian::of_ranks(),
             Distribution::Ranked | Distribution::Latest => Zipfian::new(records as usize),
         };
         Requests { workload, rng, zipfian, records, inserted }
@@ -96,7 +82,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use nearpm_workloads::programs::ycsb::{Mix, THETA};
+    use nearpm_workloads::programs::ycsb::{Mix, RANKS, SUM_OF_RANKS, THETA};
 
     use super::*;
 

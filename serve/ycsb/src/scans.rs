@@ -5,7 +5,9 @@ use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 
 use crate::record::{Fields, Shape};
-use crate::requests::{key, scatter};
+use nearpm_workloads::programs::ycsb::scatter;
+
+use crate::requests::key;
 
 /// Records that a scan asks for at most (YCSB's `maxscanlength`).
 pub const MOST_SCANNED: u64 = 100;

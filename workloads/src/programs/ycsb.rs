@@ -1,5 +1,8 @@
 //! Requests of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC 2010): records of ten fields of 100 bytes, keys by popularity.
 
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -13,6 +16,18 @@ const LEAST_BYTES: usize = 1_000;
 pub const MOST_MORE: usize = 400;
 /// Skew of the popularity.
 pub const THETA: f64 = 0.99;
+
+/// Ranks that YCSB draws before it scatters them over the records (`ScrambledZipfianGenerator.ITEM_COUNT`).
+pub const RANKS: usize = 10_000_000_000;
+/// Sum of their weights (`ScrambledZipfianGenerator.ZETAN`).
+pub const SUM_OF_RANKS: f64 = 26.469_028_201_783_02;
+
+/// The hash that scatters ranks and names keys: 64-bit FNV-1a over eight bytes, low ones first, as a positive number (`Utils.hash`).
+pub fn scatter(number: u64) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(&number.to_le_bytes());
+    hasher.finish().cast_signed().unsigned_abs()
+}
 
 /// What is asked for: the paper's variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -85,8 +100,13 @@ impl Zipfian {
         Zipfian::with_sum(n, weights(1, n).sum())
     }
 
+    /// For the ranks that YCSB draws before it scatters them by [`scatter`], of whichever number of records.
+    pub fn of_ranks() -> Zipfian {
+        Zipfian::with_sum(RANKS, SUM_OF_RANKS)
+    }
+
     /// For `n` numbers whose weights, the powers of their ranks, are known to add up to `zeta`: there may be more than one can add up.
-    pub fn with_sum(n: usize, zeta: f64) -> Zipfian {
+    fn with_sum(n: usize, zeta: f64) -> Zipfian {
         Zipfian { n: n as f64, zeta, zeta_of_two: weights(1, 2).sum() }
     }
 

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::batch::ENOUGH_REPLY;
-use crate::effects::{Blocked, Mail};
+use crate::effects::{Blocked, Mail, Mailbox};
 use crate::service::{Admission, Service};
 use crate::stream::Stream;
 
@@ -20,6 +20,7 @@ const MOST_MESSAGES: usize = 32 << 20;
 pub struct Connection<S: Service> {
     socket: Stream,
     session: S::Session,
+    mailbox: Mailbox,
     input: Vec<u8>,
     /// Bytes at the start of the input that were taken.
     taken: usize,
@@ -46,10 +47,11 @@ pub struct Connection<S: Service> {
 
 impl<S: Service> Connection<S> {
     /// A client that has just come.
-    pub fn new(socket: Stream, session: S::Session) -> Connection<S> {
+    pub fn new(socket: Stream, session: S::Session, mailbox: Mailbox) -> Connection<S> {
         Connection {
             socket,
             session,
+            mailbox,
             input: Vec::new(),
             taken: 0,
             waiting: VecDeque::new(),
@@ -98,9 +100,13 @@ impl<S: Service> Connection<S> {
         !self.broken && !self.is_slow() && (reads || self.blocked.is_none() && !self.waiting.is_empty())
     }
 
-    /// Whether its requests may be run now.
+    /// Whether its requests may be run now. Those of a client that was told to go are not, also where the mail that says so is still unread.
     pub fn may_run(&self) -> bool {
-        !self.broken && self.blocked.is_none() && !self.waiting.is_empty() && !self.is_slow()
+        !self.broken
+            && !self.mailbox.is_closed()
+            && self.blocked.is_none()
+            && !self.waiting.is_empty()
+            && !self.is_slow()
     }
 
     /// Whether nothing is left to do for it.

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -82,15 +83,25 @@ impl Inbox {
 pub struct Mailbox {
     inbox: Arc<Inbox>,
     token: usize,
+    /// The client was told to go. All see it at once, although its worker comes to it later.
+    closed: Arc<AtomicBool>,
 }
 
 impl Mailbox {
     /// Of a client that a worker knows by a token.
     pub fn new(inbox: Arc<Inbox>, token: usize) -> Mailbox {
-        Mailbox { inbox, token }
+        Mailbox { inbox, token, closed: Arc::default() }
+    }
+
+    /// Whether its client was told to go: nothing that it asks for is done any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     fn send(&self, mail: Mail) {
+        if matches!(mail, Mail::Close) {
+            self.closed.store(true, Ordering::Release);
+        }
         put(&self.inbox.mail, (self.token, mail));
         // A worker that cannot be woken looks by itself, later.
         let _ = self.inbox.wake();

@@ -137,8 +137,9 @@ impl<S: Service> Worker<S> {
                 self.shared.totals.clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             };
-            let peer = Peer { number, address, local, mailbox: Mailbox::new(self.inbox.clone(), token) };
-            self.clients.insert(token, Connection::new(socket, self.shared.service.session(peer)));
+            let mailbox = Mailbox::new(self.inbox.clone(), token);
+            let peer = Peer { number, address, local, mailbox: mailbox.clone() };
+            self.clients.insert(token, Connection::new(socket, self.shared.service.session(peer), mailbox));
             busy.push(token);
         }
     }

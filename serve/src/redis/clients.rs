@@ -145,8 +145,8 @@ impl Clients {
         self.lock().remove(&number);
     }
 
-    /// All, the oldest first.
+    /// All that were not told to go, the oldest first.
     pub fn all(&self) -> Vec<Arc<Client>> {
-        self.lock().values().cloned().collect()
+        self.lock().values().filter(|client| !client.mailbox.is_closed()).cloned().collect()
     }
 }

@@ -5,9 +5,10 @@ use crate::error::IoContext;
 use crate::instance::{Api, Instance};
 use crate::tool::{Verilator, run};
 use crate::{Error, Source, cache, coverage, shim};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// How the C++ is compiled. Hidden visibility lets the optimiser see that nothing but the shim is
@@ -128,8 +129,39 @@ fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
             names.push("verilated_vcd_c");
         }
         let files = names.iter().map(|n| verilator.include().join(format!("{n}.cpp"))).collect();
-        compile_all("verilated", verilator, source, files, scratch)
+        compile_all("verilated", verilator, source, &[], files, scratch)
     })
+}
+
+/// Reads Verilator's header once for all files that are compiled alike, and gives what a call of the compiler takes instead: the header and what it
+/// includes are most of the work for a small unit. Files whose coverage is counted are compiled in two ways each, and read it themselves.
+fn headers(verilator: &Verilator, source: &Source) -> Result<Vec<OsString>, Error> {
+    if source.coverage {
+        return Ok(Vec::new());
+    }
+    let compiler = Compiler::find()?;
+    let include = verilator.include();
+    let place = include.to_string_lossy();
+    let traced = source.trace.to_string();
+    let key = [CXX_FLAGS, compiler.version(), optimisation(source), verilator.version(), &traced, &place];
+    let folder = cache::entry(&format!("headers-{}", cache::key(key)), |scratch| {
+        let mut command = cxx(verilator, source)?;
+        command.args(compiler.precompile(&include.join("verilated.h"), scratch));
+        run("verilated.h", &mut command).map(|_| ())
+    })?;
+    Ok(compiler.precompiled(&folder))
+}
+
+/// A call of the compiler for any C++ of this design.
+fn cxx(verilator: &Verilator, source: &Source) -> Result<Command, Error> {
+    let include = verilator.include();
+    let compiler = Compiler::find()?;
+    let mut command = compiler.command();
+    command.args(CXX_FLAGS.split_whitespace()).args(compiler.flags()).arg(optimisation(source));
+    let trace = u8::from(source.trace);
+    command.arg(format!("-DVM_TRACE={trace}")).arg(format!("-DVM_TRACE_VCD={trace}"));
+    command.arg("-I").arg(&include).arg("-I").arg(include.join("vltstd"));
+    Ok(command)
 }
 
 /// Compiles and links what [`translate`] wrote.
@@ -142,7 +174,7 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
         fs::write(&all, text).context("write", &all)?;
         files = vec![all];
     }
-    compile_all(&source.top, verilator, source, files, scratch)?;
+    compile_all(&source.top, verilator, source, &headers(verilator, source)?, files, scratch)?;
     let compiler = Compiler::find()?;
     let mut link = compiler.command();
     link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"]).arg(scratch.join("model.so"));
@@ -150,28 +182,24 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
     run(&source.top, &mut link).map(|_| ())
 }
 
-/// Compiles each file to an object in `folder`, two at a time.
+/// Compiles each file to an object in `folder`, two at a time, with these [`headers`].
 fn compile_all(
     top: &str,
     verilator: &Verilator,
     source: &Source,
+    headers: &[OsString],
     files: Vec<PathBuf>,
     folder: &Path,
 ) -> Result<(), Error> {
-    let include = verilator.include();
-    let compiler = Compiler::find()?;
     let job = |file: &Path| {
         let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
-        let mut command = compiler.command();
-        command.args(CXX_FLAGS.split_whitespace()).args(compiler.flags()).arg(optimisation(source));
-        let trace = u8::from(source.trace);
-        command.arg(format!("-DVM_TRACE={trace}")).arg(format!("-DVM_TRACE_VCD={trace}"));
+        let mut command = cxx(verilator, source)?;
         if source.coverage {
             command.args(["-UVM_COVERAGE", "-DVM_COVERAGE=1"]);
             // What runs once per model names every point of coverage: minutes of optimisation for nothing.
             command.arg(if file.to_string_lossy().ends_with("Slow.cpp") { "-O0" } else { "-O1" });
         }
-        command.arg("-I").arg(&include).arg("-I").arg(include.join("vltstd")).arg("-I").arg(folder);
+        command.args(headers).arg("-I").arg(folder);
         command.arg("-c").arg(file).arg("-o").arg(object);
         run(top, &mut command).map(|_| ())
     };

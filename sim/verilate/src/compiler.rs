@@ -1,6 +1,8 @@
 //! The C++ compiler that models are made with.
 
 use crate::Error;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -52,6 +54,23 @@ impl Compiler {
         if self.is_clang() { &[] } else { &["-fno-gnu-unique"] }
     }
 
+    /// What makes a precompiled form of `header` in `folder`. Times of files are left out of it: a reinstalled header of the same version is the same.
+    pub(crate) fn precompile(&self, header: &Path, folder: &Path) -> Vec<OsString> {
+        let out = folder.join(if self.is_clang() { "verilated.pch" } else { "verilated.h.gch" });
+        let timeless: &[&str] = if self.is_clang() { &["-Xclang", "-fno-pch-timestamp"] } else { &[] };
+        let call = [OsStr::new("-x"), OsStr::new("c++-header"), header.as_os_str(), OsStr::new("-o"), out.as_os_str()];
+        timeless.iter().map(OsString::from).chain(call.into_iter().map(OsString::from)).collect()
+    }
+
+    /// What a file is compiled with instead of that header.
+    pub(crate) fn precompiled(&self, folder: &Path) -> Vec<OsString> {
+        if self.is_clang() {
+            vec!["-include-pch".into(), folder.join("verilated.pch").into()]
+        } else {
+            vec!["-include".into(), folder.join("verilated.h").into()]
+        }
+    }
+
     /// What a model is linked with: clang leaves questions about atomics to a library.
     pub(crate) fn libraries(&self) -> &'static [&'static str] {
         if self.is_clang() { &["-latomic"] } else { &[] }
@@ -70,5 +89,12 @@ mod tests {
         assert_eq!((clang.flags().len(), clang.libraries()), (0, &["-latomic"][..]));
         assert_eq!((gcc.flags(), gcc.libraries().len()), (&["-fno-gnu-unique"][..], 0));
         assert_ne!(clang.version(), gcc.version());
+        // What is written is what is read, under the name that each compiler looks for.
+        for (compiler, written) in [(&clang, "verilated.pch"), (&gcc, "verilated.h.gch")] {
+            let out = compiler.precompile(Path::new("verilated.h"), Path::new("kept")).pop().expect("arguments");
+            assert_eq!(Path::new(&out), Path::new("kept").join(written));
+            let read = compiler.precompiled(Path::new("kept")).pop().expect("arguments");
+            assert!(out.to_string_lossy().starts_with(&*read.to_string_lossy()), "{out:?} {read:?}");
+        }
     }
 }

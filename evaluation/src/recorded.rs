@@ -76,6 +76,9 @@ impl CardCore for Recorder {
     fn durable(&self) -> Option<&Medium> {
         self.card.durable()
     }
+    fn next_output(&self) -> Option<u64> {
+        self.card.next_output()
+    }
     fn is_idle(&self) -> bool {
         self.card.is_idle()
     }

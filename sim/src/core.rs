@@ -160,6 +160,11 @@ pub trait CardCore: Send {
     fn durable(&self) -> Option<&Medium> {
         None
     }
+    /// The first cycle after the present at which something may leave the card, or be noted, if nothing arrives before; `None` if nothing ever does. Until
+    /// then nobody has to look at it. A card that cannot tell names the next cycle.
+    fn next_output(&self) -> Option<u64> {
+        Some(self.cycle() + 1)
+    }
     /// Whether nothing is in flight: time may then be skipped without simulating it. A command that waits for other cards, and asks them from
     /// time to time, is not in flight.
     fn is_idle(&self) -> bool;

@@ -53,6 +53,10 @@ impl CardCore for KeptCard {
         self.card.take_dma()
     }
 
+    fn next_output(&self) -> Option<u64> {
+        self.card.next_output()
+    }
+
     fn is_idle(&self) -> bool {
         self.card.is_idle()
     }

@@ -187,7 +187,7 @@ impl Fabric {
             if !self.slots[slot].is_submitted(id.index) {
                 return None;
             }
-            let next = self.cycle + 1;
+            let next = self.next_look(limit);
             assert!(next < limit, "the card did not answer a read within {HANG_CYCLES} cycles: it hangs");
             // What arrives meanwhile must not be late.
             self.deliver(self.time_of(next));
@@ -214,10 +214,24 @@ impl Fabric {
         self.now_ps() + self.parameters.one_way_ps()
     }
 
-    /// Runs the cards for a cycle.
-    pub fn next_cycle(&mut self) {
-        self.deliver(self.time_of(self.cycle + 1));
-        self.advance(self.cycle + 1);
+    /// Runs the cards to the next cycle at which one of them may answer, and no further than to one whose answer would be at a core at `limit_ps`.
+    pub fn next_cycle(&mut self, limit_ps: u64) {
+        let limit = self.cycle_at(limit_ps.saturating_sub(self.parameters.one_way_ps()));
+        let next = self.next_look(limit.min(self.cycle + HANG_CYCLES));
+        self.deliver(self.time_of(next));
+        self.advance(next);
+    }
+
+    /// The next cycle at which the host has to look at the cards, at most `most`, but never the present: until then nothing arrives at one or leaves it.
+    fn next_look(&self, most: u64) -> u64 {
+        let outputs = self.slots.iter().filter_map(|slot| slot.card.as_ref()?.next_output());
+        let arrivals = self.slots.iter().filter_map(|slot| Some(self.cycle_at(slot.next_packet()?)));
+        outputs.chain(arrivals).fold(self.horizon(most), u64::min).max(self.cycle + 1)
+    }
+
+    /// How far the cards may run, towards a cycle, without knowing of each other.
+    fn horizon(&self, cycle: u64) -> u64 {
+        if self.slots.len() == 1 { cycle } else { cycle.min(self.peers.horizon(self.cycle, self.period_ps)) }
     }
 
     /// Brings everything to a time: delivers what has arrived, at the cards and in host memory.
@@ -274,8 +288,8 @@ impl Fabric {
                 return;
             }
             let stop = self.trigger.cycle.map_or(cycle, |cut| cut.min(cycle));
-            // An armed event is looked for in every cycle, so that the cut is exact.
-            let stop = if self.trigger.awaits_event() { now + 1 } else { stop };
+            // An armed event is looked for whenever there may be one, so that the cut is exact.
+            let stop = if self.trigger.awaits_event() { self.next_look(stop) } else { stop };
             self.step(stop);
             self.collect();
         }
@@ -283,8 +297,7 @@ impl Fabric {
 
     /// Runs the cards towards a cycle, as far as they need not know of each other, and lets them talk.
     fn step(&mut self, stop: u64) {
-        let alone = self.slots.len() == 1;
-        let stop = if alone { stop } else { stop.min(self.peers.horizon(self.cycle, self.period_ps)) };
+        let stop = self.horizon(stop);
         self.cycle = stop;
         let cards = self.slots.len();
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -337,7 +350,7 @@ impl Fabric {
                 self.deliver(arrival_ps);
                 continue;
             }
-            let next = self.cycle + 1;
+            let next = self.next_look(limit);
             assert!(next < limit, "the card took no write within {HANG_CYCLES} cycles: it hangs");
             self.deliver(self.time_of(next));
             self.advance(next);

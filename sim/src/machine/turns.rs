@@ -61,8 +61,10 @@ impl Turns {
     /// before the others' time, and so never past a moment at which another core may send them something. Where all wait, and no card answers, every
     /// one is woken to learn that.
     pub fn choose(&mut self, host: &mut Host) -> Option<usize> {
-        for _ in 0..if self.hangs { 0 } else { HANG_CYCLES } {
-            let (_, core, is_known) = (0..self.states.len()).filter_map(|core| self.next_of(core, host)).min()?;
+        let end = host.fabric.cycle() + HANG_CYCLES;
+        while !self.hangs && host.fabric.cycle() < end {
+            let nexts: Vec<_> = (0..self.states.len()).filter_map(|core| self.next_of(core, host)).collect();
+            let (_, core, is_known) = *nexts.iter().min()?;
             if is_known {
                 if let State::Waits(blocked) = std::mem::replace(&mut self.states[core], State::Ready) {
                     let answer_ps = host.answer_ps(blocked).expect("it is known");
@@ -71,7 +73,8 @@ impl Turns {
                 self.turn = core;
                 return Some(core);
             }
-            host.fabric.next_cycle();
+            let first_known_ps = nexts.iter().filter(|next| next.2).map(|next| next.0).min();
+            host.fabric.next_cycle(first_known_ps.unwrap_or(u64::MAX));
         }
         self.hangs = true;
         self.wakes.iter().for_each(|wake| wake.notify_one());

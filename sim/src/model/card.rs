@@ -451,6 +451,11 @@ impl CardCore for ModelCard {
         Some(self.medium())
     }
 
+    fn next_output(&self) -> Option<u64> {
+        // What leaves is made by an event, and on its way for a few cycles.
+        if self.last_output > self.now { Some(self.now + 1) } else { self.next_event() }
+    }
+
     fn is_idle(&self) -> bool {
         self.next_work().is_none() && self.now >= self.last_output
     }

@@ -142,6 +142,9 @@ pub struct ReportArguments {
     /// A table that `nearpm bench --native --csv` has written, to show instead of the stored one
     #[arg(long, value_name = "FILE")]
     native: Option<PathBuf>,
+    /// Print these figures, as bars, instead of the tables: by the names of their files, such as fig16b
+    #[arg(long, value_delimiter = ',', value_name = "FIGURE")]
+    show: Vec<String>,
 }
 
 /// Arguments of `nearpm bench copies`.
@@ -265,7 +268,16 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
             write(&folder.join(format!("{}.svg", figure.id)), &figure.file())?;
         }
     }
-    print!("{}", report::text(&records, &recoveries)?);
+    if arguments.show.is_empty() {
+        print!("{}", report::text(&records, &recoveries)?);
+    }
+    for wanted in &arguments.show {
+        let figure = figures.iter().find(|figure| figure.id == *wanted).with_context(|| {
+            let known: Vec<&str> = figures.iter().map(|figure| figure.id.as_str()).collect();
+            format!("no figure is called {wanted}: there are {}", known.join(", "))
+        })?;
+        println!("{}", figure.text());
+    }
     eprintln!("{} written, {} figures", arguments.output.display(), figures.len());
     Ok(())
 }

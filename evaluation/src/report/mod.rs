@@ -22,6 +22,7 @@ mod on_rtl;
 mod profiles;
 mod svg;
 mod tables;
+mod terminal;
 mod text;
 
 pub use natively::{described, natively};
@@ -59,6 +60,11 @@ impl Figure {
             self.remark.clone(),
         ]);
         self.chart.file(&self.title, &notes.collect::<Vec<String>>())
+    }
+
+    /// The figure for a terminal, with what the paper says of it.
+    pub fn text(&self) -> String {
+        format!("{}, {}\n\npaper: {}\norigin: {}\n", self.title, self.chart.text(), self.published, self.origin)
     }
 
     fn section(&self) -> Markup {

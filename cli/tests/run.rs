@@ -56,6 +56,21 @@ fn a_run_goes_through_several_power_cuts() {
 }
 
 #[test]
+fn a_report_as_json_holds_what_the_text_says() {
+    let run = |cuts| -> serde_json::Value {
+        serde_json::from_str(&printed(&["run", "--ops", "200", "--power-cut", cuts, "--json"])).expect("it is JSON")
+    };
+    let cut = run("op:50");
+    let [one] = cut["power_cuts"].as_array().expect("a list").as_slice() else { panic!("{cut}") };
+    assert_eq!((&one["operations_begun"], &one["operations_acknowledged"]), (&51.into(), &50.into()));
+    assert!(one["outcome"] == "recovered" && one["during"] == "operations" && cut["entries"] == 200, "{cut}");
+    // What it says repeats the cut.
+    assert_eq!(run(one["repeat"].as_str().expect("a text"))["power_cuts"][0]["cycle"], one["cycle"]);
+    let whole = run("never");
+    assert!(whole["measured"]["operations"] == 200 && whole["measured"]["time_ns"].as_u64() > Some(0), "{whole}");
+}
+
+#[test]
 fn a_save_without_energy_is_reported_as_torn() {
     let text = printed(&["run", "--ops", "100", "--ring", "65536", "--power-cut", "op:50@10"]);
     assert!(text.contains("energy for 10 cycles of the save") && text.contains("its save is torn"), "{text}");

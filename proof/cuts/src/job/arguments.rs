@@ -125,6 +125,9 @@ pub struct RunArguments {
     /// How commands are posted
     #[arg(long, value_enum, default_value = "line")]
     pub posting: PostingChoice,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A size of a log ring.

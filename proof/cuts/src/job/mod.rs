@@ -1,6 +1,7 @@
 //! `nearpm run`: operations, power cuts, recovery, and the check of what is left.
 
 mod arguments;
+mod json;
 mod lives;
 mod report;
 mod without;
@@ -38,7 +39,11 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<BTree>(),
         (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<HashMap>(),
     }?;
-    print!("{report}");
+    if arguments.json {
+        println!("{:#}", report.json());
+    } else {
+        print!("{report}");
+    }
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
 }

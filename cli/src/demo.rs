@@ -52,6 +52,7 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         pool: None,
         host: HostChoice::Ordinary,
         posting: PostingChoice::Line,
+        waves: None,
         json: false,
     };
     let model = CardKind::Model.cards(job.memory_ports)?;

@@ -8,7 +8,7 @@ mod rtl;
 
 pub use kind::{CardKind, Cards};
 pub use rig::{CardCounters, Rig};
-pub use rtl::rtl_cards;
+pub use rtl::{rtl_cards, traced_rtl_cards};
 
 /// One line with every cause: what, where, why. Some errors say their cause themselves.
 pub fn sentence(error: &anyhow::Error) -> String {

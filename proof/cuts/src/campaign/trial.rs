@@ -71,6 +71,7 @@ impl Trial {
             host: [HostChoice::Ordinary, HostChoice::Adversarial][(number / 8 % 2) as usize],
             posting: [PostingChoice::Line, PostingChoice::Combining, PostingChoice::Uncached]
                 [random.random_range(0..3)],
+            waves: None,
             json: false,
         };
         let strikes = (0..cuts).map(|life| strike(&mut random, kind, life, cuts)).collect();

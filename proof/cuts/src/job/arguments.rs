@@ -1,6 +1,7 @@
 //! What a run is told.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use nearpm::{Durability, Engine, Mechanism, PoolOptions, size};
@@ -125,6 +126,10 @@ pub struct RunArguments {
     /// How commands are posted
     #[arg(long, value_enum, default_value = "line")]
     pub posting: PostingChoice,
+    /// Write every signal of the RTL to this file, in the VCD format: about 200 bytes a cycle, so with few operations and a short ring. Power-ups
+    /// behind the first are in FILE.1.vcd and so on
+    #[arg(long, value_name = "FILE")]
+    pub waves: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

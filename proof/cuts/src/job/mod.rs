@@ -7,6 +7,7 @@ mod report;
 mod without;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -21,7 +22,7 @@ pub use arguments::{
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
-use nearpm_cards::CardKind;
+use nearpm_cards::{CardKind, Cards, traced_rtl_cards};
 
 /// Runs the command.
 pub fn command(arguments: &RunArguments) -> Result<()> {
@@ -33,11 +34,17 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
     };
     let fits = kind.is_some() || arguments.memory_ports == MemoryPorts::One;
     ensure!(fits, "without a card there are no memory ports");
+    let is_rtl = kind == Some(CardKind::Rtl);
+    ensure!(is_rtl || arguments.waves.is_none(), "only the RTL has signals to write: --waves goes with --card rtl");
+    let cards = |kind: CardKind| match &arguments.waves {
+        None => kind.cards(arguments.memory_ports),
+        Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, path)?) as Cards),
+    };
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
         (None, Workload::Hashmap) => without::run::<HashMap>(arguments),
-        (Some(kind), Workload::Btree) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<BTree>(),
-        (Some(kind), Workload::Hashmap) => Job::new(arguments, kind.cards(arguments.memory_ports)?).run::<HashMap>(),
+        (Some(kind), Workload::Btree) => Job::new(arguments, cards(kind)?).run::<BTree>(),
+        (Some(kind), Workload::Hashmap) => Job::new(arguments, cards(kind)?).run::<HashMap>(),
     }?;
     if arguments.json {
         println!("{:#}", report.json());

@@ -1,7 +1,7 @@
 //! The NearPM card in rust-hdl.
 //!
 //! [`bundles`] are the interfaces between units, [`cells`] the leaf cells that all units are made
-//! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog.
+//! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog. [`persist_buffer`] is a unit of a GPU, beside the card.
 
 pub mod bundles;
 pub mod card;
@@ -9,6 +9,7 @@ pub mod cells;
 pub mod dut;
 mod generate;
 pub mod pcie;
+pub mod persist_buffer;
 mod sizes;
 pub mod two_port_card;
 pub mod units;

@@ -17,6 +17,8 @@ const SMALL: Sizes = Sizes { entries: 3, outstanding: 2 };
 const MORE_THAN_THE_MODEL: &[BufferRule] = &[
     // Progress, not order: `a_dfence_ends_though_others_persist` is about it.
     BufferRule::HoldsTheHead,
+    // Likewise: `a_warp_that_waits_for_a_line_goes_on_though_others_persist`.
+    BufferRule::OrderFrees,
 ];
 
 fn tests() -> Vec<(String, Test, BTreeSet<Outcome>)> {
@@ -81,6 +83,30 @@ fn a_dfence_ends_though_others_persist() {
     };
     assert!(ends(BufferRules::all()).is_some_and(|turns| turns < 20));
     assert_eq!(ends(BufferRules::without(BufferRule::HoldsTheHead)), None, "starvation, as the paper's text has it");
+}
+
+/// Nor a warp that waits for a line which lies before its own order.
+#[test]
+fn a_warp_that_waits_for_a_line_goes_on_though_others_persist() {
+    let goes_on = |rules: BufferRules| {
+        let mut buffer = PersistBuffer::new(rules, Sizes { entries: 8, outstanding: 4 });
+        buffer.persist(0, 0);
+        buffer.order(0, Kind::OFence);
+        assert_eq!(buffer.persist(0, 0), Answer::Refused);
+        let mut under_way = 0u32;
+        (0..10_000).find(|turn| {
+            // As above: with two lines always under way the counter is never zero.
+            buffer.persist(1, 1 + turn % 7);
+            under_way += u32::from(matches!(buffer.flush(), Flush::Line(_)));
+            if under_way > 2 {
+                buffer.acknowledge();
+                under_way -= 1;
+            }
+            !buffer.holds(0)
+        })
+    };
+    assert!(goes_on(BufferRules::all()).is_some_and(|turns| turns < 20));
+    assert_eq!(goes_on(BufferRules::without(BufferRule::OrderFrees)), None, "starvation, as the paper's text has it");
 }
 
 /// A warp that waits for a line (EDM) always goes on: the head never waits for a warp, only for memory.

@@ -63,6 +63,8 @@ rules! {
         "What is held at the head goes on when no flush is outstanding.";
     HoldsTheHead, "holds-the-head", "ours: or others' persists keep the counter above zero for ever",
         "Nothing behind it is flushed until then.";
+    OrderFrees, "order-frees", "ours: as above; the paper's text has it wait for the counter alone",
+        "A warp that waits for a line (EDM) goes on when its order leaves the head, too.";
     FlagDurableFirst, "flag-durable-first", "ours: completed 3",
         "The store of a device release to PM is durable before others see it.";
     EndDrains, "end-drains", "ours: completed 6",

@@ -30,6 +30,15 @@ pub enum Kind {
     ReleaseDevice,
     /// A `dFence`.
     DFence,
+    /// A line that was evicted. Its place is taken until it is at the head: lines of L1 know entries by their places.
+    Evicted,
+}
+
+impl Kind {
+    /// Whether it is an ordering operation.
+    fn is_order(self) -> bool {
+        !matches!(self, Kind::Persist(_) | Kind::Evicted)
+    }
 }
 
 /// An entry.
@@ -57,7 +66,7 @@ pub enum Answer {
 pub enum Flush {
     /// A line goes to memory, which will acknowledge it.
     Line(usize),
-    /// An ordering entry left.
+    /// An ordering entry left, or that of an evicted line.
     Left,
     /// Nothing.
     Nothing,
@@ -73,7 +82,7 @@ pub struct PersistBuffer {
     flush_status: u32,
     /// ODM: warps held by an ordering entry that is not at the head.
     order_delay: u32,
-    /// EDM: warps that go on when no flush is outstanding.
+    /// EDM: warps that go on when their order has left, or no flush is outstanding.
     eviction_delay: u32,
     /// ACTR: flushes that are not acknowledged.
     outstanding: u32,
@@ -126,9 +135,9 @@ impl PersistBuffer {
     pub fn persist(&mut self, warp: usize, line: usize) -> Answer {
         let bit = 1 << warp;
         let Some(place) = self.place(line) else { return self.push(Entry { kind: Kind::Persist(line), warps: bit }) };
-        let is_order = |entry: &Entry| !matches!(entry.kind, Kind::Persist(_)) && entry.warps & bit != 0;
+        let is_order = |entry: &Entry| entry.kind.is_order() && entry.warps & bit != 0;
         if self.rules.keep(BufferRule::HitLooksForOrder) && self.entries.range(place..).any(is_order) {
-            // Goes on when what is outstanding is acknowledged, and then asks again.
+            // Goes on when its order has left or nothing is outstanding, and then asks again.
             self.eviction_delay |= bit;
             return Answer::Refused;
         }
@@ -174,7 +183,7 @@ impl PersistBuffer {
     /// L1 needs the place of a dirty line. Whether it goes to memory; else the warp asks again.
     pub fn evict(&mut self, line: usize) -> bool {
         let Some(place) = self.place(line) else { return false };
-        let is_order = |entry: &Entry| !matches!(entry.kind, Kind::Persist(_));
+        let is_order = |entry: &Entry| entry.kind.is_order();
         let behind = self.rules.keep(BufferRule::EvictionLooksForOrder) && self.entries.range(..place).any(is_order);
         let marked = self.rules.keep(BufferRule::EvictionLooksAtMarks)
             && self.entries[place].warps & self.flush_status != 0
@@ -182,7 +191,7 @@ impl PersistBuffer {
         if behind || marked || !self.can_count() {
             return false;
         }
-        self.entries.remove(place);
+        self.entries[place].kind = Kind::Evicted;
         self.count();
         true
     }
@@ -204,6 +213,8 @@ impl PersistBuffer {
             self.flush_status = 0;
         }
         let Some(Entry { kind, warps }) = self.entries.front().copied() else { return Flush::Nothing };
+        let stays = !kind.is_order() || !self.rules.keep(BufferRule::OrderFrees);
+        let freed = if stays { self.eviction_delay } else { self.eviction_delay & !warps };
         match kind {
             Kind::Persist(line) => {
                 let marked = self.rules.keep(BufferRule::HeadWaits) && warps & self.flush_status != 0;
@@ -219,11 +230,13 @@ impl PersistBuffer {
                 if until_zero && self.rules.keep(BufferRule::HoldsTheHead) {
                     return Flush::Nothing;
                 }
-                self.eviction_delay |= if until_zero { self.order_delay & warps } else { 0 };
+                self.eviction_delay = freed | if until_zero { self.order_delay & warps } else { 0 };
                 self.order_delay &= !warps;
             }
-            _ if self.marks(kind) => self.flush_status |= warps,
-            _ => {}
+            _ => {
+                self.eviction_delay = freed;
+                self.flush_status |= if kind.is_order() && self.marks(kind) { warps } else { 0 };
+            }
         }
         self.entries.pop_front();
         Flush::Left

@@ -1,6 +1,7 @@
 //! Prints the Verilog of one unit (module `top`, of a card `nearpm_card`), to measure it alone: `synthesise FILE --top top`.
 
 use nearpm_hdl::dut::verilog_of;
+use nearpm_hdl::persist_buffer::PaperBuffer;
 use nearpm_hdl::units::completion_writer::CompletionWriter;
 use nearpm_hdl::units::front::Front;
 use nearpm_hdl::units::memory_split::MemorySplit;
@@ -23,6 +24,7 @@ fn main() {
         "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),
         "memory_split" => verilog_of(Box::<MemorySplit>::default()),
         "multi_device" => verilog_of(Box::<MultiDevice>::default()),
+        "persist_buffer" => verilog_of(Box::<PaperBuffer>::default()),
         "persistence" => verilog_of(Box::<Persistence>::default()),
         "registers" => verilog_of(Box::<Registers>::default()),
         other => panic!("no unit {other}"),

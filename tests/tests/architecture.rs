@@ -12,8 +12,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-ppo", &[]),
     ("nearpm-firmware", &["nearpm-interface"]),
     ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
-    // What tests of the hardware share.
-    ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-verilate"]),
+    // What tests of the hardware share; a GPU's persist buffer runs beside the machine of its model.
+    ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sbrp", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),
     ("nearpm-derive", &[]),
     ("nearpm-newfile", &[]),

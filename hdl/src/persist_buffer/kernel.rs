@@ -181,8 +181,7 @@ impl<const W: usize, const V: usize, const K: usize, const L: usize, const A: us
             & (self.entry_kind.val() == self.ofence_kind.val());
         self.share.next = (self.is_persist.val() & self.hit.val() & !self.behind_order.val())
             | (self.is_order.val() & self.merge.val());
-        self.wants_entry.next =
-            (self.is_persist.val() & !self.hit.val()) | (self.is_order.val() & !self.merge.val());
+        self.wants_entry.next = (self.is_persist.val() & !self.hit.val()) | (self.is_order.val() & !self.merge.val());
         self.push.next = self.wants_entry.val() & !self.is_full.q.val();
 
         // Counting of what is outstanding. Marks count while something is.

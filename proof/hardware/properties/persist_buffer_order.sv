@@ -27,8 +27,8 @@
 //@ put: flushing$d = marks;
 //@ within: 14
 //@ mutant: marks are forgotten while flushes are outstanding
-//@ find: flushing$enable = heads_turn$q & advance;
-//@ put: flushing$enable = 1'b1;
+//@ find: marks = flushing$q;
+//@ put: marks = acknowledge ? 4'd0 : flushing$q;
 //@ within: 14
 //@ mutant: a store joins its line's entry although an order of its warp lies between
 //@ find: behind_order = last_orders$known & (offset < order_offset);

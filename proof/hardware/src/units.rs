@@ -2,6 +2,7 @@
 
 use nearpm_hdl::cells::{Fifo, RoundRobin};
 use nearpm_hdl::dut::verilog_of;
+use nearpm_hdl::persist_buffer::SmallBuffer;
 use nearpm_hdl::units::address_map::AddressMap;
 use nearpm_hdl::units::command_port::CommandPort;
 use nearpm_hdl::units::completion_writer::CompletionWriter;
@@ -89,6 +90,8 @@ units! {
     OrderingPoint: OrderingPoint,
     /// See `nearpm_hdl::units`.
     ParkedPlaces: ParkedPlaces,
+    /// See `nearpm_hdl::persist_buffer`; of 4 warps, 4 entries and 4 lines.
+    PersistBuffer: SmallBuffer,
     /// See `nearpm_hdl::units`.
     RangeTable: RangeTable,
     /// See `nearpm_hdl::units`.

@@ -79,15 +79,17 @@ struct Habits {
 
 impl Habits {
     fn new(random: &mut ChaCha8Rng, shape: Shape) -> Habits {
+        // More often small than large: full queues, and counters that are never zero.
+        let seldom = |random: &mut ChaCha8Rng| f64::powi(random.random_range(0.1..1.0), 2);
         let up_to = |random: &mut ChaCha8Rng, most: usize| 1 << random.random_range(0..=most.ilog2());
         Habits {
             warps: up_to(random, shape.warps),
             lines: up_to(random, shape.lines),
             asks: random.random_range(0.2..1.0),
-            persists: random.random_range(0.3..0.95),
+            persists: 1.0 - seldom(random),
             evictions: random.random_range(0.0..0.3),
-            advances: random.random_range(0.05..1.0),
-            acknowledges: random.random_range(0.02..0.6),
+            advances: seldom(random),
+            acknowledges: seldom(random) / 2.0,
             held_ask: random.random_bool(0.25),
         }
     }
@@ -115,8 +117,25 @@ macro_rules! pins {
     };
 }
 pins!(
-    request_valid, request_ready, request_kind, request_warp, request_line, accepted, held, refused, advance, flush_valid,
-    flush_line, left, acknowledge, flush_status, order_delay, eviction_delay, outstanding_count, full, drained,
+    request_valid,
+    request_ready,
+    request_kind,
+    request_warp,
+    request_line,
+    accepted,
+    held,
+    refused,
+    advance,
+    flush_valid,
+    flush_line,
+    left,
+    acknowledge,
+    flush_status,
+    order_delay,
+    eviction_delay,
+    outstanding_count,
+    full,
+    drained,
 );
 
 /// Both, side by side.
@@ -188,7 +207,8 @@ impl Pair<'_> {
 
     fn compare(&mut self, (accepted, held, refused, line): (bool, bool, bool, Option<usize>), left: bool) {
         let (ready, sends) = (self.pins.request_ready, self.pins.flush_valid);
-        let told = [self.pins.accepted, self.pins.held, self.pins.refused, self.pins.left].map(|pin| self.read(pin) == 1);
+        let told =
+            [self.pins.accepted, self.pins.held, self.pins.refused, self.pins.left].map(|pin| self.read(pin) == 1);
         assert_eq!(self.read(ready) == 1, self.heads_turn, "turns, cycle {}", self.dut.cycles());
         assert_eq!(told, [accepted, held, refused, left], "accepted, held, refused, left, cycle {}", self.dut.cycles());
         assert_eq!(self.read(sends) == 1, line.is_some(), "a line goes, cycle {}", self.dut.cycles());

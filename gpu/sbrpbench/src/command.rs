@@ -10,8 +10,8 @@ use nearpm_gpusim::{Rule, RunFile};
 use crate::campaign;
 use crate::device::Simulated;
 use crate::figures::figure;
-use crate::kernels::Lowering;
-use crate::mutants::{Seen, harmless, look};
+use crate::kernels::{KERNELS, Lowering, changes};
+use crate::mutants::{Seen, harmless, look, look_at_change};
 use crate::programs::{NAMES, Size, program};
 
 /// What to simulate.
@@ -46,7 +46,7 @@ pub enum GpusimCommand {
         #[arg(long, default_value = "gpusim-crashes.json")]
         record: PathBuf,
     },
-    /// Take each rule of the persist buffer away, and say who sees it.
+    /// Take each rule of the persist buffer away, and each persist operation of the programs, and say who sees it.
     Mutants,
     /// Print the names of the configurations.
     Configurations,
@@ -122,6 +122,14 @@ fn mutants() -> Result<bool> {
             }
         };
         println!("{rule:?}: {text}");
+    }
+    for change in KERNELS.iter().flat_map(|kernel| changes(kernel)) {
+        let text = match look_at_change(&change)? {
+            Seen::By(who) => format!("seen: {who}"),
+            Seen::Nobody => "not seen".to_string(),
+        };
+        let left = if change.wrong.is_empty() { "nothing" } else { change.wrong };
+        println!("{}, {} {} becomes {left}: {text}", change.kernel, change.right, change.number);
     }
     Ok(all)
 }

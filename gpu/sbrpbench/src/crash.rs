@@ -1,7 +1,10 @@
 //! Crashes: a run is recorded once, and what was durable at any cycle of it is recovered and looked at.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
 use nearpm_gpusim::{Config, Persisted};
+use nearpm_ptx::Module;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -25,7 +28,7 @@ impl Recorded {
     /// # Errors
     /// It did not run, or something is durable that the model does not allow.
     pub fn of(config: &Config, program: &dyn Program) -> Result<Self> {
-        Self::record(config, program.image(), |device| program.run(device))
+        Self::record(config, None, program.image(), |device| program.run(device))
     }
 
     /// The same of a recovery from an image.
@@ -33,11 +36,40 @@ impl Recorded {
     /// # Errors
     /// As [`Recorded::of`].
     pub fn of_recovery(config: &Config, program: &dyn Program, image: Vec<u32>) -> Result<Self> {
-        Self::record(config, image, |device| program.recover(device))
+        Self::record(config, None, image, |device| program.recover(device))
     }
 
-    fn record(config: &Config, before: Vec<u32>, run: impl FnOnce(&mut dyn Device) -> Result<()>) -> Result<Self> {
+    /// A run with other kernels.
+    ///
+    /// # Errors
+    /// As [`Recorded::of`].
+    pub fn of_changed(config: &Config, program: &dyn Program, kernels: &Arc<Module>) -> Result<Self> {
+        Self::record(config, Some(kernels), program.image(), |device| program.run(device))
+    }
+
+    /// A recovery from an image with other kernels.
+    ///
+    /// # Errors
+    /// As [`Recorded::of`].
+    pub fn of_changed_recovery(
+        config: &Config,
+        program: &dyn Program,
+        kernels: &Arc<Module>,
+        image: Vec<u32>,
+    ) -> Result<Self> {
+        Self::record(config, Some(kernels), image, |device| program.recover(device))
+    }
+
+    fn record(
+        config: &Config,
+        changed: Option<&Arc<Module>>,
+        before: Vec<u32>,
+        run: impl FnOnce(&mut dyn Device) -> Result<()>,
+    ) -> Result<Self> {
         let mut device = Simulated::new(config, Lowering::Hardware, before.clone())?;
+        if let Some(kernels) = changed {
+            device = device.with_kernels(kernels.clone());
+        }
         device.simulator().record();
         run(&mut device)?;
         let cycles = device.simulator().now();

@@ -1,8 +1,10 @@
 //! What a program runs on: the simulator, or the interpreter.
 
+use std::sync::Arc;
+
 use anyhow::{Result, bail};
 use nearpm_gpusim::{Config, Simulator, Statistics};
-use nearpm_ptx::{Arguments, Choice, Ended, Gpu, Launch, Persistence, PmRange, Run, Stop};
+use nearpm_ptx::{Arguments, Choice, Ended, Gpu, Launch, Module, Persistence, PmRange, Run, Stop};
 
 use crate::kernels::{Lowering, kernel};
 
@@ -61,6 +63,8 @@ fn read(gpu: &Gpu, address: u64, count: usize) -> Result<Vec<u32>> {
 pub struct Simulated {
     simulator: Simulator,
     lowering: Lowering,
+    /// Kernels in place of the lowering's.
+    changed: Option<Arc<Module>>,
     pm: PmRange,
     /// Of all launches.
     pub statistics: Statistics,
@@ -74,7 +78,12 @@ impl Simulated {
     pub fn new(config: &Config, lowering: Lowering, image: Vec<u32>) -> Result<Self> {
         let mut simulator = Simulator::new(config.clone())?;
         let pm = simulator.map_persistent(as_bytes(&image));
-        Ok(Self { simulator, lowering, pm, statistics: Statistics::default() })
+        Ok(Self { simulator, lowering, changed: None, pm, statistics: Statistics::default() })
+    }
+
+    /// The same GPU, with other kernels.
+    pub fn with_kernels(self, kernels: Arc<Module>) -> Self {
+        Self { changed: Some(kernels), ..self }
     }
 
     /// The simulator itself.
@@ -102,7 +111,10 @@ impl Device for Simulated {
     }
 
     fn launch(&mut self, shape: Shape<'_>, arguments: Arguments) -> Result<()> {
-        let entry = kernel(self.lowering, shape.kernel)?;
+        let entry = match &self.changed {
+            Some(kernels) => kernels.entry(shape.kernel)?,
+            None => kernel(self.lowering, shape.kernel)?,
+        };
         let launch = Launch::linear(shape.blocks, shape.threads, arguments);
         self.statistics += self.simulator.launch(entry, &launch)?;
         Ok(())

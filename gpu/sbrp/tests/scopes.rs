@@ -84,6 +84,18 @@ const EMPTY: u32 = 0x8000_0000;
 fn of_the_paper(kernel: &str) -> Job {
     let (pm, volatile, number) = (|bytes| Argument::Pm(bytes, EMPTY), Argument::Volatile, Argument::Number);
     let arguments = match kernel {
+        // Entries, their capacity, the queues' heads, commands, entries of a command, flags of the threads, what was removed.
+        "sbrp_mq" => {
+            vec![
+                Argument::Pm(2048, 0),
+                number(256),
+                Argument::Pm(1024, 0),
+                number(6),
+                number(64),
+                volatile(512),
+                volatile(8),
+            ]
+        }
         "sbrp_red" => vec![volatile(1024), number(256), number(1), pm(512), pm(64), pm(64), volatile(512)],
         _ => vec![volatile(1024), pm(8192), volatile(4096), number(128), number(3)],
     };
@@ -91,12 +103,12 @@ fn of_the_paper(kernel: &str) -> Job {
 }
 
 #[test]
-fn reduction_and_scan_are_right_and_each_scope_that_counts_is_found() {
+fn reduction_scan_and_queues_are_right_and_each_scope_is_found() {
     const PROGRAMS: &str = include_str!("../../kernels/ptx/sbrp.ptx");
     // What is missed, and why it is no mistake or cannot be seen.
     let mut missed = Vec::new();
     let mut found = 0;
-    for kernel in ["sbrp_red", "sbrp_scan"] {
+    for kernel in ["sbrp_red", "sbrp_scan", "sbrp_mq"] {
         let job = of_the_paper(kernel);
         assert_eq!(check(PROGRAMS, &job).expect("it runs"), BTreeSet::new(), "{kernel}");
         let start = PROGRAMS.find(&format!(".entry {kernel}(")).expect("the kernel");

@@ -20,6 +20,11 @@ impl Clock {
         *own = (*own).max(count);
     }
 
+    /// Whether all that another clock covers is covered.
+    pub fn covers(&self, other: &Clock) -> bool {
+        other.of.iter().all(|(thread, count)| self.count(*thread) >= *count)
+    }
+
     /// Persists of a thread that are covered.
     pub fn count(&self, thread: u64) -> u32 {
         self.of.get(&thread).copied().unwrap_or(0)

@@ -54,8 +54,8 @@ struct Thread {
     /// What its loads have read, by the scope that a later fence must have.
     heard: Handed,
     reads: Vec<Read>,
-    /// A plain load has read a release: the load's line, the release's.
-    unacquired: Vec<(u32, u32)>,
+    /// A plain load has read a release: the load's line, the release's, and what that would have handed on.
+    unacquired: Vec<(u32, u32, Clock)>,
     barriers: usize,
 }
 
@@ -125,7 +125,8 @@ impl Order {
                 (false, false) => {}
             }
         } else if last.release.is_some() {
-            thread.unacquired.push((who.line, last.by.line));
+            let handed = if same_block { &last.handed.block } else { &last.handed.device };
+            thread.unacquired.push((who.line, last.by.line, handed.clone()));
         }
         if same_block {
             thread.heard.block.join(&last.handed.block);
@@ -186,8 +187,9 @@ impl Order {
             let finding = Finding { flaw: Flaw::Unordered, line: who.line, other: read.store, load: read.load };
             self.findings.insert(finding);
         }
-        if !thread.reads.is_empty() {
-            for (load, release) in thread.unacquired.drain(..) {
+        let missed = !thread.reads.is_empty();
+        for (load, release, handed) in std::mem::take(&mut thread.unacquired) {
+            if missed || !thread.before.covers(&handed) {
                 self.findings.insert(Finding { flaw: Flaw::MissingAcquire, line: load, other: release, load: 0 });
             }
         }

@@ -11,6 +11,7 @@
 // between pointer and key; who answers persists first what the answer depends on; slots and cells are used again in a later epoch only.
 #pragma once
 #include "nearpm_gphash.cuh"
+#include "gphash_p_cache.cuh"
 
 #define MARK_GIVEN_UP 0xfffffffdull
 #define MARK_CLAIMED 0xfffffffeull
@@ -31,11 +32,16 @@ static __device__ __forceinline__ void place_at(const gphash &t, gpm_u32 bucket,
     p.pointer = p.key + t.width;
 }
 
-// First bucket of a level, and the key's bucket in it.
+// First bucket of a level: levels that a table has grown by lie behind those that it began with.
 static __device__ __forceinline__ gpm_u32 level_start(const gphash &t, gpm_u32 level) {
-    gpm_u32 start = 0;
-    for (gpm_u32 above = 0; above < level; above++) start += t.buckets >> above;
-    return start;
+    return level == 0 ? t.starts[0] : level == 1 ? t.starts[1] : level == 2 ? t.starts[2] : t.starts[3];
+}
+
+// Whether a bucket is of a level in use.
+static __device__ __forceinline__ bool is_in_use(const gphash &t, gpm_u32 bucket) {
+    bool is = false;
+    for (gpm_u32 level = 0; level < t.levels; level++) is = is || bucket - level_start(t, level) < t.buckets >> level;
+    return is;
 }
 
 static __device__ __forceinline__ place place_of(const gphash &t, const gph_hash &h, gpm_u32 lane) {
@@ -56,11 +62,28 @@ static __device__ __forceinline__ gpm_u64 place_load(const place &p) {
     return p.slot == GPH_NONE ? MARK_GIVEN_UP << 32 : gph_load(p.key);
 }
 
+// The place as a reader may look at it: in the cache, if its bucket is there.
+static __device__ __forceinline__ place place_cached(const gphash &t, const place &p) {
+    place c = p;
+    gpm_u64 *copy = p.slot == GPH_NONE ? nullptr : cache_bucket(t, p.slot / t.width);
+    if (copy) {
+        c.key = copy + p.slot % t.width;
+        c.pointer = c.key + t.width;
+    }
+    return c;
+}
+
 static __device__ __forceinline__ gpm_u32 lowest(gpm_u32 lanes) { return (gpm_u32)__ffs(lanes) - 1; }
 
 // A value to or from a cell, by the whole warp.
 static __device__ __forceinline__ void copy_value(const gphash &t, const uint4 *from, uint4 *to) {
     for (gpm_u32 u = threadIdx.x % GPM_WARP; u < t.units; u += GPM_WARP) to[u] = from[u];
+}
+
+// A value and its key, if that is wide, into a cell.
+static __device__ __forceinline__ void fill_cell(const gphash &t, const uint4 *value, const uint4 *full, gpm_u32 cell) {
+    copy_value(t, value, gph_cell(t, cell));
+    for (gpm_u32 u = threadIdx.x % GPM_WARP; u < GPH_KEY_UNITS(t); u += GPM_WARP) gph_cell(t, cell)[t.units + u] = full[u];
 }
 
 // Takes a cell from the ring, for the warp. The host gives a launch no more operations that take one than the ring has.
@@ -98,6 +121,7 @@ static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash 
     gpm_u32 free = __ballot_sync(GPH_ALL, is_free);
     if (!free) return GPH_FULL;
     owner = emptiest(t, free);
+    if (lane == owner && !GPH_HOLE(GPH_HOLE_STALE)) cache_forget(t, p.slot / t.width);
     bool won = lane == owner && atomicCAS(p.key, word, claimed) == word;
     if (!__any_sync(GPH_ALL, won)) return GPH_WAITING;
     // The claim before the look: of two who do both, one sees the other.
@@ -118,40 +142,53 @@ static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash 
 }
 
 // One operation of one key by the whole warp.
-static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, gpm_u64 key, const uint4 *value, uint4 *found) {
+static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, gpm_u64 key, const uint4 *full, const uint4 *value, uint4 *found) {
     const gpm_u32 lane = threadIdx.x % GPM_WARP;
     const gph_hash h = gph_hash_of(t, key);
-    const place p = place_of(t, h, lane);
+    const place in_pm = place_of(t, h, lane);
     const gpm_u64 given_up = GPH_HOLE(GPH_HOLE_REUSE) ? 0 : MARK_GIVEN_UP << 32 | t.epoch;
     gpm_u32 fresh = GPH_NONE, outcome = GPH_WAITING;
     bool inserts = op == GPH_INSERT, reads = op == GPH_GET || op == GPH_RMW;
     while (outcome == GPH_WAITING) {
+        const place p = reads ? place_cached(t, in_pm) : in_pm;
         gpm_u64 word = place_load(p);
         gpm_u32 hits = __ballot_sync(GPH_ALL, word == key && p.slot != GPH_NONE);
         if (!hits && op == GPH_PUT) inserts = true;
+        if (GPH_KEY_UNITS(t) && hits) {
+            gpm_u64 pointer = lane == lowest(hits) ? gph_load(p.pointer) : 0;
+            pointer = __shfl_sync(GPH_ALL, pointer, lowest(hits));
+            if (!pointer) continue;
+            if (!gph_same(t, gph_cell_of(pointer), full)) {
+                outcome = op == GPH_INSERT || op == GPH_PUT ? GPH_COLLIDES : GPH_ABSENT;
+                continue;
+            }
+        }
         if (inserts && hits && op == GPH_INSERT) {
             outcome = GPH_EXISTS;
         } else if (inserts && !hits) {
             gpm_u32 owner = 0;
             outcome = claim(t, h, key, p, word, owner);
-            if (outcome == GPH_EXISTS && op == GPH_PUT) outcome = GPH_WAITING;
+            if (outcome == GPH_EXISTS && (op == GPH_PUT || GPH_KEY_UNITS(t))) outcome = GPH_WAITING;
             if (outcome != GPH_DONE) continue;
             if (fresh == GPH_NONE) fresh = take_cell(t);
-            copy_value(t, value, gph_cell(t, fresh));
+            fill_cell(t, value, full, fresh);
             if (lane == owner) gph_store(p.pointer, gph_pointer(p.slot, fresh));
             // Value and pointer have persisted before the key is there.
             if (!GPH_HOLE(GPH_HOLE_FENCE)) gpm_persist();
             __syncwarp();
             if (lane == owner) gph_store(p.key, key);
             gpm_persist();
+            if (lane == owner && GPH_HOLE(GPH_HOLE_STALE)) cache_write(t, p.slot, key, gph_pointer(p.slot, fresh));
             fresh = GPH_NONE;
         } else if (!hits) {
             outcome = GPH_ABSENT;
         } else if (op == GPH_DELETE) {
+            if (lane == lowest(hits) && !GPH_HOLE(GPH_HOLE_STALE)) cache_forget(t, p.slot / t.width);
             bool won = lane == lowest(hits) && atomicCAS(p.key, key, given_up) == key;
             if (won) {
                 gpm_u64 pointer = atomicExch(p.pointer, 0ull);
                 if (pointer) give_cell(t, gph_cell_of(pointer));
+                if (GPH_HOLE(GPH_HOLE_STALE)) cache_write(t, p.slot, 0, 0);
             }
             if (!GPH_HOLE(GPH_HOLE_READERS)) gpm_persist();
             if (__any_sync(GPH_ALL, won)) outcome = GPH_DONE;
@@ -165,20 +202,23 @@ static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, g
                 __threadfence();
                 __syncwarp();
                 if (found) copy_value(t, gph_cell(t, gph_cell_of(pointer)), found);
+                if (lane == owner) cache_use(t, p.slot / t.width);
                 reads = false;
                 if (op == GPH_GET) outcome = GPH_DONE;
                 continue;
             }
             if (fresh == GPH_NONE) {
                 fresh = take_cell(t);
-                copy_value(t, value, gph_cell(t, fresh));
+                fill_cell(t, value, full, fresh);
                 if (!GPH_HOLE(GPH_HOLE_FENCE)) gpm_persist();
                 __syncwarp();
             }
+            if (lane == owner && !GPH_HOLE(GPH_HOLE_STALE)) cache_forget(t, p.slot / t.width);
             gpm_u64 seen = 0;
             if (lane == owner) seen = atomicCAS(p.pointer, pointer, gph_pointer(p.slot, fresh));
             seen = __shfl_sync(GPH_ALL, seen, owner);
             if (!seen) continue;
+            if (lane == owner && seen == pointer && GPH_HOLE(GPH_HOLE_STALE)) cache_write(t, p.slot, key, gph_pointer(p.slot, fresh));
             // Another pointer: another update came between, and overwrote this one.
             if (seen == pointer) fresh = gph_cell_of(pointer);
             if (!GPH_HOLE(GPH_HOLE_READERS)) gpm_persist();
@@ -191,12 +231,13 @@ static __device__ __forceinline__ gpm_u32 run_one(const gphash &t, gpm_u32 op, g
 }
 
 template <bool BATCHED>
-static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, gpm_u32 op, gpm_u64 key, const uint4 *value, uint4 *found) {
+static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, gpm_u32 op, gpm_u64 key, const uint4 *full, const uint4 *value,
+                                                  uint4 *found) {
     gpm_u32 outcome = GPH_DONE;
     for (gpm_u32 lanes = __ballot_sync(GPH_ALL, wanted); lanes; lanes &= lanes - 1) {
         gpm_u32 of = lowest(lanes);
-        gpm_u32 one = run_one(t, __shfl_sync(GPH_ALL, op, of), __shfl_sync(GPH_ALL, key, of), (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)value, of),
-                              (uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)found, of));
+        gpm_u32 one = run_one(t, __shfl_sync(GPH_ALL, op, of), __shfl_sync(GPH_ALL, key, of), (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)full, of),
+                              (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)value, of), (uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)found, of));
         if (threadIdx.x % GPM_WARP == of) outcome = one;
     }
     // What the answers depend on: what others have stored and these lanes have read.
@@ -218,7 +259,7 @@ static __device__ __forceinline__ place place_number(const gphash &t, gpm_u32 sl
 extern "C" __global__ void gph_recover(const gphash *described) {
     const gphash t = *described;
     gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x;
-    if (slot >= t.slot_count) return;
+    if (slot >= t.slot_count || !is_in_use(t, slot / t.width)) return;
     place p = place_number(t, slot);
     gpm_u64 word = gph_load(p.key);
     if (word == 0) return;
@@ -246,9 +287,11 @@ extern "C" __global__ void gph_recover(const gphash *described) {
 extern "C" __global__ void gph_find_twice(const gphash *described) {
     const gphash t = *described;
     gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x;
-    if (slot >= t.slot_count) return;
+    if (slot >= t.slot_count || !is_in_use(t, slot / t.width)) return;
     gpm_u64 key = gph_load(place_number(t, slot).key);
     if (key == 0 || is_mark(key)) return;
+    gpm_u32 cell = gph_cell_of(gph_load(place_number(t, slot).pointer));
+    if (GPH_KEY_UNITS(t) && cell < t.cell_count && gph_word_of(t, gph_cell(t, cell) + t.units) != key) atomicAdd(&t.counts[GPH_UNLIKE], 1u);
     gph_hash h = gph_hash_of(t, key);
     bool twice = false;
     for (gpm_u32 lane = 0; lane < t.width * t.hashes * t.levels; lane++) {
@@ -267,4 +310,46 @@ extern "C" __global__ void gph_find_spares(const gphash *described) {
     if (lane == 0 && lanes) first = (gpm_u32)atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], (gpm_u64)__popc(lanes));
     first = __shfl_sync(GPH_ALL, first, 0) + __popc(lanes & ((1u << lane) - 1));
     if (spare) t.spares[first] = cell;
+}
+
+// ---- Growing (the paper's resize, 3.2) ---------------------------------------------------------------------------------------------------------------------
+//
+// While no batch runs, the lowest level's pairs are copied to a new level above, of buckets from `to` on, twice as many as the top has. Nothing is moved
+// (the paper empties the lowest level as it goes): when all have found a place, the host stores durably which levels are in use. A crash before that, or a
+// pair without a place, leaves what was there; the copies are cleared.
+
+extern "C" __global__ void gph_grow_copy(const gphash *described, gpm_u32 to) {
+    const gphash t = *described;
+    gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x, lowest_level = t.levels - 1;
+    if (slot >= (t.buckets >> lowest_level) * t.width) return;
+    place p = place_number(t, level_start(t, lowest_level) * t.width + slot), up;
+    gpm_u64 word = gph_load(p.key), pointer = gph_load(p.pointer);
+    if (word == 0 || is_mark(word)) return;
+    gph_hash h = gph_hash_of(t, word);
+    while (true) {
+        gpm_u32 most = 0, best = 0, way = 0;
+        for (gpm_u32 choice = 0; choice < t.hashes; choice++) {
+            gpm_u32 bucket = to + gph_below(gph_choice(h, choice), t.buckets * 2), count = 0, first = 0;
+            for (gpm_u32 at = t.width; at-- > 0;) {
+                place_at(t, bucket, at, up);
+                if (gph_load(up.key) == 0) count++, first = at;
+            }
+            if (count > most) most = count, best = bucket, way = first;
+        }
+        if (!most) break;
+        place_at(t, best, way, up);
+        if (atomicCAS(up.key, 0ull, word) != 0) continue;
+        gph_store(up.pointer, gph_pointer(up.slot, gph_cell_of(pointer)));
+        return;
+    }
+    // The paper's table drops it.
+    if (!GPH_HOLE(GPH_HOLE_LOST)) atomicAdd(&t.counts[GPH_UNMOVED], 1u);
+}
+
+extern "C" __global__ void gph_grow_clear(const gphash *described, gpm_u32 first, gpm_u32 buckets) {
+    const gphash t = *described;
+    gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x;
+    if (slot >= buckets * t.width) return;
+    gph_store(place_number(t, first * t.width + slot).key, 0);
+    gpm_persist();
 }

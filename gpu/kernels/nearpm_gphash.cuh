@@ -28,6 +28,7 @@
 #define GPH_FULL 4u     // no free slot for the key in this epoch
 #define GPH_NO_CELL 5u   // no spare cell in this epoch
 #define GPH_RESERVED 6u  // a key that stands for something else
+#define GPH_COLLIDES 7u  // wide keys: another key has the same 64 bits
 
 // Words of `counts`; the first two are of 8 bytes.
 #define GPH_TAKEN 0u    // cells taken from the ring, ever
@@ -40,7 +41,33 @@
 #define GPH_MARKED 8u   // slots that an operation had claimed
 #define GPH_TWICE 9u    // keys that are there twice
 #define GPH_LIVE 10u    // pairs
+// Counted while the table grows.
+#define GPH_UNMOVED 11u  // pairs that found no slot in what it grows by
+#define GPH_LEFT 12u     // pairs that stay in the stash
+// Counted by a check, as are keys that are there twice.
+#define GPH_UNLIKE 13u  // wide keys: slots whose word is not of the key in the cell
 #define GPH_COUNTS 16u
+
+// A cache of a table in the GPU's memory. Its contents do not change while kernels run, but that who is about to change what is cached takes it
+// out first; what is put in counts from the next turn on, which is between launches. Host: `CacheDescriptor`.
+struct gph_cache {
+    gpm_u64 *keys;      // design N: a set is 4 keys, 0 is none, and 4 that are being put in
+    gpm_u64 *wanted;    // design N: best pair for an entry, estimate of its popularity << 32 | slot
+    gpm_u32 *map;       // design P: a word a bucket, its entry, CACHE_FILLING with an entry, or GPH_NONE; design N: slot for each entry being put in
+    gpm_u32 *of;        // design P: bucket of each entry; design N: popularity of each entry
+    gpm_u32 *scores;    // design P: a word a bucket, uses or newest epoch; design N: sketch of popularity (count-min, Cormode 2005)
+    gpm_u32 *free;      // design P: entries to be given away
+    gpm_u32 *bins;      // design P: buckets by popularity: 256 bins; then the bin from which on they are cached, entries free, entries given
+    char *copies;       // values (design N) or buckets (design P)
+    gpm_u32 entries;
+    gpm_u32 mask;       // design N: of the sketch's words
+    gpm_u32 policy;     // design P: GPH_LFU and its like
+    gpm_u32 sampled;    // of 2^sampled uses one is counted
+};
+#define CACHE_FILLING 0x80000000u
+#define GPH_LFU 0u
+#define GPH_LRU 1u
+#define GPH_RANDOM 2u
 
 // A table as kernels see it. Host: `Descriptor`.
 struct gphash {
@@ -48,11 +75,11 @@ struct gphash {
     char *cells;         // PM: values
     gpm_u32 *tags;       // GPU memory, design N: 2 bytes a slot
     gpm_u32 *spares;     // GPU memory: cells that no slot has. Design P: a ring; design N: `window_spares` a window
-    gpm_u32 *taken;      // GPU memory, design N: spares taken in this epoch, a word a window
+    gpm_u32 *taken;      // GPU memory, design N: spares taken in this epoch, a word a window; twice, for even and odd epochs
     gpm_u32 *counts;     // GPU memory: GPH_COUNTS words
     gpm_u32 *owned;      // GPU memory, while recovering: a bit a cell
     gpm_u64 seed;        // of the hash functions
-    gpm_u32 buckets;     // of the top level
+    gpm_u32 buckets;     // of the top level; design N: of all windows that there is room for
     gpm_u32 windows;     // design N: a key's buckets and its cell lie in one window, so that a batch can go through the table window by window
     gpm_u32 window_spares;
     gpm_u32 stash;       // design N: buckets of the stash, a window of its own behind the others
@@ -65,7 +92,11 @@ struct gphash {
     gpm_u32 cell_count;
     gpm_u32 holes;  // faults planted in kernels that were compiled with GPH_HOLES; 0 is none
     gpm_u32 epoch;  // of this launch: an argument of it
-    gpm_u32 reserved;
+    gpm_u32 base;   // design N: windows that it began with
+    gpm_u32 used;   // design N: windows in use
+    gpm_u32 key_units;   // wide keys: 16-byte units of a key, which lies behind the value in the cell
+    gpm_u32 starts[4];   // design P: first bucket of each level
+    gph_cache *cache;    // kernels with a cache: none if null
 };
 
 // The holes of the paper's table, and mistakes that design N could have: planted to be found.
@@ -80,6 +111,8 @@ struct gphash {
 #define GPH_HOLE_REUSE 8u      // slots and cells are used again in the same epoch
 #define GPH_HOLE_OVERWRITE 16u // updates give way to an operation in progress that may not be an update of the same key
 #define GPH_HOLE_RESERVED 32u  // reserved keys are not refused
+#define GPH_HOLE_LOST 64u      // growing: pairs that find no slot above are dropped; a pair leaves the stash before its copy has persisted
+#define GPH_HOLE_STALE 128u    // the cache is written behind PM, and not what is being put into it
 
 static __device__ __forceinline__ gpm_u64 gph_mix(gpm_u64 key) {
     key = (key ^ key >> 33) * 0xff51afd7ed558ccdull;
@@ -154,8 +187,62 @@ static __device__ __forceinline__ bool gph_pointer_holds(const gphash &t, gpm_u3
     return cell < t.cell_count && gph_pointer(slot, cell) == pointer;
 }
 
+// Wide keys are compiled in, as is the cache, so that others do not pay for them.
+#ifdef GPH_WIDE
+#define GPH_KEY_UNITS(t) ((t).key_units)
+#else
+#define GPH_KEY_UNITS(t) 0u
+#endif
+
+// A cell: a value, then the key if it is wide.
 static __device__ __forceinline__ uint4 *gph_cell(const gphash &t, gpm_u32 cell) {
-    return (uint4 *)t.cells + (gpm_u64)cell * t.units;
+    return (uint4 *)t.cells + (gpm_u64)cell * (t.units + GPH_KEY_UNITS(t));
+}
+
+// ---- Wide keys ------------------------------------------------------------------------------------------------------------------------------------------
+//
+// A key of more than 8 bytes is `key_units` units, whatever they hold; the word in its slot is 64 bits that depend on them. Who finds that word compares
+// the key in the cell: one with another key is refused where it would be put in (GPH_COLLIDES), and not found elsewhere.
+
+// The word for a key: none that any design reserves.
+static __device__ __forceinline__ gpm_u64 gph_word_of(const gphash &t, const uint4 *full) {
+    gpm_u64 word = t.seed;
+    for (gpm_u32 u = 0; u < GPH_KEY_UNITS(t); u++) {
+        uint4 v = full[u];
+        word = gph_mix(word ^ ((gpm_u64)v.y << 32 | v.x));
+        word = gph_mix(word ^ ((gpm_u64)v.w << 32 | v.z));
+    }
+    return word == 0 || word >> 32 >= 0xfffffffdu ? word >> 1 | 1 : word;
+}
+
+static __device__ __forceinline__ bool gph_units_same(const uint4 *a, const uint4 *b, gpm_u32 units) {
+    bool same = true;
+    for (gpm_u32 u = 0; u < units; u++) {
+        uint4 x = a[u], y = b[u];
+        same = same && x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w;
+    }
+    return same;
+}
+
+// Whether a cell has this key, whose word its slot has.
+static __device__ __forceinline__ bool gph_same(const gphash &t, gpm_u32 cell, const uint4 *full) {
+#ifdef GPH_WIDE
+    // The key in the cell has persisted before its word was there.
+    __threadfence();
+    return gph_units_same(gph_cell(t, cell) + t.units, full, t.key_units);
+#else
+    return true;
+#endif
+}
+
+// Whether another lane's key, whose word is the same, is this one.
+static __device__ __forceinline__ bool gph_same_as_of(const gphash &t, const uint4 *full, gpm_u32 lane) {
+#ifdef GPH_WIDE
+    const uint4 *other = (const uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)full, lane);
+    return !full || !other ? full == other : gph_units_same(full, other, t.key_units);
+#else
+    return true;
+#endif
 }
 
 // ---- Copies by a warp -----------------------------------------------------------------------------------------------------------------------------------
@@ -172,6 +259,13 @@ static __device__ __forceinline__ void gph_copy_units(gpm_u32 lanes, const uint4
         uint4 *target = (uint4 *)__shfl_sync(GPH_ALL, (gpm_u64)to, of);
         if (lanes >> of & 1) target[unit] = source[unit];
     }
+}
+
+// The same for wide keys, behind the values.
+static __device__ __forceinline__ void gph_copy_key(const gphash &t, gpm_u32 lanes, const uint4 *full, uint4 *cell) {
+#ifdef GPH_WIDE
+    gph_copy_units<0>(lanes, full, cell + t.units, t.key_units);
+#endif
 }
 
 static __device__ __forceinline__ void gph_copy(const gphash &t, gpm_u32 lanes, const uint4 *from, uint4 *to) {

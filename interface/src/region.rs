@@ -38,6 +38,8 @@ pub const OBJECT_VERSION: u16 = 1;
 /// Offset in an object of its word: [`crate::seal::seal_word`] of a log's generation, of a batch's state
 /// ([`batch_word`]), or of a hash table's seed.
 pub const OBJECT_WORD: u64 = LINE_U64;
+/// Offset in an object of a hash table's growth: [`crate::seal::seal_word`] of [`growth_word`], or 0 where it has never grown.
+pub const OBJECT_GROWTH: u64 = OBJECT_WORD + 8;
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +100,11 @@ impl ObjectKind {
         !matches!(self, ObjectKind::Data)
     }
 
+    /// Whether it is a hash table: [`OBJECT_GROWTH`] holds a sealed word, or 0.
+    pub const fn is_table(self) -> bool {
+        matches!(self, ObjectKind::LevelHash | ObjectKind::TagHash)
+    }
+
     /// Whether [`OBJECT_WORD`] holds a sealed word.
     pub const fn has_word(self) -> bool {
         self.has_head() && !matches!(self, ObjectKind::Checkpoint)
@@ -136,7 +143,8 @@ layout! {
         /// Blocks of the launches of a hierarchical log, partitions of a conventional one, groups of checkpoints, buckets of a hash table's
         /// top level (its stash aside).
         8 blocks: u32,
-        /// Threads a block; elements a group of checkpoints; of a hash table slots a bucket, hash functions, levels, 0, a byte each.
+        /// Threads a block; elements a group of checkpoints; of a hash table slots a bucket, hash functions, levels, and how often it can
+        /// double, a byte each.
         12 threads: u32,
         /// 4-byte words of a log's entry, or of a hash table's value.
         16 words: u32,
@@ -148,7 +156,8 @@ layout! {
         32 data_bytes: u64,
         /// Offset in the object of the tails of a tail log, or of the values' cells of a hash table.
         40 tails: u64,
-        /// Bytes from partition to partition, or from slot to slot; spare cells of a hash table, in each window.
+        /// Bytes from partition to partition, or from slot to slot; of a hash table spare cells, in each window, and from bit 32 on bytes of
+        /// a key (0: 8 bytes, in the slot; else behind the value in its cell), bit 63: with its length in the first two.
         48 stride: u64,
         /// Buckets of a hash table's stash.
         56 stash: u32,
@@ -217,4 +226,33 @@ pub const fn open_batch_word(id: u64) -> Option<(u32, BatchState)> {
         1 => Some((id as u32, BatchState::Active)),
         _ => None,
     }
+}
+
+/// What a hash table is doing to grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum GrowthPhase {
+    /// Nothing.
+    #[default]
+    Idle = 0,
+    /// Pairs are copied to what is not in use yet: recovery clears that.
+    Copying = 1,
+    /// What it has grown by is in use, and copies are left where they were: recovery clears them.
+    Clearing = 2,
+}
+
+/// The identifier of a hash table's growth: windows in use, or how often its levels have grown, and what it is doing.
+pub const fn growth_word(grown: u32, phase: GrowthPhase) -> u64 {
+    grown as u64 | (phase as u64) << 32
+}
+
+/// What an identifier of a hash table's growth says; `None` for one that no table has.
+pub const fn open_growth_word(id: u64) -> Option<(u32, GrowthPhase)> {
+    let phase = match id >> 32 {
+        0 => GrowthPhase::Idle,
+        1 => GrowthPhase::Copying,
+        2 => GrowthPhase::Clearing,
+        _ => return None,
+    };
+    Some((id as u32, phase))
 }

@@ -20,7 +20,11 @@ const PIECE: usize = 16 << 30;
 pub struct Cuda {
     device: sys::CUdevice,
     stream: sys::CUstream,
+    /// Of what is launched beside.
+    beside: sys::CUstream,
     events: [sys::CUevent; 2],
+    /// By which the streams wait for each other.
+    turn: sys::CUevent,
     name: String,
     modules: RefCell<HashMap<u64, sys::CUmodule>>,
     functions: RefCell<HashMap<(u64, &'static str), sys::CUfunction>>,
@@ -60,13 +64,15 @@ impl Cuda {
             result::ctx::set_current(context).map_err(refused("use the context"))?;
         }
         let stream =
-            result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused("make a stream"))?;
+            || result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused("make a stream"));
         let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(refused("make an event"));
         let name = result::device::get_name(device).map_err(refused("name the GPU"))?;
         Ok(Cuda {
             device,
-            stream,
+            stream: stream()?,
+            beside: stream()?,
             events: [event()?, event()?],
+            turn: event()?,
             name,
             modules: RefCell::default(),
             functions: RefCell::default(),
@@ -83,6 +89,40 @@ impl Cuda {
         // SAFETY: the device is open.
         let count = unsafe { result::device::get_attribute(self.device, attribute) };
         count.map(|count| count as u32).map_err(refused("count multiprocessors"))
+    }
+
+    /// What is given to `later` from now on waits for what was given to `earlier`.
+    fn order(&self, earlier: sys::CUstream, later: sys::CUstream) -> Result<(), Error> {
+        // SAFETY: event and streams were made by this device.
+        unsafe {
+            result::event::record(self.turn, earlier).map_err(refused("order its work"))?;
+            sys::cuStreamWaitEvent(later, self.turn, 0).result().map_err(refused("order its work"))
+        }
+    }
+
+    fn finish(&self, stream: sys::CUstream) -> Result<(), Error> {
+        // SAFETY: the stream was made by this device.
+        unsafe { result::stream::synchronize(stream) }.map_err(refused("finish what it was given"))
+    }
+
+    fn launch_in(&self, stream: sys::CUstream, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        let function = self.function(kernel)?;
+        let mut values: Vec<u64> = launch
+            .arguments
+            .iter()
+            .map(|argument| match *argument {
+                Argument::U32(value) => value.into(),
+                Argument::U64(value) => value,
+                Argument::F32(value) => value.to_bits().into(),
+            })
+            .collect();
+        // The driver takes as many bytes as the kernel's parameter has, from the little end.
+        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
+        let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
+        // SAFETY: the function belongs to a module that stays loaded. What the kernel does with its arguments is its own: kernels of
+        // this library stay inside of the memory that they are given.
+        unsafe { result::launch_kernel(function, grid, block, 0, stream, &mut pointers) }
+            .map_err(refused(format!("launch {}", kernel.entry)))
     }
 
     fn load(&self, module: &Module) -> Result<sys::CUmodule, Error> {
@@ -187,13 +227,13 @@ impl Device for Cuda {
         // kernel of another stream may run before they have arrived.
         // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the copy, which is waited for.
         unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.map_err(refused("copy to the GPU"))?;
-        self.synchronize()
+        self.finish(self.stream)
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         // SAFETY: as for upload.
         unsafe { result::memcpy_dtoh_async(bytes, address, self.stream) }.map_err(refused("copy from the GPU"))?;
-        self.synchronize()
+        self.finish(self.stream)
     }
 
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
@@ -244,28 +284,21 @@ impl Device for Cuda {
     }
 
     fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
-        let function = self.function(kernel)?;
-        let mut values: Vec<u64> = launch
-            .arguments
-            .iter()
-            .map(|argument| match *argument {
-                Argument::U32(value) => value.into(),
-                Argument::U64(value) => value,
-                Argument::F32(value) => value.to_bits().into(),
-            })
-            .collect();
-        // The driver takes as many bytes as the kernel's parameter has, from the little end.
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
-        let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
-        // SAFETY: the function belongs to a module that stays loaded. What the kernel does with its arguments is its own: kernels of
-        // this library stay inside of the memory that they are given.
-        unsafe { result::launch_kernel(function, grid, block, 0, self.stream, &mut pointers) }
-            .map_err(refused(format!("launch {}", kernel.entry)))
+        self.launch_in(self.stream, kernel, launch)
+    }
+
+    fn launch_beside(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        self.order(self.stream, self.beside)?;
+        self.launch_in(self.beside, kernel, launch)
+    }
+
+    fn join(&self) -> Result<(), Error> {
+        self.order(self.beside, self.stream)
     }
 
     fn synchronize(&self) -> Result<(), Error> {
-        // SAFETY: the stream was made by this device.
-        unsafe { result::stream::synchronize(self.stream) }.map_err(refused("finish what it was given"))
+        self.finish(self.beside)?;
+        self.finish(self.stream)
     }
 
     fn time(&self, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Elapsed, Error> {
@@ -296,6 +329,7 @@ impl Drop for Cuda {
     fn drop(&mut self) {
         // SAFETY: all of it was made by this device, and nothing of it is used again. Nobody is there to be told of errors.
         unsafe {
+            let _ = result::stream::synchronize(self.beside);
             let _ = result::stream::synchronize(self.stream);
             self.modules.borrow().values().for_each(|&module| {
                 let _ = result::module::unload(module);
@@ -303,6 +337,8 @@ impl Drop for Cuda {
             self.events.iter().for_each(|&event| {
                 let _ = result::event::destroy(event);
             });
+            let _ = result::event::destroy(self.turn);
+            let _ = result::stream::destroy(self.beside);
             let _ = result::stream::destroy(self.stream);
             let _ = result::primary_ctx::release(self.device);
         }

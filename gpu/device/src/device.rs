@@ -111,6 +111,23 @@ pub trait Device {
     /// wrong.
     fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error>;
 
+    /// Launches a kernel that runs behind the work given before it, and beside what is given after it, until [`Device::join`]. Devices
+    /// that do one thing at a time do it at once.
+    ///
+    /// # Errors
+    /// As for [`Device::launch`].
+    fn launch_beside(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        self.launch(kernel, launch)
+    }
+
+    /// What is given from now on runs behind what was launched beside.
+    ///
+    /// # Errors
+    /// What the driver refuses.
+    fn join(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Waits until all work is done.
     ///
     /// # Errors

@@ -37,5 +37,5 @@ pub use flush::{persist, persist_with_threads, store_pieces};
 pub use interpreted::{CrashPlan, Interpreted, Moment};
 pub use kernel::{Argument, Kernel, Launch, Module};
 pub use medium::{Medium, Pinnable};
-pub use nearpm_ptx::{Choice, Schedule, Stop};
+pub use nearpm_ptx::{Choice, Explored, Schedule, Stop, every_schedule};
 pub use region::{Access, Object, ObjectKind, PmRegion};

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use nearpm_gpu::Module;
 
+use crate::layout::{Design, Keys, Layout};
+
 macro_rules! modules {
     ($( $(#[doc = $doc:literal])* $name:ident, $file:literal; )*) => {$(
         $(#[doc = $doc])*
@@ -21,8 +23,28 @@ modules! {
     level_kernels, "gphash_p";
     /// The same with the holes of the paper's table, each of which can be planted ([`crate::Table::plant`]): for tests.
     level_kernels_with_holes, "gphash_p_holes";
+    /// The same for wide keys.
+    level_kernels_wide, "gphash_p_wide";
+    /// The same with a cache.
+    level_kernels_cached, "gphash_p_cached";
     /// `gpu/kernels/gphash_n.cu`: our design.
     tag_kernels, "gphash_n";
+    /// The same for wide keys.
+    tag_kernels_wide, "gphash_n_wide";
+    /// The same with a cache.
+    tag_kernels_cached, "gphash_n_cached";
     /// The same with mistakes that can be planted: for tests.
     tag_kernels_with_holes, "gphash_n_holes";
+}
+
+/// Kernels for tables of a layout.
+pub(crate) fn kernels_of(layout: &Layout, cached: bool) -> &'static Module {
+    match (layout.design, layout.keys, cached) {
+        (Design::Levels, Keys::Words, false) => level_kernels(),
+        (Design::Levels, Keys::Words, true) => level_kernels_cached(),
+        (Design::Levels, ..) => level_kernels_wide(),
+        (Design::Tags, Keys::Words, false) => tag_kernels(),
+        (Design::Tags, Keys::Words, true) => tag_kernels_cached(),
+        (Design::Tags, ..) => tag_kernels_wide(),
+    }
 }

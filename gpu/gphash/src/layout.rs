@@ -41,6 +41,44 @@ impl Design {
     }
 }
 
+/// What keys are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Words of 8 bytes, in the slots.
+    Words,
+    /// So many bytes each, behind the value in its cell; the slot has 64 bits that depend on them.
+    Fixed(u32),
+    /// The same, of up to so many bytes.
+    Variable(u32),
+}
+
+impl Keys {
+    /// Bytes of a key in its cell: with its length, in whole units.
+    pub(crate) const fn stored_bytes(self) -> u32 {
+        match self {
+            Keys::Words => 0,
+            Keys::Fixed(bytes) => bytes.next_multiple_of(UNIT as u32),
+            Keys::Variable(most) => (most + 2).next_multiple_of(UNIT as u32),
+        }
+    }
+
+    const fn to_code(self) -> u32 {
+        match self {
+            Keys::Words => 0,
+            Keys::Fixed(bytes) => bytes,
+            Keys::Variable(most) => most | 1 << 31,
+        }
+    }
+
+    const fn from_code(code: u32) -> Keys {
+        match code {
+            0 => Keys::Words,
+            bytes if code >> 31 == 0 => Keys::Fixed(bytes),
+            _ => Keys::Variable(code & !(1 << 31)),
+        }
+    }
+}
+
 /// A design with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -62,6 +100,10 @@ pub struct Layout {
     pub spares: u32,
     /// Bytes of a value, a multiple of 16.
     pub value_bytes: u32,
+    /// What keys are.
+    pub keys: Keys,
+    /// How often it can double; its object has room for that.
+    pub growths: u32,
 }
 
 impl Layout {
@@ -69,8 +111,19 @@ impl Layout {
     pub fn levels(slots: u64, value_bytes: u32) -> Layout {
         let buckets = (slots.div_ceil(12) as u32).next_multiple_of(2).max(2);
         let spares = (slots / 16).max(64) as u32;
-        let design = Design::Levels;
-        Layout { design, levels: 2, hashes: 2, width: 8, buckets, windows: 1, stash: 0, spares, value_bytes }
+        Layout {
+            design: Design::Levels,
+            levels: 2,
+            hashes: 2,
+            width: 8,
+            buckets,
+            windows: 1,
+            stash: 0,
+            spares,
+            value_bytes,
+            keys: Keys::Words,
+            growths: 0,
+        }
     }
 
     /// Our table for `slots` slots: 2 hash functions, 64 slots a bucket, windows of about 2^17 slots.
@@ -79,39 +132,108 @@ impl Layout {
         let buckets = (slots.div_ceil(64).div_ceil(windows.into()).max(1) as u32) * windows;
         let stash = buckets.div_ceil(256).min(buckets / windows);
         let spares = (u64::from(buckets) * 64 / u64::from(windows) / 16).max(64) as u32;
-        let design = Design::Tags;
-        Layout { design, levels: 1, hashes: 2, width: 64, buckets, windows, stash, spares, value_bytes }
+        Layout {
+            design: Design::Tags,
+            levels: 1,
+            hashes: 2,
+            width: 64,
+            buckets,
+            windows,
+            stash,
+            spares,
+            value_bytes,
+            keys: Keys::Words,
+            growths: 0,
+        }
     }
 
-    /// Slots of all levels, without the stash.
+    /// The same with other keys.
+    #[must_use]
+    pub fn with_keys(self, keys: Keys) -> Layout {
+        Layout { keys, ..self }
+    }
+
+    /// The same with room to double so many times.
+    #[must_use]
+    pub fn growing(self, growths: u32) -> Layout {
+        Layout { growths, ..self }
+    }
+
+    /// Slots of all levels, without the stash, before it has grown.
     pub fn slots(&self) -> u64 {
-        (0..self.levels).map(|level| u64::from(self.buckets >> level)).sum::<u64>() * u64::from(self.width)
+        self.slots_grown(0)
     }
 
-    /// Slots with those of the stash.
+    /// Slots in use when it has doubled so many times.
+    pub(crate) fn slots_grown(&self, times: u32) -> u64 {
+        let top = u64::from(self.buckets) << times;
+        (0..self.levels).map(|level| top >> level).sum::<u64>() * u64::from(self.width)
+    }
+
+    /// Slots that it has room for, without the stash.
+    fn room_slots(&self) -> u64 {
+        match self.design {
+            // What it has grown out of is not used again.
+            Design::Levels => u64::from(self.first_bucket(self.growths + 1)) * u64::from(self.width),
+            Design::Tags => self.slots_grown(self.growths),
+        }
+    }
+
+    /// Slots that it has room for, with those of the stash.
     pub(crate) fn all_slots(&self) -> u64 {
-        self.slots() + u64::from(self.stash) * u64::from(self.width)
+        self.room_slots() + u64::from(self.stash) * u64::from(self.width)
+    }
+
+    /// Slots of the stash.
+    pub(crate) fn stash_slots(&self) -> u64 {
+        u64::from(self.stash) * u64::from(self.width)
+    }
+
+    /// Windows that it has room for.
+    pub(crate) fn room_windows(&self) -> u32 {
+        self.windows << self.growths
+    }
+
+    /// Design P: first bucket of the level that it grows by the `number`-th time, from 1 on, behind those that it began with.
+    pub(crate) fn first_bucket(&self, number: u32) -> u32 {
+        let first = (0..self.levels).map(|level| u64::from(self.buckets >> level)).sum::<u64>();
+        (first + (u64::from(self.buckets) << number) - 2 * u64::from(self.buckets)).min(u32::MAX.into()) as u32
+    }
+
+    /// Design P: first bucket of each level in use when it has grown so many times.
+    pub(crate) fn starts(&self, grown: u32) -> [u32; 4] {
+        let start = |level: u32| match grown.checked_sub(level) {
+            Some(number) if number > 0 => self.first_bucket(number),
+            _ => (0..level - grown).map(|above| self.buckets >> above).sum(),
+        };
+        std::array::from_fn(|level| if (level as u32) < self.levels { start(level as u32) } else { 0 })
     }
 
     /// Cells for values.
     pub fn cells(&self) -> u64 {
-        let windows = match self.design {
-            Design::Levels => 1,
-            Design::Tags => u64::from(self.windows) + 1,
-        };
-        self.all_slots() + windows * u64::from(self.spares)
+        match self.design {
+            Design::Levels => self.slots_grown(self.growths) + u64::from(self.spares),
+            Design::Tags => self.all_slots() + (u64::from(self.room_windows()) + 1) * u64::from(self.spares),
+        }
+    }
+
+    /// Bytes of a cell.
+    pub fn cell_bytes(&self) -> u64 {
+        u64::from(self.value_bytes) + u64::from(self.keys.stored_bytes())
     }
 
     /// Bytes of an object that holds it.
     pub fn bytes(&self) -> u64 {
-        self.cells_at() + self.cells() * u64::from(self.value_bytes)
+        self.cells_at() + self.cells() * self.cell_bytes()
     }
 
-    /// Bytes of the device's memory that the table keeps, besides batches.
+    /// Bytes of the device's memory that the table keeps, besides batches and a cache.
     pub fn device_bytes(&self) -> u64 {
         match self.design {
             Design::Levels => 4 * self.cells(),
-            Design::Tags => 2 * self.all_slots() + 4 * (u64::from(self.windows) + 1) * (u64::from(self.spares) + 1),
+            Design::Tags => {
+                2 * self.all_slots() + 4 * (u64::from(self.room_windows()) + 1) * (u64::from(self.spares) + 2)
+            }
         }
     }
 
@@ -134,7 +256,19 @@ impl Layout {
         if self.value_bytes == 0 || !self.value_bytes.is_multiple_of(UNIT as u32) || self.value_bytes > 1 << 16 {
             return refuse(format!("values of {} bytes", self.value_bytes), "they have 16 to 65536, in steps of 16");
         }
-        if self.buckets == 0 || !(1..=3).contains(&self.hashes) || self.cells() > u64::from(u32::MAX) - 1 {
+        if self.keys != Keys::Words && !(1..=1024).contains(&(self.keys.to_code() & !(1 << 31))) {
+            return refuse(format!("keys of {} bytes", self.keys.to_code() & !(1 << 31)), "they have 1 to 1024");
+        }
+        if self.growths > 16 || u64::from(self.buckets) << self.growths > 1 << 31 {
+            return refuse(
+                format!("{} buckets that double {} times", self.buckets, self.growths),
+                "at most 16 times, to 2^31 buckets",
+            );
+        }
+        if self.buckets == 0
+            || !(1..=3).contains(&self.hashes)
+            || self.cells().max(self.all_slots()) > u64::from(u32::MAX) - 16
+        {
             return refuse(
                 format!("{} buckets and {} hash functions", self.buckets, self.hashes),
                 "1 to 3 functions, fewer than 2^32 cells",
@@ -156,11 +290,11 @@ impl Layout {
                 )
             }
             Design::Tags
-                if self.levels != 1 || !self.width.is_multiple_of(8) || self.width > 128 || self.spares == 0 =>
+                if self.levels != 1 || !self.width.is_multiple_of(8) || self.width > 64 || self.spares == 0 =>
             {
                 refuse(
                     format!("{} slots a bucket, {} spare cells", self.width, self.spares),
-                    "8 to 128 slots, in steps of 8, and spare cells",
+                    "8 to 64 slots, in steps of 8, and spare cells",
                 )
             }
             Design::Tags
@@ -181,20 +315,20 @@ impl Layout {
         ObjectHead {
             kind: self.kind() as u16,
             blocks: self.buckets,
-            threads: u32::from_le_bytes([self.width as u8, self.hashes as u8, self.levels as u8, 0]),
+            threads: u32::from_le_bytes([self.width as u8, self.hashes as u8, self.levels as u8, self.growths as u8]),
             words: self.value_bytes / 4,
             depth: self.windows,
             data: OBJECT_ALIGNMENT,
             data_bytes: self.all_slots() * SLOT,
             tails: self.cells_at(),
-            stride: self.spares.into(),
+            stride: u64::from(self.spares) | u64::from(self.keys.to_code()) << 32,
             stash: self.stash,
             ..ObjectHead::default()
         }
     }
 
     pub(crate) fn of_head(head: &ObjectHead, kind: ObjectKind) -> Result<Layout> {
-        let [width, hashes, levels, _] = head.threads.to_le_bytes().map(u32::from);
+        let [width, hashes, levels, growths] = head.threads.to_le_bytes().map(u32::from);
         let design = if kind == ObjectKind::LevelHash { Design::Levels } else { Design::Tags };
         let layout = Layout {
             design,
@@ -206,6 +340,8 @@ impl Layout {
             stash: head.stash,
             spares: head.stride as u32,
             value_bytes: head.words.saturating_mul(4),
+            keys: Keys::from_code((head.stride >> 32) as u32),
+            growths,
         };
         // A sealed head is what was written; one of a program with other ideas is refused here.
         layout.check().map(|()| layout)
@@ -216,12 +352,13 @@ impl std::fmt::Display for Layout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "a table {}, {}L-{}H-{}S of {} buckets, values of {} bytes",
+            "a table {}, {}L-{}H-{}S of {} buckets, {:?} keys, values of {} bytes",
             self.design.name(),
             self.levels,
             self.hashes,
             self.width,
             self.buckets,
+            self.keys,
             self.value_bytes
         )
     }

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `layout` | the two designs with their parameters, and where their parts lie |
 //! | `operation` | operations, answers, batches in the device's memory |
-//! | `table` | the table: create, open, run batches |
+//! | `table` | the table: create, open |
+//! | `batch` | batches, and epochs of programs' kernels |
+//! | `growth` | growing, by windows or levels |
+//! | `cache` | caches in the GPU's memory |
 //! | `recovery` | what opening does: tags, spare cells, what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
 //!
@@ -13,17 +16,23 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod batch;
+mod cache;
 mod descriptor;
 mod error;
+mod growth;
 mod kernels;
 mod layout;
 mod operation;
 mod recovery;
 mod table;
 
+pub use cache::{CacheOptions, Policy};
 pub use error::{Error, Result};
-pub use kernels::{level_kernels, level_kernels_with_holes, tag_kernels, tag_kernels_with_holes};
-pub use layout::{Design, Layout};
-pub use operation::{Answer, Op, Operations, Outcome, Request};
+pub use kernels::{
+    level_kernels, level_kernels_cached, level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_with_holes,
+};
+pub use layout::{Design, Keys, Layout};
+pub use operation::{Answer, Key, Op, Operations, Outcome, Request};
 pub use recovery::Found;
 pub use table::Table;

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use nearpm_gpu::{Buffer, Device};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::layout::Keys;
 
 /// What is done with a key: `GPH_GET` and its like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,14 +48,67 @@ pub enum Outcome {
     NoCell = 5,
     /// The key is none.
     Reserved = 6,
+    /// Another key is there of which the slot would have the same 64 bits: wide keys alone.
+    Collides = 7,
 }
 
 impl Outcome {
     /// The outcome of a code; `None` for one that no kernel stores.
     pub fn from_code(code: u32) -> Option<Outcome> {
-        [Outcome::Done, Outcome::Absent, Outcome::Exists, Outcome::Full, Outcome::NoCell, Outcome::Reserved]
-            .into_iter()
-            .find(|&outcome| outcome as u32 == code)
+        use Outcome::{Absent, Collides, Done, Exists, Full, NoCell, Reserved};
+        [Done, Absent, Exists, Full, NoCell, Reserved, Collides].into_iter().find(|&outcome| outcome as u32 == code)
+    }
+}
+
+/// A key of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// Of a table whose keys are words.
+    Word(u64),
+    /// Of a table whose keys are bytes.
+    Bytes(Vec<u8>),
+}
+
+impl From<u64> for Key {
+    fn from(key: u64) -> Key {
+        Key::Word(key)
+    }
+}
+
+impl From<&[u8]> for Key {
+    fn from(key: &[u8]) -> Key {
+        Key::Bytes(key.to_vec())
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Key::Word(word) => write!(f, "{word:#018x}"),
+            Key::Bytes(bytes) => write!(f, "{:?} of {} bytes", String::from_utf8_lossy(bytes), bytes.len()),
+        }
+    }
+}
+
+impl Key {
+    /// The key as a batch of these keys has it.
+    pub(crate) fn stored(&self, keys: Keys) -> Result<Vec<u8>> {
+        let refuse = |rule: String| Err(Error::Invalid(format!("the key {self} is none of this table's: {rule}")));
+        let padded = |bytes: &[u8]| {
+            let mut stored = bytes.to_vec();
+            stored.resize(keys.stored_bytes() as usize, 0);
+            stored
+        };
+        match (self, keys) {
+            (Key::Word(word), Keys::Words) => Ok(word.to_le_bytes().to_vec()),
+            (Key::Bytes(key), Keys::Fixed(bytes)) if key.len() == bytes as usize => Ok(padded(key)),
+            (Key::Bytes(key), Keys::Variable(most)) if key.len() <= most as usize => {
+                Ok(padded(&[&(key.len() as u16).to_le_bytes()[..], key].concat()))
+            }
+            (_, Keys::Words) => refuse("its keys are words of 8 bytes".to_owned()),
+            (_, Keys::Fixed(bytes)) => refuse(format!("its keys have {bytes} bytes")),
+            (_, Keys::Variable(most)) => refuse(format!("its keys have {most} bytes at most")),
+        }
     }
 }
 
@@ -64,7 +118,7 @@ pub struct Request {
     /// What to do.
     pub op: Op,
     /// With which key.
-    pub key: u64,
+    pub key: Key,
     /// The value, where one is put.
     pub value: Vec<u8>,
 }
@@ -86,7 +140,7 @@ pub struct Operations {
     pub(crate) ops: Option<Buffer>,
     /// How many may put a value.
     pub(crate) puts: u32,
-    /// Keys of 8 bytes.
+    /// Keys: of 8 bytes, or as wide keys are stored, filled up to whole units of 16 bytes.
     pub keys: Buffer,
     /// Values one behind the other, where any is put.
     pub values: Option<Buffer>,
@@ -102,12 +156,21 @@ impl Operations {
     /// # Errors
     /// No memory.
     pub fn new(device: &Rc<dyn Device>, op: Op, keys: &[u64]) -> Result<Operations> {
-        let buffer = Buffer::new(device, 8 * keys.len().max(1) as u64)?;
-        buffer.upload(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>())?;
-        let outcomes = Buffer::zeroed(device, 4 * keys.len().max(1) as u64)?;
+        let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+        Operations::of_stored(device, op, keys.len() as u32, &bytes)
+    }
+
+    /// The same on `count` keys as the table stores them, one behind the other.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn of_stored(device: &Rc<dyn Device>, op: Op, count: u32, keys: &[u8]) -> Result<Operations> {
+        let buffer = Buffer::new(device, keys.len().max(8) as u64)?;
+        buffer.upload(keys)?;
+        let outcomes = Buffer::zeroed(device, 4 * u64::from(count.max(1)))?;
         Ok(Operations {
-            count: keys.len() as u32,
-            puts: if op.puts() { keys.len() as u32 } else { 0 },
+            count,
+            puts: if op.puts() { count } else { 0 },
             op,
             ops: None,
             keys: buffer,

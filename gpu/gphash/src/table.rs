@@ -1,4 +1,4 @@
-//! The table: create, open, run batches.
+//! The table: create and open.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,20 +7,17 @@ use nearpm_gpm::{Sorter, read_head, write_head};
 use nearpm_gpu::{Argument, Buffer, Device, Kernel, Launch, Module, Object, ObjectKind, PmRegion};
 use nearpm_interface::region::OBJECT_WORD;
 
+use crate::cache::Cache;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use crate::kernels::{level_kernels, tag_kernels};
-use crate::layout::{Design, Layout, SLOT};
-use crate::operation::{Answer, Op, Operations, Outcome, Request};
+use crate::kernels::kernels_of;
+use crate::layout::{Design, Keys, Layout, SLOT};
 use crate::recovery::{self, Found};
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 256;
 /// Words of the counts that kernels keep: `GPH_COUNTS`.
 pub(crate) const COUNTS: usize = 16;
-/// Batches from so many operations on are sorted by window.
-const SORTED_FROM: u32 = 1 << 15;
-
 /// A table that is open. Batches run one after the other; each is an epoch.
 pub struct Table {
     pub(crate) region: PmRegion,
@@ -33,10 +30,15 @@ pub struct Table {
     pub(crate) taken: Buffer,
     /// What the descriptor points to.
     _held: [Buffer; 2],
-    epoch: Cell<u32>,
+    pub(crate) epoch: Cell<u32>,
+    /// The epoch whose words of `taken` are zero already.
+    pub(crate) prepared: Cell<u32>,
     /// Cells that design P's ring has for certain.
-    available: Cell<u64>,
-    sorter: Option<Sorter>,
+    pub(crate) available: Cell<u64>,
+    pub(crate) sorter: Option<Sorter>,
+    /// Windows in use of design N; how often design P has grown.
+    pub(crate) grown: Cell<u32>,
+    pub(crate) cache: Option<Cache>,
     found: Found,
 }
 
@@ -58,16 +60,16 @@ impl Table {
     /// happened or not.
     ///
     /// # Errors
-    /// There is none of that name; [`Error::Damaged`]: nothing was changed then; no room in the device's memory.
+    /// There is none of that name; [`Error::Damaged`]: no pair was changed then; no room in the device's memory.
     pub fn open(region: &PmRegion, name: &str) -> Result<Table> {
-        let kernels = match Table::layout_of(region, name)?.design {
-            Design::Levels => level_kernels(),
-            Design::Tags => tag_kernels(),
-        };
-        let table = Table::open_with(region, name, kernels)?;
-        match table.found.is_sound() {
-            true => Ok(table),
-            false => Err(Error::Damaged { table: name.to_owned(), found: table.found }),
+        let kernels = kernels_of(&Table::layout_of(region, name)?, false);
+        Table::open_with(region, name, kernels)?.sound(name)
+    }
+
+    pub(crate) fn sound(self, name: &str) -> Result<Table> {
+        match self.found.is_sound() {
+            true => Ok(self),
+            false => Err(Error::Damaged { table: name.to_owned(), found: self.found }),
         }
     }
 
@@ -79,13 +81,13 @@ impl Table {
         let (object, layout, seed) = find(region, name)?;
         let device = region.device();
         let buffer = |bytes: u64| Buffer::zeroed(device, bytes);
-        let (windows, all_slots) = (u64::from(layout.windows) + 1, layout.all_slots());
+        let (windows, all_slots) = (u64::from(layout.room_windows()) + 1, layout.all_slots());
         let (tags, spares) = match layout.design {
             Design::Levels => (buffer(16)?, buffer(4 * layout.cells())?),
             Design::Tags => (buffer(2 * all_slots)?, buffer(4 * windows * u64::from(layout.spares))?),
         };
         spares.fill(0xff)?;
-        let (counts, taken) = (buffer(4 * COUNTS as u64)?, buffer(4 * windows)?);
+        let (counts, taken) = (buffer(4 * COUNTS as u64)?, buffer(2 * 4 * windows)?);
         let descriptor = Descriptor {
             slots: region.address(object.offset + layout.to_head().data),
             cells: region.address(object.offset + layout.cells_at()),
@@ -95,8 +97,8 @@ impl Table {
             counts: counts.address(),
             owned: 0,
             seed,
-            buckets: layout.buckets,
-            windows: layout.windows,
+            buckets: layout.buckets << layout.growths,
+            windows: layout.room_windows(),
             window_spares: layout.spares,
             stash: layout.stash,
             width: layout.width,
@@ -107,6 +109,11 @@ impl Table {
             slot_count: all_slots as u32,
             cell_count: layout.cells() as u32,
             holes: 0,
+            base: layout.windows,
+            used: layout.windows,
+            key_units: layout.keys.stored_bytes() / 16,
+            starts: [0; 4],
+            cache: 0,
         };
         let described = Buffer::new(device, Descriptor::BYTES)?;
         let mut table = Table {
@@ -120,8 +127,11 @@ impl Table {
             taken,
             _held: [tags, spares],
             epoch: Cell::new(0),
+            prepared: Cell::new(0),
             available: Cell::new(0),
             sorter: None,
+            grown: Cell::new(0),
+            cache: None,
             found: Found::default(),
         };
         table.found = recovery::recover(&table)?;
@@ -191,171 +201,10 @@ impl Table {
         self.described.address()
     }
 
-    /// Begins an epoch for kernels of a program that call `gph_run`, with up to `cells` inserts and updates: the number that goes into the `epoch` of
-    /// their copy of the table. It ends when the next one begins.
-    ///
-    /// # Errors
-    /// Fewer cells than that.
-    pub fn begin_epoch(&self, cells: u64) -> Result<u32> {
-        match self.layout.design {
-            Design::Tags => self.device().fill(self.taken.address(), 0, self.taken.bytes())?,
-            Design::Levels => self.reserve(cells)?,
-        }
-        self.epoch.set(self.epoch.get().wrapping_add(1));
-        Ok(self.epoch.get())
-    }
-
-    /// Sets cells of design P's ring aside.
-    fn reserve(&self, cells: u64) -> Result<()> {
-        if self.available.get() < cells {
-            let counts = self.counts.download()?;
-            let [taken, given] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| counts[at + byte])));
-            self.available.set(given - taken);
-        }
-        match self.available.get().checked_sub(cells) {
-            Some(rest) => self.available.set(rest),
-            None => {
-                return Err(Error::Invalid(format!(
-                    "{} cells are spare, a batch that may need {cells} was to begin",
-                    self.available.get()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs a batch, whose operations all happen at the same time, in any order. It does not wait; its outcomes count when the device has done it.
-    ///
-    /// # Errors
-    /// No values where some are put; what the device refuses.
-    pub fn run(&self, batch: &Operations) -> Result<()> {
-        if batch.puts > 0 && batch.values.is_none() {
-            return Err(Error::Invalid("a batch that puts values has none".to_owned()));
-        }
-        let epoch = self.begin_epoch(batch.puts.into())?;
-        let order = self.order_of(batch)?;
-        let address = |buffer: &Option<Buffer>| buffer.as_ref().map_or(0, Buffer::address).into();
-        let how = [epoch.into(), batch.count.into(), (batch.op as u32).into(), order.into(), address(&batch.ops)];
-        let data = [
-            batch.keys.address().into(),
-            address(&batch.values),
-            address(&batch.found),
-            batch.outcomes.address().into(),
-        ];
-        self.launch("gph_run_batch", batch.count.into(), &[&how[..], &data].concat())
-    }
-
-    /// Numbers of a batch's operations by window, if it is worth it; 0 as they come.
-    fn order_of(&self, batch: &Operations) -> Result<u64> {
-        let windows = self.layout.windows;
-        let Some(sorter) = self
-            .sorter
-            .as_ref()
-            .filter(|sorter| windows > 1 && (SORTED_FROM..=sorter.capacity()).contains(&batch.count))
-        else {
-            return Ok(0);
-        };
-        let (to, numbers) = sorter.input();
-        let bits = u32::BITS - (windows - 1).leading_zeros();
-        // Two passes of the sort.
-        let more = 16_u32.saturating_sub(bits);
-        self.launch(
-            "gph_windows",
-            batch.count.into(),
-            &[batch.count.into(), more.into(), batch.keys.address().into(), to.into(), numbers.into()],
-        )?;
-        Ok(sorter.sort(batch.count, 0, more + bits)?.1)
-    }
-
-    /// Runs a batch of the processor's and waits. What finds no slot or cell because operations of the same batch have just given it up is tried
-    /// again in another batch.
-    ///
-    /// # Errors
-    /// [`Error::Reserved`] before anything is done; [`Error::Full`], [`Error::NoCells`] behind everything else.
-    pub fn batch(&self, requests: &[Request]) -> Result<Vec<Answer>> {
-        let mut answers = vec![None; requests.len()];
-        let mut left: Vec<usize> = (0..requests.len()).collect();
-        loop {
-            let some: Vec<&Request> = left.iter().map(|&at| &requests[at]).collect();
-            let done = self.batch_once(&some)?;
-            let before = left.len();
-            let mut failed = None;
-            let mut again = Vec::new();
-            for (&at, answer) in left.iter().zip(done) {
-                if matches!(answer.outcome, Outcome::Full | Outcome::NoCell) {
-                    failed.get_or_insert((requests[at].key, answer.outcome));
-                    again.push(at);
-                }
-                answers[at] = Some(answer);
-            }
-            let failures = again.len();
-            match failed {
-                None => return Ok(answers.into_iter().flatten().collect()),
-                // The second time nothing of theirs was given up any more.
-                Some((key, outcome)) if failures == before => {
-                    return Err(match outcome {
-                        Outcome::NoCell => Error::NoCells { key, failed: failures },
-                        _ => Error::Full { key, failed: failures },
-                    });
-                }
-                Some(_) => left = again,
-            }
-        }
-    }
-
-    fn batch_once(&self, requests: &[&Request]) -> Result<Vec<Answer>> {
-        let bytes = self.layout.value_bytes as usize;
-        let keys: Vec<u64> = requests.iter().map(|request| request.key).collect();
-        if let Some(&key) = keys.iter().find(|&&key| self.is_reserved(key)) {
-            return Err(Error::Reserved { key, why: self.layout.design.reserved() });
-        }
-        let mut values = vec![0; bytes * requests.len()];
-        for (place, request) in values.chunks_exact_mut(bytes).zip(requests) {
-            if request.value.len() != if request.op.puts() { bytes } else { 0 } {
-                return Err(Error::Invalid(format!(
-                    "{:?} of the key {:#018x} comes with {} bytes, a value has {bytes}",
-                    request.op,
-                    request.key,
-                    request.value.len()
-                )));
-            }
-            place[..request.value.len()].copy_from_slice(&request.value);
-        }
-        let device = self.device();
-        let ops: Vec<Op> = requests.iter().map(|request| request.op).collect();
-        let room = || Buffer::zeroed(device, values.len().max(1) as u64);
-        let (given, found) = (room()?, room()?);
-        given.upload(&values)?;
-        let batch = Operations::new(device, Op::Get, &keys)?.each(device, &ops)?.with_values(given).with_found(found);
-        self.run(&batch)?;
-        let (outcomes, read) = (self.outcomes(&batch)?, batch.found.as_ref().map_or(Ok(Vec::new()), Buffer::download)?);
-        Ok(ops
-            .iter()
-            .zip(outcomes)
-            .enumerate()
-            .map(|(at, (&op, outcome))| {
-                let reads = matches!(op, Op::Get | Op::Rmw) && outcome == Outcome::Done;
-                Answer { outcome, value: reads.then(|| read[at * bytes..][..bytes].to_vec()) }
-            })
-            .collect())
-    }
-
-    /// The outcomes of a batch, when the device has done it.
-    ///
-    /// # Errors
-    /// What a kernel did wrong.
-    pub fn outcomes(&self, batch: &Operations) -> Result<Vec<Outcome>> {
-        let codes = batch.outcomes.download_words()?;
-        let outcome = |&code: &u32| {
-            Outcome::from_code(code)
-                .ok_or_else(|| Error::Invalid(format!("a kernel left the outcome {code}, which there is not")))
-        };
-        codes[..batch.count as usize].iter().map(outcome).collect()
-    }
-
     /// Whether no pair can have this key.
     pub fn is_reserved(&self, key: u64) -> bool {
-        key == 0 || self.layout.design == Design::Levels && key >> 32 >= 0xffff_fffd
+        let is = key == 0 || self.layout.design == Design::Levels && key >> 32 >= 0xffff_fffd;
+        is && self.layout.keys == Keys::Words
     }
 
     /// Where its slots are in the region: offset and bytes.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use nearpm_gphash::{Design, Layout, Op, Outcome, Request, Table};
+use nearpm_gphash::{CacheOptions, Design, Key, Keys, Layout, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{Device, Interpreted, Medium, PmRegion};
 
 fn region(layout: &Layout) -> PmRegion {
@@ -32,25 +32,46 @@ impl Random {
     }
 }
 
+/// How a table is used.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    cache: Option<Policy>,
+    /// Windows or levels that it grows by behind some batches.
+    grows: bool,
+}
+
+fn open(region: &PmRegion, usage: Usage) -> Table {
+    match usage.cache {
+        None => Table::open(region, "t").unwrap(),
+        Some(policy) => Table::open_cached(region, "t", CacheOptions { entries: 8, policy, sampled: 0 }).unwrap(),
+    }
+}
+
+/// The number-th key: of different lengths, where that may be.
+fn key(layout: &Layout, number: u64) -> Key {
+    let bytes = |length: usize| Key::Bytes((0..length).map(|at| (number >> (at % 3)) as u8 ^ at as u8).collect());
+    match layout.keys {
+        Keys::Words => Key::Word(number * 0x1_0000_0001),
+        Keys::Fixed(length) => bytes(length as usize),
+        Keys::Variable(most) => bytes((number % u64::from(most)) as usize),
+    }
+}
+
 /// Batches of distinct keys, so that their answers depend on nothing but what was before.
-fn against_a_map(layout: Layout, keys: u64, batches: usize) {
+fn against_a_map(layout: Layout, keys: u64, batches: usize, usage: Usage) {
     let region = region(&layout);
-    let mut table = Table::create(&region, "t", &layout, 7).unwrap();
-    let mut map: HashMap<u64, Vec<u8>> = HashMap::new();
-    let mut random = Random(layout.buckets as u64 * 977 + keys);
+    drop(Table::create(&region, "t", &layout, 7).unwrap());
+    let mut table = open(&region, usage);
+    let mut map: HashMap<Key, Vec<u8>> = HashMap::new();
+    let mut random = Random(u64::from(layout.buckets) * 977 + keys);
+    let (mut grew, mut cached) = (0, 0);
     for number in 0..batches {
         let mut requests = Vec::new();
-        for key in 1..=keys {
-            if number % 2 == 1 && random.below(3) == 0 {
-                continue;
-            }
+        for number in (1..=keys).filter(|_| number % 2 == 0 || random.below(3) > 0).collect::<Vec<_>>() {
             let op = [Op::Get, Op::Insert, Op::Update, Op::Put, Op::Delete, Op::Rmw][random.below(6) as usize];
-            let value = if matches!(op, Op::Get | Op::Delete) {
-                vec![]
-            } else {
-                (0..layout.value_bytes).map(|_| random.below(256) as u8).collect()
-            };
-            requests.push(Request { op, key: key * 0x1_0000_0001, value });
+            let value =
+                if op.puts() { (0..layout.value_bytes).map(|_| random.below(256) as u8).collect() } else { vec![] };
+            requests.push(Request { op, key: key(&layout, number), value });
         }
         let answers = table.batch(&requests).unwrap();
         for (request, answer) in requests.iter().zip(answers) {
@@ -61,35 +82,136 @@ fn against_a_map(layout: Layout, keys: u64, batches: usize) {
                 _ => Outcome::Absent,
             };
             assert_eq!(answer.outcome, outcome, "{request:?}, batch {number}");
-            assert_eq!(
-                answer.value,
-                there.filter(|_| matches!(request.op, Op::Get | Op::Rmw)),
-                "{request:?}, batch {number}"
-            );
+            let reads = matches!(request.op, Op::Get | Op::Rmw);
+            assert_eq!(answer.value, there.filter(|_| reads), "{request:?}, batch {number}");
             match request.op {
                 Op::Delete => drop(map.remove(&request.key)),
                 Op::Get => {}
-                _ if outcome == Outcome::Done => drop(map.insert(request.key, request.value.clone())),
+                _ if outcome == Outcome::Done => drop(map.insert(request.key.clone(), request.value.clone())),
                 _ => {}
             }
         }
+        table.turn_cache().unwrap();
+        cached += table.cached().unwrap();
+        if usage.grows && number % 2 == 1 && table.can_grow() {
+            table.grow(1).unwrap();
+            grew += 1;
+        }
         let found = table.check().unwrap();
-        assert!(found.is_sound(), "{found}");
-        if number % 3 == 2 {
+        assert!(found.is_sound(), "batch {number}: {found}");
+        if number % 3 == 2 && usage.cache.is_none() {
             drop(table);
-            table = Table::open(&region, "t").unwrap();
+            table = open(&region, usage);
             assert_eq!(table.found().live as usize, map.len());
         }
     }
-    assert!(!map.is_empty());
+    assert!(!map.is_empty() && usage.grows == (grew > 0) && usage.cache.is_some() == (cached > 0));
 }
 
 #[test]
 fn levels_do_what_a_map_does() {
-    against_a_map(small(Design::Levels), 60, 12);
+    against_a_map(small(Design::Levels), 60, 12, Usage::default());
 }
 
 #[test]
 fn tags_do_what_a_map_does() {
-    against_a_map(small(Design::Tags), 40, 12);
+    against_a_map(small(Design::Tags), 40, 12, Usage::default());
+}
+
+#[test]
+fn growing_tables_do_what_a_map_does() {
+    let usage = Usage { grows: true, ..Usage::default() };
+    against_a_map(small(Design::Levels).growing(2), 60, 8, usage);
+    against_a_map(small(Design::Tags).growing(2), 40, 14, usage);
+}
+
+#[test]
+fn cached_tables_do_what_a_map_does() {
+    for policy in [Policy::Lfu, Policy::Lru, Policy::Random] {
+        let usage = Usage { cache: Some(policy), ..Usage::default() };
+        against_a_map(small(Design::Levels), 60, 6, usage);
+    }
+    let usage = Usage { cache: Some(Policy::Lfu), grows: true };
+    against_a_map(small(Design::Tags).growing(1), 40, 8, usage);
+}
+
+#[test]
+fn tables_of_wide_keys_do_what_a_map_does() {
+    let usage = Usage { grows: true, ..Usage::default() };
+    for keys in [Keys::Fixed(32), Keys::Variable(40)] {
+        against_a_map(small(Design::Levels).with_keys(keys).growing(1), 60, 6, usage);
+        against_a_map(small(Design::Tags).with_keys(keys).growing(1), 40, 6, usage);
+    }
+}
+
+/// A table that is full grows by itself, as far as its object has room.
+#[test]
+fn a_full_table_grows_and_then_refuses_with_the_key() {
+    for design in [Design::Levels, Design::Tags] {
+        let layout = small(design).growing(1);
+        let region = region(&layout);
+        let table = Table::create(&region, "t", &layout, 7).unwrap();
+        let before = table.slots_in_use();
+        let mut inside = 0;
+        let refused = (1..20).find_map(|batch: u64| {
+            let insert =
+                |number: u64| Request { op: Op::Insert, key: Key::Word(batch << 8 | number), value: vec![9; 32] };
+            let outcome = table.batch(&(0..24).map(insert).collect::<Vec<_>>());
+            inside += if outcome.is_ok() { 24 } else { 0 };
+            outcome.err()
+        });
+        let refused = refused.expect("it is full").to_string();
+        assert!(refused.contains("no free slot for the key 0x0000"), "{refused}");
+        assert_eq!(table.slots_in_use(), 2 * before);
+        assert!(inside > before, "{inside} of {before} at first");
+        assert!(table.check().unwrap().is_sound());
+    }
+}
+
+fn mixed(key: u64) -> u64 {
+    let key = (key ^ key >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let key = (key ^ key >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    key ^ key >> 33
+}
+
+/// Two keys of which the slot would have the same 64 bits.
+#[test]
+fn wide_keys_with_the_same_bits_are_told_apart() {
+    let words = |of: [u64; 4]| Key::Bytes(of.into_iter().flat_map(u64::to_le_bytes).collect());
+    // The last word takes back what the first has changed.
+    let before = |first: u64| [first, 2, 3].into_iter().fold(7, |so_far, word| mixed(so_far ^ word));
+    let (one, other) = (words([1, 2, 3, 4]), words([9, 2, 3, 4 ^ before(1) ^ before(9)]));
+    for design in [Design::Levels, Design::Tags] {
+        let layout = small(design).with_keys(Keys::Fixed(32));
+        let region = region(&layout);
+        let table = Table::create(&region, "t", &layout, 7).unwrap();
+        let request =
+            |op: Op, key: &Key| Request { op, key: key.clone(), value: if op.puts() { vec![5; 32] } else { vec![] } };
+        let both = [request(Op::Insert, &one), request(Op::Insert, &other)];
+        let refused = table.batch(&both).unwrap_err().to_string();
+        assert!(refused.contains("the same 64 bits"), "{refused}");
+        let [one, other] = if table.batch(&[request(Op::Get, &one)]).unwrap()[0].outcome == Outcome::Done {
+            [&one, &other]
+        } else {
+            [&other, &one]
+        };
+        for op in [Op::Get, Op::Update, Op::Delete] {
+            assert_eq!(table.batch(&[request(op, other)]).unwrap()[0].outcome, Outcome::Absent, "{op:?}");
+        }
+        assert!(table.batch(&[request(Op::Put, other)]).is_err());
+        assert_eq!(table.batch(&[request(Op::Delete, one)]).unwrap()[0].outcome, Outcome::Done);
+        assert_eq!(table.batch(&[request(Op::Put, other)]).unwrap()[0].outcome, Outcome::Done);
+        assert!(table.check().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn keys_of_another_kind_are_refused() {
+    let layout = small(Design::Tags).with_keys(Keys::Fixed(32));
+    let region = region(&layout);
+    let table = Table::create(&region, "t", &layout, 7).unwrap();
+    for key in [Key::Word(3), Key::Bytes(vec![1; 31])] {
+        let refused = table.batch(&[Request { op: Op::Get, key, value: vec![] }]).unwrap_err().to_string();
+        assert!(refused.contains("its keys have 32 bytes"), "{refused}");
+    }
 }

@@ -107,7 +107,7 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
     Ok(())
 }
 
-fn choice(random: &mut ChaCha8Rng) -> Choice {
+pub(crate) fn choice(random: &mut ChaCha8Rng) -> Choice {
     match random.random_range(0..6) {
         0 => Choice::None,
         1 => Choice::OnlyThread(random.random_range(0..128)),

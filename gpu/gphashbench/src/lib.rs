@@ -5,6 +5,8 @@
 
 pub mod campaign;
 pub mod command;
+pub mod exhaust;
+pub mod growing;
 mod kernels;
 pub mod linear;
 pub mod measure;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{
-    Design, Layout, Op, Outcome, Request, Table, level_kernels, level_kernels_with_holes, tag_kernels,
-    tag_kernels_with_holes,
+    CacheOptions, Design, Layout, Op, Outcome, Policy, Request, Table, level_kernels, level_kernels_cached,
+    level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_with_holes,
 };
 use nearpm_gpu::{
     Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Module, Moment, ObjectKind, PmRegion, Schedule,
@@ -15,12 +15,12 @@ use nearpm_gpu::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::linear::{Answered, Event, is_linearizable};
+use crate::linear::{Answered, Event, State, is_linearizable};
 
 /// Volatile memory of the interpreted devices.
-const MEMORY: u64 = 8 << 20;
+pub(crate) const MEMORY: u64 = 8 << 20;
 /// Bytes of a value: one unit, which a reader can tell from a part of it.
-const VALUE: u32 = 16;
+pub(crate) const VALUE: u32 = 16;
 
 /// What is tried.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct Subject {
     pub holes: u32,
     /// Whether all operations are one batch, of which answers count at its end; else each answer is out at once.
     pub batched: bool,
+    /// Turns of a cache before the operations: behind the first one it is being filled meanwhile, behind others it is in use, too. 0: no cache.
+    pub turns: u32,
 }
 
 impl Subject {
@@ -48,7 +50,7 @@ impl Subject {
                 )
             }
         };
-        Subject { layout, module: module.clone(), holes: 0, batched: false }
+        Subject { layout, module: module.clone(), holes: 0, batched: false, turns: 0 }
     }
 
     /// The same with holes.
@@ -59,6 +61,36 @@ impl Subject {
             Design::Tags => tag_kernels_with_holes(),
         };
         (self.module, self.holes) = (module.clone(), holes);
+        self
+    }
+
+    /// The same with a bucket alone that all keys share, and nothing besides: what exhaustive schedules go through.
+    #[must_use]
+    pub fn one_bucket(mut self) -> Subject {
+        self.layout = Layout { levels: 1, hashes: 1, width: 8, buckets: 1, stash: 0, ..self.layout };
+        self
+    }
+
+    /// The same with room to double twice; of design P with a slot a bucket, so that keys may find no place.
+    #[must_use]
+    pub fn growing(mut self) -> Subject {
+        self.layout = self.layout.growing(2);
+        if self.layout.design == Design::Levels {
+            self.layout = Layout { width: 1, buckets: 8, ..self.layout };
+        }
+        self
+    }
+
+    /// The same with a cache, behind so many turns of it.
+    #[must_use]
+    pub fn cached(mut self, turns: u32) -> Subject {
+        if self.holes == 0 {
+            self.module = match self.layout.design {
+                Design::Levels => level_kernels_cached().clone(),
+                Design::Tags => tag_kernels_cached().clone(),
+            };
+        }
+        self.turns = turns;
         self
     }
 
@@ -109,7 +141,12 @@ struct Left {
     events_made: u64,
     /// Outcomes and values of a batch that came to its end.
     answers: Option<(Vec<Outcome>, Vec<u8>)>,
+    /// What the table with its cache says of each key in the end.
+    cached: Option<Vec<State>>,
 }
+
+/// The key of operations that fill up a batch's warps.
+const NOBODY: u64 = 0x7777;
 
 fn value_of(number: u32) -> Vec<u8> {
     [number, !number, number.wrapping_mul(0x9e37_79b1), 0x6870_676e].into_iter().flat_map(u32::to_le_bytes).collect()
@@ -154,7 +191,7 @@ impl<'s> Trial<'s> {
         let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; bytes as usize]))?;
         let table = Table::create(&region, "table", layout, 3)?;
         let requests: Vec<Request> =
-            self.before.iter().map(|&key| Request { op: Op::Insert, key, value: value_of(0) }).collect();
+            self.before.iter().map(|&key| Request { op: Op::Insert, key: key.into(), value: value_of(0) }).collect();
         table.batch(&requests)?;
         drop(table);
         region.add("answers", ObjectKind::Data, 16 * self.ops.len() as u64, |_| Ok(()))?;
@@ -202,8 +239,9 @@ impl<'s> Trial<'s> {
     fn act(&self, schedule: Schedule, plan: Option<CrashPlan>, after: &mut dyn FnMut(Schedule)) -> Result<Left> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(self.image.clone()))?;
-        let table = Table::open_with(&region, "table", &self.subject.module)?;
+        let mut table = Table::open_with(&region, "table", &self.subject.module)?;
         table.plant(self.subject.holes)?;
+        self.warm(&mut table)?;
         let given = Given::new(&region, self)?;
         let epoch = table.begin_epoch(self.ops.len() as u64)?;
         let launch = self.launch(&table, &given, epoch, &region)?;
@@ -222,25 +260,53 @@ impl<'s> Trial<'s> {
         };
         let events_made = device.counts().map_or(0, |counts| counts.persist_events) - before;
         let answers = if finished && self.subject.batched { Some(given.answers()?) } else { None };
+        let cached = if finished && self.subject.turns > 0 {
+            table.turn_cache()?;
+            Some(self.states(&table)?)
+        } else {
+            None
+        };
         drop((table, given));
-        Ok(Left { image: region.close()?.bytes().to_vec(), finished, events_made, answers })
+        Ok(Left { image: region.close()?.bytes().to_vec(), finished, events_made, answers, cached })
+    }
+
+    /// Gives the table its cache, and something to cache.
+    fn warm(&self, table: &mut Table) -> Result<()> {
+        if self.subject.turns == 0 {
+            return Ok(());
+        }
+        table.add_cache(CacheOptions { entries: 8, policy: Policy::Lfu, sampled: 0 })?;
+        for _ in 0..self.subject.turns {
+            self.states(table)?;
+            table.turn_cache()?;
+        }
+        Ok(())
+    }
+
+    /// What is there of each key.
+    fn states(&self, table: &Table) -> Result<Vec<State>> {
+        let get = |key: u64| Request { op: Op::Get, key: key.into(), value: Vec::new() };
+        let answers = table.batch(&(1..=self.shape.keys).map(get).collect::<Vec<_>>())?;
+        Ok(answers.into_iter().map(|answer| answer.value.map(|value| number_of(&value))).collect())
     }
 
     fn launch(&self, table: &Table, given: &Given, epoch: u32, region: &PmRegion) -> Result<Launch> {
-        let (count, answers) = (self.ops.len() as u32, region.find("answers", ObjectKind::Data)?.offset);
+        let answers = region.find("answers", ObjectKind::Data)?.offset;
+        let count = if self.subject.batched { 32 * self.shape.warps } else { self.ops.len() as u32 };
         let data = [given.keys.address().into(), given.values.address().into(), given.found.address().into()];
         let ops = given.ops.address();
         Ok(if self.subject.batched {
             let how = [table.address().into(), epoch.into(), count.into(), 0u32.into(), 0u64.into(), ops.into()];
             let arguments = [&how[..], &data, &[given.outcomes.address().into()]].concat();
-            // Lanes are what differs: whole warps of 32 operations.
-            Launch { blocks: count.div_ceil(32), threads: 32, arguments }
+            Launch { blocks: self.shape.warps, threads: 32, arguments }
         } else {
             let (lanes, rounds) = (self.shape.lanes, self.shape.rounds);
             let how = [table.address().into(), epoch.into(), count.into(), lanes.into(), rounds.into(), ops.into()];
             let begun = region.address(answers);
             let last = [given.clock.address().into(), begun.into(), (begun + 8 * u64::from(count)).into()];
-            Launch { blocks: self.shape.warps, threads: 32, arguments: [&how[..], &data, &last].concat() }
+            // A warp more fills the cache meanwhile.
+            let blocks = self.shape.warps + u32::from(self.subject.turns > 0);
+            Launch { blocks, threads: 32, arguments: [&how[..], &data, &last].concat() }
         })
     }
 
@@ -270,9 +336,11 @@ impl<'s> Trial<'s> {
         let found = table.check()?;
         ensure!(found.is_sound(), "the table is not sound: {found}");
         let events = self.events(left, &region)?;
-        for key in 1..=self.shape.keys {
-            let answer = table.batch(&[Request { op: Op::Get, key, value: Vec::new() }])?.remove(0);
-            let end = answer.value.map(|value| number_of(&value));
+        let ends = self.states(&table)?;
+        if let Some(cached) = &left.cached {
+            ensure!(*cached == ends, "the cache has {cached:?}, the table {ends:?}");
+        }
+        for (key, end) in (1..).zip(ends) {
             let before = self.before.contains(&key).then_some(0);
             let of_key: Vec<Event> = events.iter().filter(|event| event.key == key).copied().collect();
             ensure!(
@@ -282,6 +350,17 @@ impl<'s> Trial<'s> {
             );
         }
         Ok(())
+    }
+
+    /// The trial and an order of it, for messages.
+    pub(crate) fn told(&self, schedule: &Schedule) -> String {
+        format!("{:?}, {:?} before, {schedule}", self.ops, self.before)
+    }
+
+    /// The number in the launch of an operation: each warp of a batch has 32.
+    fn place(&self, at: usize) -> usize {
+        let each = (self.shape.lanes * self.shape.rounds) as usize;
+        if self.subject.batched { at / each * 32 + at % each } else { at }
     }
 
     fn events(&self, left: &Left, region: &PmRegion) -> Result<Vec<Event>> {
@@ -296,8 +375,9 @@ impl<'s> Trial<'s> {
                 let answer = match &left.answers {
                     // A batch's operations are all at the same time.
                     Some((outcomes, found)) => {
-                        let value = number_of(&found[at * VALUE as usize..][..VALUE as usize]);
-                        Some(Answered { at: 1, outcome: outcomes[at], value })
+                        let place = self.place(at);
+                        let value = number_of(&found[place * VALUE as usize..][..VALUE as usize]);
+                        Some(Answered { at: 1, outcome: outcomes[place], value })
                     }
                     None if answers[at] == 0 => None,
                     None => {
@@ -326,18 +406,26 @@ struct Given {
 impl Given {
     fn new(region: &PmRegion, trial: &Trial<'_>) -> Result<Given> {
         let device = region.device();
-        let count = trial.ops.len() as u64;
+        let count = match trial.subject.batched {
+            true => 32 * trial.shape.warps as usize,
+            false => trial.ops.len(),
+        };
+        // A batch's warps are filled up with operations on a key that nobody has.
+        let mut ops = vec![(Op::Get, NOBODY, 0); count];
+        for (at, &(op, key)) in trial.ops.iter().enumerate() {
+            ops[trial.place(at)] = (op, key, at as u32 + 1);
+        }
         let bytes = |all: Vec<u8>| -> Result<Buffer> {
             let buffer = Buffer::new(device, all.len() as u64)?;
             buffer.upload(&all)?;
             Ok(buffer)
         };
         Ok(Given {
-            ops: Buffer::of_words(device, &trial.ops.iter().map(|&(op, _)| op as u32).collect::<Vec<_>>())?,
-            keys: bytes(trial.ops.iter().flat_map(|&(_, key)| key.to_le_bytes()).collect())?,
-            values: bytes((1..=count as u32).flat_map(value_of).collect())?,
-            found: Buffer::zeroed(device, count * u64::from(VALUE))?,
-            outcomes: Buffer::zeroed(device, 4 * count)?,
+            ops: Buffer::of_words(device, &ops.iter().map(|&(op, ..)| op as u32).collect::<Vec<_>>())?,
+            keys: bytes(ops.iter().flat_map(|&(_, key, _)| key.to_le_bytes()).collect())?,
+            values: bytes(ops.iter().flat_map(|&(.., value)| value_of(value)).collect())?,
+            found: Buffer::zeroed(device, count as u64 * u64::from(VALUE))?,
+            outcomes: Buffer::zeroed(device, 4 * count as u64)?,
             clock: Buffer::zeroed(device, 4)?,
         })
     }

@@ -3,9 +3,9 @@
 use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{DirectoryEntry, DirectoryHead};
 use nearpm_interface::region::{
-    BatchState, CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointHead, OBJECT_MAGIC, OBJECT_WORD, ObjectHead, ObjectKind,
-    REGION_DIRECTORY, REGION_DIRECTORY_COPIES, REGION_DIRECTORY_COPY_BYTES, REGION_DIRECTORY_MAGIC, REGION_MAGIC,
-    REGION_OBJECTS, REGION_VERSION, RegionHead, open_batch_word,
+    BatchState, CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointHead, OBJECT_GROWTH, OBJECT_MAGIC, OBJECT_WORD, ObjectHead,
+    ObjectKind, REGION_DIRECTORY, REGION_DIRECTORY_COPIES, REGION_DIRECTORY_COPY_BYTES, REGION_DIRECTORY_MAGIC,
+    REGION_MAGIC, REGION_OBJECTS, REGION_VERSION, RegionHead, open_batch_word, open_growth_word,
 };
 use nearpm_interface::seal;
 
@@ -224,6 +224,14 @@ fn examine_object(medium: &Medium, object: &DirectoryEntry, found: &mut Vec<Foun
             found.push(Found::new(Class::ObjectWord, place).mend_word(one_bit::sealed_word(word, accept)));
         }
     }
+    if kind.is_table() {
+        let place = object.base + OBJECT_GROWTH;
+        let word = medium.load_word(place);
+        let accept = |id: u64| open_growth_word(id).is_some();
+        if word != 0 && !seal::open_word(word).is_some_and(accept) {
+            found.push(Found::new(Class::ObjectWord, place).mend_word(one_bit::sealed_word(word, accept)));
+        }
+    }
     if kind == ObjectKind::Checkpoint {
         slots(object, &head).for_each(|(place, _)| found.extend(examine_slot(medium, place, &head)));
     }
@@ -298,9 +306,17 @@ fn state_of(medium: &Medium, entry: &DirectoryEntry, kind: ObjectKind) -> String
             None => "damaged word".to_owned(),
         },
         ObjectKind::LevelHash | ObjectKind::TagHash => {
-            let [width, hashes, levels, _] = head.threads.to_le_bytes();
+            let [width, hashes, levels, growths] = head.threads.to_le_bytes();
+            let grown = seal::open_word(medium.load_word(entry.base + OBJECT_GROWTH)).and_then(open_growth_word);
+            let grown = match (grown, kind) {
+                (None, _) => format!("has not grown, can double {growths} times"),
+                (Some((windows, _)), ObjectKind::TagHash) => {
+                    format!("{windows} windows of {} in use", u64::from(head.depth) << growths)
+                }
+                (Some((times, _)), _) => format!("has grown {times} times of {growths}"),
+            };
             format!(
-                "{} buckets of {width} slots, {hashes} a key in each of {levels} levels, values of {} bytes",
+                "{} buckets of {width} slots, {hashes} a key in each of {levels} levels, values of {} bytes, {grown}",
                 head.blocks,
                 4 * u64::from(head.words)
             )

@@ -1,0 +1,3 @@
+// Design N for keys of more than 8 bytes: see nearpm_gphash.cuh.
+#define GPH_WIDE
+#include "gphash_n.cuh"

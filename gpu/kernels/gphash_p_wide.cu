@@ -1,0 +1,3 @@
+// Design P for keys of more than 8 bytes: see nearpm_gphash.cuh.
+#define GPH_WIDE
+#include "gphash_p.cuh"

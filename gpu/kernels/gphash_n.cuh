@@ -466,8 +466,10 @@ extern "C" __global__ void gph_recover(const gphash *described) {
         word |= tag << half * 16;
     }
     t.tags[pairs] = word;
-    live = __reduce_add_sync(__activemask(), live);
-    if (live && threadIdx.x % GPM_WARP == 0) atomicAdd(&t.counts[GPH_LIVE], live);
+    // Lanes that have come here together, which need not be all of the warp.
+    gpm_u32 together = __activemask();
+    live = __reduce_add_sync(together, live);
+    if (live && threadIdx.x % GPM_WARP == (gpm_u32)__ffs(together) - 1) atomicAdd(&t.counts[GPH_LIVE], live);
 }
 
 // Check: keys that are in two slots.

@@ -10,7 +10,9 @@ use nearpm_gphash::Design;
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
-use crate::campaign::{self, Record};
+use crate::campaign::{self, Record, Tally};
+use crate::exhaust::{self, Bounds};
+use crate::growing;
 use crate::measure::{self, Bench};
 use crate::trial::Subject;
 
@@ -21,6 +23,8 @@ pub enum HashCommand {
     Run(RunArguments),
     /// The same for a long time: the record tells where to go on
     Campaign(CampaignArguments),
+    /// Go through every order of two or three threads on one bucket, within a bound on preemptions
+    Exhaust(ExhaustArguments),
     /// Measure a GPU, or try the measurements out on the interpreter
     Bench(BenchArguments),
     /// Print the results of a measurement
@@ -52,6 +56,10 @@ pub enum Hole {
     Reuse,
     /// Updates of a batch give way to what may be no update of the same key
     Overwrite,
+    /// Growing drops pairs that find no slot, and a pair leaves the stash before its copy has persisted
+    Lost = 6,
+    /// The cache is written behind persistent memory, and not what is being put into it
+    Stale = 7,
 }
 
 impl Hole {
@@ -68,24 +76,53 @@ pub struct SubjectArguments {
     /// All operations of a history are one batch
     #[arg(long)]
     batched: bool,
+    /// The table has a cache, behind so many turns: behind one it is filled meanwhile, behind two it is in use
+    #[arg(long, default_value_t = 0)]
+    turns: u32,
+    /// The table grows, and is crashed in that, with batches of readers and writers in between
+    #[arg(long, conflicts_with_all = ["batched", "turns"])]
+    growing: bool,
 }
 
 impl SubjectArguments {
-    fn subject(&self) -> Subject {
+    fn subject(&self, hole: Option<Hole>) -> Subject {
         let design = match self.design {
             DesignName::Levels => Design::Levels,
             DesignName::Tags => Design::Tags,
         };
-        let subject = Subject::small(design);
+        let mut subject = Subject::small(design);
+        if let Some(hole) = hole {
+            subject = subject.with_holes(hole.code());
+        }
+        if self.growing {
+            subject = subject.growing();
+        }
+        if self.turns > 0 {
+            subject = subject.cached(self.turns);
+        }
         if self.batched { subject.batched() } else { subject }
     }
 
     fn name(&self) -> String {
-        format!(
-            "{}{}",
-            if self.design == DesignName::Tags { "tags" } else { "levels" },
-            if self.batched { ", batched" } else { "" }
-        )
+        let mut name = if self.design == DesignName::Tags { "tags" } else { "levels" }.to_owned();
+        if self.batched {
+            name += ", batched";
+        }
+        if self.growing {
+            name += ", growing";
+        }
+        match self.turns {
+            0 => name,
+            turns => format!("{name}, cache behind {turns} turns"),
+        }
+    }
+
+    /// A history of a seed.
+    fn history(&self, subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) -> Result<()> {
+        match self.growing {
+            true => growing::history(subject, seed, crashes, tally),
+            false => campaign::history(subject, seed, crashes, tally),
+        }
     }
 }
 
@@ -127,6 +164,45 @@ pub struct CampaignArguments {
     seconds: Option<u64>,
 }
 
+/// Arguments of exhaustive schedules.
+#[derive(Args)]
+pub struct ExhaustArguments {
+    #[command(flatten)]
+    subject: SubjectArguments,
+    /// A hole to plant: it ends with the schedule that shows it
+    #[arg(long)]
+    hole: Option<Hole>,
+    /// Threads, of a warp each
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=3))]
+    threads: u32,
+    /// How often a thread that could go on is made to wait
+    #[arg(long, default_value_t = 1)]
+    preemptions: u32,
+    /// Most schedules of each choice of operations
+    #[arg(long, default_value_t = 1_000_000)]
+    limit: u64,
+    /// Crash each schedule at each of its stores and fences, too
+    #[arg(long)]
+    crashes: bool,
+}
+
+fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
+    println!("on the interpreter: no GPU is used");
+    let subject = arguments.subject.subject(arguments.hole).one_bucket();
+    let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
+    let gone = exhaust::all(&subject, threads, Bounds { preemptions, limit, crashes })?;
+    println!(
+        "{}, {threads} threads on one bucket, at most {preemptions} preemptions: {} trials, every schedule of {} of them; \
+         {} schedules, {} crashes; each is durably linearizable",
+        arguments.subject.name(),
+        gone.trials,
+        gone.complete,
+        gone.tally.histories,
+        gone.tally.crashes
+    );
+    Ok(())
+}
+
 /// Runs a command. Whether what it looked at is sound.
 ///
 /// # Errors
@@ -135,6 +211,7 @@ pub fn command(command: &HashCommand) -> Result<bool> {
     match command {
         HashCommand::Run(arguments) => run(arguments).map(|()| true),
         HashCommand::Campaign(arguments) => campaign_of(arguments).map(|()| true),
+        HashCommand::Exhaust(arguments) => exhaust_of(arguments).map(|()| true),
         HashCommand::Bench(arguments) => bench(arguments),
         HashCommand::Report { results } => {
             let text =
@@ -149,24 +226,21 @@ pub fn command(command: &HashCommand) -> Result<bool> {
 
 fn run(arguments: &RunArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
-    let mut subject = arguments.subject.subject();
-    if let Some(hole) = arguments.hole {
-        subject = subject.with_holes(hole.code());
-    }
-    let mut tally = campaign::Tally::default();
+    let subject = arguments.subject.subject(arguments.hole);
+    let mut tally = Tally::default();
     for seed in arguments.seed..arguments.seed.saturating_add(arguments.histories) {
-        campaign::history(&subject, seed, arguments.crashes, &mut tally)?;
+        arguments.subject.history(&subject, seed, arguments.crashes, &mut tally)?;
     }
     println!("{}: {tally}; each is durably linearizable", arguments.subject.name());
     Ok(())
 }
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
-    let subject = arguments.subject.subject();
+    let subject = arguments.subject.subject(None);
     let until = arguments.seconds.map(|seconds| std::time::Instant::now() + std::time::Duration::from_secs(seconds));
     let mut record = Record::load(&arguments.record, &arguments.subject.name(), arguments.crashes)?;
     while record.next_seed < arguments.histories && until.is_none_or(|until| std::time::Instant::now() < until) {
-        let outcome = campaign::history(&subject, record.next_seed, arguments.crashes, &mut record.tally);
+        let outcome = arguments.subject.history(&subject, record.next_seed, arguments.crashes, &mut record.tally);
         record.next_seed += 1;
         if outcome.is_err() || record.next_seed.is_multiple_of(500) {
             record.save(&arguments.record)?;

@@ -66,7 +66,7 @@ pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> 
         tally.histories += 1;
         for event in (1..=events).filter(|_| bounds.crashes) {
             // Threads of a warp each: of what is pending nothing, all of one, or all but one's.
-            let of = |warp: u32| [Choice::OnlyThread(32 * warp), Choice::AllButThread(32 * warp)];
+            let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
             for choice in std::iter::once(Choice::None).chain((0..threads).flat_map(of)) {
                 let mut schedule = run.schedule.clone();
                 let said = || format!("{}, crash at {event}, {choice:?}", trial.told(&run.schedule));

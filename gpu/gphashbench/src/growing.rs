@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{Answer, Error, Key, Op, Outcome, Request, Table};
-use nearpm_gpu::{Choice, CrashPlan, Device, Error as DeviceError, Interpreted, Medium, Moment, PmRegion, Stop};
+use nearpm_gpu::{CrashPlan, Device, Error as DeviceError, Interpreted, Medium, Moment, PmRegion, Stop};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

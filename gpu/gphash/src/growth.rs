@@ -67,11 +67,12 @@ impl Table {
         self.note(to, GrowthPhase::Copying)?;
         let epoch = self.begin_epoch(0)?;
         let copied = self.copied(&[epoch.into(), from.into(), to.into()], self.window_slots());
-        if let Err(error) = copied {
+        if let Err(error @ Error::Unmoved { .. }) = copied {
             self.clear_window(to, to)?;
             self.note(to, GrowthPhase::Idle)?;
             return Err(error);
         }
+        copied?;
         self.note(to + 1, GrowthPhase::Clearing)?;
         self.in_use(to + 1)?;
         self.clear_window(from, to)?;
@@ -84,11 +85,12 @@ impl Table {
         let lowest = u64::from(layout.buckets << grown >> (layout.levels - 1)) * u64::from(layout.width);
         self.note(grown, GrowthPhase::Copying)?;
         let copied = self.copied(&[layout.first_bucket(grown + 1).into()], lowest);
-        if let Err(error) = copied {
+        if let Err(error @ Error::Unmoved { .. }) = copied {
             self.clear_level(grown + 1)?;
             self.note(grown, GrowthPhase::Idle)?;
             return Err(error);
         }
+        copied?;
         self.note(grown + 1, GrowthPhase::Idle)?;
         self.in_use(grown + 1)
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use nearpm_gphash::Op;
-use nearpm_gpu::{Choice, every_schedule};
+use nearpm_gpu::{Choice, Schedule, every_schedule};
 
 use crate::campaign::Tally;
 use crate::trial::{Shape, Subject, Trial};
@@ -64,18 +64,40 @@ pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> 
     let explored = every_schedule(bounds.preemptions, bounds.limit, |run| {
         let events = trial.replay(&mut run.schedule, None).with_context(|| trial.told(&run.schedule))?;
         tally.histories += 1;
-        for event in (1..=events).filter(|_| bounds.crashes) {
-            // Threads of a warp each: of what is pending nothing, all of one, or all but one's.
-            let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
-            for choice in std::iter::once(Choice::None).chain((0..threads).flat_map(of)) {
-                let mut schedule = run.schedule.clone();
-                let said = || format!("{}, crash at {event}, {choice:?}", trial.told(&run.schedule));
-                trial.replay(&mut schedule, Some((event, choice))).with_context(said)?;
-                tally.crashes += 1;
-            }
-        }
-        anyhow::Ok(())
+        if bounds.crashes { crashes(trial, threads, &run.schedule, events, tally) } else { Ok(()) }
     })?;
     gone.complete += u64::from(explored.complete);
+    Ok(())
+}
+
+/// One thread held up behind each of its first `steps` instructions, while all others run to their ends: few schedules, but long waits, which no bound on
+/// preemptions allows for.
+///
+/// # Errors
+/// As for [`one`].
+pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash: bool, gone: &mut Gone) -> Result<()> {
+    gone.trials += 1;
+    for (block, steps) in (0..u64::from(threads)).flat_map(|block| steps.clone().map(move |steps| (block, steps))) {
+        let mut schedule = Schedule::Held { block, steps };
+        let events = trial.replay(&mut schedule, None).with_context(|| trial.told(&schedule))?;
+        gone.tally.histories += 1;
+        if crash {
+            crashes(trial, threads, &schedule, events, &mut gone.tally)?;
+        }
+    }
+    gone.complete += 1;
+    Ok(())
+}
+
+/// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of one thread's, or all but one's.
+fn crashes(trial: &Trial<'_>, threads: u32, schedule: &Schedule, events: u64, tally: &mut Tally) -> Result<()> {
+    let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
+    for event in 1..=events {
+        for choice in std::iter::once(Choice::None).chain((0..threads).flat_map(of)) {
+            let said = || format!("{}, crash at {event}, {choice:?}", trial.told(schedule));
+            trial.replay(&mut schedule.clone(), Some((event, choice))).with_context(said)?;
+            tally.crashes += 1;
+        }
+    }
     Ok(())
 }

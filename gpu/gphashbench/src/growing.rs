@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_gphash::{Answer, Error, Key, Op, Outcome, Request, Table};
+use nearpm_gphash::{Answer, Design, Error, Key, Op, Outcome, Request, Table};
 use nearpm_gpu::{CrashPlan, Device, Error as DeviceError, Interpreted, Medium, Moment, PmRegion, Stop};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,7 +44,12 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
         }
         let before = pairs.clone();
         let (grown, _) = run.run(&image, None, |table| table.grow(1)).with_context(said)?;
+        let stays = run.in_use(&grown)? == run.in_use(&image)?;
         image = grown;
+        if stays {
+            run.judge(&image, |key, found| found == pairs.get(&key).copied()).with_context(said)?;
+            return Ok(());
+        }
         let requests = run.requests();
         let (left, _) = run.crashed(&image, |table| table.batch(&requests).map(drop)).with_context(said)?;
         image = run.batch(&image, &requests, &mut pairs).with_context(said)?;
@@ -84,6 +89,15 @@ impl Run<'_> {
         Ok((region.close()?.bytes().to_vec(), pairs))
     }
 
+    fn in_use(&mut self, image: &[u8]) -> Result<u64> {
+        let mut slots = 0;
+        self.run(image, None, |table| {
+            slots = table.slots_in_use();
+            Ok(())
+        })?;
+        Ok(slots)
+    }
+
     fn can_grow(&mut self, image: &[u8]) -> Result<bool> {
         let mut can = false;
         self.run(image, None, |table| {
@@ -109,7 +123,8 @@ impl Run<'_> {
         let outcome = act(&table);
         device.plan_crash(None);
         let crashed = match outcome {
-            Ok(()) => false,
+            // A table that found no room is what it was.
+            Ok(()) | Err(Error::Unmoved { .. }) => false,
             Err(Error::Device(DeviceError::Crashed(_))) => true,
             Err(error) => return Err(error.into()),
         };
@@ -118,11 +133,15 @@ impl Run<'_> {
     }
 
     fn plan(&mut self) -> CrashPlan {
-        let (after, choice) = (self.random.random_range(0..5), choice(&mut self.random));
-        let stop = Stop::PersistEvent(self.random.random_range(1..60));
+        let choice = choice(&mut self.random);
+        let most = match self.subject.layout.design {
+            Design::Levels => 1,
+            Design::Tags => 3,
+        };
+        let stop = Stop::PersistEvent(self.random.random_range(1..14));
         let moment = match self.random.random_range(0..4) {
-            0 => Moment::Store { after: after % 3 },
-            _ => Moment::Launch { after, stop },
+            0 => Moment::Store { after: self.random.random_range(0..most) },
+            _ => Moment::Launch { after: self.random.random_range(0..most), stop },
         };
         CrashPlan { moment, choice }
     }

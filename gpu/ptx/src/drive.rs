@@ -112,6 +112,7 @@ fn take_turn(
     };
     let ended = turn.run(group);
     let gave_way = warp.rotate;
+    running.picker.ran(block, running.counts.warp_instructions - before);
     running.last = Last { block, warp: number, lane, gave_way };
     running.blocks[slot].warps[number] = warp;
     match ended {
@@ -147,7 +148,26 @@ fn pick(running: &mut Running) -> Option<Part> {
         }
         Schedule::Seeded(_) => pick_random(running),
         Schedule::Replay(_) => pick_replayed(running),
+        Schedule::Held { block, .. } => pick_held(running, block),
     }
+}
+
+/// A part of the block that is held up, when it is to run; else of another one, each in turn; whoever can, where the other cannot.
+fn pick_held(running: &mut Running, held: u64) -> Option<Part> {
+    let turn = running.picker.next_turn();
+    let runs = running.picker.held_runs();
+    let mut parts = Vec::new();
+    for (slot, block) in running.blocks.iter().enumerate() {
+        for (number, warp) in block.warps.iter().enumerate() {
+            for (index, _) in warp.groups.iter().enumerate().filter(|(_, group)| group.wait.ready()) {
+                parts.push(((block.number == held) != runs, (slot, number, index)));
+            }
+        }
+    }
+    // When the others' time is over, all of them take turns.
+    let first = parts.iter().any(|&(last, _)| !last) && !(runs && running.picker.is_released());
+    let wanted: Vec<Part> = parts.iter().filter(|&&(last, _)| !first || !last).map(|&(_, part)| part).collect();
+    (!wanted.is_empty()).then(|| wanted[turn % wanted.len()])
 }
 
 /// The part that ran last, if it is of this block and ready.

@@ -16,6 +16,14 @@ pub enum Schedule {
     Seeded(u64),
     /// The choices of an earlier run, then the first that is possible. See [`every_schedule`].
     Replay(Choices),
+    /// A block runs first, for so many warp instructions; then all others run to their ends, and then it goes on: a thread that is held up
+    /// anywhere, for long. Others that wait for it are not let run for ever.
+    Held {
+        /// Number of the block.
+        block: u64,
+        /// Warp instructions before it is held up.
+        steps: u64,
+    },
 }
 
 /// Choices of one schedule, and what else was possible: what [`every_schedule`] goes through.
@@ -54,6 +62,7 @@ impl std::fmt::Display for Schedule {
             Schedule::RoundRobin => write!(f, "round robin"),
             Schedule::Seeded(seed) => write!(f, "seed {seed}"),
             Schedule::Replay(choices) => write!(f, "choices {:?}, {} preemptions", choices.taken, choices.preemptions),
+            Schedule::Held { block, steps } => write!(f, "block {block} held up behind {steps} instructions"),
         }
     }
 }
@@ -104,7 +113,12 @@ pub(crate) struct Picker {
     random: ChaCha8Rng,
     made: usize,
     spent: u32,
+    /// Warp instructions that the block that is to be held up has to run before, and others may while it is.
+    held: [u64; 2],
 }
+
+/// Warp instructions of others while a block is held up: enough for what ends.
+const MEANWHILE: u64 = 1 << 16;
 
 /// Steps of a turn, in round robin: long, so that a warp's registers stay in the cache.
 const TURN: u64 = 512;
@@ -116,7 +130,8 @@ impl Picker {
         if let Schedule::Replay(choices) = &mut schedule {
             choices.possible.clear();
         }
-        Self { schedule, random: ChaCha8Rng::seed_from_u64(seed), made: 0, spent: 0 }
+        let held = if let Schedule::Held { steps, .. } = schedule { [steps, MEANWHILE] } else { [0; 2] };
+        Self { schedule, random: ChaCha8Rng::seed_from_u64(seed), made: 0, spent: 0, held }
     }
 
     /// Steps of the next turn, and whether it ends before the next instruction that others can notice.
@@ -128,7 +143,33 @@ impl Picker {
                 (self.random.random_range(1..=1u64 << most), false)
             }
             Schedule::Replay(_) => (u64::MAX, true),
+            Schedule::Held { .. } if self.held[0] > 0 => (TURN.min(self.held[0]), false),
+            Schedule::Held { .. } => (TURN, false),
         }
+    }
+
+    /// Notes that a block has run.
+    pub fn ran(&mut self, number: u64, steps: u64) {
+        if let Schedule::Held { block, .. } = self.schedule {
+            let left = &mut self.held[usize::from(number != block)];
+            *left = left.saturating_sub(steps);
+        }
+    }
+
+    /// Whether a block that is to be held up runs now, rather than the others: it is its turn, or theirs is over.
+    pub fn held_runs(&self) -> bool {
+        self.held[0] > 0 || self.held[1] == 0
+    }
+
+    /// Whether the block is not held up any more, as others wait for it.
+    pub fn is_released(&self) -> bool {
+        self.held == [0, 0]
+    }
+
+    /// Counts turns.
+    pub fn next_turn(&mut self) -> usize {
+        self.made += 1;
+        self.made
     }
 
     pub fn below(&mut self, bound: usize) -> usize {

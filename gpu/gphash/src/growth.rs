@@ -35,6 +35,14 @@ impl Table {
         }
     }
 
+    /// Whether a key has found no slot but in the stash of a table in windows.
+    ///
+    /// # Errors
+    /// What a kernel did wrong.
+    pub fn stash_is_used(&self) -> Result<bool> {
+        Ok(self.counted(STASHED)? != 0)
+    }
+
     /// Whether its object has room for it to grow.
     pub fn can_grow(&self) -> bool {
         match self.layout().design {

@@ -2,6 +2,7 @@
 
 mod latency;
 mod micro;
+mod more;
 mod records;
 mod ycsb;
 
@@ -16,7 +17,7 @@ use nearpm_gpu::{Device, Medium, PmRegion};
 pub use records::Records;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 5] = ["micro", "latency", "ycsb", "large", "unsound"];
+pub const NAMES: [&str; 9] = ["micro", "latency", "ycsb", "large", "cache", "growth", "wide", "load", "unsound"];
 
 /// What is measured on.
 pub struct Bench {
@@ -101,6 +102,10 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
             "ycsb" => ycsb::measure(bench, report),
             "large" => micro::large(bench, report),
+            "cache" => more::cache(bench, report),
+            "growth" => more::growth(bench, report),
+            "wide" => more::wide(bench, report),
+            "load" => more::load(bench, report),
             _ => micro::measure(bench, &UNSOUND, report),
         };
         if let Err(error) = outcome {

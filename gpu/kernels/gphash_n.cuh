@@ -433,6 +433,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
     return outcome;
 }
 
+#include "gphash_calls.cuh"
 #include "gphash_kernels.cuh"
 
 // Recovery, first part: tags from slots.

@@ -246,6 +246,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
     return outcome;
 }
 
+#include "gphash_calls.cuh"
 #include "gphash_kernels.cuh"
 
 // Where a slot is, counted over all levels.

@@ -2,7 +2,7 @@
 //
 // A table is described to kernels by a `gphash` in the GPU's own memory, which the host makes anew whenever it opens the table: pointers are there
 // and nowhere in persistent memory (PM). `gph_run` is the tables' one operation: all 32 lanes of a warp call it together, each with an operation of
-// its own or none. A design's file defines it, then includes `gphash_kernels.cuh`.
+// its own or none. A design's file defines it, then includes `gphash_calls.cuh` and `gphash_kernels.cuh`.
 //
 // An epoch is a launch. What an operation gives up (a slot, a cell) is not used again in the same epoch, so that nobody who still reads it finds
 // something else there.

@@ -3,9 +3,10 @@
 use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{DirectoryEntry, DirectoryHead};
 use nearpm_interface::region::{
-    BatchState, CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointHead, OBJECT_GROWTH, OBJECT_MAGIC, OBJECT_WORD, ObjectHead,
-    ObjectKind, REGION_DIRECTORY, REGION_DIRECTORY_COPIES, REGION_DIRECTORY_COPY_BYTES, REGION_DIRECTORY_MAGIC,
-    REGION_MAGIC, REGION_OBJECTS, REGION_VERSION, RegionHead, open_batch_word, open_growth_word,
+    BatchState, CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointHead, OBJECT_GROWTH, OBJECT_MAGIC, OBJECT_WORD,
+    ObjectHead, ObjectKind, REGION_DIRECTORY, REGION_DIRECTORY_COPIES, REGION_DIRECTORY_COPY_BYTES,
+    REGION_DIRECTORY_MAGIC, REGION_MAGIC, REGION_OBJECTS, REGION_VERSION, RegionHead, open_batch_word,
+    open_growth_word,
 };
 use nearpm_interface::seal;
 

@@ -186,6 +186,9 @@ pub(crate) const RAISED: u64 = 12;
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// Code of [`Error::LogFull`].
+    pub(crate) const LOG_FULL: u64 = 3;
+
     /// Makes an error of what the system says.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Error {
         let what = what.into();
@@ -207,7 +210,7 @@ impl Error {
         match self {
             Error::OutOfRange { .. } => 1,
             Error::Buffer { .. } => 2,
-            Error::LogFull { .. } => 3,
+            Error::LogFull { .. } => Error::LOG_FULL,
             Error::Unpublished { .. } => 4,
             Error::Pinned { .. } => 5,
             Error::Pool(_) => 6,

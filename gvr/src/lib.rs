@@ -13,7 +13,7 @@ pub mod programs;
 pub mod rma;
 mod world;
 
-pub use array::{Array, Cursor, Element, Keep, Layout, Options, Protocol};
+pub use array::{Access, Array, Cursor, Element, Keep, Layout, Options, Protocol};
 pub use error::{Error, Result};
 pub use persist::Job;
 pub use rma::Op;

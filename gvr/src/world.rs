@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::array::Face;
 use crate::array::{Array, Core, Element, Options, version_inc};
 use crate::error::{Error, Result};
-use crate::rma::{Rma, shm};
+use crate::rma::{Rma, Work, shm};
 
 /// The ranks that work together, as one of them sees it. It belongs to one thread.
 #[derive(Clone)]
@@ -55,6 +55,14 @@ impl World {
     /// One-sided operations themselves.
     pub fn rma(&self) -> &dyn Rma {
         &*self.rma
+    }
+
+    /// Says that the program computes for so long, which counts in virtual time alone.
+    ///
+    /// # Errors
+    /// None of the backends that there are.
+    pub fn compute(&self, nanoseconds: u64) -> Result<()> {
+        self.rma.work(Work::Compute { nanoseconds })
     }
 
     /// Waits for all ranks.

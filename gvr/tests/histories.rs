@@ -1,11 +1,11 @@
 //! Every element's history is linearizable, under any order of what was not flushed; and unsafe orders are found.
 
-use nearpm_gvr::Protocol;
+use nearpm_gvr::{Access, Protocol};
 use nearpm_gvr::array::Fault;
 use nearpm_gvr::campaign::history::{Covered, Program, play};
 
 fn program(seed: u64) -> Program {
-    Program { seed, protocol: Some(Protocol::Batched), fault: None }
+    Program { seed, protocol: Some(Protocol::Batched), access: Access::Rma, fault: None }
 }
 
 #[test]
@@ -21,6 +21,16 @@ fn histories_of_logs_are_linearizable() {
 fn histories_of_flat_arrays_are_linearizable() {
     for seed in 0..200 {
         play(&Program { protocol: None, ..program(seed) }).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
+}
+
+#[test]
+fn histories_by_messages_are_linearizable() {
+    for seed in 0..120 {
+        for protocol in [Some(Protocol::Batched), None] {
+            play(&Program { protocol, access: Access::Message, ..program(seed) })
+                .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        }
     }
 }
 

@@ -2,14 +2,23 @@
 
 use nearpm_gvr::programs::{anneal, digest, pcg, synthetic, tally};
 use nearpm_gvr::rma::local::{self, Schedule};
+use nearpm_gvr::rma::net::{self, Network};
 use nearpm_gvr::rma::shm::Shm;
-use nearpm_gvr::{Options, Protocol, Result, World};
+use nearpm_gvr::{Access, Options, Protocol, Result, World};
 
 const WINDOW: u64 = 1 << 23;
 
-fn layouts() -> [Options; 4] {
+fn layouts() -> [Options; 6] {
     let paper = Options { protocol: Protocol::Paper, log_blocks: 20_000, ..Options::log(64) };
-    [Options::flat(), Options::log(64), Options::log(128), paper]
+    let by_messages = |options| Options { access: Access::Message, ..options };
+    [
+        Options::flat(),
+        Options::log(64),
+        Options::log(128),
+        paper,
+        by_messages(Options::flat()),
+        by_messages(Options::log(64)),
+    ]
 }
 
 /// Runs a program on a backend with each layout.
@@ -26,6 +35,9 @@ fn digests(ranks: usize, program: impl Fn(&World, Options) -> Result<u32> + Sync
         let (on_local, _) = local::run(ranks, WINDOW, &schedule, |local| program(&World::new(local), options).unwrap());
         all.extend(on_shm);
         all.extend(on_local);
+        let profile = Network::Fdr10.profile();
+        let on_net = net::run(ranks, WINDOW, profile, |net| program(&World::new(net), options).unwrap());
+        all.extend(on_net.unwrap().0);
     }
     all
 }
@@ -38,7 +50,7 @@ fn assert_same(digests: &[u32]) {
 fn a_tally_is_the_same_everywhere() {
     let program = |world: &World, options| {
         let tally = world.array::<u64>(&[300], options)?;
-        let settings = tally::Settings { batches: 3, particles: 24, work: 0, seed: 7 };
+        let settings = tally::Settings { batches: 3, particles: 24, work: 0, compute: 10, seed: 7 };
         tally::run(world, &tally, &settings)?;
         digest(&tally)
     };
@@ -50,7 +62,7 @@ fn a_tally_is_the_same_everywhere() {
 fn an_annealed_netlist_is_the_same_everywhere() {
     let program = |world: &World, options| {
         let places = world.array::<u64>(&[200], options)?;
-        anneal::run(world, &places, &anneal::Settings { temperatures: 3, tries: 40, seed: 3 })?;
+        anneal::run(world, &places, &anneal::Settings { temperatures: 3, tries: 40, compute: 10, seed: 3 })?;
         let mut seen = places.get_vec(0..200)?;
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..200), "every place has one element");

@@ -7,6 +7,7 @@ use super::core::{Core, Version};
 use super::options::{Fault, Layout};
 use super::tree::{self, Tree};
 use crate::error::{Error, Result};
+use crate::rma::{GATHER_WORDS, Work};
 
 /// A block that changed in the version that is closed, and where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,14 @@ impl Core {
             self.clean(changed.len() as u64)?;
             self.rma.flush(self.me())?;
         }
+        if self.mail.is_some() && self.is_log() {
+            let (tail, head) = {
+                let state = self.state.borrow();
+                (state.peers[self.me()].tail, state.peers[self.me()].head)
+            };
+            self.note_opened(tail, head)?;
+            self.rma.flush(self.me())?;
+        }
         let state = self.state.borrow();
         let peer = &state.peers[self.me()];
         Ok([peer.tail, peer.head, state.root])
@@ -115,6 +124,7 @@ impl Core {
         let me = self.me();
         let copy = self.geometry.copy(self.state.borrow().version);
         self.rma.copy_own(self.base, self.base + copy, self.shape.part_bytes())?;
+        self.rma.work(Work::StoreNow { bytes: self.shape.part_bytes() })?;
         self.rma.flush(me)
     }
 
@@ -122,6 +132,7 @@ impl Core {
     fn close_paper(&self) -> Result<()> {
         let me = self.me();
         let (slot, tail) = (self.state.borrow().version % (self.options.kept() + 1), self.own_tail()?);
+        self.store_later(tail - self.state.borrow().peers[me].tail)?;
         let (from, to) = (self.base + self.geometry.entry(0), self.base + self.geometry.old_entry(slot, 0));
         self.rma.copy_own(from, to, 8 * self.geometry.blocks)?;
         self.rma.flush(me)?;
@@ -130,9 +141,16 @@ impl Core {
         Ok(())
     }
 
+    /// What blocks replaced goes to where old versions are stored (III-D1d).
+    fn store_later(&self, blocks: u64) -> Result<()> {
+        let room = (self.geometry.capacity - self.geometry.blocks) * self.geometry.block;
+        self.rma.work(Work::StoreLater { bytes: blocks * self.geometry.block, room })
+    }
+
     fn close_log(&self, changed: &[Changed]) -> Result<()> {
         let me = self.me();
         let tail = self.own_tail()?;
+        self.store_later(changed.len() as u64)?;
         let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
         let entries: Vec<(u64, u64)> = changed.iter().map(|changed| (changed.block, changed.logical)).collect();
         {
@@ -152,13 +170,14 @@ impl Core {
     }
 
     /// What all ranks told at the second meeting: the version is closed.
-    pub(crate) fn closed(&self, label: &str, told: &[[u64; TOLD]]) -> u64 {
+    pub(crate) fn closed(&self, label: &str, told: impl Iterator<Item = [u64; TOLD]>) -> u64 {
         let mut state = self.state.borrow_mut();
-        for (peer, [tail, head, _]) in state.peers.iter_mut().zip(told) {
-            (peer.tail, peer.head) = (*tail, *head);
+        let mut roots = Vec::with_capacity(state.peers.len());
+        for (peer, [tail, head, root]) in state.peers.iter_mut().zip(told) {
+            (peer.tail, peer.head) = (tail, head);
+            roots.push(root);
         }
         let number = state.version;
-        let roots = told.iter().map(|[_, _, root]| *root).collect();
         state.versions.push_back(Version { number, label: label.to_owned(), roots });
         state.version += 1;
         number
@@ -184,14 +203,13 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
     }
     let opening: Vec<u64> = arrays.iter().flat_map(|array| array.opening()).collect();
     let all = gather(rma, &opening)?;
-    let failed = all.iter().enumerate().find_map(|(rank, said)| {
-        said.chunks_exact(2).map(|said| said[0]).find(|code| *code != 0).map(|code| Error::of_code(code, rank))
-    });
-    if let Some(error) = failed {
-        return Err(error);
+    let said = |at: usize| all.chunks_exact(opening.len()).map(move |said| [said[2 * at], said[2 * at + 1]]);
+    let failed = |at: usize| said(at).enumerate().find(|(_, [code, _])| *code != 0);
+    if let Some((rank, [code, _])) = (0..arrays.len()).find_map(failed) {
+        return Err(Error::of_code(code, rank));
     }
-    let pinned: Vec<u64> =
-        (0..arrays.len()).map(|at| all.iter().map(|said| said[2 * at + 1]).min().unwrap_or(u64::MAX)).collect();
+    let oldest = |at: usize| said(at).map(|[_, pinned]| pinned).min().unwrap_or(u64::MAX);
+    let pinned: Vec<u64> = (0..arrays.len()).map(oldest).collect();
     let changed: Vec<Vec<Changed>> = arrays.iter().map(|array| array.changed()).collect::<Result<_>>()?;
     agree_on_room(arrays, &pinned, &changed)?;
     if let Some(sealer) = sealer {
@@ -204,8 +222,8 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
     let all = gather(rma, &told)?;
     let mut number = 0;
     for (at, array) in arrays.iter().enumerate().rev() {
-        let of = |said: &Vec<u64>| [said[TOLD * at], said[TOLD * at + 1], said[TOLD * at + 2]];
-        number = array.closed(label, &all.iter().map(of).collect::<Vec<_>>());
+        let of = |said: &[u64]| [said[TOLD * at], said[TOLD * at + 1], said[TOLD * at + 2]];
+        number = array.closed(label, all.chunks_exact(told.len()).map(of));
     }
     if let Some(sealer) = sealer {
         sealer.sealed_by_all()?;
@@ -230,12 +248,16 @@ pub(crate) fn check_label(label: &str) -> Result<()> {
     Err(Error::option(format!("a label of {} bytes is too long: give up to {most}", label.len())))
 }
 
-/// What every rank says, by rank, however much it is.
-fn gather(rma: &dyn crate::rma::Rma, words: &[u64]) -> Result<Vec<Vec<u64>>> {
-    let mut all = vec![Vec::with_capacity(words.len()); rma.ranks()];
-    for piece in words.chunks(crate::rma::GATHER_WORDS) {
-        for (said, piece) in all.iter_mut().zip(rma.allgather(piece)?.chunks_exact(piece.len())) {
-            said.extend_from_slice(piece);
+/// What every rank says, one after the other, however much it is.
+fn gather(rma: &dyn crate::rma::Rma, words: &[u64]) -> Result<Vec<u64>> {
+    if words.len() <= GATHER_WORDS {
+        return rma.allgather(words);
+    }
+    let mut all = vec![0; words.len() * rma.ranks()];
+    for (at, piece) in words.chunks(GATHER_WORDS).enumerate() {
+        let given = rma.allgather(piece)?;
+        for (said, piece) in all.chunks_exact_mut(words.len()).zip(given.chunks_exact(piece.len())) {
+            said[at * GATHER_WORDS..][..piece.len()].copy_from_slice(piece);
         }
     }
     Ok(all)

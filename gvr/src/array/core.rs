@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::geometry::{FIRST, Geometry, RESERVE};
-use super::options::{Layout, Options, Protocol};
+use super::geometry::{FIRST, Geometry, OPENED, RESERVE};
+use super::message::{Mail, Server};
+use super::options::{Access, Layout, Options, Protocol};
 use super::shape::{Run, Shape};
 use super::tree::Nodes;
 use crate::error::{Error, Result};
@@ -69,6 +70,8 @@ pub(super) struct State {
     pub root: u64,
     /// Checksums of blocks of closed versions, by place in the log.
     pub sums: Vec<u32>,
+    /// Room for entries that a get reads.
+    pub entries: Vec<u64>,
     pub counters: Counters,
 }
 
@@ -106,6 +109,18 @@ pub(crate) struct Core {
     pub(super) base: u64,
     pub(super) state: RefCell<State>,
     pub(super) alive: Cell<bool>,
+    /// Of an array that is reached by messages.
+    pub(super) mail: Option<Mail>,
+    server: RefCell<Option<Server>>,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let (Some(mail), Some(server)) = (&self.mail, self.server.get_mut()) {
+            // Where ranks are gone its server finds that out by itself.
+            let _ = server.stop(&*self.rma, mail);
+        }
+    }
 }
 
 impl Core {
@@ -114,6 +129,31 @@ impl Core {
         let shape = Shape::new(dims, kind.bytes() as u64, rma.ranks())?;
         let geometry = Geometry::new(shape.part_bytes(), &options)?;
         let base = rma.alloc(geometry.bytes)?;
+        let mut core = Core::over(rma, shape, kind, options, geometry, base);
+        if core.is_log() {
+            core.rma.replace_many(core.place(core.me(), 0), &[FIRST])?;
+            core.note_opened(FIRST, FIRST)?;
+            core.rma.flush(core.me())?;
+        }
+        if options.access == Access::Message {
+            let mail = Mail::new(&*core.rma)?;
+            let server = Server::start(&core, mail.at)?;
+            core.mail = Some(mail);
+            core.server = RefCell::new(Some(server));
+        }
+        core.rma.barrier()?;
+        Ok(core)
+    }
+
+    /// One that lies at an offset of the windows.
+    pub(super) fn over(
+        rma: Rc<dyn Rma>,
+        shape: Shape,
+        kind: Kind,
+        options: Options,
+        geometry: Geometry,
+        base: u64,
+    ) -> Core {
         let peer = Peer { tail: FIRST, head: FIRST, cache: Vec::new(), extents: Vec::new(), touched: false };
         let state = State {
             version: 0,
@@ -128,16 +168,16 @@ impl Core {
             } else {
                 Vec::new()
             },
+            entries: Vec::new(),
             counters: Counters::default(),
         };
-        let core =
-            Core { rma, shape, kind, options, geometry, base, state: RefCell::new(state), alive: Cell::new(true) };
-        if core.is_log() {
-            core.rma.replace_many(core.place(core.me(), 0), &[FIRST])?;
-            core.rma.flush(core.me())?;
-        }
-        core.rma.barrier()?;
-        Ok(core)
+        let (state, alive, server) = (RefCell::new(state), Cell::new(true), RefCell::new(None));
+        Core { rma, shape, kind, options, geometry, base, state, alive, mail: None, server }
+    }
+
+    /// Tells this rank's server where its log is; nobody asks it meanwhile.
+    pub(super) fn note_opened(&self, tail: u64, head: u64) -> Result<()> {
+        self.rma.replace_many(self.place(self.me(), OPENED), &[tail, head])
     }
 
     pub fn me(&self) -> usize {
@@ -189,6 +229,9 @@ impl Core {
     }
 
     pub(crate) fn change_run(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
+        if let Some(mail) = &self.mail {
+            return self.ask_change(mail, rank, at, data, change);
+        }
         match (self.is_log(), self.is_paper()) {
             (false, _) => self.send(rank, at, data, change),
             (true, false) => self.put_log(rank, at, data, change),
@@ -199,7 +242,11 @@ impl Core {
     /// Changes bytes at an offset of the array in a window.
     pub(super) fn send(&self, rank: usize, offset: u64, data: &[u8], change: Change) -> Result<()> {
         self.state.borrow_mut().peers[rank].touched = true;
-        let place = self.place(rank, offset);
+        self.change_at(self.place(rank, offset), data, change)
+    }
+
+    #[inline]
+    pub(super) fn change_at(&self, place: Place, data: &[u8], change: Change) -> Result<()> {
         match change {
             Change::Put => self.rma.put(place, data),
             Change::Combine(kind, op) => self.rma.accumulate(place, kind, op, data),
@@ -214,6 +261,9 @@ impl Core {
     }
 
     pub(super) fn read_run(&self, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
+        if let Some(mail) = &self.mail {
+            return self.ask_read(mail, rank, at, data);
+        }
         if self.is_log() { self.get_log(rank, at, data) } else { self.rma.get(self.place(rank, at), data) }
     }
 
@@ -232,9 +282,17 @@ impl Core {
                 return Err(Error::option("compare_and_swap is for elements of 8 bytes: nothing was changed"));
             }
             let Run { rank, at, .. } = runs[0];
-            let offset = if self.is_log() { self.own_block(rank, at)? } else { at };
-            self.rma.cas(self.place(rank, offset), expected, new)
+            match &self.mail {
+                Some(mail) => self.ask_swap(mail, rank, at, expected, new),
+                None => self.swap_at(rank, at, expected, new),
+            }
         }))
+    }
+
+    /// As [`Core::compare_and_swap`], of the word at an offset of a rank's part.
+    pub(super) fn swap_at(&self, rank: usize, at: u64, expected: u64, new: u64) -> Result<u64> {
+        let offset = if self.is_log() { self.own_block(rank, at)? } else { at };
+        self.rma.cas(self.place(rank, offset), expected, new)
     }
 
     /// Waits until everything that this rank has put is there for all.
@@ -272,6 +330,15 @@ impl Core {
 
     /// Gives the array's memory back. All ranks call it.
     pub fn free(&self) -> Result<()> {
-        if self.alive.replace(false) { self.rma.free(self.base, self.geometry.bytes) } else { Ok(()) }
+        if !self.alive.replace(false) {
+            return Ok(());
+        }
+        if let (Some(mail), Some(server)) = (&self.mail, self.server.borrow_mut().take()) {
+            // Nobody asks it any more.
+            self.rma.barrier()?;
+            server.end(&*self.rma, mail)?;
+            self.rma.free(mail.at, mail.bytes(self.rma.ranks()))?;
+        }
+        self.rma.free(self.base, self.geometry.bytes)
     }
 }

@@ -52,7 +52,7 @@ impl Core {
         } else {
             blocks.clone().map(|block| self.old_entry(old, rank, block)).collect::<Result<_>>()?
         };
-        self.read_blocks(rank, at, data, |block| entries[(block - blocks.start) as usize])
+        self.read_blocks(rank, at, data, &entries)
     }
 
     /// A block's entry in an old version.

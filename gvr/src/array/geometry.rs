@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | tail | 1 | logical number of the next block of the log |
 //! | pressure | 1 | not 0: a put has found the log full |
+//! | opened | 2 | where the current version began in the log, and the oldest block that may be live: for the rank's server |
 //! | claims | 1 for 64 blocks | bit set: somebody writes this block's first data of this version |
 //! | entries | 1 a block | logical number of the block's data in the current version, 0: nothing was ever written, all zeros |
 //! | owners | 1 a block of the log | number of the array's block that lies there, plus 1; 0: nothing |
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 pub const RESERVE: u64 = 8;
 /// Offset of the word that a put sets which finds the log full.
 pub const PRESSURE: u64 = 8;
+/// Offset of the two words that a rank's server reads.
+pub const OPENED: u64 = 16;
 /// Number of the first block: 0 stands for none.
 pub const FIRST: u64 = 1;
 

@@ -18,29 +18,44 @@ impl Core {
         if self.known(rank, &blocks) {
             self.state.borrow_mut().counters.get_hits += 1;
             self.note_extent(rank, &blocks);
-            let entry = |block: u64| self.state.borrow().peers[rank].cache[block as usize];
-            return self.read_blocks(rank, at, data, entry);
+            let state = self.state.borrow();
+            let entries = &state.peers[rank].cache[blocks.start as usize..blocks.end as usize];
+            return self.read_blocks(rank, at, data, entries);
         }
+        let mut entries = std::mem::take(&mut self.state.borrow_mut().entries);
+        entries.resize((blocks.end - blocks.start) as usize, 0);
+        let done = self.get_looked_up(rank, at, data, &blocks, &mut entries);
+        self.state.borrow_mut().entries = entries;
+        done
+    }
+
+    /// Gets by entries that are read, into `entries`, and at the same time by those that were known.
+    fn get_looked_up(
+        &self,
+        rank: usize,
+        at: u64,
+        data: &mut [u8],
+        blocks: &Range<u64>,
+        entries: &mut [u64],
+    ) -> Result<()> {
         self.state.borrow_mut().counters.get_misses += 1;
-        let mut entries = vec![0; (blocks.end - blocks.start) as usize];
         let place = self.place(rank, self.geometry.entry(blocks.start));
-        let Some((offset, guess)) = self.guess(rank, at, &blocks) else {
-            self.rma.load_many(place, &mut entries)?;
-            self.note(rank, blocks.start, &entries);
-            return self.read_blocks(rank, at, data, |block| entries[(block - blocks.start) as usize]);
-        };
-        let get = self.rma.begin_get(self.place(rank, offset), data.len())?;
-        self.rma.load_many(place, &mut entries)?;
-        if entries == guess {
-            return self.rma.end_get(get, data);
+        if let Some(offset) = self.guess(rank, at, blocks) {
+            let get = self.rma.begin_get(self.place(rank, offset), data.len())?;
+            self.rma.load_many(place, entries)?;
+            if self.state.borrow().peers[rank].cache[blocks.start as usize..blocks.end as usize] == *entries {
+                return self.rma.end_get(get, data);
+            }
+            self.rma.drop_get(get)?;
+        } else {
+            self.rma.load_many(place, entries)?;
         }
-        self.rma.drop_get(get)?;
-        self.note(rank, blocks.start, &entries);
-        self.read_blocks(rank, at, data, |block| entries[(block - blocks.start) as usize])
+        self.note(rank, blocks.start, entries);
+        self.read_blocks(rank, at, data, entries)
     }
 
     /// Where a run lay when its entries were last seen, if it lay in one piece and its place was not used again since.
-    fn guess(&self, rank: usize, at: u64, blocks: &Range<u64>) -> Option<(u64, Vec<u64>)> {
+    fn guess(&self, rank: usize, at: u64, blocks: &Range<u64>) -> Option<u64> {
         let state = self.state.borrow();
         let peer = &state.peers[rank];
         let cached = peer.cache.get(blocks.start as usize..blocks.end as usize)?;
@@ -48,28 +63,23 @@ impl Core {
         let together = cached.iter().zip(first..).all(|(entry, wanted)| *entry == wanted);
         let place = self.geometry.place(first);
         let whole = first >= peer.head.max(1) && place + cached.len() as u64 <= self.geometry.capacity;
-        (together && whole).then(|| (self.geometry.data(first) + at % self.geometry.block, cached.to_vec()))
+        (together && whole).then(|| self.geometry.data(first) + self.inside(at))
     }
 
-    /// Reads bytes whose blocks are where `entry` says; blocks that were never written are zeros.
-    pub(super) fn read_blocks(&self, rank: usize, at: u64, data: &mut [u8], entry: impl Fn(u64) -> u64) -> Result<()> {
-        let mut pieces: Vec<(Option<u64>, Range<usize>)> = Vec::new();
-        for block in self.blocks_of(at, data.len()) {
-            let piece = self.piece(block, at, data.len());
-            let offset =
-                Some(entry(block)).filter(|entry| *entry != 0).map(|entry| self.geometry.data(entry) + piece.inside);
-            match pieces.last_mut() {
-                Some((before, bytes)) if before.map(|at| at + bytes.len() as u64) == offset => {
-                    bytes.end = piece.bytes.end
-                }
-                _ => pieces.push((offset, piece.bytes)),
-            }
-        }
-        let begin = |(offset, bytes): &(Option<u64>, Range<usize>)| {
-            offset.map(|offset| self.rma.begin_get(self.place(rank, offset), bytes.len())).transpose()
+    /// Reads bytes whose blocks are where entries say, the first of which is that of the first byte's block; blocks that were never
+    /// written are zeros.
+    pub(super) fn read_blocks(&self, rank: usize, at: u64, data: &mut [u8], entries: &[u64]) -> Result<()> {
+        let mut pieces = self.pieces(at, data.len(), entries, |_| true);
+        let Some((offset, bytes)) = pieces.next() else { return Ok(()) };
+        let begin = |offset: Option<u64>, bytes: usize| {
+            offset.map(|offset| self.rma.begin_get(self.place(rank, offset), bytes)).transpose()
         };
-        let gets: Vec<_> = pieces.iter().map(begin).collect::<Result<_>>()?;
-        for (get, (_, bytes)) in gets.into_iter().zip(pieces) {
+        let first = (begin(offset, bytes.len())?, bytes);
+        let mut rest = Vec::new();
+        for (offset, bytes) in pieces {
+            rest.push((begin(offset, bytes.len())?, bytes));
+        }
+        for (get, bytes) in std::iter::once(first).chain(rest) {
             match get {
                 Some(get) => self.rma.end_get(get, &mut data[bytes])?,
                 None => data[bytes].fill(0),

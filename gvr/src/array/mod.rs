@@ -8,6 +8,7 @@
 //! | `core.rs` | an array of bytes |
 //! | `claim.rs`, `put.rs`, `get.rs` | our protocol |
 //! | `paper.rs` | the paper's |
+//! | `message.rs` | access by messages to a server |
 //! | `tree.rs` | entries of old versions |
 //! | `close.rs`, `clean.rs` | `version_inc`, and cleaning in it |
 //! | `cursor.rs` | reading old versions |
@@ -20,6 +21,7 @@ mod core;
 mod cursor;
 mod geometry;
 mod get;
+mod message;
 mod options;
 mod paper;
 mod put;
@@ -33,6 +35,6 @@ pub(crate) use close::{Changed, Sealer, version_inc};
 pub(crate) use cursor::Old;
 #[doc(hidden)]
 pub use options::Fault;
-pub use options::{Keep, Layout, Options, Protocol};
+pub use options::{Access, Keep, Layout, Options, Protocol};
 pub use shape::{MOST_DIMENSIONS, Shape};
 pub use typed::{Array, Cursor, Element, Face, Index};

@@ -25,6 +25,17 @@ pub enum Protocol {
     Paper,
 }
 
+/// How ranks reach each other's parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// By one-sided operations alone (paper, III-D1).
+    #[default]
+    Rma,
+    /// By messages to a server, a thread of each rank that does everything (III-D2). For comparison: each access is a round trip, and
+    /// wakes a thread.
+    Message,
+}
+
 /// How many versions can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
@@ -57,6 +68,8 @@ pub struct Options {
     pub layout: Layout,
     /// How blocks are written.
     pub protocol: Protocol,
+    /// How ranks reach each other.
+    pub access: Access,
     /// How many versions can be read.
     pub keep: Keep,
     /// Blocks of each rank's log; 0 for enough that every kept version and two more may differ in all blocks.
@@ -75,6 +88,7 @@ impl Default for Options {
         Options {
             layout: Layout::Log { block: 512 },
             protocol: Protocol::Batched,
+            access: Access::Rma,
             keep: Keep::Last(8),
             log_blocks: 0,
             check: true,

@@ -29,6 +29,12 @@ impl Core {
         self.geometry.block_of(at)..self.geometry.block_of(at + bytes as u64 + self.geometry.block - 1)
     }
 
+    /// Where in its block a byte of a part is.
+    #[inline]
+    pub(super) fn inside(&self, at: u64) -> u64 {
+        at - self.geometry.block_of(at) * self.geometry.block
+    }
+
     pub(super) fn piece(&self, block: u64, at: u64, bytes: usize) -> Piece {
         let start = (block * self.geometry.block).max(at);
         let end = ((block + 1) * self.geometry.block).min(at + bytes as u64);
@@ -198,23 +204,48 @@ impl Core {
         change: Change,
         concerned: impl Fn(u64) -> bool,
     ) -> Result<()> {
-        let mut pending: Option<(u64, Range<usize>)> = None;
-        for block in self.blocks_of(at, data.len()).filter(|block| concerned(*block)) {
-            let entry = self.state.borrow().peers[rank].cache[block as usize];
-            let piece = self.piece(block, at, data.len());
-            let offset = self.geometry.data(entry) + piece.inside;
-            pending = Some(match pending {
-                Some((to, bytes)) if to + bytes.len() as u64 == offset && bytes.end == piece.bytes.start => {
-                    (to, bytes.start..piece.bytes.end)
-                }
-                Some((to, bytes)) => {
-                    self.send(rank, to, &data[bytes], change)?;
-                    (offset, piece.bytes)
-                }
-                None => (offset, piece.bytes),
-            });
+        let mut state = self.state.borrow_mut();
+        state.peers[rank].touched = true;
+        let blocks = self.blocks_of(at, data.len());
+        let entries = &state.peers[rank].cache[blocks.start as usize..blocks.end as usize];
+        for (offset, bytes) in self.pieces(at, data.len(), entries, concerned) {
+            let Some(offset) = offset else { continue };
+            self.change_at(self.place(rank, offset), &data[bytes], change)?;
         }
-        pending.map_or(Ok(()), |(to, bytes)| self.send(rank, to, &data[bytes], change))
+        Ok(())
+    }
+
+    /// Where bytes of a part lie in the log: pieces that lie together, and offsets of their first bytes, none for blocks without an
+    /// entry. `entries` begin with that of the first byte's block; those of blocks that `concerned` does not name are left out.
+    pub(super) fn pieces<'a>(
+        &'a self,
+        at: u64,
+        bytes: usize,
+        entries: &'a [u64],
+        concerned: impl Fn(u64) -> bool + 'a,
+    ) -> impl Iterator<Item = (Option<u64>, Range<usize>)> + 'a {
+        let (first, lead) = (self.geometry.block_of(at), self.inside(at));
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            while next < entries.len() && !concerned(first + next as u64) {
+                next += 1;
+            }
+            let (start, entry) = (next, *entries.get(next)?);
+            // A division for each piece, not for each block.
+            let most = if entry == 0 { u64::MAX } else { self.geometry.capacity - self.geometry.place(entry) };
+            next += 1;
+            while next < entries.len()
+                && ((next - start) as u64) < most
+                && entries[next] == if entry == 0 { 0 } else { entry + (next - start) as u64 }
+                && concerned(first + next as u64)
+            {
+                next += 1;
+            }
+            let from = (start as u64 * self.geometry.block).saturating_sub(lead) as usize;
+            let end = bytes.min((next as u64 * self.geometry.block - lead) as usize);
+            let inside = if start == 0 { lead } else { 0 };
+            Some(((entry != 0).then(|| self.geometry.data(entry) + inside), from..end))
+        })
     }
 
     /// Makes sure that a block has its data of this version, and gives where the byte `at` of the part lies.
@@ -234,7 +265,7 @@ impl Core {
             }
         }
         let entry = self.state.borrow().peers[rank].cache[blocks.start as usize];
-        Ok(self.geometry.data(entry) + at % self.geometry.block)
+        Ok(self.geometry.data(entry) + self.inside(at))
     }
 }
 

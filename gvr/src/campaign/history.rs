@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::linear::{Act, Event, is_linearizable};
-use crate::array::{Array, Cursor, Fault, Keep, Options, Protocol};
+use crate::array::{Access, Array, Cursor, Fault, Keep, Options, Protocol};
 use crate::error::{Error, Result};
 use crate::rma::local::{self, Schedule};
 use crate::{Op, World};
@@ -24,6 +24,8 @@ pub struct Program {
     pub seed: u64,
     /// Protocol of the array; `None` for a flat one.
     pub protocol: Option<Protocol>,
+    /// How ranks reach each other.
+    pub access: Access,
     /// A fault that is planted.
     pub fault: Option<Fault>,
 }
@@ -239,7 +241,7 @@ fn options(program: &Program, random: &mut ChaCha8Rng) -> Options {
     };
     // The paper's log is not cleaned.
     let log_blocks = if program.protocol == Some(Protocol::Paper) { 512 } else { 0 };
-    Options { keep: Keep::Last(random.random_range(1..4)), fault: program.fault, log_blocks, ..options }
+    Options { keep: Keep::Last(random.random_range(1..4)), fault: program.fault, access: program.access, log_blocks, ..options }
 }
 
 /// Plays a history and checks it.

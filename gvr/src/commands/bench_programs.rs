@@ -102,7 +102,7 @@ pub(super) fn programs(world: &World) -> Result<Vec<Figure>> {
     };
     compare("tally like OpenMC's, 8 MiB, 10 versions", &|options| {
         let tally = world.array::<u64>(&[1 << 20], options)?;
-        tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, seed: 1 })?;
+        tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, compute: 0, seed: 1 })?;
         let done = (crate::programs::digest(&tally)?, tally.version_bytes()?);
         tally.free()?;
         Ok(done)
@@ -116,7 +116,7 @@ pub(super) fn programs(world: &World) -> Result<Vec<Figure>> {
     })?;
     compare("annealer like canneal, 4 MiB, 10 versions", &|options| {
         let places = world.array::<u64>(&[1 << 19], options)?;
-        anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, seed: 1 })?;
+        anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, compute: 0, seed: 1 })?;
         let done = (crate::programs::digest(&places)?, places.version_bytes()?);
         places.free()?;
         Ok(done)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueEnum};
 
-use crate::Protocol;
+use crate::{Access, Protocol};
 use crate::campaign::{crash, flips, history};
 use crate::error::{Error, Result};
 
@@ -47,7 +47,9 @@ const PIECE: u64 = 500;
 fn play(what: What, seed: u64) -> std::result::Result<(), String> {
     match what {
         What::Histories => {
-            let program = history::Program { seed, protocol: Some(Protocol::Batched), fault: None };
+            // Every eighth history goes by messages.
+            let access = if seed % 8 == 7 { Access::Message } else { Access::Rma };
+            let program = history::Program { seed, protocol: Some(Protocol::Batched), access, fault: None };
             history::play(&program).map(drop)
         }
         What::Crashes => crash::play(&crash::Program { seed, fault: None }).map(drop),

@@ -8,6 +8,7 @@ mod bench;
 mod bench_programs;
 mod campaign;
 mod demo;
+mod figures;
 mod job;
 mod kills;
 mod run;
@@ -28,6 +29,8 @@ pub enum GvrCommand {
     Run(run::RunArguments),
     /// Measure arrays on this machine, against a flat array in the same run
     Bench(bench::BenchArguments),
+    /// The paper's figures 5 to 13 by a model of a network, in virtual time, beside what the paper says
+    Figures(figures::FiguresArguments),
     /// Read every block of a job's pools, and compare it with its checksums
     Check(job::FolderArguments),
     /// Say which arrays and versions a job holds
@@ -47,6 +50,7 @@ pub fn command(command: &GvrCommand) -> Result<ExitCode> {
         GvrCommand::Demo(arguments) => demo::command(arguments),
         GvrCommand::Run(arguments) => run::command(arguments),
         GvrCommand::Bench(arguments) => bench::command(arguments),
+        GvrCommand::Figures(arguments) => figures::command(arguments),
         GvrCommand::Check(arguments) => job::check(arguments),
         GvrCommand::Versions(arguments) => job::versions(arguments),
         GvrCommand::Restore(arguments) => job::restore(arguments),

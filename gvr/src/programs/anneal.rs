@@ -20,6 +20,8 @@ pub struct Settings {
     pub temperatures: u64,
     /// Swaps that are tried by all ranks at each.
     pub tries: u64,
+    /// Nanoseconds of virtual time that are computed behind each get (10 us in the paper, IV-D3).
+    pub compute: u64,
     /// Seed.
     pub seed: u64,
 }
@@ -31,13 +33,11 @@ fn neighbour(element: u64, wire: u64, elements: u64) -> u64 {
 }
 
 /// Length of an element's wires if it lies at a place.
-fn length(at: &Array<u64>, element: u64, place: u64, width: u64) -> Result<u64> {
+fn length(read: &impl Fn(u64) -> Result<u64>, elements: u64, element: u64, place: u64, width: u64) -> Result<u64> {
     let mut sum = 0;
     for wire in 0..WIRES {
-        let mut other = [0];
-        let end = neighbour(element, wire, at.dims()[0]);
-        at.get(end..=end, &mut other)?;
-        sum += (place % width).abs_diff(other[0] % width) + (place / width).abs_diff(other[0] / width);
+        let other = read(neighbour(element, wire, elements))?;
+        sum += (place % width).abs_diff(other % width) + (place / width).abs_diff(other / width);
     }
     Ok(sum)
 }
@@ -54,6 +54,13 @@ pub fn run(world: &World, places: &Array<u64>, settings: &Settings) -> Result<u6
         places.put(mine.clone(), &mine.collect::<Vec<_>>())?;
     }
     places.version_inc("begin")?;
+    let read = |element: u64| {
+        let mut place = [0];
+        places.get(element..=element, &mut place)?;
+        world.compute(settings.compute)?;
+        Ok(place[0])
+    };
+    let length = |element, place| length(&read, elements, element, place, width);
     let mut swaps = 0;
     for temperature in 0..settings.temperatures {
         let mut random = ChaCha8Rng::seed_from_u64(settings.seed.wrapping_add(temperature << 20).wrapping_add(rank));
@@ -65,9 +72,9 @@ pub fn run(world: &World, places: &Array<u64>, settings: &Settings) -> Result<u6
             if a % ranks != rank || b % ranks != rank || a == b {
                 continue;
             }
-            let (pa, pb) = (places.get_vec(a..=a)?[0], places.get_vec(b..=b)?[0]);
-            let before = length(places, a, pa, width)? + length(places, b, pb, width)?;
-            let after = length(places, a, pb, width)? + length(places, b, pa, width)?;
+            let (pa, pb) = (read(a)?, read(b)?);
+            let before = length(a, pa)? + length(b, pb)?;
+            let after = length(a, pb)? + length(b, pa)?;
             let hot = width >> temperature.min(16);
             if after < before + random.random_range(0..=hot / 4)
                 && !wanted.iter().any(|&(c, d, ..)| [a, b].contains(&c) || [a, b].contains(&d))

@@ -19,6 +19,8 @@ pub struct Settings {
     pub particles: u64,
     /// Random numbers that a collision costs beside its own: the physics that is not simulated.
     pub work: u64,
+    /// Nanoseconds of virtual time that a collision costs.
+    pub compute: u64,
     /// Seed.
     pub seed: u64,
 }
@@ -38,6 +40,7 @@ pub fn run(world: &World, tally: &Array<u64>, settings: &Settings) -> Result<u64
             loop {
                 let spent = (0..settings.work).fold(0_u64, |sum, _| sum ^ random.random::<u64>());
                 let energy = 1 + (random.random_range(0..1000) ^ (spent & 1));
+                world.compute(settings.compute)?;
                 tally.accumulate(cell..=cell, &[energy], Op::Sum)?;
                 collisions += 1;
                 if random.random_bool(0.2) {

@@ -14,17 +14,22 @@
 //! |---|---|---|
 //! | [`local`] | threads under a seeded scheduler that reorders what was not flushed, and stops ranks | tests |
 //! | [`shm`] | processes, or threads, over one memory file | work on one machine, CI |
+//! | [`net`] | threads in virtual time, with a model of a network | figures of up to 64 nodes |
 //! | `mpi` (feature `mpi`) | processes that `mpiexec` has started | several machines |
 
 pub mod local;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+pub mod net;
 mod number;
 pub mod shm;
 
 pub use number::{Kind, Op};
 
 use crate::error::{Error, Result};
+
+/// Helpers that a rank can have in simulations.
+const HELPERS: usize = 4;
 
 /// Words that one `allgather` can carry from each rank.
 pub const GATHER_WORDS: usize = 64;
@@ -55,7 +60,34 @@ pub struct Get {
     pub bytes: usize,
     /// Number by which the backend knows it.
     pub number: u64,
+    /// In virtual time: when its bytes are there.
+    pub ready: u64,
 }
+
+/// Work beside one-sided operations. A backend in virtual time has to be told of it; others take the time that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A program computes.
+    Compute {
+        /// For so long.
+        nanoseconds: u64,
+    },
+    /// Bytes of an old version go to where old versions are stored, and the program waits for it.
+    StoreNow {
+        /// How many.
+        bytes: u64,
+    },
+    /// They go there in the background; the program waits only while more than `room` bytes have not gone.
+    StoreLater {
+        /// How many.
+        bytes: u64,
+        /// Bytes that may lie in memory until then.
+        room: u64,
+    },
+}
+
+/// A second handle of a rank, for a thread beside the rank's own. It does not take part in meetings.
+pub type Helper = Box<dyn Rma + Send>;
 
 /// One-sided operations, and what ranks do together. Offsets of words are multiples of 8. A handle belongs to one thread.
 ///
@@ -127,6 +159,42 @@ pub trait Rma {
     fn pause(&self) -> Result<()>;
     /// How long somebody may wait for another rank's step, in calls of [`Rma::pause`].
     fn patience(&self) -> u64;
+    /// A second handle of this rank.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] where the backend gives none.
+    fn helper(&self) -> Result<Helper> {
+        Err(Error::option(
+            "ranks of this backend have one thread each, and a server needs another: take Access::Rma",
+        ))
+    }
+    /// Sends a message: writes bytes; when they are there, adds 1 to the word at `mark` of the same window, and then to that at `bell`,
+    /// for which somebody waits.
+    fn deliver(&self, to: Place, data: &[u8], mark: u64, bell: u64) -> Result<()> {
+        self.put(to, data)?;
+        self.flush(to.rank)?;
+        self.fetch_add(Place { offset: mark, ..to }, 1)?;
+        self.fetch_add(Place { offset: bell, ..to }, 1).map(drop)
+    }
+    /// Waits until the word at `offset` of this rank's window is not `was`, and gives it.
+    fn wait_word(&self, offset: u64, was: u64) -> Result<u64> {
+        loop {
+            let now = self.load(Place { rank: self.rank(), offset })?;
+            if now != was {
+                return Ok(now);
+            }
+            self.pause()?;
+        }
+    }
+    /// The time, in nanoseconds since some moment: the machine's, or, in virtual time, this rank's.
+    fn now(&self) -> u64 {
+        static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+        START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+    }
+    /// Is told of other work.
+    fn work(&self, _: Work) -> Result<()> {
+        Ok(())
+    }
 
     /// Reads bytes, and waits for them.
     fn get(&self, from: Place, data: &mut [u8]) -> Result<()> {
@@ -150,6 +218,12 @@ pub trait Rma {
             Reduce::Max => all.into_iter().max().unwrap_or(word),
         })
     }
+}
+
+fn too_many_helpers() -> Error {
+    Error::option(format!(
+        "a simulated rank has {HELPERS} helpers at most: give back an array that has one"
+    ))
 }
 
 /// How [`Rma::allreduce`] combines.

@@ -35,6 +35,11 @@ pub enum Op {
     Replace,
 }
 
+impl Op {
+    /// All operations.
+    pub const ALL: [Op; 4] = [Op::Sum, Op::Min, Op::Max, Op::Replace];
+}
+
 impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 7] = [Kind::U8, Kind::I32, Kind::U32, Kind::I64, Kind::U64, Kind::F32, Kind::F64];

@@ -14,7 +14,7 @@ mod scheduler;
 
 use std::sync::Arc;
 
-use super::{Get, Kind, Op, Place, Rma};
+use super::{Get, Helper, Kind, Op, Place, Rma, too_many_helpers};
 use crate::error::{Error, Result};
 use memory::{Flight, Moves};
 use scheduler::Shared;
@@ -72,7 +72,7 @@ pub fn run<T: Send>(ranks: usize, bytes: u64, schedule: &Schedule, body: impl Fn
                 let (shared, body) = (Arc::clone(&shared), &body);
                 scope.spawn(move || {
                     let _turn = shared.begin(rank);
-                    body(Local { shared: Arc::clone(&shared), rank })
+                    body(Local { agent: rank, rank, shared: Arc::clone(&shared), part: None })
                 })
             })
             .collect();
@@ -87,15 +87,19 @@ pub fn run<T: Send>(ranks: usize, bytes: u64, schedule: &Schedule, body: impl Fn
     (given, Ran { steps: shared.steps() })
 }
 
-/// A rank of a simulated world.
+/// A rank of a simulated world, or its helper.
 pub struct Local {
     shared: Arc<Shared>,
     rank: usize,
+    /// The rank, or, for a helper, all ranks and it.
+    agent: usize,
+    #[expect(dead_code, reason = "a helper's end is what tells the others")]
+    part: Option<scheduler::Part<Arc<Shared>>>,
 }
 
 impl Local {
     fn flight(&self, at: Place, moves: Moves) -> Result<u64> {
-        self.shared.step(self.rank, |state| state.memory.launch(Flight::new(self.rank, at, moves)))
+        self.shared.step(self.agent, |state| state.memory.launch(Flight::new(self.agent, at, moves)))
     }
 
     /// Each word by itself: others may come in between.
@@ -104,9 +108,9 @@ impl Local {
             let place = at.plus(8 * index as u64);
             let change = |state: &mut scheduler::State| state.memory.word(place, |word| each(index, word));
             if index == 0 {
-                self.shared.step(self.rank, change)?;
+                self.shared.step(self.agent, change)?;
             } else {
-                self.shared.maybe_step(self.rank, change)?;
+                self.shared.maybe_step(self.agent, change)?;
             }
         }
         Ok(())
@@ -123,11 +127,11 @@ impl Rma for Local {
     }
 
     fn alloc(&self, bytes: u64) -> Result<u64> {
-        self.shared.step(self.rank, |state| state.spaces[self.rank].take(bytes))?
+        self.shared.step(self.agent, |state| state.spaces[self.rank].take(bytes))?
     }
 
     fn free(&self, offset: u64, bytes: u64) -> Result<()> {
-        self.shared.step(self.rank, |state| {
+        self.shared.step(self.agent, |state| {
             state.memory.zero(self.rank, offset, bytes);
             state.spaces[self.rank].give_back(offset, bytes);
         })
@@ -139,15 +143,15 @@ impl Rma for Local {
 
     fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
         let number = self.flight(from, Moves::Read(vec![0; bytes]))?;
-        Ok(Get { from, bytes, number })
+        Ok(Get { from, bytes, number, ready: 0 })
     }
 
     fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {
-        self.shared.step(self.rank, |state| data.copy_from_slice(&state.memory.land_read(get.number)))
+        self.shared.step(self.agent, |state| data.copy_from_slice(&state.memory.land_read(get.number)))
     }
 
     fn drop_get(&self, get: Get) -> Result<()> {
-        self.shared.step(self.rank, |state| drop(state.memory.land_read(get.number)))
+        self.shared.step(self.agent, |state| drop(state.memory.land_read(get.number)))
     }
 
     fn fetch_add(&self, at: Place, add: u64) -> Result<u64> {
@@ -190,7 +194,7 @@ impl Rma for Local {
     }
 
     fn flush(&self, rank: usize) -> Result<()> {
-        self.shared.step(self.rank, |state| state.land_all(self.rank, rank))
+        self.shared.step(self.agent, |state| state.land_all(self.agent, rank))
     }
 
     fn barrier(&self) -> Result<()> {
@@ -210,12 +214,18 @@ impl Rma for Local {
     }
 
     fn pause(&self) -> Result<()> {
-        let dead = self.shared.step(self.rank, |state| state.dead())?;
+        let dead = self.shared.step(self.agent, |state| state.dead())?;
         dead.map_or(Ok(()), |rank| Err(Error::DeadRank { rank, ranks: self.ranks() }))
     }
 
     fn patience(&self) -> u64 {
         10_000
+    }
+
+    fn helper(&self) -> Result<Helper> {
+        let part = Shared::appear(&self.shared, self.rank);
+        let part = part.ok_or_else(too_many_helpers)?;
+        Ok(Box::new(Local { shared: Arc::clone(&self.shared), rank: self.rank, agent: part.agent, part: Some(part) }))
     }
 }
 

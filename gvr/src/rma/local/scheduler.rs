@@ -1,5 +1,6 @@
 //! Whose turn it is.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::memory::Windows;
 use super::{Schedule, Stop};
 use crate::error::{Error, Result};
-use crate::rma::Space;
+use crate::rma::{HELPERS, Space};
 
 /// A run that takes more steps hangs.
 const MOST_STEPS: u64 = 20_000_000;
@@ -31,7 +32,10 @@ pub(super) struct State {
     random: ChaCha8Rng,
     /// One in so many steps lets something arrive.
     laziness: u32,
+    /// Of the ranks, then of their helpers, which are `Ended` until they are asked for.
     lives: Vec<Life>,
+    /// Helpers that have not had their first turn.
+    fresh: Vec<bool>,
     /// The first rank that others waited for in vain.
     lost: Option<usize>,
     /// Stopped ranks whose thread has ended.
@@ -56,20 +60,20 @@ pub(super) struct Shared {
 }
 
 /// A rank's part in the run; it ends when this goes.
-pub(super) struct Part<'w> {
-    world: &'w Shared,
-    rank: usize,
+pub(super) struct Part<W: Deref<Target = Shared>> {
+    world: W,
+    pub agent: usize,
 }
 
 impl State {
     /// A rank that will never come again.
     fn gone(&self) -> Option<usize> {
-        self.dead().or_else(|| self.lives.iter().position(|life| *life == Life::Ended))
+        self.dead().or_else(|| self.lives[..self.brought.len()].iter().position(|life| *life == Life::Ended))
     }
 
     /// A rank that was stopped.
     pub fn dead(&self) -> Option<usize> {
-        self.lives.iter().position(|life| *life == Life::Stopped)
+        self.lives[..self.brought.len()].iter().position(|life| *life == Life::Stopped)
     }
 
     pub fn land_all(&mut self, origin: usize, target: usize) {
@@ -86,7 +90,7 @@ impl State {
 
     /// Chooses who runs next. Where nobody can, those who wait for somebody who is gone are told.
     fn choose(&mut self, from: usize) {
-        if !(0..self.lives.len()).any(|rank| self.can_run(rank)) {
+        if !(0..self.brought.len()).any(|rank| self.can_run(rank)) {
             self.lost = self.lost.or_else(|| self.gone());
             for life in self.lives.iter_mut().filter(|life| **life == Life::Waiting) {
                 *life = Life::Running;
@@ -105,6 +109,7 @@ impl State {
 
 impl Shared {
     pub fn new(ranks: usize, bytes: u64, schedule: &Schedule) -> Shared {
+        let agents = (1 + HELPERS) * ranks;
         let mut random = ChaCha8Rng::seed_from_u64(schedule.seed);
         let laziness = [1, 2, 4, 16, 64][random.random_range(0..5_usize)];
         let state = State {
@@ -113,9 +118,10 @@ impl Shared {
             turn: random.random_range(0..ranks),
             random,
             laziness,
-            lives: vec![Life::Running; ranks],
+            lives: (0..agents).map(|agent| if agent < ranks { Life::Running } else { Life::Ended }).collect(),
+            fresh: vec![false; agents],
             lost: None,
-            buried: vec![false; ranks],
+            buried: vec![false; agents],
             step: 0,
             stopped: false,
             brought: vec![None; ranks],
@@ -124,7 +130,7 @@ impl Shared {
         };
         Shared {
             state: Mutex::new(state),
-            turns: (0..ranks).map(|_| Condvar::new()).collect(),
+            turns: (0..agents).map(|_| Condvar::new()).collect(),
             stop: schedule.stop,
             at_stop: schedule.at_stop.clone(),
             halt: schedule.halt.clone(),
@@ -132,7 +138,7 @@ impl Shared {
     }
 
     pub fn ranks(&self) -> usize {
-        self.turns.len()
+        self.turns.len() / (1 + HELPERS)
     }
 
     pub fn steps(&self) -> u64 {
@@ -159,9 +165,18 @@ impl Shared {
     }
 
     /// A rank's thread begins, when it is its turn.
-    pub fn begin(&self, rank: usize) -> Part<'_> {
+    pub fn begin(&self, rank: usize) -> Part<&Shared> {
         drop(self.wait_turn(self.lock(), rank));
-        Part { world: self, rank }
+        Part { world: self, agent: rank }
+    }
+
+    /// A rank's helper appears, unless it has one.
+    pub fn appear(this: &Arc<Shared>, rank: usize) -> Option<Part<Arc<Shared>>> {
+        let mut state = this.lock();
+        let mut agents = (1..=HELPERS).map(|helper| helper * this.ranks() + rank);
+        let agent = agents.find(|agent| state.lives[*agent] == Life::Ended && !state.buried[*agent])?;
+        (state.lives[agent], state.fresh[agent]) = (Life::Running, true);
+        Some(Part { world: Arc::clone(this), agent })
     }
 
     fn stop_if_due(&self, state: &mut State) {
@@ -174,6 +189,11 @@ impl Shared {
             }
             Some(Stop::One { rank, step }) if state.step >= step && state.lives[rank] != Life::Ended => {
                 state.lives[rank] = Life::Stopped;
+                for helper in (1..=HELPERS).map(|helper| helper * self.ranks() + rank) {
+                    if state.lives[helper] != Life::Ended {
+                        state.lives[helper] = Life::Stopped;
+                    }
+                }
             }
             _ => {}
         }
@@ -184,7 +204,11 @@ impl Shared {
 
     /// One step: others may run first, something may arrive, then `act` happens.
     pub fn step<R>(&self, rank: usize, act: impl FnOnce(&mut State) -> R) -> Result<R> {
-        let state = self.pass(self.lock(), rank);
+        let mut state = self.lock();
+        if std::mem::take(&mut state.fresh[rank]) {
+            state = self.wait_turn(state, rank);
+        }
+        let state = self.pass(state, rank);
         let mut state = self.wait_turn(state, rank);
         self.act(&mut state, rank, act)
     }
@@ -242,15 +266,17 @@ impl Shared {
     }
 }
 
-impl Drop for Part<'_> {
+impl<W: Deref<Target = Shared>> Drop for Part<W> {
     fn drop(&mut self) {
         let mut state = self.world.lock();
-        if state.lives[self.rank] != Life::Stopped {
-            state.lives[self.rank] = Life::Ended;
+        if state.lives[self.agent] != Life::Stopped {
+            state.lives[self.agent] = Life::Ended;
         } else {
-            state.buried[self.rank] = true;
+            state.buried[self.agent] = true;
         }
-        let state = self.world.pass(state, self.rank);
-        drop(state);
+        // One that was never given a turn has none to pass on.
+        if state.turn == self.agent {
+            drop(self.world.pass(state, self.agent));
+        }
     }
 }

@@ -227,7 +227,7 @@ impl Rma for Mpi {
             gets.len() - 1
         });
         gets[free] = Some(buffer);
-        Ok(Get { from, bytes, number: free as u64 })
+        Ok(Get { from, bytes, number: free as u64, ready: 0 })
     }
 
     fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {

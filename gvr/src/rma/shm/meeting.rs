@@ -7,10 +7,12 @@
 //! | 64 | `u32` | ranks that have come to the barrier |
 //! | 128 | `u32` | barriers so far: the futex |
 //! | 192 | `u32` | the rank that was found dead, plus 1; 0 while all live |
+//! | 256 | `u32` | ranks that sleep in a barrier |
 //! | 4096 (1 + rank) | | what a rank tells the others: its process, its state, two rows of words for `allgather` |
 
 use std::cell::{Cell, OnceCell};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
@@ -34,6 +36,9 @@ const PAGE: u64 = 4096;
 const ARRIVED: u64 = 64;
 const GENERATION: u64 = 128;
 const DEAD: u64 = 192;
+const SLEEPERS: u64 = 256;
+/// Looks at a barrier before a rank sleeps in it: some microseconds, less than falling asleep and being woken takes.
+const SPINS: u32 = 400;
 
 /// In a rank's page.
 const PROCESS: u64 = 0;
@@ -67,12 +72,24 @@ pub(super) fn note_end(map: &Map, rank: usize) {
 fn note_dead(map: &Map, rank: usize) {
     // The first one stays: the others follow from it.
     let _ = map.half(DEAD).compare_exchange(0, rank as u32 + 1, AcqRel, Acquire);
-    wake(map);
+    wake_all(map);
 }
 
-fn wake(map: &Map) {
+fn wake_all(map: &Map) {
+    wake(map.half(GENERATION));
+}
+
+/// Wakes those who sleep at a word.
+pub(super) fn wake(word: &AtomicU32) {
     // It fails for addresses that are not mapped alone.
-    let _ = futex::wake(map.half(GENERATION), futex::Flags::empty(), u32::MAX >> 1);
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+/// Sleeps while a word is `was`. Tells whether it was for as long as [`CHECK`]: the others are then looked at.
+pub(super) fn sleep(word: &AtomicU32, was: u32) -> bool {
+    let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: CHECK.as_nanos() as i64 };
+    // Whatever else it says, the caller looks again.
+    futex::wait(word, futex::Flags::empty(), was, Some(&timeout)) == Err(rustix::io::Errno::TIMEDOUT)
 }
 
 /// A rank's part in meetings.
@@ -134,7 +151,7 @@ impl Meeting {
     /// Takes part no more.
     pub fn leave(&self, map: &Map) {
         map.half(page(self.rank) + STATE).store(LEFT, SeqCst);
-        wake(map);
+        wake_all(map);
     }
 
     /// Whether no rank has died.
@@ -177,15 +194,25 @@ impl Meeting {
         let before = generation.load(Acquire);
         if map.half(ARRIVED).fetch_add(1, AcqRel) as usize + 1 == self.ranks {
             map.half(ARRIVED).store(0, Relaxed);
-            generation.store(before.wrapping_add(1), Release);
-            wake(map);
+            generation.store(before.wrapping_add(1), SeqCst);
+            // Whoever comes to sleep from here on sees the new number.
+            if map.half(SLEEPERS).load(SeqCst) > 0 {
+                wake_all(map);
+            }
             return Ok(());
         }
-        let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: CHECK.as_nanos() as i64 };
+        for _ in 0..SPINS {
+            if generation.load(Acquire) != before {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
         while generation.load(Acquire) == before {
-            // Whatever it says, the loop looks again.
-            let waited = futex::wait(generation, futex::Flags::empty(), before, Some(&timeout));
-            let due = waited == Err(rustix::io::Errno::TIMEDOUT) || map.half(DEAD).load(Acquire) != 0;
+            let sleepers = map.half(SLEEPERS);
+            sleepers.fetch_add(1, SeqCst);
+            let long = sleep(generation, before);
+            sleepers.fetch_sub(1, SeqCst);
+            let due = long || map.half(DEAD).load(Acquire) != 0;
             if due && generation.load(Acquire) == before {
                 self.check_complete(map)
                     .or_else(|gone| if generation.load(Acquire) == before { Err(gone) } else { Ok(()) })?;

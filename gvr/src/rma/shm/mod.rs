@@ -18,13 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use super::{Get, Kind, Op, Place, Rma, Space};
+use super::{Get, Helper, Kind, Op, Place, Rma, Space};
 use crate::error::{Error, Result};
 pub use launch::{Launched, launch, launch_all, launched};
 use map::Map;
 use meeting::Meeting;
 pub use meeting::{CHECK, JOIN};
 
+/// Looks at a word before its reader sleeps: about a microsecond.
+const SPINS: u32 = 100;
 /// How long a pause is.
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -40,6 +42,8 @@ pub struct Shm {
     first: u64,
     space: RefCell<Space>,
     pauses: Cell<u32>,
+    /// A second handle, whose end is not that of the rank.
+    helper: bool,
 }
 
 impl Shm {
@@ -70,7 +74,7 @@ impl Shm {
         meeting.join(&map)?;
         let first = meeting::head_bytes(ranks);
         let space = RefCell::new(Space::new(window));
-        Ok(Shm { map, meeting, rank, ranks, window, first, space, pauses: Cell::new(0) })
+        Ok(Shm { map, meeting, rank, ranks, window, first, space, pauses: Cell::new(0), helper: false })
     }
 
     /// Where a place of a window lies in the file.
@@ -124,7 +128,7 @@ impl Rma for Shm {
     #[inline]
     fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
         // It may read at any moment until its end, so it does so then, into the caller's buffer.
-        Ok(Get { from, bytes, number: 0 })
+        Ok(Get { from, bytes, number: 0, ready: 0 })
     }
 
     #[inline]
@@ -212,11 +216,53 @@ impl Rma for Shm {
         // Ten seconds, and somewhat more, since a sleep takes longer than it is told to.
         10_000_000 / PAUSE.as_micros() as u64
     }
+
+    fn helper(&self) -> Result<Helper> {
+        Ok(Box::new(Shm {
+            map: Arc::clone(&self.map),
+            meeting: Meeting::of_threads(self.rank, self.ranks),
+            space: RefCell::new(Space::new(0)),
+            pauses: Cell::new(0),
+            helper: true,
+            ..*self
+        }))
+    }
+
+    fn deliver(&self, to: Place, data: &[u8], mark: u64, bell: u64) -> Result<()> {
+        self.map.store(self.at(to, data.len()), data);
+        self.map.word(self.at(Place { offset: mark, ..to }, 8)).fetch_add(1, Ordering::AcqRel);
+        let bell = self.at(Place { offset: bell, ..to }, 8);
+        self.map.word(bell).fetch_add(1, Ordering::AcqRel);
+        meeting::wake(self.map.half(bell));
+        Ok(())
+    }
+
+    fn wait_word(&self, offset: u64, was: u64) -> Result<u64> {
+        let at = self.at(Place { rank: self.rank, offset }, 8);
+        for _ in 0..SPINS {
+            let now = self.map.word(at).load(Ordering::Acquire);
+            if now != was {
+                return Ok(now);
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            let now = self.map.word(at).load(Ordering::Acquire);
+            if now != was {
+                return Ok(now);
+            }
+            if meeting::sleep(self.map.half(at), was as u32) {
+                self.meeting.check_alive(&self.map)?;
+            }
+        }
+    }
 }
 
 impl Drop for Shm {
     fn drop(&mut self) {
-        self.meeting.leave(&self.map);
+        if !self.helper {
+            self.meeting.leave(&self.map);
+        }
     }
 }
 

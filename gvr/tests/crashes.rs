@@ -10,7 +10,10 @@ fn what_was_durable_is_there_after_any_stop() {
         covered += play(&Program { seed, fault: None }).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
     eprintln!("{covered:?}");
-    assert!(covered.stops > 90 && covered.moved > 90 && covered.taken_back > 0, "the sample is too tame: {covered:?}");
+    assert!(
+        covered.stops > 90 && covered.moved > 90 && covered.taken_back > 0 && covered.lost > 20,
+        "the sample is too tame: {covered:?}"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every element's history is linearizable, under any order of what was not flushed; and unsafe orders are found.
 
-use nearpm_gvr::{Access, Protocol};
 use nearpm_gvr::array::Fault;
 use nearpm_gvr::campaign::history::{Covered, Program, play};
+use nearpm_gvr::{Access, Protocol};
 
 fn program(seed: u64) -> Program {
     Program { seed, protocol: Some(Protocol::Batched), access: Access::Rma, fault: None }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nearpm_gvr::persist::{Folder, Memories};
+use nearpm_gvr::persist::{Folder, Holder, Memories, describe};
 use nearpm_gvr::rma::local::{self, Schedule};
 use nearpm_gvr::rma::shm::Shm;
 use nearpm_gvr::{Error, Job, Keep, Op, Options, Result, World};
@@ -192,4 +192,83 @@ fn flipped_bits_are_found_and_mended() {
         let covered = nearpm_gvr::campaign::flips::play(seed, 12).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert!(covered.flips >= 6, "{covered:?}");
     }
+}
+
+/// A job with partner copies on two ranks: three versions of an array, of which each changes everything.
+fn with_partners(storage: &Memories) -> Vec<u64> {
+    local::run(2, 1 << 20, &Schedule::of_seed(8), |local| {
+        let world = World::new(local);
+        let job = Job::create(&world, storage, 1 << 20).unwrap();
+        let array = job.array::<u64>("a", &[64], Options { keep: Keep::Last(2), ..Options::log(64) }).unwrap();
+        for round in 0..3 {
+            let mine = array.part(world.rank());
+            array.put(mine.clone(), &mine.map(|at| 1000 * round + at).collect::<Vec<_>>()).unwrap();
+            array.version_inc("").unwrap();
+        }
+        drop(array);
+        job.close().unwrap();
+    });
+    (0..64).map(|at| 2000 + at).collect()
+}
+
+#[test]
+fn a_lost_pool_is_made_again_from_its_partners_copy() {
+    for ranks in [1, 2, 3] {
+        for (lost, holder) in [(0, Holder::Owner), (1, Holder::Owner), (1, Holder::Partner)] {
+            let storage = Memories::default().with_partners();
+            let wanted = with_partners(&storage);
+            storage.lose(lost, holder);
+            let from_partners = u64::from(holder == Holder::Owner);
+            assert_eq!(describe(&storage).unwrap().1.from_partners, from_partners);
+            // Twice, so that what was made again is read, too.
+            for life in 0..2 {
+                local::run(ranks, 1 << 21, &Schedule::of_seed(9 + life), |local| {
+                    let world = World::new(local);
+                    let job = Job::open(&world, &storage).unwrap();
+                    let array = job.array::<u64>("a", &[64], Options::default()).unwrap();
+                    assert_eq!(array.get_vec(0..64).unwrap(), wanted);
+                    let mut before = [0; 64];
+                    array.at(1).unwrap().get(0..64, &mut before).unwrap();
+                    assert!(before.into_iter().eq(1000..1064));
+                    assert_eq!(job.report().from_partners, if life == 0 { from_partners } else { 0 });
+                    world.barrier().unwrap();
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pool_that_is_lost_with_its_copy_is_refused() {
+    let storage = Memories::default().with_partners();
+    with_partners(&storage);
+    storage.lose(1, Holder::Owner);
+    storage.lose(1, Holder::Partner);
+    let (ends, _) =
+        local::run(2, 1 << 20, &Schedule::of_seed(1), |local| Job::open(&World::new(local), &storage).map(drop));
+    assert!(ends.iter().all(|end| matches!(end, Err(Error::MissingPool { rank: 1, .. }))), "{ends:?}");
+}
+
+#[test]
+fn a_block_that_is_damaged_in_memory_and_in_its_pool_is_mended_from_the_partners_copy() {
+    let storage = Memories::default().with_partners();
+    let (ends, _) = local::run(3, 1 << 20, &Schedule::of_seed(3), |local| -> Result<u64> {
+        let world = World::new(local);
+        let job = Job::create(&world, &storage, 1 << 20)?;
+        let array = job.array::<u64>("a", &[24], Options::log(64))?;
+        // A block a rank, so that what is damaged is the same one.
+        array.put(array.part(world.rank()), &[7 + world.rank() as u64; 8])?;
+        array.version_inc("")?;
+        if world.rank() == 1 {
+            assert!(array.damage(0, 0, 5, 1)? && job.damage(0, 3)?);
+        }
+        let scrubbed = job.scrub()?;
+        let again = job.scrub()?;
+        assert_eq!(again.mended_in_memory + again.mended_in_pool, 0);
+        assert_eq!(array.get_vec(8..16)?, [8; 8]);
+        world.barrier()?;
+        Ok(scrubbed.mended_in_memory + scrubbed.mended_in_pool)
+    });
+    let mended: Vec<u64> = ends.into_iter().map(|end| end.unwrap()).collect();
+    assert_eq!(mended, [0, 2, 0], "memory and pool of the rank");
 }

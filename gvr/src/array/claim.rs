@@ -85,8 +85,8 @@ impl Core {
         let needed = mine.count();
         let limit = self.limit(&self.state.borrow().peers[rank]);
         let tail = self.place(rank, 0);
-        // So that a log that is full stays so for those who need less, too.
-        let start = if self.rma.load(tail)? + needed > limit { limit } else { self.rma.fetch_add(tail, needed)? };
+        // Where it does not fit the tail stays beyond the end: the log is full for those who need less, too, until the next version.
+        let start = self.rma.fetch_add(tail, needed)?;
         if start + needed <= limit {
             return Ok(start);
         }

@@ -159,34 +159,53 @@ impl Core {
         Ok((looked, mended))
     }
 
-    /// Reads a block of this rank's log.
-    pub(crate) fn block_at(&self, logical: u64, data: &mut [u8]) -> Result<()> {
-        self.rma.get(self.place(self.me(), self.geometry.data(logical)), data)
+    /// Reads a block of a rank's log.
+    pub(crate) fn block_at(&self, rank: usize, logical: u64, data: &mut [u8]) -> Result<()> {
+        self.rma.get(self.place(rank, self.geometry.data(logical)), data)
     }
 
-    /// Reads a block of this rank as of the newest closed version.
-    pub(crate) fn block_before(&self, block: u64, data: &mut [u8]) -> Result<()> {
-        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(self.me(), 0) };
-        let place = tree.find(self.state.borrow().root, block)?;
+    /// Reads a block of a rank as of the version with a root.
+    fn block_below(&self, rank: usize, root: u64, block: u64, data: &mut [u8]) -> Result<()> {
+        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(rank, 0) };
+        let place = tree.find(root, block)?;
         match place.map_or(Ok(0), |place| self.rma.load(place))? {
             0 => data.fill(0),
-            logical => self.block_at(logical, data)?,
+            logical => self.block_at(rank, logical, data)?,
         }
         Ok(())
     }
 
-    /// A block of this rank as of a version, if that is kept.
-    pub(crate) fn block_of(&self, version: u64, block: u64) -> Result<Option<Vec<u8>>> {
-        let me = self.me();
-        let Some(version) = self.versions().into_iter().find(|known| known.number == version) else { return Ok(None) };
-        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
+    /// Reads a block of a rank as of the newest closed version.
+    pub(crate) fn block_before(&self, rank: usize, block: u64, data: &mut [u8]) -> Result<()> {
+        let root = self.state.borrow().versions.back().map_or(0, |newest| newest.roots[rank]);
+        self.block_below(rank, root, block, data)
+    }
+
+    /// A block of a rank as of a version, if that is kept.
+    pub(crate) fn block_of(&self, rank: usize, version: u64, block: u64) -> Result<Option<Vec<u8>>> {
+        let root = {
+            let state = self.state.borrow();
+            let Some(version) = state.versions.iter().find(|known| known.number == version) else { return Ok(None) };
+            version.roots[rank]
+        };
         let mut data = vec![0; self.geometry.block as usize];
-        let place = tree.find(version.roots[me], block)?;
-        match place.map_or(Ok(0), |place| self.rma.load(place))? {
-            0 => {}
-            logical => self.block_at(logical, &mut data)?,
-        }
+        self.block_below(rank, root, block, &mut data)?;
         Ok(Some(data))
+    }
+
+    /// Writes what a block of a version was over what is damaged, if it fits the checksum. Tells whether it did.
+    pub(crate) fn mend(&self, version: u64, block: u64, data: &[u8]) -> Result<bool> {
+        let me = self.me();
+        let root = self.versions().into_iter().find(|known| known.number == version).map_or(0, |v| v.roots[me]);
+        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
+        let logical = tree.find(root, block)?.map_or(Ok(0), |place| self.rma.load(place))?;
+        let sum = self.state.borrow().sums.get(self.geometry.place(logical) as usize).copied();
+        if logical == 0 || sum != Some(crc32c::crc32c(data)) {
+            return Ok(false);
+        }
+        self.rma.put(self.place(me, self.geometry.data(logical)), data)?;
+        self.rma.flush(me)?;
+        Ok(true)
     }
 
     /// Changes a byte of a block that this rank holds, behind the array's back: damage for tests of scrubs.

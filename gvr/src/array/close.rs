@@ -29,21 +29,25 @@ impl Core {
 
     /// Blocks of this rank's part that changed in the current version, rising. Called between the meetings.
     pub(crate) fn changed(&self) -> Result<Vec<Changed>> {
-        let me = self.me();
+        self.changed_of(self.me())
+    }
+
+    /// As [`Core::changed`], of a rank's part that is not closed yet.
+    pub(crate) fn changed_of(&self, rank: usize) -> Result<Vec<Changed>> {
         if !self.is_log() || self.is_paper() {
             return Ok(Vec::new());
         }
-        let start = self.state.borrow().peers[me].tail;
-        let end = self.own_tail()?;
+        let start = self.state.borrow().peers[rank].tail;
+        let end = self.tail_of(rank)?;
         let mut owners = vec![0; (end - start) as usize];
         let here = (self.geometry.capacity - self.geometry.place(start)).min(end - start) as usize;
-        self.rma.load_many(self.place(me, self.geometry.owner(start)), &mut owners[..here])?;
+        self.rma.load_many(self.place(rank, self.geometry.owner(start)), &mut owners[..here])?;
         if here < owners.len() {
-            self.rma.load_many(self.place(me, self.geometry.owner(0)), &mut owners[here..])?;
+            self.rma.load_many(self.place(rank, self.geometry.owner(0)), &mut owners[here..])?;
         }
         let mut changed = Vec::with_capacity(owners.len());
         for (owner, logical) in owners.into_iter().zip(start..) {
-            if owner != 0 && self.rma.load(self.place(me, self.geometry.entry(owner - 1)))? == logical {
+            if owner != 0 && self.rma.load(self.place(rank, self.geometry.entry(owner - 1)))? == logical {
                 changed.push(Changed { block: owner - 1, logical });
             }
         }
@@ -51,10 +55,14 @@ impl Core {
         Ok(changed)
     }
 
-    /// Where this rank's log ends; puts that found it full may have moved the tail beyond.
     fn own_tail(&self) -> Result<u64> {
-        let limit = self.limit(&self.state.borrow().peers[self.me()]);
-        Ok(self.rma.load(self.place(self.me(), 0))?.min(limit))
+        self.tail_of(self.me())
+    }
+
+    /// Where a rank's log ends; puts that found it full may have moved the tail beyond.
+    fn tail_of(&self, rank: usize) -> Result<u64> {
+        let limit = self.limit(&self.state.borrow().peers[rank]);
+        Ok(self.rma.load(self.place(rank, 0))?.min(limit))
     }
 
     /// Whether cursors hold versions for which there may be no room. The same on all ranks.

@@ -103,7 +103,7 @@ pub(crate) struct Core {
     pub(crate) rma: Rc<dyn Rma>,
     pub(crate) shape: Shape,
     pub(crate) kind: Kind,
-    pub(super) options: Options,
+    pub(crate) options: Options,
     pub(crate) geometry: Geometry,
     /// Offset in every window.
     pub(super) base: u64,

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::array::{Array, Fault, Keep, Options};
 use crate::error::{Error, Result};
-use crate::persist::{Job, Memories, PowerCut};
+use crate::persist::{Holder, Job, Memories, PowerCut};
 use crate::rma::local::{self, Local, Schedule, Stop};
 use crate::{World, version_inc_all};
 
@@ -38,6 +38,8 @@ pub struct Covered {
     pub moved: u64,
     /// Openings that took a cut back.
     pub taken_back: u64,
+    /// Pools that were lost, of which a partner had a copy.
+    pub lost: u64,
 }
 
 impl std::ops::AddAssign for Covered {
@@ -46,6 +48,7 @@ impl std::ops::AddAssign for Covered {
         self.versions += other.versions;
         self.moved += other.moved;
         self.taken_back += other.taken_back;
+        self.lost += other.lost;
     }
 }
 
@@ -243,6 +246,11 @@ pub fn play(program: &Program) -> std::result::Result<Covered, String> {
     let mut random = ChaCha8Rng::seed_from_u64(program.seed ^ 0x0063_7261_7368);
     let sizes = sizes(program, &mut random);
     let (model, mut memories, mut covered) = (Shared::default(), Memories::default(), Covered::default());
+    // Every fourth job has partner copies, and loses a rank's own pool now and then.
+    let partners = program.seed % 4 == 3;
+    if partners {
+        memories = memories.with_partners();
+    }
     let mut before = None;
     for round in 0..4 {
         let ranks = random.random_range(1..4);
@@ -272,6 +280,10 @@ pub fn play(program: &Program) -> std::result::Result<Covered, String> {
             let (left, stopped) = ending.left(&memories);
             memories = left;
             covered.stops += u64::from(stopped);
+            if partners && random.random_bool(0.5) {
+                memories.lose(random.random_range(0..ranks), Holder::Owner);
+                covered.lost += 1;
+            }
         }
     }
     Ok(covered)

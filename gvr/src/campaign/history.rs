@@ -241,7 +241,13 @@ fn options(program: &Program, random: &mut ChaCha8Rng) -> Options {
     };
     // The paper's log is not cleaned.
     let log_blocks = if program.protocol == Some(Protocol::Paper) { 512 } else { 0 };
-    Options { keep: Keep::Last(random.random_range(1..4)), fault: program.fault, access: program.access, log_blocks, ..options }
+    Options {
+        keep: Keep::Last(random.random_range(1..4)),
+        fault: program.fault,
+        access: program.access,
+        log_blocks,
+        ..options
+    }
 }
 
 /// Plays a history and checks it.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueEnum};
 
-use crate::{Access, Protocol};
 use crate::campaign::{crash, flips, history};
 use crate::error::{Error, Result};
+use crate::{Access, Protocol};
 
 #[derive(Args)]
 pub struct CampaignArguments {

@@ -30,6 +30,9 @@ pub struct DemoArguments {
     /// What connects the ranks
     #[arg(long, value_enum, default_value_t = Backend::Shm)]
     backend: Backend,
+    /// Keep each rank's versions in a partner's pool, too, and lose the killed rank's own
+    #[arg(long)]
+    partners: bool,
     /// The iteration in which one is killed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(2..))]
     kill_at: u64,
@@ -47,6 +50,9 @@ pub fn command(arguments: &DemoArguments) -> Result<ExitCode> {
         println!("  it was solved before iteration {}: give a smaller --kill-at", arguments.kill_at);
         return Ok(ExitCode::FAILURE);
     }
+    if arguments.partners {
+        lose(&arguments.folder, victim)?;
+    }
     say_versions(&arguments.folder)?;
     println!("{} ranks take it up again", ranks - 1);
     let failed = |rank: &str, end: std::process::ExitStatus| {
@@ -56,6 +62,14 @@ pub fn command(arguments: &DemoArguments) -> Result<ExitCode> {
     };
     let ended = arguments.backend.run(ranks - 1, WINDOW, &[], failed)?;
     Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The machine of the killed rank does not come back: its pool goes.
+fn lose(folder: &Path, rank: usize) -> Result<()> {
+    let pool = folder.join(format!("1-rank-{rank}.pool"));
+    std::fs::remove_file(&pool).map_err(Error::io(format!("remove {}", pool.display())))?;
+    println!("  the pool of rank {rank} is lost; its partner has a copy");
+    Ok(())
 }
 
 fn say_versions(folder: &Path) -> Result<()> {
@@ -91,7 +105,9 @@ fn rank(arguments: &DemoArguments, world: &World) -> Result<ExitCode> {
 
 fn solve(world: &World, arguments: &DemoArguments, dies: Option<(usize, u64)>) -> Result<Solved> {
     let bytes = (arguments.side.pow(3) * 8 * 3 * 8 / world.ranks() as u64).max(1 << 20) + (4 << 20);
-    let job = Job::open_or_create(world, &Folder::new(&arguments.folder), bytes.next_multiple_of(4096))?;
+    let folder = Folder::new(&arguments.folder);
+    let folder = if arguments.partners { folder.with_partners() } else { folder };
+    let job = Job::open_or_create(world, &folder, bytes.next_multiple_of(4096))?;
     let vectors = Vectors::new(arguments.side, |name, dims| job.array(name, dims, Options::log(1024)))?;
     let solved = pcg::solve(world, &vectors, arguments.side, 500, |iteration| {
         if dies == Some((world.rank(), iteration)) {

@@ -42,6 +42,12 @@ pub fn check(arguments: &FolderArguments) -> Result<ExitCode> {
         report.cut,
         arrays.len()
     );
+    if report.from_partners > 0 {
+        println!(
+            "{} of the pools are missing or cannot be opened; their partners' copies were read",
+            report.from_partners
+        );
+    }
     if report.taken_back > 0 {
         println!("{} cuts were sealed on some ranks only: the next opening takes them back", report.taken_back);
     }
@@ -49,8 +55,9 @@ pub fn check(arguments: &FolderArguments) -> Result<ExitCode> {
 }
 
 pub fn versions(arguments: &FolderArguments) -> Result<ExitCode> {
-    let (Current { generation, ranks }, report, arrays) = describe(&Folder::new(&arguments.folder))?;
-    println!("{ranks} ranks, generation {generation}, cut {}", report.cut);
+    let (Current { generation, ranks, partners }, report, arrays) = describe(&Folder::new(&arguments.folder))?;
+    let copies = if partners { ", each with a partner's copy" } else { "" };
+    println!("{ranks} ranks{copies}, generation {generation}, cut {}", report.cut);
     for Restored { name, kind, dims, versions } in arrays {
         println!("{name}: {kind:?} {dims:?}");
         for (number, label) in versions {

@@ -40,15 +40,23 @@ pub use recover::{Report, Restored, describe};
 pub use scrub::Scrubbed;
 #[doc(hidden)]
 pub use storage::PowerCut;
-pub use storage::{Current, Folder, Memories, Storage};
+pub use storage::{Current, Folder, Holder, Memories, Storage};
 
 /// What durable arrays of a rank share.
 pub struct Inner {
     pub(crate) rma: Rc<dyn Rma>,
     pool: RankPool,
+    /// Of a job with partner copies.
+    partner: Option<Partner>,
     /// The newest cut that all ranks have sealed.
     cut: Cell<u64>,
     arrays: RefCell<BTreeMap<String, Member>>,
+}
+
+/// The pool that this rank holds for another one.
+struct Partner {
+    rank: usize,
+    pool: RankPool,
 }
 
 /// An array of a job.
@@ -56,6 +64,8 @@ pub struct Inner {
 struct Member {
     core: Rc<Core>,
     head: Ptr<Head>,
+    /// Where the pool has it that is held for another rank.
+    held: Option<Ptr<Head>>,
     options: Options,
 }
 
@@ -109,13 +119,10 @@ impl Job {
         }
         // The same on all ranks; what it is matters to nobody.
         let number = rma.allreduce(Reduce::Max, rand::random())?;
-        let current = Current { generation: 1, ranks: world.ranks() };
-        let pool = storage
-            .create(1, world.rank(), bytes)
-            .and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks()));
-        let pool = agree(rma, pool)?;
+        let current = Current { generation: 1, ranks: world.ranks(), partners: storage.partners() };
+        let (pool, partner) = agree(rma, make_pools(world, storage, current, number, bytes))?;
         agree(rma, if world.rank() == 0 { storage.publish(current) } else { Ok(()) })?;
-        Ok(Job::of(world, pool, Report::default()))
+        Ok(Job::of(world, pool, partner, Report::default()))
     }
 
     /// Opens a job on any number of ranks, as of the newest cut that all of its pools have sealed; all ranks call it. On another number of
@@ -138,8 +145,8 @@ impl Job {
         }
     }
 
-    fn of(world: &World, pool: RankPool, report: Report) -> Job {
-        let inner = Inner { rma: Rc::clone(&world.rma), pool, cut: Cell::new(0), arrays: RefCell::default() };
+    fn of(world: &World, pool: RankPool, partner: Option<Partner>, report: Report) -> Job {
+        let inner = Inner { rma: Rc::clone(&world.rma), pool, partner, cut: Cell::new(0), arrays: RefCell::default() };
         Job { world: world.clone(), inner: Rc::new(inner), report }
     }
 
@@ -196,8 +203,7 @@ impl Job {
     /// # Errors
     /// On all ranks: [`Error::Damaged`] where both copies are.
     pub fn scrub(&self) -> Result<Scrubbed> {
-        let mine = scrub::scrub(&self.inner);
-        agree(&*self.inner.rma, mine)
+        scrub::scrub(&self.inner)
     }
 
     /// Damages the pool, for tests.
@@ -218,10 +224,36 @@ impl Job {
         }
         drop(arrays);
         match Rc::try_unwrap(self.inner) {
-            Ok(inner) => Ok(inner.pool.pool.close()?),
+            Ok(inner) => {
+                inner.partner.map_or(Ok(()), |partner| partner.pool.pool.close())?;
+                Ok(inner.pool.pool.close()?)
+            }
             Err(_) => Err(Error::option("arrays of the job are in use: drop them, then close it")),
         }
     }
+}
+
+/// The rank of which a rank holds a second copy: the one before it.
+fn partner_of(rank: usize, ranks: usize) -> usize {
+    (rank + ranks - 1) % ranks
+}
+
+/// Makes the pools that a rank holds.
+fn make_pools(
+    world: &World,
+    storage: &dyn Storage,
+    current: Current,
+    job: u64,
+    bytes: u64,
+) -> Result<(RankPool, Option<Partner>)> {
+    let make = |rank: usize, holder: Holder| {
+        let pool = storage.create(current.generation, rank, holder, bytes)?;
+        RankPool::found(pool, job, rank, current.ranks)
+    };
+    let pool = make(world.rank(), Holder::Owner)?;
+    let rank = partner_of(world.rank(), world.ranks());
+    let partner = current.partners.then(|| make(rank, Holder::Partner)).transpose()?;
+    Ok((pool, partner.map(|pool| Partner { rank, pool })))
 }
 
 /// Elements and sizes in words.
@@ -242,9 +274,11 @@ impl Inner {
             )));
         }
         let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
-        let head = self.pool.add(head_of(name, &core, &options));
-        let head = agree(&*self.rma, head)?;
-        self.arrays.borrow_mut().insert(name.to_owned(), Member { core: Rc::clone(&core), head, options });
+        let add = |pool: &RankPool| pool.add(head_of(name, &core, &options));
+        let heads = add(&self.pool)
+            .and_then(|head| Ok((head, self.partner.as_ref().map(|partner| add(&partner.pool)).transpose()?)));
+        let (head, held) = agree(&*self.rma, heads)?;
+        self.arrays.borrow_mut().insert(name.to_owned(), Member { core: Rc::clone(&core), head, held, options });
         Ok(core)
     }
 

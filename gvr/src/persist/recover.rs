@@ -1,14 +1,16 @@
 //! From pools to arrays, on any number of ranks.
 //!
 //! Every version that the pools have is made again, in order, in the memory of the ranks that there are now. On as many ranks as before each
-//! takes its own pool. On another number each reads the pools that hold its part, beside others, and writes new ones; these become the
-//! job's when all are whole.
+//! takes its own pool. On another number, or where a pool is missing of which a partner has a copy, each reads all pools, beside others,
+//! and writes new ones; these become the job's when all are whole.
 
 use std::rc::Rc;
 
+use nearpm::Ptr;
+
 use super::format::{self, Head};
 use super::pool::{Found, RankPool};
-use super::{Current, Job, Member, Storage, agree};
+use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
 use crate::array::{Change, Core, Keep, Layout, Options, Shape, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce};
@@ -23,6 +25,8 @@ pub struct Report {
     pub cut: u64,
     /// Cuts that were sealed on some ranks only, and taken back.
     pub taken_back: u64,
+    /// Ranks whose pool could not be opened, and whose partner's copy was taken.
+    pub from_partners: u64,
 }
 
 /// An array that a job holds.
@@ -75,22 +79,61 @@ impl Stored {
     }
 }
 
-/// The pools that a job consists of, and the newest cut that all have sealed.
-fn examine(storage: &dyn Storage, current: Current, own: Option<usize>) -> Result<(Vec<Source>, u64, u64)> {
-    let ranks = own.map_or(0..current.ranks, |rank| rank..rank + 1);
-    let (mut sources, mut sealed, mut most, mut committed, mut job) = (Vec::new(), u64::MAX, 0, 0, None);
-    for rank in ranks {
-        let pool = storage.open(current, rank, own.is_none())?;
-        let (pool, root) = RankPool::opened(pool, &storage.name(), rank, current.ranks)?;
+/// What pools of a job say together.
+struct Examined {
+    sources: Vec<Source>,
+    /// The newest cut that all of them have sealed.
+    sealed: u64,
+    /// The newest cut that any has sealed.
+    most: u64,
+    /// Those that are a partner's copy.
+    from_partners: u64,
+}
+
+fn open_pool(storage: &dyn Storage, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<RankPool> {
+    let pool = storage.open(current, rank, holder, shared)?;
+    Ok(RankPool::opened(pool, &storage.name(), rank, current.ranks)?.0)
+}
+
+/// The pools of all ranks, each as its owner has it, or else its partner.
+fn of_all(storage: &dyn Storage, current: Current) -> Result<Examined> {
+    let (mut sources, mut from_partners) = (Vec::new(), 0);
+    for rank in 0..current.ranks {
+        let owner = open_pool(storage, current, rank, Holder::Owner, true);
+        let pool = match owner {
+            Err(missing) if current.partners => {
+                from_partners += 1;
+                open_pool(storage, current, rank, Holder::Partner, true).map_err(|_| missing)?
+            }
+            owner => owner?,
+        };
+        sources.push(Source { pool, rank });
+    }
+    examine(storage, sources, from_partners)
+}
+
+/// The pools that a rank holds itself.
+fn of_holder(storage: &dyn Storage, current: Current, rank: usize) -> Result<Examined> {
+    let mut sources = vec![Source { pool: open_pool(storage, current, rank, Holder::Owner, false)?, rank }];
+    if current.partners {
+        let rank = partner_of(rank, current.ranks);
+        sources.push(Source { pool: open_pool(storage, current, rank, Holder::Partner, false)?, rank });
+    }
+    examine(storage, sources, 0)
+}
+
+fn examine(storage: &dyn Storage, sources: Vec<Source>, from_partners: u64) -> Result<Examined> {
+    let (mut sealed, mut most, mut committed, mut job) = (u64::MAX, 0, 0, None);
+    for Source { pool, rank } in &sources {
+        let root = pool.root()?;
         if *job.get_or_insert(root.job) != root.job {
             let what = format!("the pool of rank {rank} is of another job: bring the files back as they were");
             return Err(Error::Job { folder: storage.name(), what });
         }
         (sealed, most, committed) = (sealed.min(root.sealed), most.max(root.sealed), committed.max(root.committed));
-        sources.push(Source { pool, rank });
     }
     check_committed(storage, sealed, committed)?;
-    Ok((sources, sealed, most))
+    Ok(Examined { sources, sealed, most, from_partners })
 }
 
 /// What one rank knows to be sealed by all is sealed by all.
@@ -104,26 +147,53 @@ fn check_committed(storage: &dyn Storage, sealed: u64, committed: u64) -> Result
     Err(Error::Job { folder: storage.name(), what })
 }
 
+/// The pools that a rank opens a job by.
+struct Chosen {
+    examined: Examined,
+    /// They are those that it holds, and goes on with.
+    same: bool,
+}
+
+/// On as many ranks as before each takes what it holds; where that is not whole anywhere, and partners have copies, or on another number
+/// of ranks, all read all pools.
+fn find(world: &World, storage: &dyn Storage, current: Current) -> Result<Chosen> {
+    let rma = &*world.rma;
+    if current.ranks == world.ranks() {
+        let mine = of_holder(storage, current, world.rank());
+        if !current.partners {
+            return Ok(Chosen { examined: agree(rma, mine)?, same: true });
+        }
+        if rma.allreduce(Reduce::Min, u64::from(mine.is_ok()))? == 1 {
+            return Ok(Chosen { examined: mine?, same: true });
+        }
+        // Closed on every rank before any reads it.
+        drop(mine);
+        rma.barrier()?;
+    }
+    Ok(Chosen { examined: agree(rma, of_all(storage, current))?, same: false })
+}
+
 pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     let rma = &*world.rma;
     let current = agree(rma, storage.current())?.ok_or_else(|| Error::Job {
         folder: storage.name(),
         what: "there is no job: create one, or give the folder of one".to_owned(),
     })?;
-    let same = current.ranks == world.ranks();
-    let found = agree(rma, examine(storage, current, same.then_some(world.rank())))?;
-    let (mut sources, sealed, most) = found;
+    let Chosen { examined, same } = find(world, storage, current)?;
+    let Examined { mut sources, sealed, most, from_partners } = examined;
     let committed =
         sources.iter().map(|source| source.pool.root().map(|root| root.committed)).collect::<Result<Vec<_>>>();
     let committed = agree(rma, committed)?.into_iter().max().unwrap_or(0);
     let cut = rma.allreduce(Reduce::Min, sealed)?;
     let most = rma.allreduce(Reduce::Max, most)?;
     check_committed(storage, cut, rma.allreduce(Reduce::Max, committed)?)?;
-    let report = Report { ranks_before: current.ranks, cut, taken_back: most - cut };
+    let report = Report { ranks_before: current.ranks, cut, taken_back: most - cut, from_partners };
     if same {
+        agree(rma, sources.iter().try_for_each(|source| source.pool.take_back(cut)))?;
+        let held = current.partners.then(|| sources.pop()).flatten();
+        let partner = held.map(|Source { pool, rank }| Partner { rank, pool });
         let Some(Source { pool, rank }) = sources.pop() else { return Err(Error::option("a rank has no pool")) };
-        agree(rma, pool.take_back(cut))?;
-        let job = Job::of(world, pool, report);
+        let job = Job::of(world, pool, partner, report);
         // The job's own pool is what is read.
         agree(rma, replay(&job, None, rank, cut))?;
         job.inner.cut.set(cut);
@@ -131,11 +201,10 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     }
     let bytes = sources.iter().map(|source| source.pool.pool.bytes()).max().unwrap_or(0);
     let bytes = bytes * (current.ranks.div_ceil(world.ranks()) as u64).max(1);
-    let next = Current { generation: current.generation + 1, ranks: world.ranks() };
+    let next = Current { generation: current.generation + 1, ranks: world.ranks(), partners: current.partners };
     let number = sources.first().map_or(Ok(0), |source| source.pool.root().map(|root| root.job))?;
-    let pool = storage.create(next.generation, world.rank(), bytes);
-    let pool = agree(rma, pool.and_then(|pool| RankPool::found(pool, number, world.rank(), world.ranks())))?;
-    let job = Job::of(world, pool, report);
+    let (pool, partner) = agree(rma, make_pools(world, storage, next, number, bytes))?;
+    let job = Job::of(world, pool, partner, report);
     agree(rma, replay(&job, Some(&sources), 0, cut))?;
     drop(sources);
     agree(rma, if world.rank() == 0 { storage.publish(next) } else { Ok(()) })?;
@@ -165,13 +234,26 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
             }
             None => {
                 let core = Rc::new(Core::new(Rc::clone(&inner.rma), &stored.dims, stored.kind, stored.options)?);
-                let member = Member { core: Rc::clone(&core), head: place, options: stored.options };
+                let held = inner.partner.as_ref().map(|partner| held_head(&partner.pool, &stored)).transpose();
+                let held = agree(&*inner.rma, held)?;
+                let member = Member { core: Rc::clone(&core), head: place, held, options: stored.options };
                 inner.arrays.borrow_mut().insert(stored.name.clone(), member);
                 fill(job, &core, &stored, parts, ranks, false)?;
             }
         }
     }
     Ok(())
+}
+
+/// Where a partner's pool has an array.
+fn held_head(pool: &RankPool, stored: &Stored) -> Result<Ptr<Head>> {
+    let found = pool.arrays()?.into_iter().find(|(_, head)| head.name == stored.head.name);
+    found.map(|(place, _)| place).ok_or_else(|| lacks("a partner's pool", &stored.name))
+}
+
+fn lacks(pool: &str, array: &str) -> Error {
+    let what = format!("{pool} has no array {array:?}, which others have: bring the files back as they were");
+    Error::Job { folder: "of the pools".to_owned(), what }
 }
 
 /// A rank's part of an array, as its pool has it, from version to version.
@@ -188,11 +270,7 @@ impl<'p> Part<'p> {
     fn new(rank: usize, pool: &'p RankPool, at: usize, stored: &Stored, cut: u64) -> Result<Part<'p>> {
         let arrays = pool.arrays_up_to(cut)?;
         let Some((_, head)) = arrays.get(at).filter(|(_, head)| head.name == stored.head.name) else {
-            let what = format!(
-                "the pool of rank {rank} has no array {:?}, which others have: bring the files back as they were",
-                stored.name
-            );
-            return Err(Error::Job { folder: "of the pools".to_owned(), what });
+            return Err(lacks(&format!("the pool of rank {rank}"), &stored.name));
         };
         let mut versions = pool.versions(head)?;
         versions.retain(|found| found.head.cut <= cut);
@@ -298,7 +376,7 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
         folder: storage.name(),
         what: "there is no job: give the folder of one".to_owned(),
     })?;
-    let (sources, cut, most) = examine(storage, current, None)?;
+    let Examined { sources, sealed: cut, most, from_partners } = of_all(storage, current)?;
     let mut arrays = Vec::new();
     let Some(first) = sources.first() else { return Ok((current, Report::default(), arrays)) };
     for (at, (_, head)) in first.pool.arrays_up_to(cut)?.into_iter().enumerate() {
@@ -316,5 +394,5 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
         }
         arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions });
     }
-    Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut }, arrays))
+    Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut, from_partners }, arrays))
 }

@@ -1,8 +1,8 @@
-//! Looking for damage in memory and in the pool, and mending each from the other.
+//! Looking for damage in memory and in the pool, and mending each from the other, and where both are damaged from a partner's copy.
 
 use super::format::{Head, Item};
-use super::pool::Found;
-use super::{Inner, Member};
+use super::pool::{Found, RankPool};
+use super::{Inner, Member, agree};
 use crate::error::{Error, Result};
 
 /// What a scrub looked at and mended, on this rank.
@@ -18,8 +18,66 @@ pub struct Scrubbed {
     pub mended_in_pool: u64,
 }
 
+/// Scrubs until nothing is found. What a rank has lost wherever it had it is asked of its partner, one block at a time. All ranks call it.
 pub(super) fn scrub(inner: &Inner) -> Result<Scrubbed> {
-    let mut all = Scrubbed::default();
+    let rma = &*inner.rma;
+    let mut mended = Scrubbed::default();
+    loop {
+        let mut seen = Scrubbed::default();
+        let mine = scrub_once(inner, &mut seen);
+        mended.mended_in_memory += seen.mended_in_memory;
+        mended.mended_in_pool += seen.mended_in_pool;
+        (mended.in_memory, mended.in_pool) = (seen.in_memory, seen.in_pool);
+        if inner.partner.is_none() {
+            return agree(rma, mine).map(|()| mended);
+        }
+        if let Err(error @ (Error::Stopped { .. } | Error::DeadRank { .. })) = mine {
+            return Err(error);
+        }
+        let all = rma.allgather(&lost(inner, &mine))?;
+        let Some(rank) = all.chunks_exact(WORDS).position(|said| said[0] != 0) else {
+            return agree(rma, mine).map(|()| mended);
+        };
+        if !ask_partner(inner, rank, &all[WORDS * rank..][..WORDS])? {
+            let mine = if rank == rma.rank() { mine } else { Ok(()) };
+            return agree(rma, mine).map(|()| mended);
+        }
+        mended.mended_in_memory += u64::from(rank == rma.rank());
+    }
+}
+
+/// Words by which a rank says which block it has nowhere: place of the array in the order of names plus 1, block, version.
+const WORDS: usize = 3;
+
+fn lost(inner: &Inner, mine: &Result<()>) -> [u64; WORDS] {
+    let Err(Error::Damaged { array, rank, block, version, .. }) = mine else { return [0; WORDS] };
+    if *rank != inner.rma.rank() {
+        return [0; WORDS];
+    }
+    let at = inner.arrays.borrow().keys().position(|name| name == array);
+    [at.map_or(0, |at| at as u64 + 1), *block, *version]
+}
+
+/// A rank's partner hands out what it has of a block, and the rank mends its memory by it; its pool is then mended from that. Tells
+/// whether it could.
+fn ask_partner(inner: &Inner, rank: usize, lost: &[u64]) -> Result<bool> {
+    let (me, ranks) = (inner.rma.rank(), inner.rma.ranks());
+    let (block, version) = (lost[1], lost[2]);
+    let member = inner.arrays.borrow().values().nth(lost[0] as usize - 1).cloned();
+    let member = member.ok_or_else(|| Error::option("ranks do not hold the same arrays"))?;
+    let mut data = Vec::new();
+    if let (Some(partner), Some(head)) = (inner.partner.as_ref().filter(|partner| partner.rank == rank), member.held) {
+        let head = partner.pool.head(head)?;
+        let versions = partner.pool.versions(&head)?;
+        data = partner.pool.block(&head, &versions, version, block)?.unwrap_or_default();
+    }
+    inner.rma.broadcast((rank + 1) % ranks, &mut data)?;
+    let whole = data.len() as u64 == member.core.geometry.block;
+    let mended = rank == me && whole && member.core.mend(version, block, &data)?;
+    Ok(inner.rma.allgather(&[u64::from(mended)])?[rank] != 0)
+}
+
+fn scrub_once(inner: &Inner, all: &mut Scrubbed) -> Result<()> {
     for (name, member) in &*inner.arrays.borrow() {
         let head = inner.pool.head(member.head)?;
         let versions = inner.pool.versions(&head)?;
@@ -27,14 +85,25 @@ pub(super) fn scrub(inner: &Inner) -> Result<Scrubbed> {
         let (looked, mended) = member.core.scrub(name, &other)?;
         all.in_memory += looked;
         all.mended_in_memory += mended;
-        scrub_pool(inner, name, member, &head, &versions, &mut all)?;
+        scrub_pool(Copy { pool: &inner.pool, rank: inner.rma.rank() }, name, member, &head, &versions, all)?;
+        if let (Some(partner), Some(head)) = (&inner.partner, member.held) {
+            let head = partner.pool.head(head)?;
+            let versions = partner.pool.versions(&head)?;
+            scrub_pool(Copy { pool: &partner.pool, rank: partner.rank }, name, member, &head, &versions, all)?;
+        }
     }
-    Ok(all)
+    Ok(())
 }
 
-/// Reads everything that the pool has of an array. What is damaged is taken from memory, which was found to be whole.
+/// A pool, and the rank whose versions it holds.
+struct Copy<'a> {
+    pool: &'a RankPool,
+    rank: usize,
+}
+
+/// Reads everything that a pool has of an array. What is damaged is taken from the memory of the rank whose versions it holds.
 fn scrub_pool(
-    inner: &Inner,
+    copy: Copy<'_>,
     name: &str,
     member: &Member,
     head: &Head,
@@ -46,16 +115,16 @@ fn scrub_pool(
     let mut lost = vec![false; head.blocks as usize];
     let damaged = |item: &Item, version| Error::Damaged {
         array: name.to_owned(),
-        rank: inner.rma.rank(),
+        rank: copy.rank,
         block: item.block,
         version,
         place: "the pool",
     };
     let first = versions.first().map_or(0, |found| found.head.version);
-    for (block, item) in inner.pool.base(head)?.iter().enumerate() {
+    for (block, item) in copy.pool.base(head)?.iter().enumerate() {
         all.in_pool += u64::from(item.at != 0);
         // What the base holds is in memory only while the version after it does not change the block.
-        lost[block] = !inner.pool.apply(item, &mut image[block * size..][..size])?;
+        lost[block] = !copy.pool.apply(item, &mut image[block * size..][..size])?;
     }
     let base_lost = lost.clone();
     for found in versions {
@@ -64,31 +133,31 @@ fn scrub_pool(
             let block = item.block as usize;
             let to = &mut image[block * size..][..size];
             let builds_on = item.encoding == super::format::DELTA;
-            if !(builds_on && lost[block]) && inner.pool.apply(item, to)? {
+            if !(builds_on && lost[block]) && copy.pool.apply(item, to)? {
                 lost[block] = false;
                 continue;
             }
-            let data = member.core.block_of(found.head.version, item.block)?;
+            let data = member.core.block_of(copy.rank, found.head.version, item.block)?;
             let Some(data) = data.filter(|data| crc32c::crc32c(data) == item.sum) else {
                 return Err(damaged(item, found.head.version));
             };
             to.copy_from_slice(&data);
-            inner.pool.mend(head, Some(found), item.block, &data)?;
+            copy.pool.mend(head, Some(found), item.block, &data)?;
             lost[block] = false;
             all.mended_in_pool += 1;
         }
     }
-    for (block, item) in inner.pool.base(head)?.iter().enumerate().filter(|(block, _)| base_lost[*block]) {
+    for (block, item) in copy.pool.base(head)?.iter().enumerate().filter(|(block, _)| base_lost[*block]) {
         let changed = versions.first().is_some_and(|found| found.items.iter().any(|item| item.block == block as u64));
-        let data = if changed { None } else { member.core.block_of(first, block as u64)? };
+        let data = if changed { None } else { member.core.block_of(copy.rank, first, block as u64)? };
         match data.filter(|data| crc32c::crc32c(data) == item.sum) {
             Some(data) => {
-                inner.pool.mend(head, None, block as u64, &data)?;
+                copy.pool.mend(head, None, block as u64, &data)?;
                 all.mended_in_pool += 1;
             }
             // Nothing builds on it any more, unless the oldest version does so by a delta, which was mended above.
             None if changed => {
-                inner.pool.forget(head, block as u64)?;
+                copy.pool.forget(head, block as u64)?;
                 all.mended_in_pool += 1;
             }
             None => return Err(damaged(&Item { block: block as u64, ..*item }, first)),

@@ -19,6 +19,17 @@ pub struct Current {
     pub generation: u64,
     /// Ranks, each of which has a pool.
     pub ranks: usize,
+    /// Whether each rank's versions are held by the next rank, too.
+    pub partners: bool,
+}
+
+/// Who holds a pool with a rank's versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// The rank itself.
+    Owner,
+    /// Its partner: the next rank, of the last one the first.
+    Partner,
 }
 
 /// Where pools lie. Each rank has a handle of its own.
@@ -35,16 +46,20 @@ pub trait Storage {
     /// # Errors
     /// [`Error::System`].
     fn publish(&self, current: Current) -> Result<()>;
-    /// Makes a pool for a rank; one that was left over from a try before is replaced.
+    /// Whether jobs that are made here have partner copies.
+    fn partners(&self) -> bool {
+        false
+    }
+    /// Makes a pool for a rank's versions; one that was left over from a try before is replaced.
     ///
     /// # Errors
     /// Those of the pool.
-    fn create(&self, generation: u64, rank: usize, bytes: u64) -> Result<DirectPool>;
-    /// Opens a rank's pool, for itself, or, `shared`, to read in it beside others.
+    fn create(&self, generation: u64, rank: usize, holder: Holder, bytes: u64) -> Result<DirectPool>;
+    /// Opens a pool with a rank's versions, for its holder, or, `shared`, to read in it beside others.
     ///
     /// # Errors
     /// [`Error::MissingPool`], those of the pool.
-    fn open(&self, current: Current, rank: usize, shared: bool) -> Result<DirectPool>;
+    fn open(&self, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<DirectPool>;
     /// Removes pools of a set that is not the job's any more. What cannot be removed stays.
     fn remove(&self, current: Current);
 }
@@ -54,6 +69,7 @@ pub trait Storage {
 pub struct Folder {
     path: PathBuf,
     options: DirectOptions,
+    partners: bool,
 }
 
 impl Folder {
@@ -66,11 +82,18 @@ impl Folder {
 
     /// As [`Folder::new`], with pools that are opened in another way.
     pub fn with(path: impl Into<PathBuf>, options: DirectOptions) -> Folder {
-        Folder { path: path.into(), options }
+        Folder { path: path.into(), options, partners: false }
     }
 
-    fn pool(&self, generation: u64, rank: usize) -> PathBuf {
-        self.path.join(format!("{generation}-rank-{rank}.pool"))
+    /// Jobs that are made here have partner copies: a rank's versions are held by the next rank, too, so that a pool that is lost, or
+    /// a block that is damaged wherever the rank has it, costs nothing. Each version is written twice.
+    pub fn with_partners(self) -> Folder {
+        Folder { partners: true, ..self }
+    }
+
+    fn pool(&self, generation: u64, rank: usize, holder: Holder) -> PathBuf {
+        let whose = if holder == Holder::Owner { "" } else { "-partner" };
+        self.path.join(format!("{generation}-rank-{rank}{whose}.pool"))
     }
 
     fn location(path: &Path) -> Result<String> {
@@ -92,9 +115,12 @@ impl Storage for Folder {
             Err(error) => return Err(Error::io(format!("read {}", path.display()))(error)),
         };
         let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
-        match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Some(generation)), Some(Some(ranks)), None) if ranks > 0 => {
-                Ok(Some(Current { generation, ranks: ranks as usize }))
+        match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Some(generation)), Some(Some(ranks)), None, None) if ranks > 0 => {
+                Ok(Some(Current { generation, ranks: ranks as usize, partners: false }))
+            }
+            (Some(Some(generation)), Some(Some(ranks)), Some(Some(2)), None) if ranks > 0 => {
+                Ok(Some(Current { generation, ranks: ranks as usize, partners: true }))
             }
             _ => Err(Error::Job {
                 folder: self.name(),
@@ -105,18 +131,24 @@ impl Storage for Folder {
 
     fn publish(&self, current: Current) -> Result<()> {
         let path = self.path.join(Self::CURRENT);
-        let Current { generation, ranks } = current;
+        let Current { generation, ranks, partners } = current;
+        // How many copies, where there is more than one.
+        let copies = if partners { " 2" } else { "" };
         let publish = || {
             let file = NewFile::replace(&path)?;
-            writeln!(file.file(), "{generation} {ranks}")?;
+            writeln!(file.file(), "{generation} {ranks}{copies}")?;
             file.publish(Durability::Durable)
         };
         publish().map(drop).map_err(Error::io(format!("write {}", path.display())))
     }
 
-    fn create(&self, generation: u64, rank: usize, bytes: u64) -> Result<DirectPool> {
+    fn partners(&self) -> bool {
+        self.partners
+    }
+
+    fn create(&self, generation: u64, rank: usize, holder: Holder, bytes: u64) -> Result<DirectPool> {
         std::fs::create_dir_all(&self.path).map_err(Error::io(format!("make the folder {}", self.name())))?;
-        let path = self.pool(generation, rank);
+        let path = self.pool(generation, rank, holder);
         match std::fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -127,8 +159,8 @@ impl Storage for Folder {
         Ok(DirectPool::create(&Self::location(&path)?, bytes, &self.options)?)
     }
 
-    fn open(&self, current: Current, rank: usize, shared: bool) -> Result<DirectPool> {
-        let path = self.pool(current.generation, rank);
+    fn open(&self, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<DirectPool> {
+        let path = self.pool(current.generation, rank, holder);
         if !path.exists() {
             let (folder, path) = (self.name(), path.display().to_string());
             return Err(Error::MissingPool { folder, rank, ranks: current.ranks, path });
@@ -140,7 +172,8 @@ impl Storage for Folder {
     fn remove(&self, current: Current) {
         for rank in 0..current.ranks {
             // The job does not need it any more, and the next restart does not look at it.
-            let _ = std::fs::remove_file(self.pool(current.generation, rank));
+            let _ = std::fs::remove_file(self.pool(current.generation, rank, Holder::Owner));
+            let _ = std::fs::remove_file(self.pool(current.generation, rank, Holder::Partner));
         }
     }
 }
@@ -150,7 +183,11 @@ impl Storage for Folder {
 pub struct Memories {
     shelf: Arc<Mutex<Shelf>>,
     cut: Option<Arc<PowerCut>>,
+    partners: bool,
 }
+
+/// Generation, rank, holder.
+type Spot = (u64, usize, Holder);
 
 /// A power cut at a store, write-back or fence of some pool.
 #[doc(hidden)]
@@ -179,13 +216,18 @@ impl PowerCut {
 
 #[derive(Clone, Default)]
 struct Shelf {
-    current: Option<(u64, usize)>,
-    memories: BTreeMap<(u64, usize), TestMemory>,
+    current: Option<Current>,
+    memories: BTreeMap<Spot, TestMemory>,
 }
 
 impl Memories {
     fn with<R>(&self, act: impl FnOnce(&mut Shelf) -> R) -> R {
         act(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Jobs that are made here have partner copies.
+    pub fn with_partners(self) -> Memories {
+        Memories { partners: true, ..self }
     }
 
     /// With a power cut in pools that are made or opened from here on.
@@ -196,8 +238,9 @@ impl Memories {
     }
 
     /// Lets the power cut see what happens to a memory.
-    fn watch(&self, place: (u64, usize), memory: &TestMemory) {
+    fn watch(&self, place: Spot, memory: &TestMemory) {
         let Some(cut) = self.cut.clone() else { return };
+        let partners = self.partners;
         let shelf = Arc::clone(&self.shelf);
         memory.probe(move |_, _, survives| {
             if cut.events.fetch_add(1, Ordering::SeqCst) + 1 != cut.at {
@@ -211,7 +254,7 @@ impl Memories {
                 (*other, TestMemory::from_image(image))
             });
             let left = Shelf { current: shelf.current, memories: memories.collect() };
-            let left = Memories { shelf: Arc::new(Mutex::new(left)), cut: None };
+            let left = Memories { shelf: Arc::new(Mutex::new(left)), cut: None, partners };
             *cut.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
             cut.halt.store(true, Ordering::SeqCst);
         });
@@ -226,18 +269,23 @@ impl Memories {
             });
             Shelf { current: shelf.current, memories: memories.collect() }
         });
-        Memories { shelf: Arc::new(Mutex::new(left)), cut: None }
+        Memories { shelf: Arc::new(Mutex::new(left)), cut: None, partners: self.partners }
     }
 
-    /// Takes a rank's memory away.
-    pub fn lose(&self, rank: usize) {
-        self.with(|shelf| shelf.memories.retain(|(_, owner), _| *owner != rank));
+    /// Takes the memories of a holder away: a rank's own, or what its partner has of it.
+    pub fn lose(&self, rank: usize, holder: Holder) {
+        self.with(|shelf| shelf.memories.retain(|(_, of, held_by), _| (*of, *held_by) != (rank, holder)));
     }
 
     /// A rank's newest memory.
     pub fn memory(&self, rank: usize) -> Option<TestMemory> {
         self.with(|shelf| {
-            shelf.memories.iter().rev().find(|((_, owner), _)| *owner == rank).map(|(_, memory)| memory.clone())
+            shelf
+                .memories
+                .iter()
+                .rev()
+                .find(|((_, of, holder), _)| (*of, *holder) == (rank, Holder::Owner))
+                .map(|(_, memory)| memory.clone())
         })
     }
 }
@@ -248,23 +296,28 @@ impl Storage for Memories {
     }
 
     fn current(&self) -> Result<Option<Current>> {
-        Ok(self.with(|shelf| shelf.current.map(|(generation, ranks)| Current { generation, ranks })))
+        Ok(self.with(|shelf| shelf.current))
     }
 
     fn publish(&self, current: Current) -> Result<()> {
-        self.with(|shelf| shelf.current = Some((current.generation, current.ranks)));
+        self.with(|shelf| shelf.current = Some(current));
         Ok(())
     }
 
-    fn create(&self, generation: u64, rank: usize, bytes: u64) -> Result<DirectPool> {
+    fn partners(&self) -> bool {
+        self.partners
+    }
+
+    fn create(&self, generation: u64, rank: usize, holder: Holder, bytes: u64) -> Result<DirectPool> {
         let memory = TestMemory::new(bytes as usize);
-        self.with(|shelf| shelf.memories.insert((generation, rank), memory.clone()));
-        self.watch((generation, rank), &memory);
+        self.with(|shelf| shelf.memories.insert((generation, rank, holder), memory.clone()));
+        self.watch((generation, rank, holder), &memory);
         Ok(DirectPool::create_in(Box::new(memory), &DirectOptions::default())?)
     }
 
-    fn open(&self, current: Current, rank: usize, shared: bool) -> Result<DirectPool> {
-        let memory = self.with(|shelf| shelf.memories.get(&(current.generation, rank)).cloned());
+    fn open(&self, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<DirectPool> {
+        let spot = (current.generation, rank, holder);
+        let memory = self.with(|shelf| shelf.memories.get(&spot).cloned());
         let memory = memory.ok_or_else(|| Error::MissingPool {
             folder: self.name(),
             rank,
@@ -275,13 +328,13 @@ impl Storage for Memories {
         let memory = if shared {
             TestMemory::from_image(memory.current())
         } else {
-            self.watch((current.generation, rank), &memory);
+            self.watch(spot, &memory);
             memory
         };
         Ok(DirectPool::open_in(Box::new(memory), &DirectOptions::default())?)
     }
 
     fn remove(&self, current: Current) {
-        self.with(|shelf| shelf.memories.retain(|(generation, _), _| *generation != current.generation));
+        self.with(|shelf| shelf.memories.retain(|(generation, ..), _| *generation != current.generation));
     }
 }

@@ -164,9 +164,7 @@ pub trait Rma {
     /// # Errors
     /// [`Error::BadOption`] where the backend gives none.
     fn helper(&self) -> Result<Helper> {
-        Err(Error::option(
-            "ranks of this backend have one thread each, and a server needs another: take Access::Rma",
-        ))
+        Err(Error::option("ranks of this backend have one thread each, and a server needs another: take Access::Rma"))
     }
     /// Sends a message: writes bytes; when they are there, adds 1 to the word at `mark` of the same window, and then to that at `bell`,
     /// for which somebody waits.
@@ -221,9 +219,7 @@ pub trait Rma {
 }
 
 fn too_many_helpers() -> Error {
-    Error::option(format!(
-        "a simulated rank has {HELPERS} helpers at most: give back an array that has one"
-    ))
+    Error::option(format!("a simulated rank has {HELPERS} helpers at most: give back an array that has one"))
 }
 
 /// How [`Rma::allreduce`] combines.

@@ -60,8 +60,10 @@ const PROGRAMS: [Program; 3] = [
         paper: "with DRAM 4.7 % slower than flat on 32 nodes; with SSD on 2, log 20 % faster; less hurt by slow storage than flat",
         block: 8192,
         small: 512,
-        window: |ranks, full| (cells(full) * 8 / ranks as u64 + (1 << 18)) * 2 * (VERSIONS + 4),
-        log_blocks: |ranks, full, block| (cells(full) * 8 / ranks as u64 / block + 2) * (VERSIONS + 1) * (1 + ranks as u64 / 2),
+        window: |ranks, full| (cells(full) * 8 / ranks as u64 + (1 << 18)) * 2 * (VERSIONS + 4) + (32 << 20),
+        log_blocks: |ranks, full, block| {
+            (cells(full) * 8 / ranks as u64 / block + 2) * (VERSIONS + 1) * (1 + ranks as u64 / 2)
+        },
         run: run_tally,
     },
     Program {
@@ -137,8 +139,7 @@ fn measure(profile: Profile, program: &Program, contender: Contender, ranks: usi
 }
 
 fn arrays(program: &Program, ranks: usize, full: bool) -> [Contender; 4] {
-    let [flat, paper, ours] =
-        contenders(program.block, VERSIONS, (program.log_blocks)(ranks, full, program.block));
+    let [flat, paper, ours] = contenders(program.block, VERSIONS, (program.log_blocks)(ranks, full, program.block));
     let small = Options { layout: crate::Layout::Log { block: program.small }, ..ours.options };
     [flat, paper, ours, Contender { options: small }]
 }
@@ -161,8 +162,8 @@ pub(super) fn figures(profile: Profile, full: bool, wanted: &[u64]) -> Result<Ve
             let mut in_dram = 0.0;
             for (storage, name) in STORAGES {
                 let profile = Profile { storage, ..profile };
-                let measured = arrays(program, ranks, full)
-                    .map(|contender| measure(profile, program, contender, ranks, full));
+                let measured =
+                    arrays(program, ranks, full).map(|contender| measure(profile, program, contender, ranks, full));
                 let measured: Vec<Given> = measured.into_iter().collect::<Result<_>>()?;
                 assert_same(program.title, &measured.iter().map(|one| one.2).collect::<Vec<_>>())?;
                 let times: Vec<f64> = measured.iter().map(|one| one.0 as f64).collect();
@@ -175,7 +176,10 @@ pub(super) fn figures(profile: Profile, full: bool, wanted: &[u64]) -> Result<Ve
                 if storage == 1 && Some(&ranks) == RANKS_OF_MEMORY.iter().find(|known| **known == ranks) {
                     let share = |one: &Given| format!("{:.1}", 100.0 * one.1 as f64 / measured[0].1 as f64);
                     let small = format!("{} B", program.small);
-                    memory.row(format!("{}, {ranks} ranks", short(program.figure)), measured.iter().map(share).chain([small]));
+                    memory.row(
+                        format!("{}, {ranks} ranks", short(program.figure)),
+                        measured.iter().map(share).chain([small]),
+                    );
                 }
             }
         }

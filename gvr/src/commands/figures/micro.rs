@@ -41,9 +41,7 @@ fn states(world: &World, array: &Array<u64>, bytes: u64, each: bool) -> Result<S
     }
     array.version_inc("")?;
     let mut seen = vec![0; words as usize];
-    let mut gets = |which| {
-        timed(world, || (0..COUNT).try_for_each(|at| array.get(place(which, at), &mut seen)))
-    };
+    let mut gets = |which| timed(world, || (0..COUNT).try_for_each(|at| array.get(place(which, at), &mut seen)));
     let puts = |which| {
         timed(world, || {
             for at in 0..COUNT {
@@ -125,7 +123,8 @@ const HEAD: [&str; 8] =
 
 /// Figure 5: latency, each operation by itself.
 pub(super) fn latencies(profile: Profile) -> Result<Table> {
-    let paper = "get hit as flat, a miss one round trip more; a first put grows beyond 128 B, ow-miss as it; messages are slow";
+    let paper =
+        "get hit as flat, a miss one round trip more; a first put grows beyond 128 B, ow-miss as it; messages are slow";
     table(profile, true, Table::new("Figure 5, latency in us, 2 ranks", paper, &HEAD), |time, _| micros(time))
 }
 

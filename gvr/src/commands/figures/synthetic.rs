@@ -19,7 +19,7 @@ struct Shape {
 }
 
 const BASE: Shape = Shape { ranks: 4, part: 1 << 18, reads: 5, writes: 5, k: 0.025, block: 128 };
-const VERSIONS: u64 = 6;
+const VERSIONS: u64 = 4;
 const LOCALITIES: [(f64, &str); 3] = [(0.0025, "radix sort"), (0.025, "N-body"), (0.25, "matrix multiply")];
 const HEAD: [&str; 7] =
     ["", "flat us", "paper's log us", "ours us", "paper's/flat", "ours/flat", "ours, memory to flat's"];
@@ -54,7 +54,8 @@ fn row(profile: Profile, table: &mut Table, name: String, shape: Shape) -> Resul
     assert_same(&name, &measured.iter().map(|one| one.2).collect::<Vec<_>>())?;
     let [flat, paper, ours] = measured[..] else { return Ok(()) };
     let times = measured.iter().map(|one| micros(one.0));
-    let more = [ratio(flat.0 / paper.0), ratio(flat.0 / ours.0), format!("{:.2} %", 100.0 * ours.1 as f64 / flat.1 as f64)];
+    let more =
+        [ratio(flat.0 / paper.0), ratio(flat.0 / ours.0), format!("{:.2} %", 100.0 * ours.1 as f64 / flat.1 as f64)];
     table.row(name, times.chain(more));
     Ok(())
 }
@@ -68,21 +69,24 @@ pub(super) fn figures(profile: Profile, full: bool) -> Result<Vec<Table>> {
         &HEAD,
     );
     for (k, like) in LOCALITIES {
-        let most = if full { 4 } else { 3 };
+        let most = if full { 4 } else { 2 };
         for operations in [10, 100, 1000, 10_000].into_iter().take(most) {
             let shape = Shape { reads: operations / 2, writes: operations / 2, k, ..BASE };
             row(profile, &mut interval, format!("{like}, {operations} operations"), shape)?;
         }
     }
-    let mut scaling =
-        Table::new(title("b", "100 operations"), "worse with more processes, hardly changed by larger arrays", &HEAD);
+    let mut scaling = Table::new(
+        title("b", "50 operations, k 0.25"),
+        "worse with more processes, hardly changed by larger arrays",
+        &HEAD,
+    );
     let ranks: &[usize] = if full { &[2, 4, 8, 16, 32, 64] } else { &[2, 8, 32] };
     for &ranks in ranks {
-        let shape = Shape { ranks, reads: 50, writes: 50, k: 0.25, part: 1 << 16, ..BASE };
+        let shape = Shape { ranks, reads: 25, writes: 25, k: 0.25, part: 1 << 16, ..BASE };
         row(profile, &mut scaling, format!("{ranks} ranks, 512 KiB each"), shape)?;
     }
-    for part in [1 << 16, 1 << 18, 1 << 20] {
-        let shape = Shape { reads: 50, writes: 50, k: 0.25, part, ..BASE };
+    for part in [1 << 16, 1 << 18] {
+        let shape = Shape { reads: 25, writes: 25, k: 0.25, part, ..BASE };
         row(profile, &mut scaling, format!("4 ranks, {} KiB each", part >> 7), shape)?;
     }
     let mut reads = Table::new(title("c", "200 operations, k 0.25"), "better with more reads", &HEAD);
@@ -90,13 +94,10 @@ pub(super) fn figures(profile: Profile, full: bool) -> Result<Vec<Table>> {
         let shape = Shape { reads: 2 * share, writes: 200 - 2 * share, k: 0.25, ..BASE };
         row(profile, &mut reads, format!("{share} % reads"), shape)?;
     }
-    let mut blocks = Table::new(
-        title("d", "1000 operations, k 0.25"),
-        "larger blocks are faster and save less memory",
-        &HEAD,
-    );
+    let mut blocks =
+        Table::new(title("d", "200 operations, k 0.25"), "larger blocks are faster and save less memory", &HEAD);
     for block in [128, 512, 2048, 8192] {
-        let shape = Shape { reads: 500, writes: 500, k: 0.25, block, ..BASE };
+        let shape = Shape { reads: 100, writes: 100, k: 0.25, block, ..BASE };
         row(profile, &mut blocks, format!("block {block} B"), shape)?;
     }
     Ok(vec![interval, scaling, reads, blocks])

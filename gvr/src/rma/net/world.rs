@@ -288,8 +288,7 @@ impl Shared {
         let bytes = bring.len();
         state.brought[rank] = Some(bring);
         if state.brought.iter().all(Option::is_some) {
-            state.met =
-                Arc::new(state.brought.iter_mut().map(|brought| brought.take().unwrap_or_default()).collect());
+            state.met = Arc::new(state.brought.iter_mut().map(|brought| brought.take().unwrap_or_default()).collect());
             state.meetings += 1;
             let end = state.clocks[rank] + self.profile.meeting(self.ranks, bytes);
             for other in 0..self.ranks {

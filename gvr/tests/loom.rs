@@ -73,7 +73,7 @@ impl Rma for Rank {
     }
 
     fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
-        Ok(Get { from, bytes, number: 0 })
+        Ok(Get { from, bytes, number: 0, ready: 0 })
     }
 
     fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {

@@ -23,20 +23,26 @@ fn layouts() -> [Options; 6] {
 
 /// Runs a program on a backend with each layout.
 fn digests(ranks: usize, program: impl Fn(&World, Options) -> Result<u32> + Sync) -> Vec<u32> {
+    // Ranks stay until nobody asks their servers.
+    let together = |world: &World, options| {
+        let digest = program(world, options).unwrap();
+        world.barrier().unwrap();
+        digest
+    };
     let mut all = Vec::new();
     for options in layouts() {
         let handles = Shm::threads(ranks, WINDOW).unwrap();
         let on_shm: Vec<u32> = std::thread::scope(|scope| {
-            let run = |shm| program(&World::new(shm), options).unwrap();
+            let run = |shm| together(&World::new(shm), options);
             let threads: Vec<_> = handles.into_iter().map(|shm| scope.spawn(move || run(shm))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let schedule = Schedule::of_seed(ranks as u64);
-        let (on_local, _) = local::run(ranks, WINDOW, &schedule, |local| program(&World::new(local), options).unwrap());
+        let (on_local, _) = local::run(ranks, WINDOW, &schedule, |local| together(&World::new(local), options));
         all.extend(on_shm);
         all.extend(on_local);
         let profile = Network::Fdr10.profile();
-        let on_net = net::run(ranks, WINDOW, profile, |net| program(&World::new(net), options).unwrap());
+        let on_net = net::run(ranks, WINDOW, profile, |net| together(&World::new(net), options));
         all.extend(on_net.unwrap().0);
     }
     all

@@ -41,6 +41,23 @@ fn an_index_out_of_range_is_an_error_on_every_rank() {
 }
 
 #[test]
+fn ranks_that_ask_for_different_arrays_are_all_told() {
+    let ends = on_shm(3, |world| {
+        let dims = [if world.rank() == 1 { 20 } else { 10 }];
+        let other = world.array::<u32>(&dims, Options::log(64)).map(drop);
+        assert!(matches!(other, Err(Error::BadOption { .. })), "{other:?}");
+        let none = world.array::<u32>(if world.rank() == 2 { &[0] } else { &[10] }, Options::log(64)).map(drop);
+        assert!(matches!(none, Err(Error::BadOption { .. })), "{none:?}");
+        // Nothing was taken, and the ranks go on together.
+        let array = world.array::<u32>(&[10], Options::log(64))?;
+        let twice = nearpm_gvr::version_inc_all(&[array.face(), array.face()], "");
+        assert!(matches!(twice, Err(Error::BadOption { .. })), "{twice:?}");
+        array.version_inc("").map(drop)
+    });
+    ends.into_iter().for_each(|end| end.unwrap());
+}
+
+#[test]
 fn a_full_log_is_an_error_and_a_version_makes_room() {
     let ends = on_shm(2, |world| -> Result<()> {
         // Eight blocks a rank, and room for sixteen beside the reserve.

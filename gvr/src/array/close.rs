@@ -205,6 +205,9 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
         return Err(Error::option("a version of no arrays cannot be made: give at least one"));
     };
     check_label(label)?;
+    if arrays.iter().enumerate().any(|(at, array)| arrays[..at].iter().any(|other| std::ptr::eq(*other, *array))) {
+        return Err(Error::option("a cut names an array twice: give each once; nothing was closed"));
+    }
     let rma = &*first.rma;
     for array in arrays {
         array.wait()?;

@@ -114,20 +114,20 @@ pub(crate) struct Core {
     server: RefCell<Option<Server>>,
 }
 
-impl Drop for Core {
-    fn drop(&mut self) {
-        if let (Some(mail), Some(server)) = (&self.mail, self.server.get_mut()) {
-            // Where ranks are gone its server finds that out by itself.
-            let _ = server.stop(&*self.rma, mail);
-        }
-    }
-}
-
 impl Core {
     /// Makes an array. All ranks call it alike.
     pub fn new(rma: Rc<dyn Rma>, dims: &[u64], kind: Kind, options: Options) -> Result<Core> {
-        let shape = Shape::new(dims, kind.bytes() as u64, rma.ranks())?;
-        let geometry = Geometry::new(shape.part_bytes(), &options)?;
+        let planned = Shape::new(dims, kind.bytes() as u64, rma.ranks())
+            .and_then(|shape| Ok((Geometry::new(shape.part_bytes(), &options)?, shape)));
+        // Other sizes on one rank would be other places in the windows of all.
+        let asked = crc32c::crc32c(format!("{dims:?} {kind:?} {options:?}").as_bytes());
+        let asked = rma.allgather(&[u64::from(planned.is_ok()) << 32 | u64::from(asked)])?;
+        let (geometry, shape) = planned?;
+        if let Some(other) = asked.iter().position(|other| *other != asked[0]) {
+            return Err(Error::option(format!(
+                "rank {other} asks for another array than rank 0: nothing was made; all ranks give the same sizes, elements and options"
+            )));
+        }
         let base = rma.alloc(geometry.bytes)?;
         let mut core = Core::over(rma, shape, kind, options, geometry, base);
         if core.is_log() {

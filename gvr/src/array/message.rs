@@ -1,7 +1,8 @@
 //! Access by messages (paper, III-D2): a server, which is a thread of each rank, does everything on its rank's part.
 //!
 //! Requests and answers lie in the windows. A rank has one request on its way at a time; larger ones are cut into pieces. The server does
-//! what a client would have done by one-sided operations, by the same code, on its own window.
+//! what a client would have done by one-sided operations, by the same code, on its own window. It ends with the array, when all ranks give
+//! it back, or else with its rank: whoever still asks it then gets [`Error::DeadRank`].
 //!
 //! | part of a window | bytes | |
 //! |---|---|---|
@@ -25,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::rma::{Helper, Kind, Op, Place, Rma};
 
 /// Most bytes of data of a message: the server's buffer for large requests.
-const PIECE: u64 = 1 << 16;
+const PIECE: u64 = 1 << 14;
 /// Words of the head of a message.
 const HEAD: usize = 8;
 const HEAD_BYTES: u64 = 8 * HEAD as u64;
@@ -197,16 +198,11 @@ impl Server {
         Ok(Server { thread: Some(thread), stop })
     }
 
-    /// Tells it to end.
-    pub fn stop(&self, rma: &dyn Rma, mail: &Mail) -> Result<()> {
-        self.stop.store(true, Ordering::Release);
-        let own = |offset| Place { rank: rma.rank(), offset: mail.at + offset };
-        rma.deliver(own(CLIENT_BELL + 8), &[], mail.at + CLIENT_BELL + 16, mail.at + SERVER_BELL)
-    }
-
     /// Ends it, when nobody asks it any more.
     pub fn end(mut self, rma: &dyn Rma, mail: &Mail) -> Result<()> {
-        self.stop(rma, mail)?;
+        self.stop.store(true, Ordering::Release);
+        let own = |offset| Place { rank: rma.rank(), offset: mail.at + offset };
+        rma.deliver(own(CLIENT_BELL + 8), &[], mail.at + CLIENT_BELL + 16, mail.at + SERVER_BELL)?;
         rma.wait_word(mail.at + END, 0)?;
         // All it has to do from here on is to end.
         self.thread.take().map_or(Ok(()), JoinHandle::join).map_err(|_| Error::option("a server has panicked"))

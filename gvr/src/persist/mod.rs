@@ -178,14 +178,23 @@ impl Job {
         options: Options,
     ) -> Result<(Rc<Core>, Rc<Inner>)> {
         let known = self.inner.arrays.borrow().get(name).cloned();
-        let core = match known {
+        let fits = match &known {
+            None => check_new(name, &options),
             Some(member) => {
                 let (wanted, found) = (says(kind, dims), says(member.core.kind, member.core.shape.dims()));
-                if wanted != found {
-                    return Err(Error::OtherType { name: name.to_owned(), found, wanted });
-                }
-                member.core
+                let other = || Error::OtherType { name: name.to_owned(), found: found.clone(), wanted: wanted.clone() };
+                if wanted == found { Ok(()) } else { Err(other()) }
             }
+        };
+        agree(&*self.inner.rma, fits)?;
+        // Where it is there on one rank it is on all.
+        let asked = u64::from(crc32c::crc32c(name.as_bytes()));
+        let asked = self.inner.rma.allgather(&[asked])?;
+        if asked.iter().any(|other| *other != asked[0]) {
+            return Err(Error::option("ranks ask for arrays of different names: nothing was made"));
+        }
+        let core = match known {
+            Some(member) => member.core,
             None => self.inner.add(name, dims, kind, options)?,
         };
         Ok((core, Rc::clone(&self.inner)))
@@ -256,6 +265,19 @@ fn make_pools(
     Ok((pool, partner.map(|pool| Partner { rank, pool })))
 }
 
+/// Whether a durable array can be made so.
+fn check_new(name: &str, options: &Options) -> Result<()> {
+    if options.layout == Layout::Flat || options.protocol == Protocol::Paper {
+        return Err(Error::option("durable arrays are logs of our protocol: give Layout::Log and Protocol::Batched"));
+    }
+    if name.is_empty() || name.len() > MOST_NAME || name.contains('\0') {
+        return Err(Error::option(format!(
+            "{name:?} is no name of an array: give 1 to {MOST_NAME} bytes without zeros"
+        )));
+    }
+    Ok(())
+}
+
 /// Elements and sizes in words.
 fn says(kind: Kind, dims: &[u64]) -> String {
     format!("{kind:?} in {dims:?}")
@@ -263,16 +285,6 @@ fn says(kind: Kind, dims: &[u64]) -> String {
 
 impl Inner {
     fn add(&self, name: &str, dims: &[u64], kind: Kind, options: Options) -> Result<Rc<Core>> {
-        if options.layout == Layout::Flat || options.protocol == Protocol::Paper {
-            return Err(Error::option(
-                "durable arrays are logs of our protocol: give Layout::Log and Protocol::Batched",
-            ));
-        }
-        if name.is_empty() || name.len() > MOST_NAME || name.contains('\0') {
-            return Err(Error::option(format!(
-                "{name:?} is no name of an array: give 1 to {MOST_NAME} bytes without zeros"
-            )));
-        }
         let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
         let add = |pool: &RankPool| pool.add(head_of(name, &core, &options));
         let heads = add(&self.pool)

@@ -108,6 +108,9 @@ impl Storage for Folder {
     }
 
     fn current(&self) -> Result<Option<Current>> {
+        if self.path.as_os_str().is_empty() {
+            return Err(Error::option("a job needs a folder, and its name is empty: give one, `.` for this one"));
+        }
         let path = self.path.join(Self::CURRENT);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,

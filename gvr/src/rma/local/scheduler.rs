@@ -80,6 +80,12 @@ impl State {
         self.memory.land_all(origin, target, &mut self.random);
     }
 
+    /// A helper when no rank is left.
+    fn is_left_over(&self, agent: usize) -> bool {
+        let ranks = self.brought.len();
+        agent >= ranks && self.lives[..ranks].iter().all(|life| matches!(life, Life::Ended | Life::Stopped))
+    }
+
     fn can_run(&self, rank: usize) -> bool {
         match self.lives[rank] {
             Life::Running => true,
@@ -226,7 +232,7 @@ impl Shared {
     fn act<R>(&self, state: &mut State, rank: usize, act: impl FnOnce(&mut State) -> R) -> Result<R> {
         state.step += 1;
         self.stop_if_due(state);
-        if state.stopped || state.lives[rank] == Life::Stopped {
+        if state.stopped || state.lives[rank] == Life::Stopped || state.is_left_over(rank) {
             return Err(Error::Stopped { step: state.step });
         }
         if state.random.random_range(0..state.laziness) == 0 {

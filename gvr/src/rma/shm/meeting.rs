@@ -172,8 +172,14 @@ impl Meeting {
         Ok(())
     }
 
+    /// Whether no rank has died, and this one has not left.
+    pub fn check_here(&self, map: &Map) -> Result<()> {
+        self.check_alive(map)?;
+        if map.half(page(self.rank) + STATE).load(Acquire) == LEFT { Err(self.dead(self.rank)) } else { Ok(()) }
+    }
+
     /// Whether all can still come to a meeting.
-    fn check_complete(&self, map: &Map) -> Result<()> {
+    pub fn check_complete(&self, map: &Map) -> Result<()> {
         self.check_alive(map)?;
         let Some(left) = (0..self.ranks).find(|&rank| map.half(page(rank) + STATE).load(Acquire) == LEFT) else {
             return Ok(());

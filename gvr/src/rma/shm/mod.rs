@@ -252,7 +252,8 @@ impl Rma for Shm {
                 return Ok(now);
             }
             if meeting::sleep(self.map.half(at), was as u32) {
-                self.meeting.check_alive(&self.map)?;
+                // Without its rank a helper has nothing to do, and who asks a rank that has left waits in vain.
+                if self.helper { self.meeting.check_here(&self.map) } else { self.meeting.check_complete(&self.map) }?;
             }
         }
     }

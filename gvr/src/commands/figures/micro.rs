@@ -96,7 +96,10 @@ fn all() -> [Contender; 5] {
     [flat, paper, ours, by_messages(flat), by_messages(paper)]
 }
 
-const STATES: [(&str, fn(&States) -> f64); 5] = [
+/// A state by name.
+type State = (&'static str, fn(&States) -> f64);
+
+const STATES: [State; 5] = [
     ("get miss", |states| states.get_miss),
     ("get hit", |states| states.get_hit),
     ("put first", |states| states.first),

@@ -66,11 +66,11 @@ mod mpi {
         let mut digests = Vec::new();
         for options in [Options::flat(), Options::log(64), Options::log(128), paper] {
             let array = world.array::<u64>(&[300], options)?;
-            tally::run(world, &array, &tally::Settings { batches: 3, particles: 24, work: 0, seed: 7 })?;
+            tally::run(world, &array, &tally::Settings { batches: 3, particles: 24, work: 0, compute: 0, seed: 7 })?;
             digests.push(digest(&array)?);
             array.free()?;
             let array = world.array::<u64>(&[200], options)?;
-            anneal::run(world, &array, &anneal::Settings { temperatures: 3, tries: 40, seed: 3 })?;
+            anneal::run(world, &array, &anneal::Settings { temperatures: 3, tries: 40, compute: 0, seed: 3 })?;
             digests.push(digest(&array)?);
             array.free()?;
             let array = world.array::<u64>(&[2048], options)?;

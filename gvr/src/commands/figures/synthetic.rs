@@ -27,7 +27,7 @@ const HEAD: [&str; 7] =
 /// Nanoseconds of a version, and bytes of old ones on all ranks.
 fn run(profile: Profile, contender: Contender, shape: Shape) -> Result<(f64, u64, u32)> {
     let Shape { ranks, part, reads, writes, k, .. } = shape;
-    let (given, _) = on_net(ranks, part * 8 * 10, profile, |world| {
+    let (given, _) = on_net(ranks, part * 8 * 10 + (64 << 20), profile, |world| {
         let array = world.array::<u64>(&[part * ranks as u64], contender.options)?;
         let mine = array.part(world.rank());
         array.put(mine.clone(), &mine.collect::<Vec<_>>())?;

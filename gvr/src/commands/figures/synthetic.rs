@@ -18,7 +18,7 @@ struct Shape {
     block: u64,
 }
 
-const BASE: Shape = Shape { ranks: 4, part: 1 << 18, reads: 5, writes: 5, k: 0.025, block: 128 };
+const BASE: Shape = Shape { ranks: 4, part: 1 << 16, reads: 5, writes: 5, k: 0.025, block: 128 };
 const VERSIONS: u64 = 4;
 const LOCALITIES: [(f64, &str); 3] = [(0.0025, "radix sort"), (0.025, "N-body"), (0.25, "matrix multiply")];
 const HEAD: [&str; 7] =
@@ -64,7 +64,7 @@ fn row(profile: Profile, table: &mut Table, name: String, shape: Shape) -> Resul
 pub(super) fn figures(profile: Profile, full: bool) -> Result<Vec<Table>> {
     let title = |letter: &str, what: &str| format!("Figure 9({letter}), synthetic workload, time of a version, {what}");
     let mut interval = Table::new(
-        title("a", "2 MiB a rank, 4 ranks, block 128 B"),
+        title("a", "512 KiB a rank, 4 ranks, block 128 B"),
         "19 times faster at 10 operations a version, less than 0.06 % of the memory; slower than flat at long intervals and large k",
         &HEAD,
     );
@@ -85,7 +85,7 @@ pub(super) fn figures(profile: Profile, full: bool) -> Result<Vec<Table>> {
         let shape = Shape { ranks, reads: 25, writes: 25, k: 0.25, part: 1 << 16, ..BASE };
         row(profile, &mut scaling, format!("{ranks} ranks, 512 KiB each"), shape)?;
     }
-    for part in [1 << 16, 1 << 18] {
+    for part in [1 << 14, 1 << 17] {
         let shape = Shape { reads: 25, writes: 25, k: 0.25, part, ..BASE };
         row(profile, &mut scaling, format!("4 ranks, {} KiB each", part >> 7), shape)?;
     }

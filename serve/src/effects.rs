@@ -98,7 +98,8 @@ impl Mailbox {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn send(&self, mail: Mail) {
+    /// Sends at once.
+    pub fn send(&self, mail: Mail) {
         if matches!(mail, Mail::Close) {
             self.closed.store(true, Ordering::Release);
         }

@@ -1,4 +1,5 @@
-//! What is done whether clients ask for it or not: removing what has expired, and synchronising where nobody waits for that.
+//! What is done whether clients ask for it or not: removing what has expired, bringing home what the log holds, and synchronising where
+//! nobody waits for that.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -14,18 +15,24 @@ use crate::service::Service;
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 /// How long a look may take when there are many.
 const SWEEPING: Duration = Duration::from_millis(20);
+/// Time between two looks at the log.
+const TIDYING: Duration = Duration::from_millis(25);
+/// Bytes of the log that are worth the synchronisations that it takes to bring them home.
+const WORTH_TIDYING: u64 = 1 << 20;
 
 /// Keeps house until the server stops.
 pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), Error> {
     let every = Duration::from_millis(shared.options.sync_ms);
     let (mut swept, mut synchronised) = (Instant::now(), Instant::now());
     let is_async = shared.options.durability == Level::Async;
-    let wait = if is_async { HOUSEKEEPING.min(every) } else { HOUSEKEEPING };
+    let wait = if is_async { TIDYING.min(every) } else { TIDYING };
     while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         if is_async && synchronised.elapsed() >= every {
             synchronised = Instant::now();
             shared.pool.wait_durable()?;
         }
+        // Beside those who serve clients: they would do it themselves when the log is full, and their clients would wait.
+        shared.pool.tidy(WORTH_TIDYING)?;
         if swept.elapsed() < HOUSEKEEPING {
             continue;
         }

@@ -46,6 +46,11 @@ impl DirectPool {
             || !self.medium.backing().drains_for_all()
     }
 
+    /// Whether a drain is a call that waits for a device, as of an ordinary file, and not an instruction.
+    pub(super) fn drain_is_a_call(&self) -> bool {
+        self.medium.backing().drains_for_all()
+    }
+
     /// Appends undo records and makes them durable. Gives the number of the first one.
     #[cfg_attr(test, track_caller)]
     pub(super) fn append_undo(&self, writer: Writer, records: &mut Records) -> Result<u64, Error> {
@@ -137,7 +142,8 @@ impl DirectPool {
     /// Whether the long ones among the ranges of a transaction can go home as soon as their records are durable, when the view still has
     /// their bytes at hand. No record that is not home yet may name them; a truncation sees to that where it is worth it.
     pub(super) fn make_homeable(&self, ranges: impl Iterator<Item = Range<u64>> + Clone) -> Result<bool, Error> {
-        if self.options.mode == Mode::InPlace || !self.commits_are_durable() {
+        // The drain behind the copy is worth more than the bytes that a truncation reads again, where it is a call.
+        if self.options.mode == Mode::InPlace || !self.commits_are_durable() || self.drain_is_a_call() {
             return Ok(false);
         }
         let long = ranges.filter(|range| range.end - range.start >= LONG_RANGE);

@@ -4,6 +4,7 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, Operation, RecordHead};
 use nearpm_interface::seal;
 
+use super::gathered::Gathered;
 use crate::check::Class;
 use crate::error::Error;
 use crate::memory::{Backing, Medium, Memory};
@@ -17,13 +18,22 @@ const NONE: u64 = u64::MAX;
 /// Carries out operations. What was changed is written back by the end of [`Home::finish`], each line once if it can be remembered.
 pub(crate) struct Home<'m> {
     medium: &'m Medium,
-    /// Line numbers, each in the place that its low bits choose.
-    waiting: Box<[u64]>,
+    way: Way,
+}
+
+/// How bytes get home.
+enum Way {
+    /// Each at once. Line numbers, each in the place that its low bits choose.
+    Stores(Box<[u64]>),
+    /// Those that a call may take together.
+    Calls(Gathered),
 }
 
 impl<'m> Home<'m> {
     pub fn new(medium: &'m Medium) -> Home<'m> {
-        Home { medium, waiting: vec![NONE; WAITING].into() }
+        let calls = medium.backing().drains_for_all();
+        let way = if calls { Way::Calls(Gathered::default()) } else { Way::Stores(vec![NONE; WAITING].into()) };
+        Home { medium, way }
     }
 
     /// Carries out a record of new bytes.
@@ -55,10 +65,10 @@ impl<'m> Home<'m> {
             Operation::SetSealed(offset, mask) => self.change_sealed(offset, mask, 0)?,
             Operation::ClearSealed(offset, mask) => self.change_sealed(offset, 0, mask)?,
             Operation::Set(offset, mask) => {
-                self.store(offset, &(self.medium.load_word(offset) | mask).to_le_bytes());
+                self.store(offset, &(self.load_word(offset) | mask).to_le_bytes());
             }
             Operation::Clear(offset, mask) => {
-                self.store(offset, &(self.medium.load_word(offset) & !mask).to_le_bytes());
+                self.store(offset, &(self.load_word(offset) & !mask).to_le_bytes());
             }
         }
         Ok(())
@@ -66,7 +76,7 @@ impl<'m> Home<'m> {
 
     #[inline(never)]
     fn change_sealed(&mut self, offset: u64, set: u64, clear: u64) -> Result<(), Error> {
-        let word = self.medium.load_word(offset);
+        let word = self.load_word(offset);
         match seal::change_bits(word, |bits| (bits | set) & !clear) {
             Some(changed) => self.store(offset, &changed.to_le_bytes()),
             None if seal::open_bits(word).is_none() => return Err(Class::BitmapWord.at(offset)),
@@ -76,14 +86,25 @@ impl<'m> Home<'m> {
         Ok(())
     }
 
+    fn load_word(&self, offset: u64) -> u64 {
+        match &self.way {
+            Way::Stores(_) => self.medium.load_word(offset),
+            Way::Calls(gathered) => gathered.word(self.medium, offset),
+        }
+    }
+
     #[inline(never)]
     fn store(&mut self, offset: u64, data: &[u8]) {
+        let waiting = match &mut self.way {
+            Way::Stores(waiting) => waiting,
+            Way::Calls(gathered) => return gathered.store(self.medium, offset, data),
+        };
         match self.medium.backing() {
             Backing::Mapped(memory) => memory.store(offset, data),
             other => other.store(offset, data),
         }
         for line in offset / LINE_U64..(offset + data.len() as u64).div_ceil(LINE_U64) {
-            let place = &mut self.waiting[line as usize % WAITING];
+            let place = &mut waiting[line as usize % WAITING];
             if *place != line {
                 let former = std::mem::replace(place, line);
                 if former != NONE {
@@ -95,8 +116,13 @@ impl<'m> Home<'m> {
 
     /// Starts the write-back of everything that still waits for it.
     pub fn finish(self) {
-        for &line in self.waiting.iter().filter(|&&line| line != NONE) {
-            self.medium.write_back(line * LINE_U64, LINE_U64);
+        match self.way {
+            Way::Stores(waiting) => {
+                for &line in waiting.iter().filter(|&&line| line != NONE) {
+                    self.medium.write_back(line * LINE_U64, LINE_U64);
+                }
+            }
+            Way::Calls(mut gathered) => gathered.go_home(self.medium),
         }
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct Pending {
     written: Vec<Written>,
     /// The bytes of short ones once more: what was streamed is in no cache.
     volatile: Vec<u8>,
+    /// Bytes of all of them.
+    bytes: u64,
 }
 
 impl Pending {
@@ -105,6 +107,11 @@ impl Pending {
     /// Records.
     pub fn len(&self) -> usize {
         self.written.len()
+    }
+
+    /// Bytes of all records.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub fn is_empty(&self) -> bool {
@@ -211,6 +218,7 @@ impl Lane {
     pub fn settle(&mut self, mut taken: Pending, applied: u64) {
         taken.written.clear();
         taken.volatile.clear();
+        taken.bytes = 0;
         taken.volatile.shrink_to(KEPT_BYTES);
         self.spare = taken;
         if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {
@@ -307,6 +315,7 @@ impl Lane {
                 _ => Place::Log(at),
             };
             self.pending.written.push(Written { sequence, place, bytes: stride as usize });
+            self.pending.bytes += stride;
         }
     }
 }

@@ -23,7 +23,7 @@
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
-//! | `home.rs` | writing what records hold to where it belongs |
+//! | `home.rs`, `gathered.rs` | writing what records hold to where it belongs |
 //! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
@@ -31,6 +31,7 @@
 //! | `recover.rs` | from the log to a pool in which no record counts |
 
 mod append;
+mod gathered;
 mod heap;
 mod home;
 mod lifetime;

@@ -60,6 +60,10 @@ pub(super) struct State {
     pub records: Records,
     /// Bytes that the records of the commit have, at most: see [`State::take_room`].
     logged: u64,
+    /// A drain is a call that waits for a device.
+    pub logs_new: bool,
+    /// Bytes of long new objects that are logged, where they could go home at once.
+    pub logged_new: u64,
     /// So many have room in the log for sure.
     pub room: u64,
     /// The lane keeps its segments for this transaction.
@@ -71,6 +75,7 @@ impl State {
     pub fn start(&mut self, pool: &DirectPool, slot: usize, lane: usize) {
         self.reset();
         (self.slot, self.lane) = (slot, lane);
+        self.logs_new = pool.mode() == Mode::WorkingCopy && pool.drain_is_a_call();
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
@@ -121,6 +126,7 @@ impl State {
         self.cancelled.clear();
         self.root = None;
         self.logged = 0;
+        self.logged_new = 0;
         self.promised = false;
     }
 

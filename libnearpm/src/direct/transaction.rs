@@ -6,12 +6,16 @@ use super::append::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Place;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::interval::{IntervalSet, Overlap};
 use crate::lint::Claims;
 
-/// Objects of at least so many bytes are written home at commit, behind no log: nobody refers to them before.
+/// Objects of at least so many bytes may be written home at commit, behind no log: nobody refers to them before. That takes a drain of its own.
 const HOME_AT_ONCE: u64 = 512;
+
+/// Where a drain is a call that waits for a device, new objects of so many bytes in all are logged instead: one call is saved for bytes that are
+/// written twice. In tests they are few, so that small pools have objects of both kinds.
+const LOGGED_NEW: u64 = if cfg!(test) { 1500 } else { 1 << 20 };
 
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
@@ -149,10 +153,19 @@ impl Transaction {
     /// [`Error::NoMemory`], [`Error::Full`], what the medium refuses: the transaction goes on as it was.
     #[inline]
     pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
+        let logged = contents && !self.goes_home(reservation.bytes);
         let state = &mut *self.0;
-        let logged =
-            if contents && reservation.bytes < HOME_AT_ONCE { range_bytes(&(0..reservation.bytes)) } else { 0 };
-        state.take_room(pool, logged + 2 * WORD_BYTES)?;
+        let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { 0 };
+        match state.take_room(pool, bytes + 2 * WORD_BYTES) {
+            Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })
+                if logged && reservation.bytes >= HOME_AT_ONCE =>
+            {
+                // The log has no room for it: neither this one nor others are logged from here on.
+                state.logged_new = LOGGED_NEW;
+                state.take_room(pool, 2 * WORD_BYTES)?;
+            }
+            taken => taken?,
+        }
         let room = state.allocated.try_reserve(1).and_then(|()| state.home.try_reserve(1));
         let room = room.and_then(|()| state.known.try_reserve()).and_then(|()| state.fresh.try_reserve());
         room.map_err(no_memory())
@@ -164,11 +177,21 @@ impl Transaction {
         self.adopt(reservation.offset, reservation.bytes, contents);
     }
 
+    /// Whether the contents of a new object go home without the log. Once it is so for some number of bytes, it stays so in this transaction.
+    #[inline]
+    fn goes_home(&self, bytes: u64) -> bool {
+        bytes >= HOME_AT_ONCE && !(self.0.logs_new && self.0.logged_new.saturating_add(bytes) <= LOGGED_NEW)
+    }
+
     fn adopt(&mut self, offset: u64, bytes: u64, contents: bool) {
+        let logged = contents && !self.goes_home(bytes);
         let state = &mut *self.0;
         state.allocated.push(offset);
         let range = offset..offset + bytes;
-        if contents && bytes < HOME_AT_ONCE {
+        if logged {
+            if bytes >= HOME_AT_ONCE {
+                state.logged_new += bytes;
+            }
             state.known.insert(range);
         } else {
             state.fresh.insert(range.clone());

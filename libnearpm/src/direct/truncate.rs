@@ -39,6 +39,11 @@ fn segment_bytes(pool_bytes: u64) -> u64 {
     (pool_bytes / 128).clamp(CHUNK_BYTES, 32 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
 }
 
+/// Bytes of a usual segment where drains are calls: a truncation has several of them.
+fn segment_bytes_of_files(pool_bytes: u64) -> u64 {
+    segment_bytes(pool_bytes).max((pool_bytes / 256).min(256 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES)
+}
+
 /// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
 pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
     (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
@@ -229,6 +234,21 @@ impl DirectPool {
         Ok(())
     }
 
+    /// Brings home what the log holds, if that is at least so many bytes, while other threads go on: who commits has to do it less often then,
+    /// and the next open has less to read.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Forked`]; what the medium refuses.
+    pub fn tidy(&self, least: u64) -> Result<bool, Error> {
+        self.check_writable()?;
+        let waiting = |shard: &Shard| shard.lock().lanes.iter().map(|lane| lane.pending().bytes()).sum::<u64>();
+        let due = self.shards.iter().map(waiting).sum::<u64>() >= least;
+        if due {
+            self.truncate_beside(&self.truncation()?)?;
+        }
+        Ok(due)
+    }
+
     /// Truncates the log while other threads go on.
     pub(super) fn truncate_beside(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         let (room, cut) = {
@@ -355,7 +375,8 @@ impl DirectPool {
     /// after a truncation with all shards locked: no record may name its chunks' words.
     fn make_segment(&self, longest: u64, spare: u64) -> Result<Segment, Error> {
         let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
-        let usual = (segment_bytes(self.bytes()) / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
+        let usual = if self.drain_is_a_call() { segment_bytes_of_files } else { segment_bytes };
+        let usual = (usual(self.bytes()) / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
         let usual = usual.max(least);
         let take =
             |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, spare).map(|chunk| (chunk, chunks));

@@ -11,7 +11,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nearpm_driver::cache;
@@ -21,6 +20,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use super::dax;
 use super::guard::Guard;
 use super::space::{self, Space};
+use super::synchronising::Synchronising;
 use super::view::View;
 use super::writes::FileWrites;
 use super::{Memory, check_range, persistence_domain};
@@ -86,42 +86,6 @@ impl Map {
     }
 }
 
-/// What awaits `msync`.
-struct Pending {
-    /// The first byte that was written back and not yet synchronised.
-    start: u64,
-    /// The end of the last one; nothing is pending unless that is behind `start`.
-    end: u64,
-    /// Code of a failure. Linux may then hold pages for clean that never reached their medium, so that no later success counts.
-    failed: Option<i32>,
-}
-
-impl Pending {
-    const NOTHING: Pending = Pending { start: u64::MAX, end: 0, failed: None };
-
-    fn add(&mut self, start: u64, end: u64) {
-        (self.start, self.end) = (self.start.min(start), self.end.max(end));
-    }
-
-    /// From now on nothing can be claimed.
-    fn fail(&mut self, error: &std::io::Error) {
-        self.failed = error.raw_os_error().or(Some(libc::EIO));
-    }
-
-    /// Writes what is pending to its medium.
-    fn synchronise(&mut self, write: impl FnOnce(usize, usize) -> std::io::Result<()>) -> std::io::Result<()> {
-        if let Some(code) = self.failed {
-            return Err(std::io::Error::from_raw_os_error(code));
-        }
-        if self.start < self.end {
-            let written = write(self.start as usize, (self.end - self.start) as usize);
-            written.inspect_err(|error| self.fail(error))?;
-            *self = Pending::NOTHING;
-        }
-        Ok(())
-    }
-}
-
 /// A mapped file.
 pub struct MappedMemory {
     /// Dropped before the mapping.
@@ -131,8 +95,7 @@ pub struct MappedMemory {
     flush: Flush,
     /// Where stores are calls, not stores to the mapping.
     writes: Option<FileWrites>,
-    /// Locked while the system synchronises, so that whoever finds nothing pending knows that what another thread took is on the medium.
-    pending: Mutex<Pending>,
+    synchronising: Synchronising,
     /// Where the file has room on its medium, unless that is everywhere.
     space: Option<Space>,
     /// Kept open: it holds the lock on the pool.
@@ -173,8 +136,8 @@ impl MappedMemory {
         let space = Space::of(&file, bytes).map_err(|e| Error::system(context("look for holes in"), e))?;
         let guard = Guard::new(&file, path, map.pointer(), bytes, false)?;
         let writes = if flush == Flush::Sync { FileWrites::new(&file, bytes) } else { None };
-        let pending = Mutex::new(Pending::NOTHING);
-        Ok(MappedMemory { guard, map, bytes, flush, writes, pending, space, file, path: path.to_owned() })
+        let synchronising = Synchronising::new(&file, bytes, flush == Flush::Sync);
+        Ok(MappedMemory { guard, map, bytes, flush, writes, synchronising, space, file, path: path.to_owned() })
     }
 
     /// Takes room on the medium for a range, where the file has holes.
@@ -291,19 +254,17 @@ impl MappedMemory {
         if writes.reaches_end(offset, data.len()) && self.guard.check_size().is_err() {
             return;
         }
-        let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         match writes.write(&self.file, offset, data) {
             Ok(beside) if beside.is_empty() => {}
-            Ok(beside) => pending().add(beside.start, beside.end),
-            Err(error) => pending().fail(&error),
+            Ok(beside) => self.synchronising.add(beside.start, beside.end),
+            Err(error) => self.synchronising.fail(&error),
         }
     }
 
     fn synchronise(&self) -> Result<(), Error> {
         let Map::Ordinary(map) = &self.map else { return Ok(()) };
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending
-            .synchronise(|start, bytes| map.flush_range(start, bytes))
+        self.synchronising
+            .synchronise(map)
             .map_err(|e| Error::system(format!("write {} to its medium", self.path.display()), e))?;
         // Behind it: what was cut off before is not on the medium, and no error of the call tells.
         self.guard.check_size()
@@ -370,7 +331,7 @@ impl Memory for MappedMemory {
                 }
             }
             Flush::Sync => {
-                self.pending.lock().unwrap_or_else(PoisonError::into_inner).add(offset, offset + bytes);
+                self.synchronising.add(offset, offset + bytes);
             }
         }
     }
@@ -538,26 +499,6 @@ mod tests {
         // A system may map several pages at a fault.
         let (without, with) = (faults_of_stores("without", false), faults_of_stores("with", true));
         assert!(without >= 8 && with < without / 4, "{with} page faults where it was populated, else {without}");
-    }
-
-    #[test]
-    fn after_a_failed_synchronisation_none_succeeds() {
-        let mut pending = Pending::NOTHING;
-        pending.add(64, 128);
-        pending.add(0, 8);
-        let mut written = (0, 0);
-        let write = |start, bytes| {
-            written = (start, bytes);
-            Ok(())
-        };
-        assert!(pending.synchronise(write).is_ok());
-        assert_eq!(written, (0, 128));
-        assert!(pending.synchronise(|_, _| panic!("nothing is pending")).is_ok());
-        pending.add(64, 128);
-        let full = || std::io::Error::from_raw_os_error(libc::ENOSPC);
-        assert!(pending.synchronise(|_, _| Err(full())).is_err());
-        let again = pending.synchronise(|_, _| panic!("the system would say that all is well"));
-        assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     }
 
     #[test]

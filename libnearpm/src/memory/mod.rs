@@ -25,6 +25,7 @@ mod space;
 #[cfg(test)]
 mod step_tests;
 mod striped;
+mod synchronising;
 mod test;
 mod torn_file;
 mod view;

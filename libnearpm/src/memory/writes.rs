@@ -112,19 +112,30 @@ impl FileWrites {
         let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
         if is_blank(&written) {
             for piece in pieces(&range).filter(|piece| !written[*piece]) {
-                self.write_whole(file, piece as u64 * PIECE)?;
+                self.write_whole(file, piece as u64 * PIECE, &range, data)?;
             }
             let touched = pieces(&range);
+            let all_blank = !written[touched.clone()].contains(&true);
             beside = touched.start as u64 * PIECE..self.bytes.min(touched.end as u64 * PIECE);
             written[touched].fill(true);
+            if all_blank {
+                return Ok(beside);
+            }
         }
         file.write_all_at(data, offset).map(|()| beside)
     }
 
-    /// Writes a piece as it is.
-    fn write_whole(&self, file: &File, start: u64) -> io::Result<()> {
-        let mut bytes = vec![0; PIECE.min(self.bytes - start) as usize];
+    /// Writes a piece as it is, with what of new bytes falls into it.
+    fn write_whole(&self, file: &File, start: u64, range: &Range<u64>, data: &[u8]) -> io::Result<()> {
+        let end = self.bytes.min(start + PIECE);
+        let new = range.start.max(start)..range.end.min(end);
+        let data = &data[(new.start - range.start) as usize..(new.end - range.start) as usize];
+        if data.len() as u64 == end - start {
+            return file.write_all_at(data, start);
+        }
+        let mut bytes = vec![0; (end - start) as usize];
         file.read_exact_at(&mut bytes, start)?;
+        bytes[(new.start - start) as usize..(new.end - start) as usize].copy_from_slice(data);
         file.write_all_at(&bytes, start)
     }
 }

@@ -6,6 +6,7 @@
 mod user;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use nearpm::Error;
@@ -21,6 +22,8 @@ pub const DEFAULT: &[u8] = b"default";
 #[derive(Debug)]
 pub struct Access {
     users: RwLock<BTreeMap<Vec<u8>, Arc<User>>>,
+    /// Rises when users change.
+    version: AtomicU64,
 }
 
 impl Access {
@@ -47,11 +50,16 @@ impl Access {
             users.entry(DEFAULT.to_vec()).and_modify(|user| user.on &= !user.nopass);
         }
         let users = users.into_iter().map(|(name, user)| (name, Arc::new(user))).collect();
-        Ok(Access { users: RwLock::new(users) })
+        Ok(Access { users: RwLock::new(users), version: AtomicU64::new(0) })
     }
 
     fn read<R>(&self, look: impl FnOnce(&BTreeMap<Vec<u8>, Arc<User>>) -> R) -> R {
         look(&self.users.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A number that is another one when users have changed.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// The user of this name, as it is now.
@@ -91,12 +99,16 @@ impl Access {
         let mut user = users.get(name).map_or_else(|| User::new(name), |user| (**user).clone());
         rules.iter().try_for_each(|rule| user.apply(rule.as_ref()))?;
         users.insert(name.to_vec(), Arc::new(user));
+        self.version.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
     /// Removes a user; false if there is none of the name. The default one stays.
     pub fn remove_user(&self, name: &[u8]) -> bool {
-        name != DEFAULT && self.users.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = name != DEFAULT && users.remove(name).is_some();
+        self.version.fetch_add(u64::from(removed), Ordering::Release);
+        removed
     }
 }
 
@@ -128,7 +140,7 @@ mod tests {
     fn passwords() {
         let hash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
         for rules in ["on >secret".to_owned(), format!("on #{hash}"), "on >other >secret".to_owned()] {
-            let access = Access { users: RwLock::new(BTreeMap::new()) };
+            let access = Access { users: RwLock::new(BTreeMap::new()), version: AtomicU64::new(0) };
             access.set_user(b"u", &rules.split(' ').collect::<Vec<_>>()).expect("the rules are right");
             assert!(access.authenticate(b"u", b"secret").is_some(), "{rules}");
             assert!(access.authenticate(b"u", b"wrong").is_none() && access.authenticate(b"v", b"secret").is_none());

@@ -189,34 +189,64 @@ impl User {
         self.keys.iter().any(|rule| rule.read && rule.pattern == b"*")
     }
 
-    /// The rules that make this user, as in a file.
-    pub fn rules(&self) -> String {
-        let mut text = if self.on { "on" } else { "off" }.to_owned();
-        if self.nopass {
-            text += " nopass";
-        }
-        for hash in &self.passwords {
-            text += &format!(" #{}", hex(hash));
-        }
-        for rule in &self.keys {
+    /// Whether no rule forbids anything.
+    pub fn may_do_everything(&self) -> bool {
+        let all = matches!(&self.commands[..], [only] if only.allowed && only.what == "@all");
+        all && self.keys.iter().any(|rule| rule.read && rule.write && rule.pattern == b"*")
+            && self.channels.iter().any(|channel| channel == b"*")
+    }
+
+    /// The rules that make this user, by what they concern.
+    pub fn parts(&self) -> Parts {
+        let mut flags = vec![if self.on { "on" } else { "off" }];
+        flags.extend(self.nopass.then_some("nopass"));
+        flags.push("sanitize-payload");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let keys = self.keys.iter().map(|rule| {
             let kind = match (rule.read, rule.write) {
                 (true, true) => "~",
                 (true, false) => "%R~",
                 _ => "%W~",
             };
-            text += &format!(" {kind}{}", String::from_utf8_lossy(&rule.pattern));
+            kind.to_owned() + &text(&rule.pattern)
+        });
+        let channels = self.channels.iter().map(|channel| format!("&{}", text(channel)));
+        // What no rule says is forbidden.
+        let forbidden = self.commands.first().is_none_or(|rule| rule.what != "@all").then(|| "-@all".to_owned());
+        let said = self.commands.iter().map(|rule| format!("{}{}", if rule.allowed { '+' } else { '-' }, rule.what));
+        Parts {
+            flags,
+            passwords: self.passwords.iter().map(hex).collect(),
+            keys: keys.collect::<Vec<_>>().join(" "),
+            channels: channels.collect::<Vec<_>>().join(" "),
+            commands: forbidden.into_iter().chain(said).collect::<Vec<_>>().join(" "),
         }
-        for channel in &self.channels {
-            text += &format!(" &{}", String::from_utf8_lossy(channel));
-        }
-        if self.commands.is_empty() {
-            text += " -@all";
-        }
-        for rule in &self.commands {
-            text += &format!(" {}{}", if rule.allowed { '+' } else { '-' }, rule.what);
-        }
-        text
     }
+
+    /// The rules that make this user, as in a file.
+    pub fn rules(&self) -> String {
+        let Parts { flags, passwords, keys, channels, commands } = self.parts();
+        let flags = flags.into_iter().map(str::to_owned);
+        let passwords = passwords.into_iter().map(|hash| format!("#{hash}"));
+        let channels = if channels.is_empty() { "resetchannels".to_owned() } else { channels };
+        let keys = Some(keys).filter(|keys| !keys.is_empty());
+        flags.chain(passwords).chain(keys).chain([channels, commands]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The rules that make a user, each part as in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Whether it may log in, and how.
+    pub flags: Vec<&'static str>,
+    /// Hashes of passwords, in hexadecimal digits.
+    pub passwords: Vec<String>,
+    /// Commands.
+    pub commands: String,
+    /// Keys.
+    pub keys: String,
+    /// Channels.
+    pub channels: String,
 }
 
 #[cfg(test)]

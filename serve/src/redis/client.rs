@@ -123,7 +123,7 @@ pub fn client(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             reply.integer(-1);
             Ok(())
         }
-        (b"setname" | b"setinfo" | b"no-evict" | b"no-touch", _) => refuse("ERR it is not supported inside of MULTI"),
+        (b"setname" | b"setinfo" | b"no-evict" | b"no-touch" | b"reply", _) => refuse("ERR it is not supported inside of MULTI"),
         (b"id", []) => {
             reply.integer(db.client.map_or(0, |client| client.number as i64));
             Ok(())

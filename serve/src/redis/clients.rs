@@ -28,6 +28,8 @@ pub struct Client {
     pub patterns: AtomicUsize,
     /// Commands behind a MULTI; -1 outside of one.
     pub queued: std::sync::atomic::AtomicI64,
+    /// It is told what all others ask for.
+    pub monitors: AtomicBool,
     /// Bytes of its last command.
     pub input: AtomicUsize,
     texts: Mutex<Texts>,
@@ -65,6 +67,7 @@ impl Client {
             channels: AtomicUsize::new(0),
             patterns: AtomicUsize::new(0),
             queued: (-1).into(),
+            monitors: AtomicBool::new(false),
             input: AtomicUsize::new(0),
             texts: Mutex::new(Texts { user: DEFAULT.to_vec(), ..Texts::default() }),
             came: Instant::now(),
@@ -85,8 +88,11 @@ impl Client {
         texts.sub = sub.map(|sub| String::from_utf8_lossy(&sub[..sub.len().min(32)]).to_ascii_lowercase());
     }
 
-    /// What kind of client it is, as a letter: P listens, x is inside of a MULTI, N neither.
+    /// What kind of client it is, as a letter: O monitors, P listens, x is inside of a MULTI, N none of these.
     pub fn line_flag(&self) -> &'static str {
+        if self.monitors.load(Ordering::Relaxed) {
+            return "O";
+        }
         let listens = self.channels.load(Ordering::Relaxed) + self.patterns.load(Ordering::Relaxed) > 0;
         match (listens, self.queued.load(Ordering::Relaxed) >= 0) {
             (true, _) => "P",

@@ -3,7 +3,7 @@
 use super::db::is;
 use super::request::Request;
 use super::resp;
-use super::session::Session;
+use super::session::{Replies, Session};
 use crate::access::DEFAULT;
 
 impl Session {
@@ -91,10 +91,10 @@ impl Session {
 
     /// Whether a CLIENT command concerns its sender alone.
     pub(super) fn names_itself(&self, words: &[Vec<u8>]) -> bool {
-        ["setname", "getname", "setinfo", "id", "no-evict", "no-touch"].iter().any(|name| is(&words[1], name))
+        ["setname", "getname", "setinfo", "id", "no-evict", "no-touch", "reply"].iter().any(|name| is(&words[1], name))
     }
 
-    /// CLIENT SETNAME, GETNAME, SETINFO, ID, NO-EVICT, NO-TOUCH
+    /// CLIENT SETNAME, GETNAME, SETINFO, ID, NO-EVICT, NO-TOUCH, REPLY
     pub(super) fn name_itself(&mut self, words: &[Vec<u8>]) -> Request {
         let mut texts = self.client.texts();
         match (words[1].to_ascii_lowercase().as_slice(), words.len()) {
@@ -129,6 +129,18 @@ impl Session {
                 self.say(|reply| reply.simple("OK"))
             }
             (b"no-evict" | b"no-touch", 3) => self.say(|reply| reply.error(super::db::SYNTAX)),
+            (b"reply", 3) => {
+                let wanted = match words[2].to_ascii_lowercase().as_slice() {
+                    b"on" => Replies::On,
+                    b"off" => Replies::Off,
+                    b"skip" if self.replies == Replies::Off => Replies::Off,
+                    b"skip" => Replies::SkipNext,
+                    _ => return self.say(|reply| reply.error(super::db::SYNTAX)),
+                };
+                drop(texts);
+                self.replies = wanted;
+                self.say(|reply| reply.simple("OK"))
+            }
             (b"id", 2) => self.say(|reply| reply.integer(self.client.number as i64)),
             (name, _) => {
                 let name = String::from_utf8_lossy(name);

@@ -12,10 +12,11 @@
 //! | `strings.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
 //! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
 //! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
-//! | `about.rs`, `config.rs`, `client.rs` | the server, and its clients |
+//! | `about.rs`, `config.rs`, `client.rs`, `acl.rs`, `monitors.rs` | the server, its clients and users |
 //! | `rank.rs` | members of sorted sets in their order |
 
 mod about;
+mod acl;
 mod bitfield;
 mod bits;
 mod channels;
@@ -32,6 +33,7 @@ mod hashes;
 mod lcs;
 mod listening;
 mod lists;
+mod monitors;
 mod numbers;
 mod object;
 mod rank;
@@ -68,6 +70,7 @@ use crate::tally::Totals;
 use channels::Channels;
 use clients::Clients;
 use db::{Db, Owned};
+use monitors::Monitors;
 use request::Command;
 use settings::Settings;
 use slowlog::SlowLog;
@@ -97,6 +100,7 @@ pub struct State {
     waiting: Waiting,
     channels: Channels,
     clients: Clients,
+    monitors: Monitors,
     slowlog: SlowLog,
     settings: Settings,
     /// Changes of keys.
@@ -142,6 +146,7 @@ impl Redis {
             waiting: Waiting::default(),
             channels: Channels::default(),
             clients: Clients::default(),
+            monitors: Monitors::default(),
             slowlog: SlowLog::default(),
             settings: Settings::new(options),
             changes: AtomicU64::new(0),

@@ -58,6 +58,8 @@ pub enum Request {
         /// Who asks.
         client: Arc<Client>,
     },
+    /// One that is not answered.
+    Mute(Box<Request>),
     /// Keys are watched from here on.
     Watch {
         /// The keys.
@@ -81,6 +83,7 @@ impl Request {
     pub fn weight(&self) -> usize {
         match self {
             Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => 0,
+            Request::Mute(request) => request.weight(),
             Request::Run { command, .. } => command.bytes(),
             Request::Wait { command, .. } => command.bytes(),
             Request::Exec { commands, .. } => commands.iter().map(Command::bytes).sum(),
@@ -91,6 +94,7 @@ impl Request {
     pub fn resp3(&self) -> bool {
         match self {
             Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => false,
+            Request::Mute(request) => request.resp3(),
             Request::Run { resp3, .. } | Request::Wait { resp3, .. } | Request::Exec { resp3, .. } => *resp3,
         }
     }

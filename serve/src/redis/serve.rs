@@ -160,6 +160,7 @@ impl Service for Redis {
     fn changes(request: &Request) -> bool {
         match request {
             Request::Say(_) | Request::Watch { .. } | Request::Listen { .. } => false,
+            Request::Mute(request) => Self::changes(request),
             Request::Run { command, .. } => command.spec.changes(),
             Request::Wait { .. } => true,
             Request::Exec { commands, .. } => commands.iter().any(|command| command.spec.changes()),
@@ -174,6 +175,11 @@ impl Service for Redis {
         let db = self.db(turn);
         match request {
             Request::Say(text) => out.extend_from_slice(text),
+            Request::Mute(request) => {
+                let start = out.len();
+                self.look(from, turn, request, out)?;
+                out.truncate(start);
+            }
             Request::Run { resp3, command, client } => {
                 self.read(&db, from, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))?;
             }
@@ -213,6 +219,12 @@ impl Service for Redis {
                 self.run(&db, tx, (command, client), (&mut Reply::new(out, *resp3), REPLY_BYTES))
             }
             Request::Exec { .. } => self.exec(tx, &db, request, out),
+            Request::Mute(request) => {
+                let start = out.len();
+                self.change(tx, turn, request, out)?;
+                out.truncate(start);
+                Ok(())
+            }
             Request::Wait { resp3, command, client } => {
                 let start = out.len();
                 self.relieve(&db, tx, command)?;
@@ -233,6 +245,9 @@ impl Service for Redis {
     }
 
     fn refuse(&self, request: &Request, error: &Error, out: &mut Vec<u8>) {
+        if matches!(request, Request::Mute(_)) {
+            return;
+        }
         let text = match error {
             Error::Full { requested: 0, .. } if matches!(request, Request::Exec { .. }) => {
                 format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}")
@@ -288,11 +303,15 @@ impl Service for Redis {
         match request {
             Request::Run { command, .. } => Some(near(command)),
             Request::Wait { command, .. } => Some(near(command)),
+            Request::Mute(request) => self.near(request),
             _ => None,
         }
     }
 
     fn empties(request: &Request) -> bool {
+        if let Request::Mute(request) = request {
+            return Self::empties(request);
+        }
         matches!(request, Request::Run { command, .. } if matches!(command.spec.id, Id::Flushall | Id::Flushdb))
     }
 

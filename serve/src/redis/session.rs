@@ -29,13 +29,28 @@ struct Queue {
     spoilt: bool,
 }
 
+/// Which commands a client wants to be answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replies {
+    /// All of them.
+    #[default]
+    On,
+    /// None.
+    Off,
+    /// All but the next one.
+    SkipNext,
+}
+
 /// A client.
 pub struct Session {
     pub(super) client: Arc<Client>,
     pub(super) state: Arc<State>,
     /// Nobody until a password was given, where one is asked for.
     pub(super) user: Option<Arc<User>>,
+    /// Which users there were when it was looked for.
+    users: u64,
     pub(super) resp3: bool,
+    pub(super) replies: Replies,
     /// Channels that it listens to.
     pub(super) channels: BTreeSet<Vec<u8>>,
     /// Patterns of them.
@@ -51,9 +66,9 @@ impl Session {
         let client = Arc::new(Client::new(peer));
         state.clients.add(&client);
         let watched = Arc::new(WatchSet::new(state.watches.clone()));
-        let (user, resp3, channels, patterns, queue, parser) =
-            (state.access.nobody(), false, BTreeSet::new(), BTreeSet::new(), None, Parser::default());
-        Session { client, state, user, resp3, channels, patterns, queue, watched, parser }
+        let (users, user, parser) = (state.access.version(), state.access.nobody(), Parser::default());
+        let (resp3, replies, channels, patterns, queue) = Default::default();
+        Session { client, state, user, users, resp3, replies, channels, patterns, queue, watched, parser }
     }
 
     /// Takes a command from an input.
@@ -79,7 +94,7 @@ impl Session {
             return Admission::Last(Request::Say(Vec::new()));
         }
         self.client.input.store(taken, Ordering::Relaxed);
-        Admission::Request(self.take(words), taken)
+        Admission::Request(self.take_or_mute(words), taken)
     }
 
     pub(super) fn say(&self, write: impl FnOnce(&mut Reply<'_>)) -> Request {
@@ -92,6 +107,29 @@ impl Session {
     pub(super) fn speak(&mut self, resp3: bool) {
         self.resp3 = resp3;
         self.client.resp3.store(resp3, Ordering::Relaxed);
+    }
+
+    /// As [`Session::take`]; what the client wants no answer to gets none, but what waits for others.
+    fn take_or_mute(&mut self, words: Vec<Vec<u8>>) -> Request {
+        let before = self.replies;
+        let request = self.take(words);
+        let mute = match before {
+            Replies::SkipNext => true,
+            Replies::On | Replies::Off => self.replies != Replies::On,
+        };
+        if before == Replies::SkipNext && self.replies == before {
+            self.replies = Replies::On;
+        }
+        if mute && !matches!(request, Request::Wait { .. }) { Request::Mute(Box::new(request)) } else { request }
+    }
+
+    /// What the client may do is what its user may do now. One that was removed may do nothing.
+    fn look_at_user(&mut self) {
+        let users = self.state.access.version();
+        if users != self.users {
+            self.users = users;
+            self.user = self.user.take().and_then(|user| self.state.access.user(&user.name));
+        }
     }
 
     /// Refuses a command; an open MULTI cannot be executed any more.
@@ -109,6 +147,7 @@ impl Session {
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
+        self.look_at_user();
         if let Some(refused) = guard::refusal(self.user.as_deref(), spec, &words) {
             return self.refuse(&refused);
         }
@@ -123,6 +162,10 @@ impl Session {
                 spec.name
             );
             return self.refuse(&text);
+        }
+        let secret = matches!(spec.id, Id::Auth | Id::Hello) || spec.has('a');
+        if self.state.monitors.are_there() && !secret {
+            self.state.monitors.tell(&self.client, &words);
         }
         let open = self.queue.is_some();
         match spec.id {
@@ -205,11 +248,13 @@ impl Session {
     /// As if the client had just come.
     fn reset(&mut self) -> Request {
         self.end_multi();
+        self.state.monitors.remove(&self.client);
+        self.replies = Replies::On;
         let changes = self.all_listening();
         self.channels.clear();
         self.patterns.clear();
         self.count_listening();
-        self.user = self.state.access.nobody();
+        (self.users, self.user) = (self.state.access.version(), self.state.access.nobody());
         {
             let mut texts = self.client.texts();
             (texts.name, texts.user) = (Vec::new(), DEFAULT.to_vec());
@@ -224,6 +269,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.state.clients.remove(self.client.number);
+        self.state.monitors.remove(&self.client);
         for change in self.all_listening() {
             self.state.channels.change(&self.client, &change);
         }

@@ -7,8 +7,8 @@ use super::registry::{Group, commands};
 use super::reply::Reply;
 use super::request::Command;
 use super::{
-    Redis, about, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, numbers, object,
-    rename, scan, sets, slowlog, sort, strings, zsets,
+    Redis, about, acl, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, monitors, numbers,
+    object, rename, scan, sets, slowlog, sort, strings, zsets,
 };
 
 /// A command.
@@ -32,6 +32,7 @@ pub struct Spec {
 
 #[rustfmt::skip]
 commands! {
+    Acl "acl" -2 "ac" 0 0 0 Server talk acl::acl;
     Append "append" 3 "wmF" 1 1 1 String act strings::append;
     Auth "auth" -2 "F" 0 0 0 Connection session elsewhere;
     Bitcount "bitcount" -2 "r" 1 1 1 Bitmap look bits::bitcount;
@@ -111,6 +112,7 @@ commands! {
     Ltrim "ltrim" 4 "w" 1 1 1 List act lists::ltrim;
     Memory "memory" -2 "rc" 2 2 1 Server look object::memory;
     Mget "mget" -2 "rF" 1 -1 1 String look strings::mget;
+    Monitor "monitor" 1 "a" 0 0 0 Server talk monitors::monitor;
     Move "move" 3 "wF" 1 1 1 Generic look generic::move_;
     Mset "mset" -3 "wm" 1 -1 2 String act strings::mset;
     Msetnx "msetnx" -3 "wm" 1 -1 2 String act strings::msetnx;
@@ -270,8 +272,10 @@ impl Spec {
     /// The categories that it is in, or that a subcommand of it is in, as the rules of users name them.
     pub fn categories(&self, subcommand: Option<&str>) -> Vec<&'static str> {
         // What clients do with themselves concerns nobody else.
-        let own = ["getname", "getredir", "id", "info", "no-touch", "setinfo", "setname"];
-        let admin = self.has('a') && !(self.id == Id::Client && subcommand.is_some_and(|name| own.contains(&name)));
+        let own = ["getname", "getredir", "id", "info", "no-touch", "reply", "setinfo", "setname"];
+        let whoami = self.id == Id::Acl && subcommand == Some("whoami");
+        let own = self.id == Id::Client && subcommand.is_some_and(|name| own.contains(&name)) || whoami;
+        let admin = self.has('a') && !own;
         let by_flags = [
             ("read", self.has('r')),
             ("write", self.has('w')),

@@ -143,8 +143,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a damaged word of a bitmap is sealed anew",
         file: HOME,
-        find: "let word = self.medium.load_word(offset);",
-        with: "let word = self.medium.load_word(offset);\n        let word = if FAULT { seal::seal_bits(word & ((1 << 48) - 1)) } else { word };",
+        find: "let word = self.load_word(offset);",
+        with: "let word = self.load_word(offset);\n        let word = if FAULT { seal::seal_bits(word & ((1 << 48) - 1)) } else { word };",
         tests: library("check", "flips"),
     },
     Mutant {

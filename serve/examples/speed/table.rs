@@ -1,0 +1,44 @@
+//! Tables of what was measured.
+
+use crate::record::{Cell, Pair, Record};
+use crate::servers::Level;
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+}
+
+/// Prints a table of a level, and its geometric mean.
+pub fn print(level: Level, record: &Record) {
+    let cells = record.cells(level);
+    if cells.is_empty() {
+        return;
+    }
+    let pairs = cells.iter().map(|cell| record.of(cell).count()).max().unwrap_or(0);
+    println!("\n{}: requests in a second, medians of {pairs} pairs\n", level.title());
+    println!("| work | bytes | clients | pipeline | stock | ours | ratio | least to greatest |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    let mut ratios = Vec::new();
+    for cell in cells {
+        let ratio = median(record.of(cell).map(Pair::ratio));
+        ratios.push(ratio);
+        row(cell, record, ratio);
+    }
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("\nratio of {} cells: geometric mean {:.2}, least {least:.2}", ratios.len(), geometric_mean(&ratios));
+}
+
+fn row(cell: &Cell, record: &Record, ratio: f64) {
+    let (stock, ours) = (median(record.of(cell).map(|p| p.stock)), median(record.of(cell).map(|p| p.ours)));
+    let all = || record.of(cell).map(Pair::ratio);
+    let (least, greatest) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    let Cell { work, bytes, clients, pipeline, .. } = cell;
+    println!(
+        "| {work} | {bytes} | {clients} | {pipeline} | {stock:.0} | {ours:.0} | {ratio:.2} | {least:.2} to {greatest:.2} |"
+    );
+}

@@ -41,7 +41,7 @@ fn segment_bytes(pool_bytes: u64) -> u64 {
 
 /// Bytes of a usual segment where drains are calls: a truncation has several of them.
 fn segment_bytes_of_files(pool_bytes: u64) -> u64 {
-    segment_bytes(pool_bytes).max((pool_bytes / 256).min(256 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES)
+    segment_bytes(pool_bytes).max((pool_bytes / 256).min(128 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES)
 }
 
 /// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.

@@ -99,7 +99,8 @@ fn rate(server: &Running, cell: &Cell, requests: u64) -> Result<f64> {
 fn requests(stock: &Running, cell: &Cell, seconds: f64) -> Result<u64> {
     let least = (4 * cell.clients * cell.pipeline).max(200);
     let rate = rate(stock, cell, least)?;
-    Ok(((rate * seconds) as u64).clamp(least, 400_000) / (cell.clients * cell.pipeline) * (cell.clients * cell.pipeline))
+    Ok(((rate * seconds) as u64).clamp(least, 400_000) / (cell.clients * cell.pipeline)
+        * (cell.clients * cell.pipeline))
 }
 
 /// Measures the pairs of a level that the record lacks.
@@ -110,7 +111,8 @@ fn measure(level: Level, arguments: &Arguments, record: &mut Record) -> Result<(
         return Ok(());
     }
     let place = tempfile::tempdir_in(&arguments.folder)?;
-    let (stock, ours) = (servers::stock(level, place.path())?, servers::ours(level, place.path(), arguments.ours.as_deref())?);
+    let (stock, ours) =
+        (servers::stock(level, place.path())?, servers::ours(level, place.path(), arguments.ours.as_deref())?);
     for pair in 0..arguments.pairs {
         for cell in &cells {
             if record.of(cell).count() > pair as usize {

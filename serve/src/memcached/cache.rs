@@ -3,6 +3,7 @@
 use nearpm::prelude::*;
 
 use super::command::Store as How;
+use super::detail::Detail;
 use crate::store::{Content, Item, Keys, Keyspace, Name, expired, item};
 use crate::tally::{Tally, count};
 
@@ -104,6 +105,8 @@ pub struct Cache<'a> {
     pub keys: Keys<'a>,
     /// What is counted.
     pub tally: &'a Tally,
+    /// What is counted by parts of keys.
+    pub detail: &'a Detail,
     /// Bytes of the largest value.
     pub max_value: u64,
 }
@@ -131,6 +134,7 @@ impl Cache<'_> {
     pub fn asked(&self, from: &impl Load, name: &Name) -> Result<Option<Found>, Error> {
         let found = self.find(from, name)?;
         count(&self.tally.gets);
+        self.detail.get(&name.bytes, found.is_some());
         if found.is_some() {
             count(&self.tally.hits);
             self.keys.recency.touch(name.hash, self.now_ms());
@@ -153,6 +157,7 @@ impl Cache<'_> {
         new: New<'_>,
     ) -> Result<Done, Error> {
         count(&self.tally.sets);
+        self.detail.set(&name.bytes);
         let found = self.find(tx, name)?;
         let joins = matches!(how, How::Append | How::Prepend);
         if let Some(refused) = refusal(how, cas, found) {
@@ -185,6 +190,7 @@ impl Cache<'_> {
     /// Removes an item, and says whether there was a living one.
     pub fn remove(&self, tx: &mut impl Store, name: &Name) -> Result<bool, Error> {
         let lived = self.find(tx, name)?.is_some();
+        self.detail.delete(&name.bytes);
         self.keys.remove::<Plain>(tx, name)?;
         Ok(lived)
     }

@@ -8,11 +8,12 @@
 //! | `session.rs`, `guard.rs` | who a client is, what it may do |
 //! | `cache.rs` | which items live, and what is done to them |
 //! | `classic.rs`, `meta.rs` | what commands do and answer |
-//! | `stats.rs` | what the server tells about itself |
+//! | `stats.rs`, `detail.rs` | what the server tells about itself |
 
 mod cache;
 mod classic;
 mod command;
+mod detail;
 mod foreign;
 mod guard;
 mod meta;
@@ -37,6 +38,7 @@ use crate::store::{Keys, Name, RECLAIMED, Search, size};
 use crate::tally::Totals;
 use cache::{Cache, MemcachedRoot, Plain};
 use command::{Command, Request};
+use detail::Detail;
 use session::Session;
 
 /// The version of memcached whose protocol this is.
@@ -51,6 +53,7 @@ pub struct Memcached {
     names: Renamed,
     /// The moment of the last flush whose items were looked for.
     flushed: AtomicU64,
+    detail: Detail,
     started: Instant,
 }
 
@@ -74,6 +77,7 @@ impl Memcached {
             access,
             names,
             flushed: AtomicU64::new(0),
+            detail: Detail::default(),
             started: Instant::now(),
         })
     }
@@ -90,10 +94,10 @@ impl Memcached {
         self.options.eviction.unwrap_or(Eviction::Lru) == Eviction::Lru
     }
 
-    fn cache<'t>(&self, turn: &'t Turn<'_>) -> Cache<'t> {
+    fn cache<'t>(&'t self, turn: &'t Turn<'_>) -> Cache<'t> {
         let (recency, expiries, notes) = (turn.recency, turn.expiries, &turn.notes);
         let keys = Keys { space: self.root.keys(), now_ms: turn.now_ms, recency, expiries, notes };
-        Cache { root: self.root, keys, tally: &turn.tally, max_value: self.options.max_value }
+        Cache { root: self.root, keys, tally: &turn.tally, detail: &self.detail, max_value: self.options.max_value }
     }
 
     /// Makes room below the memory limit.

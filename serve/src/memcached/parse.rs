@@ -198,6 +198,7 @@ fn command(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static
         (b"flush_all", []) => Command::Flush(0),
         (b"flush_all", [_]) if quiet => Command::Flush(0),
         (b"flush_all", [delay] | [delay, _]) => Command::Flush(time(delay).ok_or(EXPTIME)?),
+        (b"stats", [b"detail", what, ..]) => Command::Stats([b"detail ", *what].concat()),
         (b"stats", _) => Command::Stats(rest.first().map(|word| word.to_vec()).unwrap_or_default()),
         (b"version", _) => Command::Say(format!("VERSION {}\r\n", super::VERSION).into_bytes()),
         (b"verbosity", [b"noreply"]) => Command::Say(b"OK\r\n".to_vec()),
@@ -205,6 +206,12 @@ fn command(name: &[u8], rest: &[&[u8]], quiet: bool) -> Result<Command, &'static
             number::<u32>(level).ok_or(FORMAT)?;
             Command::Say(b"OK\r\n".to_vec())
         }
+        // There are no slabs, so that none moves.
+        (b"slabs", [b"automove", level]) if number::<u32>(level).is_some_and(|level| level <= 2) => {
+            Command::Say(b"OK\r\n".to_vec())
+        }
+        (b"slabs", [b"automove", _]) => return Err(FORMAT),
+        (b"slabs", [b"reassign", _, _]) => return Err("CLIENT_ERROR slab reassignment disabled"),
         (b"mn", _) => Command::Say(b"MN\r\n".to_vec()),
         (b"mg" | b"md" | b"ma" | b"me", []) => return Err(ERROR),
         (b"mg", _) => Command::MetaGet(parse_meta::words(rest)?),

@@ -7,7 +7,7 @@ use super::classic::line;
 use super::{Memcached, VERSION};
 use crate::tally::of;
 
-/// stats [settings|items|slabs|sizes|conns|reset]
+/// stats [settings|items|slabs|sizes|conns|detail|reset]
 pub fn stats(
     memcached: &Memcached,
     cache: &Cache<'_>,
@@ -52,7 +52,13 @@ pub fn stats(
         ],
         // There are no slabs to tell of.
         b"items" | b"slabs" | b"sizes" | b"conns" => Vec::new(),
+        _ if what.starts_with(b"detail") => {
+            memcached.detail.run(what.strip_prefix(b"detail ").unwrap_or_default(), out);
+            return Ok(());
+        }
         b"reset" => {
+            totals.reset();
+            memcached.detail.reset();
             line(out, "RESET");
             return Ok(());
         }

@@ -1,11 +1,12 @@
 //! ACL: users and what they may do, while the server runs. What is set here ends with the server; what is to stay is in its file.
 
 use super::channels::{unknown_subcommand, wrong_words};
-use super::db::{Db, Outcome, Words, integer, is, refuse, refuse_with};
+use super::db::{Db, Outcome, Words, refuse, refuse_with};
 use super::guard;
 use super::registry::Group;
 use super::reply::Reply;
 use super::table::{self, TABLE};
+use super::words::{integer, is};
 use crate::access::{DEFAULT, User};
 use crate::effects::Mail;
 
@@ -123,13 +124,14 @@ fn dry_run(db: &Db<'_>, name: &[u8], words: Words<'_>, reply: &mut Reply<'_>) ->
 
 /// ACL GENPASS [bits]
 fn make_password(bits: Option<&Vec<u8>>, reply: &mut Reply<'_>) -> Outcome {
-    const WRONG: &str = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096";
+    const WRONG: &str =
+        "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096";
     let bits = bits.map_or(Ok(PASSWORD_BITS), |word| integer(word))?;
     if !(1..=4096).contains(&bits) {
         return refuse(WRONG);
     }
     let digit = |_| char::from(b"0123456789abcdef"[usize::from(rand::random::<u8>() & 15)]);
-    reply.bulk((0..bits.div_ceil(4)).map(digit).collect::<String>().as_bytes());
+    reply.bulk((0..(bits as u64).div_ceil(4)).map(digit).collect::<String>().as_bytes());
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, SYNTAX, integer, is, refuse, refuse_with};
+use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
 use super::strings::{change_bytes, value};
+use super::words::{integer, is};
 use crate::store::Name;
 
 /// What happens to a number that does not fit.

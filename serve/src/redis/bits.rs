@@ -2,9 +2,10 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, SYNTAX, integer, is, part, refuse};
+use super::db::{Db, Outcome, SYNTAX, refuse};
 use super::reply::Reply;
 use super::strings::{change_bytes, put, value};
+use super::words::{integer, is, part};
 use crate::store::{Name, item};
 
 const OFFSET: &str = "ERR bit offset is not an integer or out of range";

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clients::Client;
-use super::db::{Db, Outcome, Refusal, is};
+use super::db::{Db, Outcome, Refusal};
 use super::reply::Reply;
+use super::words::is;
 use crate::effects::Mail;
 use crate::glob::matches;
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
-use super::db::{Db, Outcome, SYNTAX, integer, is, refuse, refuse_with};
+use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
+use super::words::{integer, is};
 use crate::effects::Mail;
 
 /// CLIENT LIST [TYPE kind] [ID n ...]
@@ -123,7 +124,9 @@ pub fn client(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             reply.integer(-1);
             Ok(())
         }
-        (b"setname" | b"setinfo" | b"no-evict" | b"no-touch" | b"reply", _) => refuse("ERR it is not supported inside of MULTI"),
+        (b"setname" | b"setinfo" | b"no-evict" | b"no-touch" | b"reply", _) => {
+            refuse("ERR it is not supported inside of MULTI")
+        }
         (b"id", []) => {
             reply.integer(db.client.map_or(0, |client| client.number as i64));
             Ok(())

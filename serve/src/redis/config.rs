@@ -6,8 +6,9 @@ use nearpm::prelude::*;
 
 use super::Redis;
 use super::channels::{unknown_subcommand, wrong_words};
-use super::db::{Db, Outcome, is, refuse, refuse_with};
+use super::db::{Db, Outcome, refuse, refuse_with};
 use super::reply::Reply;
+use super::words::is;
 use crate::glob::matches;
 use crate::options::{Eviction, Level};
 use crate::service::Service;

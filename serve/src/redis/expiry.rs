@@ -2,8 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, integer, is, refuse};
+use super::db::{Db, Outcome, refuse};
 use super::reply::Reply;
+use super::words::{integer, is};
 use crate::store::Name;
 
 /// What a time in a command is.

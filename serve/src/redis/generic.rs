@@ -2,8 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, Outcome, Owned, SYNTAX, integer, is, refuse};
+use super::db::{Db, Kind, Outcome, Owned, SYNTAX, refuse};
 use super::reply::Reply;
+use super::words::{integer, is};
 use crate::glob::matches;
 use crate::store::{Item, Name, expired};
 

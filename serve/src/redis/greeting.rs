@@ -1,9 +1,9 @@
 //! How a client says who it is: HELLO, AUTH, CLIENT SETNAME and its like.
 
-use super::db::is;
 use super::request::Request;
 use super::resp;
 use super::session::{Replies, Session};
+use super::words::is;
 use crate::access::DEFAULT;
 
 impl Session {

@@ -1,7 +1,7 @@
 //! What a client may ask for. Which keys and channels a command names, and which categories it is in, says its row in `table.rs`.
 
-use super::db::is;
 use super::table::{Id, Spec};
+use super::words::is;
 use crate::access::User;
 
 /// Why a client may not run a command, if so. `user` is nobody where one has to give a password first.

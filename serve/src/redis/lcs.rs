@@ -2,9 +2,10 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, Outcome, SYNTAX, integer, refuse};
+use super::db::{Db, Kind, Outcome, SYNTAX, refuse};
 use super::reply::Reply;
 use super::strings::value;
+use super::words::integer;
 use crate::store::Name;
 
 /// Cells of the table of LCS at most.

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use super::channels::Change;
-use super::db::is;
 use super::reply::Reply;
 use super::request::Request;
 use super::session::Session;
+use super::words::is;
 
 impl Session {
     /// Whether the client listens to anything.

@@ -7,6 +7,7 @@
 //! | `table.rs`, `registry.rs` | the commands, one row for each |
 //! | `guard.rs` | what a client may ask for |
 //! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
+//! | `words.rs` | what the words of commands say |
 //! | `watch.rs`, `waiting.rs`, `channels.rs`, `clients.rs`, `slowlog.rs`, `settings.rs` | what clients share besides the pool |
 //! | `serve.rs` | how requests are run |
 //! | `strings.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
@@ -54,6 +55,7 @@ mod table;
 mod value;
 mod waiting;
 mod watch;
+mod words;
 mod zsets;
 
 use std::sync::Arc;

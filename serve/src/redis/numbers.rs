@@ -2,10 +2,11 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, NOT_INTEGER, OVERFLOW, Outcome, float, integer, refuse};
+use super::db::{Db, OVERFLOW, Outcome, refuse};
 use super::reply::Reply;
 use super::resp::number;
 use super::strings::{put, value};
+use super::words::{NOT_INTEGER, float, integer};
 use crate::store::Name;
 
 /// INCR, DECR, INCRBY, DECRBY

@@ -3,11 +3,12 @@
 use nearpm::prelude::*;
 
 use super::channels::{unknown_subcommand, wrong_words};
-use super::db::{Db, Kind, Outcome, SYNTAX, integer, is, refuse};
+use super::db::{Db, Kind, Outcome, SYNTAX, refuse};
 use super::reply::Reply;
 use super::resp::number;
 use super::settings::Settings;
 use super::value::Value;
+use super::words::{integer, is};
 use crate::store::{Item, Name, expired};
 
 /// The encoding that Redis would choose; a pool has one way to keep a value.

@@ -2,9 +2,10 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, Outcome, SYNTAX, integer, is, refuse};
+use super::db::{Db, Kind, Outcome, SYNTAX, refuse};
 use super::reply::Reply;
 use super::value::Value;
+use super::words::{integer, is};
 use crate::store::Name;
 
 /// RENAME, RENAMENX key new

@@ -4,8 +4,9 @@
 use nearpm::collections::Ranked;
 use nearpm::prelude::*;
 
-use super::db::{Db, Hash, Kind, Outcome, SYNTAX, Set, ZSet, integer, is, refuse};
+use super::db::{Db, Hash, Kind, Outcome, SYNTAX, Set, ZSet, refuse};
 use super::reply::{Reply, score_text};
+use super::words::{integer, is};
 use crate::glob::matches;
 use crate::store::{Label, Name, expired};
 

@@ -7,11 +7,12 @@ use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
 use super::clients::Client;
-use super::db::{Db, Kind, Outcome, Owned, Refusal, float};
+use super::db::{Db, Kind, Outcome, Owned, Refusal};
 use super::reply::Reply;
 use super::request::{self, Command, Request};
 use super::session::Session;
 use super::table::Id;
+use super::words::float;
 use super::{OUT_OF_MEMORY, Redis, State, near};
 use crate::effects::{Blocked, Mail};
 use crate::options::Eviction;

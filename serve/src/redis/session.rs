@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 
 use super::State;
 use super::clients::Client;
-use super::db::is;
 use super::guard;
 use super::reply::Reply;
 use super::request::{Command, Request};
 use super::resp::{Parsed, Parser};
 use super::table::{self, Id};
 use super::watch::WatchSet;
+use super::words::is;
 use crate::access::{DEFAULT, User};
 use crate::service::{Admission, Peer};
 

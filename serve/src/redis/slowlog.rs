@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
-use super::db::{Db, NOT_INTEGER, Outcome, integer, is, refuse};
+use super::db::{Db, Outcome, refuse};
 use super::reply::Reply;
 use super::request::Command;
 use super::settings::Settings;
+use super::words::{NOT_INTEGER, integer, is};
 
 /// Words of a command that are kept, and bytes of a word.
 const MOST_WORDS: usize = 32;

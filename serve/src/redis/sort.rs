@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, float, integer, part, refuse};
+use super::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, refuse};
 use super::reply::Reply;
 use super::value::Value;
+use super::words::{float, integer, part};
 use crate::store::Name;
 
 /// What is asked for.

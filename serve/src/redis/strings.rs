@@ -2,9 +2,10 @@
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Kind, Outcome, SYNTAX, head, integer, is, refuse};
+use super::db::{Db, Kind, Outcome, SYNTAX, head, refuse};
 use super::expiry::{Unit, moment};
 use super::reply::Reply;
+use super::words::{integer, is};
 use crate::store::{Item, Name, item};
 use crate::tally::count;
 

@@ -7,8 +7,8 @@ use super::registry::{Group, commands};
 use super::reply::Reply;
 use super::request::Command;
 use super::{
-    Redis, about, acl, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, monitors, numbers,
-    object, rename, scan, sets, slowlog, sort, strings, zsets,
+    Redis, about, acl, bitfield, bits, channels, client, config, dump, expiry, generic, hashes, lcs, lists, monitors,
+    numbers, object, rename, scan, sets, slowlog, sort, strings, zsets,
 };
 
 /// A command.

@@ -13,6 +13,7 @@ mod redis;
 mod redis_commands;
 mod redis_protocol;
 mod redis_sharing;
+mod redis_users;
 mod refused;
 mod space;
 mod starts;

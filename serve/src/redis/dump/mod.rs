@@ -12,10 +12,11 @@ mod write;
 
 use nearpm::prelude::*;
 
-use super::db::{Db, Outcome, SYNTAX, integer, refuse};
+use super::db::{Db, Outcome, SYNTAX, refuse};
 use super::expiry::{Unit, moment};
 use super::reply::Reply;
 use super::value::Value;
+use super::words::integer;
 use crate::store::Name;
 
 /// Redis's version of the format: that of 7.0.

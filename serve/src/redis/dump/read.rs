@@ -111,7 +111,7 @@ fn pairs(rows: Vec<Vec<u8>>) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
 }
 
 fn scored(rows: Vec<Vec<u8>>) -> Option<Vec<(Vec<u8>, f64)>> {
-    let score = |text: &[u8]| crate::redis::db::float(text);
+    let score = |text: &[u8]| crate::redis::words::float(text);
     pairs(rows)?.into_iter().map(|(member, text)| Some((member, score(&text)?))).collect()
 }
 

@@ -3,9 +3,10 @@
 use nearpm::prelude::*;
 
 use super::hash;
-use crate::redis::db::{Db, Outcome, SYNTAX, is, refuse};
+use crate::redis::db::{Db, Outcome, SYNTAX, refuse};
 use crate::redis::reply::Reply;
 use crate::redis::sets::{drawn_count, each_drawn};
+use crate::redis::words::is;
 use crate::store::Name;
 
 /// HRANDFIELD key [count [WITHVALUES]]

@@ -6,10 +6,11 @@ pub use draw::hrandfield;
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Hash, Kind, OVERFLOW, Outcome, Refusal, integer, is, refuse};
+use super::db::{Db, ELEMENT, Found, Hash, Kind, OVERFLOW, Outcome, Refusal, refuse};
 use super::numbers::add;
 use super::reply::Reply;
 use super::resp::number;
+use super::words::{integer, is};
 use crate::store::{Blob, Name};
 
 fn hash(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<Hash>>> {
@@ -84,7 +85,7 @@ pub fn hincrby(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut 
 /// HINCRBYFLOAT key field number
 pub fn hincrbyfloat(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let name = Name::of(&words[1]);
-    let Some(by) = super::db::float(&words[3]) else { return refuse("ERR value is not a valid float") };
+    let Some(by) = super::words::float(&words[3]) else { return refuse("ERR value is not a valid float") };
     if by.is_infinite() {
         return refuse("ERR value is NaN or Infinity");
     }

@@ -6,8 +6,9 @@ use super::edit::end_of;
 use super::ends::pop_many;
 use super::row::{pop_one, push_all};
 use super::{is_left, list};
-use crate::redis::db::{Db, Found, Kind, List, Outcome, SYNTAX, counted_keys, integer, is, patience, refuse};
+use crate::redis::db::{Db, Found, Kind, List, Outcome};
 use crate::redis::reply::Reply;
+use crate::redis::words::{Pops, keys_and_patience, looked_at, or_nothing, patience, pops};
 use crate::store::Name;
 
 /// Moves an element; `None` if there is none.
@@ -71,9 +72,7 @@ pub fn brpoplpush(
 
 /// BLPOP, BRPOP key ... seconds
 pub fn bpop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], key: Option<&[u8]>, reply: &mut Reply<'_>) -> Outcome {
-    let last = words.len() - 1;
-    patience(&words[last])?;
-    for word in words[1..last].iter().map(Vec::as_slice).filter(|word| key.is_none_or(|key| key == *word)) {
+    for word in keys_and_patience(words, key)? {
         let name = Name::of(word);
         if let Some(found) = list(db, tx, &name)? {
             reply.array(2);
@@ -92,34 +91,23 @@ fn pop_first(
     key: Option<&[u8]>,
     reply: &mut Reply<'_>,
 ) -> Outcome<bool> {
-    let (keys, rest) = counted_keys(words, "ERR numkeys should be greater than 0")?;
-    let (left, count) = match rest {
-        [end] => (end_of(end)?, 1),
-        [end, option, count] if is(option, "count") => {
-            let left = end_of(end)?;
-            let count = integer(count).ok().filter(|count| *count > 0);
-            (left, count.map_or_else(|| refuse("ERR count should be greater than 0"), Ok)?)
-        }
-        _ => return refuse(SYNTAX),
-    };
-    for word in keys.iter().map(Vec::as_slice).filter(|word| key.is_none_or(|key| key == *word)) {
+    let Pops { keys, first: left, count } = pops(words, ["left", "right"])?;
+    for word in looked_at(keys, key) {
         let name = Name::of(word);
-        if let Some(found) = list(db, tx, &name)? {
-            reply.array(2);
-            reply.bulk(word);
-            reply.array(found.body.len(tx)?.min(count as u64) as usize);
-            pop_many(db, tx, &name, &found, (left, count as u64), reply)?;
-            return Ok(true);
-        }
+        let Some(found) = list(db, tx, &name)? else { continue };
+        reply.array(2);
+        reply.bulk(word);
+        reply.array(found.body.len(tx)?.min(count) as usize);
+        pop_many(db, tx, &name, &found, (left, count), reply)?;
+        return Ok(true);
     }
     Ok(false)
 }
 
 /// LMPOP numkeys key ... LEFT|RIGHT [COUNT n]
 pub fn lmpop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    if !pop_first(db, tx, &words[1..], None, reply)? {
-        reply.null_array();
-    }
+    let found = pop_first(db, tx, &words[1..], None, reply)?;
+    or_nothing(found, reply);
     Ok(())
 }
 

@@ -4,8 +4,9 @@ use nearpm::prelude::*;
 
 use super::list;
 use super::row::{insert, remove, replace};
-use crate::redis::db::{Db, Found, Outcome, SYNTAX, integer, is, part, refuse};
+use crate::redis::db::{Db, Found, Outcome, SYNTAX, refuse};
 use crate::redis::reply::Reply;
+use crate::redis::words::{integer, is, part};
 use crate::store::Name;
 
 /// LSET key index element

@@ -4,8 +4,9 @@ use nearpm::prelude::*;
 
 use super::row::{pop_one, push_all};
 use super::{is_left, list};
-use crate::redis::db::{Db, Found, Kind, List, Outcome, count_of, wrong_count};
+use crate::redis::db::{Db, Found, Kind, List, Outcome};
 use crate::redis::reply::Reply;
+use crate::redis::words::{count_of, wrong_count};
 use crate::store::Name;
 
 /// LPUSH, RPUSH, LPUSHX, RPUSHX key element ...

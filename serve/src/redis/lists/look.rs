@@ -3,8 +3,9 @@
 use nearpm::prelude::*;
 
 use super::list;
-use crate::redis::db::{Db, Found, Outcome, SYNTAX, integer, part, refuse};
+use crate::redis::db::{Db, Found, Outcome, SYNTAX, refuse};
 use crate::redis::reply::Reply;
+use crate::redis::words::{integer, part};
 use crate::store::Name;
 
 /// LLEN key

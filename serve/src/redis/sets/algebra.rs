@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use nearpm::prelude::*;
 
 use super::set;
-use crate::redis::db::{Db, Outcome, SYNTAX, Set, integer, is, refuse};
+use crate::redis::db::{Db, Outcome, SYNTAX, Set, refuse};
 use crate::redis::reply::Reply;
 use crate::redis::value::Value;
+use crate::redis::words::{integer, is};
 use crate::store::Name;
 
 /// The sets of keys, as far as they are there.

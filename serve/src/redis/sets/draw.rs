@@ -3,8 +3,9 @@
 use nearpm::prelude::*;
 
 use super::{set, weight};
-use crate::redis::db::{Db, Found, Outcome, SYNTAX, count_of, integer, refuse};
+use crate::redis::db::{Db, Found, Outcome, SYNTAX, refuse};
 use crate::redis::reply::Reply;
+use crate::redis::words::{count_of, integer};
 use crate::store::Name;
 
 /// SPOP key [count]

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use nearpm::prelude::*;
 
 use super::give;
-use crate::redis::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, Words, float_or, integer, is, refuse, refuse_with};
+use crate::redis::db::{Db, Kind, Outcome, SYNTAX, WRONG_TYPE, Words, refuse, refuse_with};
 use crate::redis::reply::Reply;
 use crate::redis::value::Value;
+use crate::redis::words::{float_or, integer, is};
 use crate::store::Name;
 
 /// How scores of one member become one.

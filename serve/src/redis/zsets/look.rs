@@ -3,10 +3,11 @@
 use nearpm::prelude::*;
 
 use super::zset;
-use crate::redis::db::{Db, Outcome, SYNTAX, is, refuse};
+use crate::redis::db::{Db, Outcome, SYNTAX, refuse};
 use crate::redis::rank::Place;
 use crate::redis::reply::Reply;
 use crate::redis::sets::{drawn_count, each_drawn};
+use crate::redis::words::is;
 use crate::store::Name;
 
 /// ZCARD key

@@ -24,9 +24,10 @@ pub use range::{zcount, zrange, zrangestore, zremrange};
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Kind, Outcome, ZSet, float_or};
+use super::db::{Db, ELEMENT, Found, Kind, Outcome, ZSet};
 use super::rank::Place;
 use super::reply::Reply;
+use super::words::float_or;
 use crate::store::Name;
 
 fn zset(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<ZSet>>> {

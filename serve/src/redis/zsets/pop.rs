@@ -3,11 +3,10 @@
 use nearpm::prelude::*;
 
 use super::{take, weight, zset};
-use crate::redis::db::{
-    Db, Found, Outcome, SYNTAX, ZSet, count_of, counted_keys, integer, is, patience, refuse, wrong_count,
-};
+use crate::redis::db::{Db, Found, Outcome, ZSet};
 use crate::redis::rank::Place;
 use crate::redis::reply::Reply;
+use crate::redis::words::{Pops, count_of, is, keys_and_patience, looked_at, or_nothing, patience, pops, wrong_count};
 use crate::store::Name;
 
 /// Takes so many members from an end, at most.
@@ -65,9 +64,7 @@ pub fn bzpop(
     key: Option<&[u8]>,
     reply: &mut Reply<'_>,
 ) -> Outcome {
-    let last = words.len() - 1;
-    patience(&words[last])?;
-    for word in words[1..last].iter().map(Vec::as_slice).filter(|word| key.is_none_or(|key| key == *word)) {
+    for word in keys_and_patience(words, key)? {
         let name = Name::of(word);
         let Some(found) = zset(db, tx, &name)? else { continue };
         if let Some((member, score)) = pop(db, tx, &name, found, (is(&words[0], "bzpopmin"), 1))?.pop() {
@@ -89,22 +86,8 @@ fn pop_first(
     key: Option<&[u8]>,
     reply: &mut Reply<'_>,
 ) -> Outcome<bool> {
-    let (keys, rest) = counted_keys(words, "ERR numkeys should be greater than 0")?;
-    let [end, rest @ ..] = rest else { return refuse(SYNTAX) };
-    let lowest = match () {
-        () if is(end, "min") => true,
-        () if is(end, "max") => false,
-        () => return refuse(SYNTAX),
-    };
-    let count = match rest {
-        [] => 1,
-        [option, count] if is(option, "count") => {
-            let count = integer(count).ok().filter(|count| *count > 0);
-            count.map_or_else(|| refuse("ERR count should be greater than 0"), Ok)? as u64
-        }
-        _ => return refuse(SYNTAX),
-    };
-    for word in keys.iter().map(Vec::as_slice).filter(|word| key.is_none_or(|key| key == *word)) {
+    let Pops { keys, first: lowest, count } = pops(words, ["min", "max"])?;
+    for word in looked_at(keys, key) {
         let name = Name::of(word);
         let Some(found) = zset(db, tx, &name)? else { continue };
         let taken = pop(db, tx, &name, found, (lowest, count))?;
@@ -123,9 +106,8 @@ fn pop_first(
 
 /// ZMPOP numkeys key ... MIN|MAX [COUNT n]
 pub fn zmpop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    if !pop_first(db, tx, &words[1..], None, reply)? {
-        reply.null_array();
-    }
+    let found = pop_first(db, tx, &words[1..], None, reply)?;
+    or_nothing(found, reply);
     Ok(())
 }
 

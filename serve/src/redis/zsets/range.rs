@@ -7,10 +7,11 @@ use nearpm::prelude::*;
 use super::add::remove;
 use super::window::{By, Window};
 use super::{give, zset};
-use crate::redis::db::{Db, Outcome, SYNTAX, ZSet, integer, refuse};
+use crate::redis::db::{Db, Outcome, SYNTAX, ZSet, refuse};
 use crate::redis::rank::Place;
 use crate::redis::reply::Reply;
 use crate::redis::value::Value;
+use crate::redis::words::integer;
 use crate::store::Name;
 
 /// Members with their scores.

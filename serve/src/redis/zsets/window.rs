@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use nearpm::prelude::*;
 
-use crate::redis::db::{Outcome, ZSet, float, integer, part, refuse};
+use crate::redis::db::{Outcome, ZSet, refuse};
 use crate::redis::rank::Place;
+use crate::redis::words::{float, integer, part};
 
 /// What the ends of a range are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use crate::Mutant;
 
 const MAPPED: &str = "libnearpm/src/memory/mapped.rs";
 const FILE: &str = "libnearpm/src/pool/file.rs";
+const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
 const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
 const TABLES: &str = "libnearpm/src/heap.rs";
@@ -12,9 +13,9 @@ const TABLES: &str = "libnearpm/src/heap.rs";
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a synchronisation succeeds after one that failed",
-        file: MAPPED,
-        find: "if let Some(code) = self.failed {",
-        with: "if let Some(code) = self.failed.filter(|_| !FAULT) {",
+        file: SYNCHRONISING,
+        find: "self.failed.map_or(Ok(()), |code|",
+        with: "self.failed.filter(|_| !FAULT).map_or(Ok(()), |code|",
         tests: unit("after_a_failed_synchronisation"),
     },
     Mutant {

@@ -7,7 +7,7 @@
 //! | mode | the program works on | a snapshot | a commit |
 //! |---|---|---|---|
 //! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
-//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
+//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; but on an ordinary file, one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
 //!
 //! Both write one log ([`nearpm_interface::record`]), which [`recover`] reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.

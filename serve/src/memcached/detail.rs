@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::classic::line;
-
 /// What ends the part that counts.
 const DELIMITER: u8 = b':';
 /// Parts that are counted: clients choose them.
@@ -67,6 +65,7 @@ impl Detail {
 
     /// stats detail on|off|dump
     pub fn run(&self, what: &[u8], out: &mut Vec<u8>) {
+        let line = |out: &mut Vec<u8>, text: &str| out.extend([text.as_bytes(), b"\r\n"].concat());
         match what {
             b"on" | b"off" => {
                 self.on.store(what == b"on", Ordering::Relaxed);

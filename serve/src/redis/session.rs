@@ -120,7 +120,9 @@ impl Session {
         if before == Replies::SkipNext && self.replies == before {
             self.replies = Replies::On;
         }
-        if mute && !matches!(request, Request::Wait { .. }) { Request::Mute(Box::new(request)) } else { request }
+        // As in Redis, what tells of channels is sent all the same.
+        let told = matches!(request, Request::Wait { .. } | Request::Listen { .. });
+        if mute && !told { Request::Mute(Box::new(request)) } else { request }
     }
 
     /// What the client may do is what its user may do now. One that was removed may do nothing.

@@ -116,4 +116,7 @@ fn a_client_may_want_no_answers() {
     assert_eq!(client.say("client reply on"), ok());
     assert_eq!(client.say("mget a b c"), Value::Array(["1", "2", "3"].map(bulk).into()));
     assert!(matches!(client.say("client reply maybe"), Value::Error(_)));
+    send(&mut client, "client reply off");
+    let told = client.say("subscribe news");
+    assert_eq!(told, Value::Array(vec![bulk("subscribe"), bulk("news"), Value::Integer(1)]), "no reply, but told");
 }

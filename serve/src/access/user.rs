@@ -200,7 +200,6 @@ impl User {
     pub fn parts(&self) -> Parts {
         let mut flags = vec![if self.on { "on" } else { "off" }];
         flags.extend(self.nopass.then_some("nopass"));
-        flags.push("sanitize-payload");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let keys = self.keys.iter().map(|rule| {
             let kind = match (rule.read, rule.write) {
@@ -228,7 +227,8 @@ impl User {
         let Parts { flags, passwords, keys, channels, commands } = self.parts();
         let flags = flags.into_iter().map(str::to_owned);
         let passwords = passwords.into_iter().map(|hash| format!("#{hash}"));
-        let channels = if channels.is_empty() { "resetchannels".to_owned() } else { channels };
+        let all = self.channels.iter().any(|channel| channel == b"*");
+        let channels = if all { channels } else { format!("resetchannels {channels}").trim_end().to_owned() };
         let keys = Some(keys).filter(|keys| !keys.is_empty());
         flags.chain(passwords).chain(keys).chain([channels, commands]).collect::<Vec<_>>().join(" ")
     }

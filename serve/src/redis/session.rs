@@ -165,7 +165,7 @@ impl Session {
             );
             return self.refuse(&text);
         }
-        let secret = matches!(spec.id, Id::Auth | Id::Hello) || spec.has('a');
+        let secret = matches!(spec.id, Id::Auth | Id::Hello | Id::Reset) || spec.has('a');
         if self.state.monitors.are_there() && !secret {
             self.state.monitors.tell(&self.client, &words);
         }

@@ -15,7 +15,7 @@ fn users_are_made_and_told_of_as_by_the_stock_server() {
     let Some(stock) = Stock::redis() else { return };
     let folder = Folder::new();
     let redis = start_redis(options(&folder.path("pool"), &[])).expect("the server starts");
-    let (mut ours, mut theirs) = (Client::connect(redis.address()), Client::connect(stock.address()));
+    let (mut ours, mut theirs) = (Client::connect(redis.address()), Client::connect(stock.address));
     for line in [
         "acl whoami",
         "acl users",
@@ -34,7 +34,7 @@ fn users_are_made_and_told_of_as_by_the_stock_server() {
         "acl getuser me",
         "acl setuser me #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b nopass",
         "acl getuser me",
-        "acl setuser me reset",
+        "acl setuser me resetpass resetkeys resetchannels off nocommands",
         "acl getuser me",
         "acl setuser other on nopass allkeys allchannels allcommands",
         "acl list",
@@ -94,7 +94,6 @@ fn one_who_monitors_sees_what_others_ask_for() {
     assert_eq!(seen(), r#""set" "a b" "x\r\n""#);
     assert_eq!(seen(), r#""get" "c""#, "neither passwords nor what concerns the server is shown");
     looks_on.send(b"*1\r\n$5\r\nreset\r\n").expect("the server listens");
-    assert_eq!(looks_on.line().expect("it answers").split_once("] ").map(|(_, rest)| rest), Some(r#""reset""#));
     assert_eq!(looks_on.line().expect("it answers"), "+RESET");
     asks.say("get d");
     assert_eq!(looks_on.say("ping"), Value::Simple("PONG".to_owned()));

@@ -17,7 +17,7 @@ use nearpm_hdl::{BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters};
 /// other cards is on the board, nor does it say that there is one.
 pub fn modules() -> [(&'static str, GeneratedCard); 2] {
     let parameters = Parameters { power_fail_safe: false, memory_ports: MemoryPorts::Two, peers: false };
-    [(MODULE, nearpm_hdl::generate(&parameters)), (BRIDGE_MODULE, nearpm_hdl::generate_bridge())]
+    [(MODULE, nearpm_hdl::generated(&parameters)), (BRIDGE_MODULE, nearpm_hdl::generated_bridge())]
 }
 
 /// LUT levels between registers that a path should have at most at 300 MHz, carry chains not counted.

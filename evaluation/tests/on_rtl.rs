@@ -21,7 +21,7 @@ const BOUND: f64 = 0.03;
 
 fn verilated(mhz: u64) -> Result<Cards> {
     static VERILOG: OnceLock<String> = OnceLock::new();
-    let verilog = VERILOG.get_or_init(|| nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).verilog);
+    let verilog = VERILOG.get_or_init(|| nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).simulated());
     Ok(Box::new(RtlCards::build(nearpm_hdl::MODULE, verilog, Options { mhz, ..Options::default() })?))
 }
 

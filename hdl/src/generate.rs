@@ -1,8 +1,10 @@
 //! The card as one Verilog file and a description of its ports.
 
+use crate::MAKER;
 use crate::card::Card;
 use crate::dut::{PortRow, Ports, verilog_of};
 use crate::pcie::bridge::PcieBridge;
+use crate::simulation::for_simulation;
 use crate::sizes::Sizes;
 use crate::two_port_card::TwoPortCard;
 use crate::units::registers::BUILD_HASH_NAME;
@@ -57,17 +59,22 @@ pub struct GeneratedCard {
 }
 
 impl GeneratedCard {
-    /// What `generate` gives for a name, by this program and kept by [`nearpm_verilate::kept`].
+    /// The Verilog that stands for this card in simulations: [`for_simulation`].
+    pub fn simulated(&self) -> String {
+        for_simulation(&self.verilog)
+    }
+
+    /// What `generate` of this crate gives for a name, kept by [`nearpm_verilate::kept`] for all programs that are built of the same sources. The name
+    /// says all that `generate` is called with.
     ///
-    /// # Panics
-    /// Where the cache cannot be used.
-    pub fn kept(name: &str, generate: impl FnOnce() -> Self) -> Self {
-        let parts = nearpm_verilate::kept(name, ["card.v", "card.json"], || {
+    /// # Errors
+    /// The cache cannot be used.
+    pub fn kept(name: &str, generate: impl FnOnce() -> Self) -> Result<Self, nearpm_verilate::Error> {
+        let [verilog, ports_json] = nearpm_verilate::kept(MAKER, name, ["card.v", "card.json"], || {
             let Self { verilog, ports_json } = generate();
             [verilog, ports_json]
-        });
-        let [verilog, ports_json] = parts.unwrap_or_else(|error| panic!("{error}"));
-        Self { verilog, ports_json }
+        })?;
+        Ok(Self { verilog, ports_json })
     }
 }
 
@@ -88,12 +95,23 @@ pub fn generate(parameters: &Parameters) -> GeneratedCard {
     })
 }
 
-/// The card of [`generate`], which each program generates once: seconds, which its further processes and runs do not take again.
+/// The card of [`generate`], which is generated once for all programs of the same sources: seconds, which no other process takes again.
+///
+/// # Errors
+/// The cache of the simulated models ([`nearpm_verilate`]) cannot be used.
 ///
 /// # Panics
-/// As [`generate`], and where the cache of the simulated models ([`nearpm_verilate`]) cannot be used.
-pub fn generated(parameters: &Parameters) -> GeneratedCard {
+/// As [`generate`].
+pub fn try_generated(parameters: &Parameters) -> Result<GeneratedCard, nearpm_verilate::Error> {
     GeneratedCard::kept(&format!("card {parameters:?}"), || generate(parameters))
+}
+
+/// As [`try_generated`], for tests.
+///
+/// # Panics
+/// As [`generate`], and where the cache cannot be used.
+pub fn generated(parameters: &Parameters) -> GeneratedCard {
+    try_generated(parameters).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Generates the card with `U` units, 1 to 4, and tables of these sizes.
@@ -122,6 +140,14 @@ pub fn generate_bridge() -> GeneratedCard {
         let description = json!({ "module": BRIDGE_MODULE, "ports": ports_of(&rows) });
         GeneratedCard { verilog, ports_json: pretty(&description) }
     })
+}
+
+/// The bridge of [`generate_bridge`], which is generated once for all programs of the same sources.
+///
+/// # Panics
+/// As [`generate`], and where the cache of the simulated models cannot be used.
+pub fn generated_bridge() -> GeneratedCard {
+    GeneratedCard::kept("bridge", generate_bridge).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Generates the execution side of the card alone: firmware store, `U` units (a card has four), memory port. Its top module is `top`, its

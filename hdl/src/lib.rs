@@ -10,6 +10,7 @@ pub mod dut;
 mod generate;
 pub mod pcie;
 pub mod persist_buffer;
+pub mod simulation;
 mod sizes;
 pub mod two_port_card;
 pub mod units;
@@ -17,6 +18,10 @@ mod wrapper;
 
 pub use generate::{
     BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters, generate, generate_bridge, generate_execution_side,
-    generate_small_card, generated,
+    generate_small_card, generated, generated_bridge, try_generated,
 };
+pub use simulation::for_simulation;
 pub use sizes::Sizes;
+
+/// What stands for the code that generates Verilog: this crate's sources and those that they depend on.
+pub const MAKER: nearpm_verilate::Maker = nearpm_verilate::Maker::Sources(env!("NEARPM_HDL_SOURCES"));

@@ -1,12 +1,12 @@
 //! What the generated Verilog as a whole keeps to, whatever it does.
 
-use nearpm_hdl::{GeneratedCard, MemoryPorts, Parameters, generate_bridge, generated};
+use nearpm_hdl::{MemoryPorts, Parameters, generated, generated_bridge};
 use std::collections::BTreeMap;
 
 /// The card with two memory ports, which has every unit, and the bridge.
 fn designs() -> [(&'static str, String); 2] {
     let card = generated(&Parameters { memory_ports: MemoryPorts::Two, ..Parameters::default() });
-    [("card", card.verilog), ("bridge", GeneratedCard::kept("bridge", generate_bridge).verilog)]
+    [("card", card.verilog), ("bridge", generated_bridge().verilog)]
 }
 
 /// Modules by name, with their text.

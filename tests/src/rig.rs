@@ -35,7 +35,7 @@ pub fn rtl_cards(memory_ports: MemoryPorts) -> RtlCards {
     let card = nearpm_hdl::generated(&Parameters { memory_ports, ..Parameters::default() });
     let has_second = card.ports_json.contains("\"m_axi_mem1_araddr\"");
     assert_eq!(has_second, memory_ports == MemoryPorts::Two, "the design has other memory ports");
-    RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+    RtlCards::build(nearpm_hdl::MODULE, &card.simulated(), Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A host so close to its cards that what happens is dense: few cycles are there in which a link alone is at work.

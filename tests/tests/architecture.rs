@@ -21,18 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     // Simulated cards by name, and computers that have one.
-    (
-        "nearpm-cards",
-        &[
-            "nearpm",
-            "nearpm-driver",
-            "nearpm-firmware",
-            "nearpm-hdl",
-            "nearpm-interface",
-            "nearpm-sim",
-            "nearpm-verilate",
-        ],
-    ),
+    ("nearpm-cards", &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sim"]),
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-text", &[]),
     ("nearpm-tier", &[]),

@@ -26,7 +26,7 @@ fn model(timing: Timing, micro: &Micro) -> Vec<u64> {
 /// Prints the values in force, those that fit, and what is left; a value that is stale fails the test by name.
 #[test]
 fn the_latencies_in_force_are_those_that_the_micro_traces_give() {
-    let verilog = nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).verilog;
+    let verilog = nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).simulated();
     let cards = RtlCards::build(nearpm_hdl::MODULE, &verilog, Options::default()).unwrap_or_else(|e| panic!("{e}"));
     let traces = micro::all();
     let rtl: Vec<Vec<u64>> =

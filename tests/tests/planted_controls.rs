@@ -124,7 +124,7 @@ fn with_faults() -> String {
     let card = nearpm_hdl::generated(&Parameters::default());
     let faults: Vec<(u64, &[Place])> =
         (1..).zip(FAULTS).map(|(number, fault)| (number, std::slice::from_ref(&fault.place))).collect();
-    plant(CARD, &card.verilog, &faults).unwrap_or_else(|stale| panic!("{stale}"))
+    nearpm_hdl::for_simulation(&plant(CARD, &card.verilog, &faults).unwrap_or_else(|stale| panic!("{stale}")))
 }
 
 /// What is shown of a test, as often as it takes to find what is wrong, and the first state that is.

@@ -124,7 +124,8 @@ fn cards() -> RtlCards {
         FAULTS.iter().map(|fault| [Place { module: fault.module, modules: 1, edits: fault.edits }]).collect();
     let numbered: Vec<(u64, &[Place])> = (1..).zip(&places).map(|(number, place)| (number, &place[..])).collect();
     let verilog = plant(CARD, &card.verilog, &numbered).unwrap_or_else(|stale| panic!("{stale}"));
-    RtlCards::build(MODULE, &verilog, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+    RtlCards::build(MODULE, &nearpm_hdl::for_simulation(&verilog), Options::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// One test, because a process that makes copies of itself keeps to one thread.

@@ -23,7 +23,7 @@ pub(crate) mod crc32c_block;
 mod fifo;
 mod join;
 mod one_hot_mux;
-mod pick;
+pub(crate) mod pick;
 mod register;
 mod reorder;
 

@@ -1,7 +1,8 @@
 //! Runs one test on both back ends.
 
 use super::{Dut, ModelDut, Ports, VerilatedDut};
-use nearpm_verilate::kept;
+use crate::MAKER;
+use nearpm_verilate::{Maker, kept};
 use rust_hdl::prelude::*;
 use std::any::Any;
 use std::path::PathBuf;
@@ -41,16 +42,26 @@ fn default_model<U: Block + Ports + Default + 'static>() -> ModelDut {
     ModelDut::new(Box::<U>::default())
 }
 
-/// The Verilog of a unit's default value, as [`verilog_of`] gives it. A program makes it once: its further processes and runs find it beside the models.
+/// The Verilog of a unit's default value, as [`verilog_of`] gives it. It is made once, and found beside the models from then on: of a unit of this crate
+/// by all programs, of one that a program defines itself by that program.
 ///
 /// # Panics
 /// As [`verilog_of`], or when the cache of the models cannot be used.
 #[inline(never)]
 pub fn default_verilog<U: Block + Default>() -> String {
     let make = || on_big_stack("verilator", || verilog_of(Box::<U>::default()));
-    let name = format!("unit {}", std::any::type_name::<U>());
-    let [verilog] = kept(&name, ["unit.v"], || [make()]).unwrap_or_else(|error| panic!("{error}"));
+    let unit = std::any::type_name::<U>();
+    let maker = if is_ours(unit) { MAKER } else { Maker::Program };
+    let [verilog] =
+        kept(maker, &format!("unit {unit}"), ["unit.v"], || [make()]).unwrap_or_else(|error| panic!("{error}"));
     verilog
+}
+
+/// Whether this crate and the library of the language define all that the name of a type names.
+fn is_ours(name: &str) -> bool {
+    let paths = name.split(|c: char| !c.is_alphanumeric() && !"_:".contains(c)).filter(|path| path.contains("::"));
+    let mut crates = paths.map(|path| path.split("::").next().unwrap_or_default()).peekable();
+    crates.peek().is_some() && crates.all(|name| name == env!("CARGO_CRATE_NAME") || name.starts_with("rust_hdl"))
 }
 
 fn on_both(
@@ -107,4 +118,18 @@ fn on_big_stack<T: Send>(back_end: &str, work: impl FnOnce() -> T + Send) -> T {
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ours;
+
+    #[test]
+    fn a_unit_of_a_test_is_not_of_this_crate() {
+        assert!(is_ours("nearpm_hdl::units::front::Front"));
+        assert!(is_ours("nearpm_hdl::cells::fifo::Fifo<rust_hdl_core::bits::Bits<8>, 4>"));
+        assert!(!is_ours("cells::Pair<8>"));
+        assert!(!is_ours("nearpm_hdl::cells::fifo::Fifo<cells::Pair, 4>"));
+        assert!(!is_ours("Pair"));
+    }
 }

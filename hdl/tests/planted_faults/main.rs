@@ -106,7 +106,7 @@ impl Designs {
     }
 
     fn card(&self) -> &Library {
-        self.card.get_or_init(|| library(with_faults(CARD, &card().verilog, |s| matches!(s, Scenario::Card(..)))))
+        self.card.get_or_init(|| library(&with_faults(CARD, &card().verilog, |s| matches!(s, Scenario::Card(..)))))
     }
 
     fn run(&self, scenario: Scenario, fault: Option<(u64, &Fault)>) {

@@ -1,7 +1,7 @@
 //! The units that properties are about, as the Verilog that becomes hardware.
 
 use nearpm_hdl::cells::{Fifo, RoundRobin};
-use nearpm_hdl::dut::verilog_of;
+use nearpm_hdl::dut::default_verilog;
 use nearpm_hdl::persist_buffer::SmallBuffer;
 use nearpm_hdl::units::address_map::AddressMap;
 use nearpm_hdl::units::command_port::CommandPort;
@@ -20,16 +20,7 @@ use nearpm_hdl::units::ordering_point::OrderingPoint;
 use nearpm_hdl::units::parked_places::ParkedPlaces;
 use nearpm_hdl::units::range_table::RangeTable;
 use nearpm_hdl::units::request_slots::RequestSlots;
-use rust_hdl::prelude::{Bits, Block};
-
-/// rust-hdl passes a unit by value on its way to the heap.
-const STACK_BYTES: usize = 1 << 30;
-
-fn verilog<U: Block + Default>() -> String {
-    let thread = std::thread::Builder::new().name("generate".into()).stack_size(STACK_BYTES);
-    let thread = thread.spawn(|| verilog_of::<U>(Box::default())).expect("the system has a thread left");
-    thread.join().expect("the design passes its checks")
-}
+use rust_hdl::prelude::Bits;
 
 macro_rules! units {
     ($($(#[$doc:meta])* $name:ident: $unit:ty),+ $(,)?) => {
@@ -49,9 +40,9 @@ macro_rules! units {
             /// Its Verilog.
             ///
             /// # Panics
-            /// When rust-hdl's checks of the unit fail, which is a defect of the unit.
+            /// When rust-hdl's checks of the unit fail, which is a defect of the unit, or when the cache of the simulated models cannot be used.
             pub fn verilog(self) -> String {
-                match self { $(Unit::$name => verilog::<$unit>()),+ }
+                match self { $(Unit::$name => default_verilog::<$unit>()),+ }
             }
         }
     };

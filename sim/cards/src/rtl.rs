@@ -30,11 +30,9 @@ pub fn traced_rtl_cards(memory_ports: MemoryPorts, waveform: &Path) -> Result<Rt
 }
 
 fn built(memory_ports: MemoryPorts, options: Options) -> Result<RtlCards> {
-    let generate = || {
-        eprintln!("generating the card's Verilog");
-        [nearpm_hdl::generate(&Parameters { memory_ports, ..Parameters::default() }).verilog]
-    };
-    let name = format!("card with memory ports: {memory_ports}");
-    let [verilog] = nearpm_verilate::kept(&name, ["card.v"], generate).context("the card's Verilog cannot be kept")?;
+    let card = nearpm_hdl::try_generated(&Parameters { memory_ports, ..Parameters::default() });
+    let card = card.context("the card's Verilog cannot be kept")?;
+    // A waveform shows the hardware's own signals.
+    let verilog = if options.waveform.is_some() { card.verilog } else { card.simulated() };
     RtlCards::build(nearpm_hdl::MODULE, &verilog, options).context("the card's RTL cannot be built for simulation")
 }

@@ -70,7 +70,7 @@ impl Cards {
         static CARDS: OnceLock<RtlCards> = OnceLock::new();
         let build = || {
             let card = nearpm_hdl::generated(&nearpm_hdl::Parameters::default());
-            RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
+            RtlCards::build(nearpm_hdl::MODULE, &card.simulated(), Options::default()).expect("the card builds")
         };
         Cards { rtl: Some(CARDS.get_or_init(build)), ..Cards::default() }
     }

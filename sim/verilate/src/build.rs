@@ -18,8 +18,10 @@ const CXX_FLAGS: &str = "-std=gnu++17 -fPIC -fvisibility=hidden -faligned-new -w
 
 /// How much of the compiler's time goes into a model, and into Verilator's runtime.
 const OPTIMISED: &str = "-O2";
-/// The same for a model that is not to run fast.
+/// The same for a model that is not to run fast, and for what runs once in a model's life, a third of the text.
 const UNOPTIMISED: &str = "-O0";
+/// How Verilator ends the names of files of the latter.
+const ONCE: &str = "__Slow.cpp";
 
 /// Generated C++ up to this size, in bytes, is compiled as one unit: most of the time of a small
 /// file goes into the headers. Larger designs are compiled file by file, two at a time.
@@ -194,12 +196,19 @@ fn compile_all(
     let job = |file: &Path| {
         let object = folder.join(file.file_stem().unwrap_or(OsStr::new("unit"))).with_extension("o");
         let mut command = cxx(verilator, source)?;
+        let once = file.to_string_lossy().ends_with(ONCE);
         if source.coverage {
             command.args(["-UVM_COVERAGE", "-DVM_COVERAGE=1"]);
-            // What runs once per model names every point of coverage: minutes of optimisation for nothing.
-            command.arg(if file.to_string_lossy().ends_with("Slow.cpp") { "-O0" } else { "-O1" });
+            // Of the counted, what runs once names every point of coverage.
+            command.arg(if once { UNOPTIMISED } else { "-O1" });
         }
-        command.args(headers).arg("-I").arg(folder);
+        // The last of two optimisations counts, and a header that was read for one is not taken by the other.
+        if once {
+            command.arg(UNOPTIMISED)
+        } else {
+            command.args(headers)
+        };
+        command.arg("-I").arg(folder);
         command.arg("-c").arg(file).arg("-o").arg(object);
         run(top, &mut command).map(|_| ())
     };

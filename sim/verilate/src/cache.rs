@@ -31,6 +31,11 @@ pub(crate) fn coverage_folder() -> Option<PathBuf> {
     std::env::var_os("NEARPM_COVERAGE").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
+/// Whether models count their coverage, as the environment says: then what is built has to be the hardware's own text.
+pub fn counts_coverage() -> bool {
+    coverage_folder().is_some()
+}
+
 /// Names a result by all that went into it: 128-bit FNV-1a, with the lengths mixed in so that parts
 /// cannot run into each other.
 pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {

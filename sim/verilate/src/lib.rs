@@ -39,8 +39,9 @@ mod source;
 mod tool;
 
 pub use build::Library;
+pub use cache::counts_coverage;
 pub use error::Error;
 pub use instance::{Direction, Instance, Port, PortInfo};
-pub use kept::kept;
+pub use kept::{Maker, kept};
 pub use source::Source;
 pub use tool::Verilator;

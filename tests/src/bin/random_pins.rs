@@ -21,7 +21,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let card = nearpm_hdl::generated(&Parameters::default());
-    let library = match Library::build(&Source::new(nearpm_hdl::MODULE, card.verilog)) {
+    let library = match Library::build(&Source::new(nearpm_hdl::MODULE, card.simulated())) {
         Ok(library) => library,
         Err(error) => {
             eprintln!("{error}");

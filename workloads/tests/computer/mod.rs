@@ -32,7 +32,7 @@ fn rtl() -> &'static RtlCards {
     static CARDS: OnceLock<RtlCards> = OnceLock::new();
     CARDS.get_or_init(|| {
         let card = nearpm_hdl::generated(&nearpm_hdl::Parameters::default());
-        RtlCards::build(nearpm_hdl::MODULE, &card.verilog, Options::default()).expect("the card builds")
+        RtlCards::build(nearpm_hdl::MODULE, &card.simulated(), Options::default()).expect("the card builds")
     })
 }
 

@@ -6,7 +6,7 @@
 pub mod peers;
 pub mod scenarios;
 
-use nearpm_hdl::{GeneratedCard, MODULE, Parameters, Sizes, generate_small_card, generated};
+use nearpm_hdl::{GeneratedCard, MODULE, Parameters, Sizes, for_simulation, generate_small_card, generated};
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::completion::{Completion, PageStatus};
 use nearpm_interface::firmware::IMAGE_LINES;
@@ -35,9 +35,9 @@ pub fn card() -> &'static GeneratedCard {
     CARD.get_or_init(|| generated(&Parameters::default()))
 }
 
-/// The library of a card's Verilog.
-pub fn library(verilog: String) -> Library {
-    let source = Source::new(MODULE, verilog).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
+/// The library of a card's Verilog, with faults in it or without.
+pub fn library(verilog: &str) -> Library {
+    let source = Source::new(MODULE, for_simulation(verilog)).with_trace(std::env::var_os("NEARPM_TRACE").is_some());
     Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -54,7 +54,7 @@ impl Cards {
     /// The cards that `nearpm_hdl::generated` gives.
     pub fn sound() -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
-        Self::of(LIBRARY.get_or_init(|| library(card().verilog.clone())).clone())
+        Self::of(LIBRARY.get_or_init(|| library(&card().verilog)).clone())
     }
 
     /// Cards of any library with a card's ports.
@@ -69,9 +69,10 @@ impl Cards {
             // As on a board without energy of its own and without other cards.
             let parameters = Parameters { power_fail_safe: false, peers: false, ..Parameters::default() };
             let small = || generate_small_card::<1>(&parameters, Sizes::SMALL);
-            let card = GeneratedCard::kept(&format!("small card {parameters:?}"), small);
+            let name = format!("card of one unit with the sizes SMALL, {parameters:?}");
+            let card = GeneratedCard::kept(&name, small).unwrap_or_else(|error| panic!("{error}"));
             // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
-            let source = Source::new(MODULE, card.verilog).with_deny_warnings(false);
+            let source = Source::new(MODULE, card.simulated()).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
         };
         Self::of(LIBRARY.get_or_init(make).clone())

@@ -93,6 +93,10 @@ rules! {
         "The stores that a failed log covers are held and never reach memory.";
     LatchRefusesCommit, "latch-refuses-commit", Card, "C5",
         "A commit of a thread whose log failed is refused.";
+    LostStoreLatches, "lost-store-latches", Card, "C5",
+        "A store that memory refuses latches every thread of its pool, as a failed log does.";
+    LostStoreIsTold, "lost-store-is-told", Card, "C5",
+        "A read-back behind a lost store ends with an error.";
     SyncWaitsForPeers, "sync-waits-for-peers", Cards, "paper 4.2, 5.3.2, several devices",
         "What stands behind a `sync` starts when every participant has reported.";
     PersistBeforeSync, "persist-before-sync", Cards, "paper 4.2 invariant 3",
@@ -113,6 +117,8 @@ rules! {
         "Nobody reads the memory before the replay is complete.";
     TornSaveIsLoss, "torn-save-is-loss", Failure, "C7",
         "A torn save is a reported loss; no older image is used instead.";
+    LostStoreIsLoss, "lost-store-is-loss", Failure, "C7, decision 13",
+        "A store that memory refused before the failure, or refuses in the replay, is a reported loss.";
     EntriesCertify, "entries-certify", Recovery, "C6",
         "A log entry counts when its head and its data are whole.";
     PastHoles, "past-holes", Recovery, "C6",

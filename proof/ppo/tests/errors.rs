@@ -87,6 +87,15 @@ fn errors_name_the_line_and_what_is_wrong() {
 }
 
 #[test]
+fn a_command_does_not_write_where_memory_refuses_it() {
+    let refused = GOOD.replace("x=1 | y=2", "x=1\n  ndp0 refused y=2");
+    parse(&refused).expect("only the processor stores there");
+    let written = refused.replace("log x -> L", "log x -> L; copy x -> y");
+    let error = parse(&written).expect_err("it writes there").to_string();
+    assert_eq!(error, "line 16: a command that writes where memory refuses it is not of this model");
+}
+
+#[test]
 fn what_is_forbidden_has_a_reason_and_is_not_allowed() {
     let with = |line: &str| parse(&format!("{GOOD}forbidden:\n  {line}\n")).expect_err(line).to_string();
     assert_eq!(with("bad: x=2"), "line 20: what is forbidden has a reason: `name: x=1 -- why`");

@@ -50,6 +50,8 @@ pub struct Line {
     pub device: usize,
     /// Whether only the card touches it: logs, checkpoints, epochs.
     pub managed: bool,
+    /// Whether memory refuses what is written to it.
+    pub refused: bool,
     /// Indices of its words.
     pub words: Vec<usize>,
     /// Whether a procedure writes it. Only then can a cached copy be stale.

@@ -98,6 +98,9 @@ fn step(tables: &mut Tables, made: &mut Procedure, line: Text) -> Result<(), Par
         Step::Commit => made.ordered = true,
         Step::Wait | Step::Sync => {}
     }
+    if made.writes.iter().any(|line| tables.lines[*line].refused) {
+        return Err(line.error("a command that writes where memory refuses it is not of this model"));
+    }
     made.steps.push(step);
     Ok(())
 }

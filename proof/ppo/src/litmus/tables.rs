@@ -19,19 +19,20 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// `ndp0 [managed] x=1 y=1 | z=0`: lines of a card, separated by bars.
+    /// `ndp0 [managed|refused] x=1 y=1 | z=0`: lines of a card, separated by bars.
     pub fn memory(&mut self, line: Text) -> Result<(), ParseError> {
         let mut words = line.words();
         let device = device(line, words.remove(0))?;
-        let managed = words.first() == Some(&"managed");
-        if managed {
+        let kind = words.first().copied().filter(|word| ["managed", "refused"].contains(word));
+        if kind.is_some() {
             words.remove(0);
         }
         for group in words.split(|word| *word == "|") {
             if group.is_empty() {
                 return Err(line.error("a line of memory has words"));
             }
-            let index = self.add_line(device, managed);
+            let index = self.add_line(device, kind == Some("managed"));
+            self.lines[index].refused = kind == Some("refused");
             for pair in group {
                 let (name, value) = assignment(line, pair)?;
                 self.check_new(line, name)?;
@@ -81,7 +82,7 @@ impl Tables {
     }
 
     fn add_line(&mut self, device: usize, managed: bool) -> usize {
-        self.lines.push(Line { device, managed, words: Vec::new(), written_by_card: false });
+        self.lines.push(Line { device, managed, refused: false, words: Vec::new(), written_by_card: false });
         self.lines.len() - 1
     }
 

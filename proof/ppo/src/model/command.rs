@@ -1,7 +1,7 @@
 //! How an item is executed: step by step, its writes answered by the memory in any order.
 
 use super::card::command;
-use super::{Model, State, Work, bit, with};
+use super::{Model, Phase, State, Work, bit, with};
 use crate::litmus::{Step, WRITTEN};
 use crate::rules::Rule;
 
@@ -31,10 +31,15 @@ impl Model<'_> {
             next.push(with(state, |s| {
                 let item = &mut s.cards[device].items[index];
                 item.started = true;
-                for (word, value) in item.unanswered.remove(place) {
+                let writes = item.unanswered.remove(place);
+                let refused = writes.iter().any(|(word, _)| self.test.lines[self.line_of(*word)].refused);
+                for (word, value) in writes.into_iter().filter(|_| !refused) {
                     s.medium[word] = value;
                 }
                 self.settle(s, device, index);
+                if refused {
+                    self.lose_store(s, device);
+                }
             }));
         }
     }
@@ -101,6 +106,29 @@ impl Model<'_> {
         }
     }
 
+    /// The memory refuses a store that the card has answered: its pool is latched, and the card tells of it until somebody has heard. In a replay that
+    /// is a loss at once, and nothing more is replayed.
+    fn lose_store(&self, state: &mut State, device: usize) {
+        state.cards[device].lost = true;
+        if state.phase != Phase::Running && self.keep(Rule::LostStoreIsLoss) {
+            state.loss = true;
+            state.phase = Phase::Over;
+        }
+        if self.keep(Rule::LostStoreLatches) {
+            let threads = self.test.epochs.iter().filter(|(_, of, _)| *of == device).map(|(thread, ..)| *thread);
+            threads.for_each(|thread| self.latch_thread(state, device, thread));
+        }
+    }
+
+    /// Nothing of a thread commits any more.
+    fn latch_thread(&self, state: &mut State, device: usize, thread: usize) {
+        let card = &mut state.cards[device];
+        card.latched |= bit(thread);
+        if self.keep(Rule::LatchRefusesCommit) {
+            card.parked.retain(|i| command(i).is_none_or(|p| self.test.thread_of(p) != thread));
+        }
+    }
+
     /// Takes a command off the card's tables.
     pub(super) fn retire(&self, state: &mut State, device: usize, index: usize) {
         let card = &mut state.cards[device];
@@ -143,10 +171,7 @@ impl Model<'_> {
         }
         let card = &mut state.cards[device];
         card.held |= self.test.procedures[procedure].reads.iter().fold(0, |mask, line| mask | bit(*line));
-        card.latched |= bit(thread);
-        if self.keep(Rule::LatchRefusesCommit) {
-            card.parked.retain(|i| command(i).is_none_or(|p| self.test.thread_of(p) != thread));
-        }
+        self.latch_thread(state, device, thread);
         state.completed |= bit(procedure);
         self.retire(state, device, index);
     }

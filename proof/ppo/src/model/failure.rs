@@ -24,6 +24,8 @@ impl Model<'_> {
         let first = state.phase == Phase::Running;
         self.lose_the_processor(state);
         state.phase = Phase::Replay;
+        // What was lost before the power went is in the save; the boot tells of it when the rest is replayed.
+        state.loss |= self.keep(Rule::LostStoreIsLoss) && state.cards.iter().any(|card| card.lost);
         for card in &mut state.cards {
             card.pieces = 0;
             card.heard = 0;
@@ -82,7 +84,8 @@ impl Model<'_> {
         self.card_steps_after_failure(state, next);
         let replayed = state.cards.iter().all(|card| card.items.is_empty());
         if self.test.moment == Moment::Recovery && (replayed || !self.keep(Rule::WindowClosed)) {
-            next.push(with(state, |s| s.phase = Phase::Recovery(self.plan(s))));
+            let recovery = |s: &State| if s.loss { Phase::Over } else { Phase::Recovery(self.plan(s)) };
+            next.push(with(state, |s| s.phase = recovery(s)));
         }
     }
 

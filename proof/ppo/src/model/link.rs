@@ -28,6 +28,11 @@ impl Model<'_> {
         match packet {
             Packet::Store(writes) => self.accept_store(state, device, writes),
             Packet::Load(thread, line) => self.accept_load(state, device, thread, line),
+            Packet::ReadBack(thread) if state.cards[device].lost && self.keep(Rule::LostStoreIsTold) => {
+                // The library gives an error, behind which the program does nothing more.
+                self.unblock(state, thread);
+                state.threads[thread].counter = self.test.threads[thread].program.len();
+            }
             Packet::ReadBack(thread) if self.keep(Rule::ReadBackWaits) => self.unblock(state, thread),
             Packet::ReadBack(_) => {}
             Packet::Reset(_) => self.begin_reset(state, device),

@@ -136,10 +136,12 @@ pub struct Card {
     pub parked: Vec<Item>,
     /// Halves of commands that have arrived, two bits for each.
     pub pieces: u32,
-    /// Threads whose log failed.
+    /// Threads whose log failed, or whose pool has lost a store.
     pub latched: u32,
     /// Lines that a failed log covers.
     pub held: u32,
+    /// Whether memory has refused a store.
+    pub lost: bool,
     /// Commands of peers that are known to have come to their synchronisation.
     pub heard: u32,
     /// What the image of the save holds, where the replay would start over (a planted fault).

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, Bitmaps, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
 use crate::mechanism::{Context, Protocol};

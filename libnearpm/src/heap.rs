@@ -10,7 +10,7 @@ use nearpm_interface::media::{
 };
 use nearpm_interface::seal;
 
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
 
 /// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192

@@ -19,12 +19,11 @@ use nearpm_interface::media::{
 use nearpm_interface::seal;
 
 use crate::error::Error;
-use crate::executor::Executor;
+use crate::executor::{Entry, Executor};
 use crate::memory::{Medium, Work};
-use crate::pool::planted::{Fault, planted};
-use crate::pool::stripes::{Mask, Stripes};
-use crate::recovery::LaneState;
+use crate::planted::{Fault, planted};
 use crate::statistics::count;
+use crate::stripes::{Mask, Stripes};
 
 mod ring;
 
@@ -33,28 +32,15 @@ use ring::Ring;
 /// Extent of a ring that is new or was recovered.
 pub(crate) const INITIAL_EXTENT: u64 = MIN_RING_BYTES as u64;
 
-/// One log entry that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Member of the pool, in which the offsets are.
-    pub member: usize,
-    /// Its identifier.
-    pub pool: u32,
-    /// Offset of its slot.
-    pub slot: u64,
-    /// Offset of what it logs.
-    pub offset: u64,
-    /// Bytes that it logs.
-    pub length: u32,
-    /// Its sequence.
-    pub sequence: u64,
-}
-
-impl Entry {
-    /// The head of this entry.
-    pub fn head(&self, common: &EntryHead) -> EntryHead {
-        EntryHead { sequence: self.sequence, offset: self.offset, length: self.length, pool: self.pool, ..*common }
-    }
+/// What a lane's ring has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LaneState {
+    /// Highest identifier.
+    pub last_txid: u64,
+    /// Highest count of a sequence.
+    pub entries: u64,
+    /// The ring was used before.
+    pub formatted: bool,
 }
 
 /// Log bytes of a range on one member.

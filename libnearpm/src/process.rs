@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::pool::format::random_id;
+use crate::random::random_id;
 
 /// The process that made this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

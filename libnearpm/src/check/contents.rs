@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Image, Object, Tables};
 use crate::error::Error;
-use crate::pmdk::{Head, Header};
+use crate::pmdk_format::{HEAD_BYTES, Head, Header};
 use crate::typed::root_type;
 
 /// The objects of a type number.
@@ -61,7 +61,7 @@ impl Image {
         let holds = |object: &Object| (object.offset..object.offset + object.bytes).contains(&root);
         let Some(object) = tables.objects().find(holds) else { return Ok(Contents::Untyped { root_bytes: 0 }) };
         let root_bytes = object.offset + object.bytes - root;
-        let mut start = vec![0; root_bytes.min(crate::pmdk::HEAD_BYTES as u64) as usize];
+        let mut start = vec![0; root_bytes.min(HEAD_BYTES as u64) as usize];
         tables.read(&self.medium, root, &mut start);
         if let Some(head) = Head::read(&start, root).map_err(|problem| problem.at(&self.location))? {
             let types = self.types(tables, root, head.root);

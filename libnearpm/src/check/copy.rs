@@ -16,7 +16,7 @@ use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::{Backing, Medium, PrivateMemory, private_view};
 use crate::options::PoolOptions;
-use crate::pool::{Location, file, format};
+use crate::pool::{Location, Put, file, format};
 
 /// A copy that was made.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -74,9 +74,6 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
     let object_bytes = objects.iter().map(|object| object.bytes).sum();
     Ok(Copied { bytes: head.bytes, objects: objects.len() as u64, object_bytes })
 }
-
-/// Takes bytes for an offset of the copy, which is zero elsewhere.
-pub(crate) type Put<'p> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'p;
 
 fn differs(location: &str) -> Error {
     Problem::Corrupt { what: "the copy differs from the pool, as the medium gives it back", offset: 0 }.at(location)

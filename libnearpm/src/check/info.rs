@@ -4,9 +4,9 @@ use nearpm_interface::media::{PAGE_BYTES, PoolHead, RING_EPOCH};
 use nearpm_interface::record::POOL_APPLIED;
 
 use super::{Contents, Image, log};
-use crate::direct::recover;
 use crate::error::Error;
 use crate::heap::HeapLayout;
+use crate::recovery::segments;
 
 /// A part of a pool.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -138,8 +138,8 @@ impl Image {
         for segment in log::segments_of(medium, head) {
             info.segments += 1;
             info.segment_bytes += segment.bytes;
-            let applied = recover::applied(medium).ok().flatten().unwrap_or(0);
-            info.records += recover::scan(medium, &segment, applied).map_or(0, |records| records.len() as u64);
+            let applied = segments::applied(medium).ok().flatten().unwrap_or(0);
+            info.records += segments::scan(medium, &segment, applied).map_or(0, |records| records.len() as u64);
         }
         info
     }

@@ -8,11 +8,11 @@ use nearpm_interface::record::{POOL_APPLIED, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, one_bit, tables};
-use crate::direct::recover::{self, SegmentAt};
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::recovery;
+use crate::recovery::segments::{self, SegmentAt};
 
 /// What is wrong with rings, segments and records.
 pub(super) fn examine(medium: &Medium, head: &PoolHead) -> Vec<Found> {
@@ -57,11 +57,11 @@ fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
 
 fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
     let layout = HeapLayout::of(head);
-    let chunks = match recover::segment_chunks(medium, &layout) {
+    let chunks = match segments::segment_chunks(medium, &layout) {
         Ok(chunks) => chunks,
         Err(error) => return found.push(tables::mend_chunk_word(medium, head, Found::of(&error))),
     };
-    let applied = match recover::applied(medium) {
+    let applied = match segments::applied(medium) {
         Ok(applied) => applied.unwrap_or(0),
         Err(error) => {
             let damaged = medium.load_word(POOL_APPLIED);
@@ -71,7 +71,7 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
         }
     };
     for chunk in chunks {
-        match recover::segment(medium, head, layout.chunk(chunk)) {
+        match segments::segment(medium, head, layout.chunk(chunk)) {
             Ok(segment) => records(medium, &segment, applied, found),
             Err(error) => found.push(segment_head(medium, Found::of(&error))),
         }
@@ -88,7 +88,7 @@ fn segment_head(medium: &Medium, found: Found) -> Found {
 }
 
 fn records(medium: &Medium, segment: &SegmentAt, applied: u64, found: &mut Vec<Found>) {
-    let Err(error @ Error::Corrupt { offset, .. }) = recover::scan(medium, segment, applied) else { return };
+    let Err(error @ Error::Corrupt { offset, .. }) = segments::scan(medium, segment, applied) else { return };
     let rest = medium.load_vec(offset, segment.offset + segment.bytes - offset);
     let mended = one_bit::record(&rest, segment.nonce);
     let one = Found::of(&error);
@@ -101,6 +101,6 @@ pub(super) fn segments_of(medium: &Medium, head: &PoolHead) -> Vec<SegmentAt> {
         return Vec::new();
     }
     let layout = HeapLayout::of(head);
-    let chunks = recover::segment_chunks(medium, &layout).unwrap_or_default();
-    chunks.into_iter().filter_map(|chunk| recover::segment(medium, head, layout.chunk(chunk)).ok()).collect()
+    let chunks = segments::segment_chunks(medium, &layout).unwrap_or_default();
+    chunks.into_iter().filter_map(|chunk| segments::segment(medium, head, layout.chunk(chunk)).ok()).collect()
 }

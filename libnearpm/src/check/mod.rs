@@ -5,14 +5,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `class.rs` | classes of damage |
 //! | `head.rs`, `log.rs`, `tables.rs` | finding them, each in its part of a pool |
 //! | `one_bit.rs` | what checksums say of single damaged bits |
 //! | `info.rs` | what a pool is, without judging it |
 //! | `contents.rs` | whose data a pool holds |
 //! | `copy.rs` | sound copies, also of another size |
 //! | `region.rs` | the same for regions of GPUs, which are no pools and lie in the same format's terms |
-//! | `repair.rs`, `backup.rs` | putting right what can be, behind a backup of what is overwritten |
+//! | `repair.rs` | putting right what can be, behind a backup of what is overwritten |
 
 use std::path::Path;
 
@@ -25,8 +24,6 @@ use crate::pool::{Location, file, format};
 use crate::recovery::{Recovery, recover};
 use crate::statistics::HeapState;
 
-pub(crate) mod backup;
-mod class;
 mod contents;
 mod copy;
 mod head;
@@ -39,9 +36,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use class::Class;
+pub use crate::damage::Class;
 pub use contents::{Contents, TypeInfo};
-pub(crate) use copy::Put;
 pub use copy::{Copied, copy};
 pub use info::{Info, LogInfo, Region};
 pub use region::{RegionInfo, RegionObject};

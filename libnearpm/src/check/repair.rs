@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
-use super::backup::{self, Piece};
 use super::{Class, Found, Image, Report};
 use crate::error::{Error, Problem};
 use crate::interval::IntervalSet;
 use crate::memory::{Backing, Medium, PrivateMemory, private_view};
+use crate::pool::backup::{self, Piece};
 use crate::pool::{Location, file};
 
 /// What a repair found and did.

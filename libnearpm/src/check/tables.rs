@@ -4,11 +4,11 @@ use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, 
 use nearpm_interface::seal;
 
 use super::{Class, Found, Object, one_bit};
-use crate::direct::recover;
 use crate::error::Error;
 use crate::heap::{BITMAP_WORDS, Bitmaps, Form, HeapLayout, HeapTables, bits_beyond, class_named};
 use crate::memory::Medium;
-use crate::pool::pages::Pages;
+use crate::pages::Pages;
+use crate::recovery::segments;
 use crate::statistics::HeapState;
 
 /// The tables, as a recovered pool has them.
@@ -108,8 +108,8 @@ impl Tables {
             }
             Ok(ChunkWord::Log { chunks }) => {
                 let one = self.found(Class::SegmentLeft, self.heap.layout.word(chunk));
-                let empty = recover::segment(medium, head, self.heap.layout.chunk(chunk))
-                    .and_then(|segment| recover::scan(medium, &segment, 0))
+                let empty = segments::segment(medium, head, self.heap.layout.chunk(chunk))
+                    .and_then(|segment| segments::scan(medium, &segment, 0))
                     .is_ok_and(|records| records.is_empty());
                 found.push(one.mend_word(empty.then_some(0)));
                 return chunks;
@@ -152,7 +152,7 @@ impl Tables {
             Ok(ChunkWord::Large { chunks }) => {
                 self.heap.bits(chunk) == 0 && self.heap.in_use_inside(chunk, chunks).is_none()
             }
-            Ok(ChunkWord::Log { .. }) => recover::segment(medium, head, self.heap.layout.chunk(chunk)).is_ok(),
+            Ok(ChunkWord::Log { .. }) => segments::segment(medium, head, self.heap.layout.chunk(chunk)).is_ok(),
             Err(_) => false,
         })
     }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::backup;
 use super::repair::{Step, repair_watched};
 use super::{Class, check};
 use crate::direct::{DirectOptions, DirectPool};
+use crate::pool::backup;
 use crate::{Error, Problem, Survives};
 
 const BYTES: u64 = 1 << 20;

@@ -8,24 +8,12 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead};
 
-use super::log::{Lane, Stamp};
+use super::log::{Lane, Stamp, WORTH_A_TRUNCATION, Writer};
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
-use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::options::Durability;
-
-/// Who appends.
-#[derive(Clone, Copy)]
-pub(crate) struct Writer {
-    /// Shard.
-    pub slot: usize,
-    /// Lane of the shard.
-    pub lane: usize,
-    /// Number of the first record of the transaction, 0 if there is none yet.
-    pub first: u64,
-}
 
 /// What becomes of the records.
 #[derive(Clone, Copy)]

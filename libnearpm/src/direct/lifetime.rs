@@ -11,14 +11,14 @@ use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
 use super::heap::Heap;
+use super::lint::Linter;
 use super::shard::{Alone, SHARDS, Shard};
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use super::{DirectOptions, DirectPool, Mode};
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::{Error, Problem};
-use crate::lint::Linter;
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFile, View};
 use crate::options::PoolOptions;
 use crate::pool::on_card::{Claimed, Name, OnCard, Reach};

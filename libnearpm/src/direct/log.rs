@@ -17,6 +17,20 @@ const KEPT_BYTES: usize = 2 << 20;
 /// Records of so many bytes are read back from the log: a long read is fast, and a long copy is not.
 const LONG_RECORD: usize = 16 << 10;
 
+/// So many bytes are worth a truncation, if they go home at once then: new objects, and long ranges.
+pub(super) const WORTH_A_TRUNCATION: u64 = 64 << 10;
+
+/// Who appends.
+#[derive(Clone, Copy)]
+pub(crate) struct Writer {
+    /// Shard.
+    pub slot: usize,
+    /// Lane of the shard.
+    pub lane: usize,
+    /// Number of the first record of the transaction, 0 if there is none yet.
+    pub first: u64,
+}
+
 /// What all records of one append have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Stamp {

@@ -9,7 +9,7 @@
 //! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
 //! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; but on an ordinary file, one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
 //!
-//! Both write one log ([`nearpm_interface::record`]), which [`recover`] reads when the pool is opened. What a record holds is written home
+//! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
 //!
 //! | file | holds |
@@ -23,18 +23,16 @@
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
-//! | `home.rs`, `gathered.rs` | writing what records hold to where it belongs |
+//! | `lint.rs` | finding faults of the program |
 //! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
-//! | `recover.rs` | from the log to a pool in which no record counts |
 
 mod append;
-mod gathered;
 mod heap;
-mod home;
 mod lifetime;
+mod lint;
 mod log;
 mod options;
 #[cfg(test)]
@@ -42,7 +40,6 @@ mod orders;
 mod outside;
 mod pool;
 mod records;
-pub(crate) mod recover;
 mod shard;
 mod state;
 /// What the heap index and the number of the newest record are made of; the tests that try every order of events give them another one.
@@ -57,6 +54,7 @@ mod truncate;
 mod tx;
 mod unacknowledged;
 
+pub use lint::{Fault, Lint, LintReport};
 pub use options::{DirectOptions, Mode};
 pub use pool::DirectPool;
 pub use transaction::Transaction;

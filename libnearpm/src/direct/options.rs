@@ -1,6 +1,6 @@
 //! How a direct pool is created and opened.
 
-use crate::lint::Lint;
+use super::lint::Lint;
 use crate::memory::{PowerCut, Survives};
 use crate::options::Durability;
 

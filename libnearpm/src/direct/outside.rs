@@ -6,7 +6,7 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
-use super::append::Writer;
+use super::log::Writer;
 use super::pool::COMMIT_LANE;
 use super::records::{PIECE, Records};
 use super::shard::slot;

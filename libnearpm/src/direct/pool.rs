@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
-use super::append::Writer;
 use super::heap::{Heap, Runs};
-use super::log::Lane;
+use super::lint::Linter;
+use super::log::{Lane, Writer};
 use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
@@ -16,7 +16,6 @@ use super::{DirectOptions, Mode, Reservation, Transaction};
 use crate::error::Error;
 #[cfg(doc)]
 use crate::error::Problem;
-use crate::lint::Linter;
 use crate::memory::{Backing, Medium, Memory, View};
 use crate::pool::on_card::OnCard;
 use crate::process::Process;

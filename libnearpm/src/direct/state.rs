@@ -3,9 +3,8 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use super::append::Writer;
+use super::log::{WORTH_A_TRUNCATION, Writer};
 use super::records::{LONG_RANGE, Record, Records};
-use super::truncate::WORTH_A_TRUNCATION;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::interval::IntervalSet;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::append::Writer;
+use super::lint::Claims;
+use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Place;
 use crate::error::{Error, Problem};
 use crate::interval::{IntervalSet, Overlap};
-use crate::lint::Claims;
 
 /// Objects of at least so many bytes may be written home at commit, behind no log: nobody refers to them before. That takes a drain of its own.
 const HOME_AT_ONCE: u64 = 512;

@@ -14,16 +14,13 @@ use nearpm_interface::record::{
 use nearpm_interface::seal;
 
 use super::heap::Runs;
-use super::home::Home;
 use super::log::{Lane, Pending, Segment, Source, room_for};
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
-use crate::pool::format;
-
-/// So many bytes are worth a truncation, if they go home at once then: new objects, and long ranges.
-pub(super) const WORTH_A_TRUNCATION: u64 = 64 << 10;
+use crate::random::random_id;
+use crate::recovery::home::Home;
 
 /// Segments that a lane keeps when it needs no more: it goes on in one while the other is truncated.
 const KEPT_SEGMENTS: usize = 2;
@@ -386,7 +383,7 @@ impl DirectPool {
         let word = ChunkWord::Log { chunks };
         let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
         self.secure(offset..offset + bytes).inspect_err(|_| self.heap.release(offset))?;
-        let nonce = u64::from(format::random_id()) << 32 | u64::from(format::random_id());
+        let nonce = u64::from(random_id()) << 32 | u64::from(random_id());
         let head = SegmentHead {
             magic: SEGMENT_MAGIC,
             version: RECORD_VERSION,

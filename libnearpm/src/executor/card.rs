@@ -22,10 +22,9 @@ use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAP_ENTRIES, PARKED_CO
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
 use nearpm_interface::seal;
 
-use super::{Executor, Publication, Word};
+use super::{Entry, Executor, Publication, Word};
 use crate::error::Error;
 use crate::interval::IntervalSet;
-use crate::lane::Entry;
 use crate::memory::Medium;
 use crate::options::Durability;
 use crate::process::Process;

@@ -5,9 +5,8 @@ use std::ops::Range;
 use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data, lines_of};
 use nearpm_interface::seal;
 
-use super::{Executor, Publication, Word};
+use super::{Entry, Executor, Publication, Word};
 use crate::error::Error;
-use crate::lane::Entry;
 use crate::memory::{Medium, Work};
 use crate::options::Durability;
 use crate::statistics::count;

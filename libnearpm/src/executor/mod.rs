@@ -5,7 +5,6 @@ use std::ops::Range;
 use nearpm_interface::media::EntryHead;
 
 use crate::error::Error;
-use crate::lane::Entry;
 use crate::memory::Medium;
 use crate::options::Durability;
 
@@ -16,6 +15,30 @@ mod striped;
 pub(crate) use card::CardExecutor;
 pub(crate) use cpu::CpuExecutor;
 pub(crate) use striped::StripedExecutor;
+
+/// One log entry that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Member of the pool, in which the offsets are.
+    pub member: usize,
+    /// Its identifier.
+    pub pool: u32,
+    /// Offset of its slot.
+    pub slot: u64,
+    /// Offset of what it logs.
+    pub offset: u64,
+    /// Bytes that it logs.
+    pub length: u32,
+    /// Its sequence.
+    pub sequence: u64,
+}
+
+impl Entry {
+    /// The head of this entry.
+    pub fn head(&self, common: &EntryHead) -> EntryHead {
+        EntryHead { sequence: self.sequence, offset: self.offset, length: self.length, pool: self.pool, ..*common }
+    }
+}
 
 /// A word that makes something so by one atomic store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

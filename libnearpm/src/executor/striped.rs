@@ -12,13 +12,12 @@ use std::sync::Arc;
 
 use nearpm_interface::media::{EntryHead, PAGE_BYTES};
 
-use super::{Executor, Publication, Word};
+use super::{Entry, Executor, Publication, Word};
 use crate::error::Error;
-use crate::lane::Entry;
 use crate::memory::{Medium, Member};
 use crate::options::Durability;
-use crate::pool::planted::{Fault, planted};
-use crate::pool::stripes::{Mask, Stripes};
+use crate::planted::{Fault, planted};
+use crate::stripes::{Mask, Stripes};
 
 /// Executes on the members of a striped pool. Entries and words have offsets in their members, everything else in the whole.
 pub(crate) struct StripedExecutor {

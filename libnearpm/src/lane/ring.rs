@@ -6,11 +6,11 @@ use nearpm_interface::geometry::MAX_COMMAND_BYTES;
 use nearpm_interface::media::{PoolHead, RING_EXTENT, RING_HEAD_BYTES, entry_bytes, entry_sequence};
 use nearpm_interface::seal;
 
-use super::{Entry, INITIAL_EXTENT};
+use super::{INITIAL_EXTENT, LaneState};
 use crate::error::Error;
+use crate::executor::Entry;
 use crate::memory::Medium;
-use crate::pool::stripes::Piece;
-use crate::recovery::LaneState;
+use crate::stripes::Piece;
 
 /// The ring of a lane on one member of a pool.
 #[derive(Clone, Debug)]

@@ -9,8 +9,7 @@ use nearpm_interface::media::{EntryKind, PAGE_BYTES, entry_bytes};
 use super::epoch::{Epoch, runs};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
-use crate::executor::Word;
-use crate::lane::Entry;
+use crate::executor::{Entry, Word};
 use crate::options::Durability;
 use crate::statistics::count;
 

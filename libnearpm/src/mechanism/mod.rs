@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::lane::Lane;
 use crate::memory::Medium;
 use crate::options::{Durability, Mechanism};
-use crate::pool::pages::Pages;
+use crate::pages::Pages;
 
 mod checkpoint;
 mod epoch;

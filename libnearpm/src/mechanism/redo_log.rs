@@ -5,8 +5,8 @@
 
 use super::Context;
 use crate::error::Error;
-use crate::executor::{Publication, Word};
-use crate::lane::{Entry, Mark};
+use crate::executor::{Entry, Publication, Word};
+use crate::lane::Mark;
 use crate::options::Durability;
 use crate::statistics::count;
 

@@ -14,9 +14,9 @@ use nearpm_interface::media::{EntryKind, lines_of};
 
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
-use crate::executor::Word;
+use crate::executor::{Entry, Word};
 use crate::interval::IntervalSet;
-use crate::lane::{Entry, LogBytes};
+use crate::lane::LogBytes;
 use crate::memory::Work;
 use crate::options::Durability;
 use crate::write_set::WriteSet;

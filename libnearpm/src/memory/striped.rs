@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Backing, Memory, Work};
 use crate::error::Error;
-use crate::pool::stripes::Stripes;
+use crate::stripes::Stripes;
 
 /// The memory of a member, and what has been done to it. Its pool is used by one thread at a time.
 pub(crate) struct Member {

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::Range;
-
 use memmap2::MmapMut;
 #[cfg(not(miri))]
 use memmap2::MmapOptions;
@@ -12,7 +10,6 @@ use super::check_range;
 use super::guard::Guard;
 use super::words::{self, Neighbours};
 use crate::error::Error;
-use crate::typed::window::Window;
 
 /// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of atomic words ([`words`]), as typed
 /// objects are. That no plain store of a C program goes to a range meanwhile that the program has named is the program's duty, as with
@@ -86,12 +83,9 @@ impl View {
         Ok(View::of_map(map.map_err(|e| Error::system("take memory for a working copy", e))?))
     }
 
-    /// A part of it that holds typed objects, from a multiple of 8 to one.
-    pub fn window(&self, range: Range<u64>) -> Window<'_> {
-        check_range(self.bytes, range.start, range.end.saturating_sub(range.start));
-        // SAFETY: the range lies in the view, whose base is that of a page. The library accesses it by words, here and in the window. A C program
-        // that stores there by itself is code outside of Rust, and answers for what it does.
-        unsafe { Window::new(self.base, range) }
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Address of the first byte.

@@ -10,7 +10,7 @@ use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 use nearpm_newfile::{Durability, NewFile};
 
-use crate::check::backup;
+use super::backup;
 use crate::error::{Error, Problem};
 use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives, is_full};
 

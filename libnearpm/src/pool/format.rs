@@ -1,9 +1,5 @@
 //! Pools as they lie on the medium: laying one out, writing it, and refusing what is not one.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::time::SystemTime;
-
 use nearpm_interface::geometry::{LINE, MAX_DEVICES};
 use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
@@ -12,18 +8,26 @@ use nearpm_interface::media::{
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
-use super::set::describe;
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::options::{Mechanism, PoolOptions};
+use crate::random::random_id;
 
 /// Fewest pages of a heap: its tables and four chunks.
 const MIN_PAGES: u64 = 20;
 
 /// More than any medium has; keeps the arithmetic of offsets inside 64 bits, and offsets inside of sealed words.
 const MAX_BYTES: u64 = 1 << 48;
+
+/// What a head says about its pool.
+pub(crate) fn describe(head: &PoolHead) -> String {
+    match head.members {
+        0 => "a pool of its own".to_owned(),
+        members => format!("member {} of {members} of the striped pool {:#010x}", head.member, head.pool),
+    }
+}
 
 /// The head of a new pool of `bytes` bytes.
 pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
@@ -95,12 +99,6 @@ fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead
 /// Refuses sizes that no medium has.
 pub(crate) fn check_bytes(bytes: u64) -> Result<(), Problem> {
     if bytes > MAX_BYTES { Err(Problem::NoSpace { needed: bytes }) } else { Ok(()) }
-}
-
-/// An identifier from the operating system's randomness. That is drawn once for a thread and goes to the children of `fork`, so that
-/// process and time tell those apart: nonces of log segments must not come back.
-pub(crate) fn random_id() -> u32 {
-    (RandomState::new().hash_one((std::process::id(), SystemTime::now())) as u32).max(1)
 }
 
 /// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.

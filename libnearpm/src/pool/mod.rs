@@ -12,31 +12,29 @@ use crate::error::{Error, Problem};
 use crate::mechanism::{Acknowledged, Context, protocol};
 use crate::memory::Medium;
 use crate::options::{Durability, Mechanism, PoolOptions};
-use crate::primitives::ThreadLane;
 use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
+use crate::thread_lane::ThreadLane;
 use crate::transaction::{Inner, Tx};
 
+pub(crate) mod backup;
 mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
 pub(crate) mod on_card;
 mod open;
-pub(crate) mod pages;
-pub(crate) mod planted;
 pub(crate) mod set;
 mod set_on_cards;
 #[cfg(test)]
 mod striped_tests;
-pub(crate) mod stripes;
 mod waiting;
 
 pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
 pub use open::remove;
-pub(crate) use open::{NOT_SHARED, WRITTEN};
+pub(crate) use open::{NOT_SHARED, Put, WRITTEN};
 use set::Members;
 
 /// Where a pool is.

@@ -8,10 +8,12 @@ use super::on_card::{Claimed, Name, OnCard, Reach};
 use super::set::{self, Members, Memories, check_count};
 use super::set_on_cards::Names;
 use super::{Location, Pool, file, format, on_card};
-use crate::check::Put;
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, MappedMemory, Medium, Memory};
 use crate::options::{Engine, PoolOptions};
+
+/// Takes bytes for an offset of the copy, which is zero elsewhere.
+pub(crate) type Put<'p> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'p;
 
 impl PoolOptions {
     /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.

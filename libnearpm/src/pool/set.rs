@@ -8,36 +8,18 @@ use nearpm_interface::media::PoolHead;
 
 use super::format;
 use super::on_card::OnCard;
-use super::pages::Pages;
-use super::stripes::Stripes;
 use super::waiting;
 use crate::error::{Error, Problem};
 use crate::executor::{CardExecutor, CpuExecutor, Executor, StripedExecutor};
 use crate::heap::HeapLayout;
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneState};
 use crate::memory::{Backing, Medium, Member, Memory, Striped};
 use crate::options::{Engine, PoolOptions, Synchronisation};
-use crate::recovery::{LaneState, Recovery, recover, recover_lanes};
+use crate::pages::Pages;
+use crate::part::Part;
+use crate::recovery::{Recovery, recover, recover_lanes};
 use crate::statistics::count;
-
-/// One member of a pool, or all of an ordinary one.
-#[derive(Clone, Copy)]
-pub(crate) struct Part<'a> {
-    pub medium: &'a Medium,
-    pub head: &'a PoolHead,
-    /// Of a member.
-    pub location: Option<&'a str>,
-}
-
-impl Part<'_> {
-    /// Says of damage on which member it is.
-    pub fn named(&self, error: Error) -> Error {
-        match (error, self.location) {
-            (Error::Corrupt { what, offset }, Some(location)) => Problem::Corrupt { what, offset }.at(location),
-            (other, _) => other,
-        }
-    }
-}
+use crate::stripes::Stripes;
 
 /// The members of an open pool.
 pub(crate) struct Members {
@@ -257,7 +239,7 @@ fn check_member(head: &PoolHead, number: usize, members: usize, first: Option<&P
         return Ok(());
     }
     let set = first.map_or(String::new(), |first| format!(" of the striped pool {:#010x}", first.pool));
-    Err(Problem::OtherMember { found: describe(head), wanted: format!("member {number} of {members}{set}") })
+    Err(Problem::OtherMember { found: format::describe(head), wanted: format!("member {number} of {members}{set}") })
 }
 
 /// Refuses to remove what is not the member of this number, or an unfinished one.
@@ -268,14 +250,6 @@ pub(crate) fn check_removable(memory: Backing, number: usize, members: usize, lo
         // What was damaged is removed, too, by whoever asks for it.
         Err(Problem::Unfinished | Problem::Truncated { .. } | Problem::Corrupt { .. }) => Ok(()),
         Err(other) => Err(other.at(location)),
-    }
-}
-
-/// What a head says about its pool.
-pub(crate) fn describe(head: &PoolHead) -> String {
-    match head.members {
-        0 => "a pool of its own".to_owned(),
-        members => format!("member {} of {members} of the striped pool {:#010x}", head.member, head.pool),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::planted::{Fault, plant};
+use crate::planted::{Fault, plant};
 use crate::{Durability, Error, Mechanism, Pool, PoolOptions, Tx};
 
 #[path = "../../tests/common/links.rs"]

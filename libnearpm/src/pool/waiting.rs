@@ -14,8 +14,8 @@ use nearpm_interface::media::{RING_EPOCH, RING_HEAD_BYTES, RING_REDO_COMMITTED};
 use nearpm_interface::seal;
 
 use super::on_card;
-use super::set::Part;
 use crate::error::{Error, Problem};
+use crate::part::Part;
 use crate::recovery::Recovery;
 
 /// Whether commands of a card can wait for other cards.

@@ -13,10 +13,8 @@
 //! | `later.rs` | what is still to be freed |
 //! | `pointer.rs` | pointers |
 //! | `plock.rs` | locks |
-//! | `seam.rs` | the traits [`Load`] and [`Store`] |
-//! | `root.rs` | the typed root object |
+//! | `seam/` | the traits [`Load`] and [`Store`], and the typed root object |
 //! | `window.rs` | memory of this process, by checked offsets |
-//! | `mechanism.rs` | the seam over transactions with a mechanism |
 //! | `gate.rs` | who may be in a pool at the same time |
 //! | `locks.rs` | who holds which locks |
 
@@ -24,12 +22,10 @@ pub(crate) mod gate;
 mod later;
 mod layout;
 pub(crate) mod locks;
-mod mechanism;
 mod parts;
 pub(crate) mod persistent;
 mod plock;
 mod pointer;
-mod root;
 mod seam;
 /// What the gate and the locks are made of; the tests that try every order of events give them another one.
 pub(crate) mod sync {
@@ -44,13 +40,11 @@ pub(crate) mod window;
 pub use later::Later;
 pub(crate) use later::later;
 pub use layout::{Description, fingerprint};
-pub use mechanism::TypedTx;
 pub use persistent::{ArrayFields, NoFields, PBool, Persistent};
 pub use plock::PLock;
 pub use pointer::Ptr;
-pub(crate) use root::root_type;
 pub use seam::{Load, Store};
-pub(crate) use seam::{pointer, whole};
+pub(crate) use seam::{pointer, root_type, whole};
 
 /// What the derive of [`Persistent`] refers to, and nobody else.
 #[doc(hidden)]

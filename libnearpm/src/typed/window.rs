@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::{Persistent, Ptr};
 use crate::error::Error;
 use crate::memory::words::{self, Neighbours, WORD};
+use crate::memory::{View, check_range};
 
 /// The heap of a pool as memory. Plain data, so that its fields stay in registers.
 #[derive(Clone, Copy)]
@@ -24,6 +25,16 @@ pub(crate) struct Window<'p> {
 /// Whether an aligned value lies in one word, and leaves some of it to others.
 const fn is_part_of_a_word<T>() -> bool {
     size_of::<T>() == align_of::<T>() && size_of::<T>() < WORD
+}
+
+impl View {
+    /// A part of it that holds typed objects, from a multiple of 8 to one.
+    pub fn window(&self, range: Range<u64>) -> Window<'_> {
+        check_range(self.bytes(), range.start, range.end.saturating_sub(range.start));
+        // SAFETY: the range lies in the view, whose base is that of a page. The library accesses it by words, here and in the window. A C program
+        // that stores there by itself is code outside of Rust, and answers for what it does.
+        unsafe { Window::new(self.base(), range) }
+    }
 }
 
 impl<'p> Window<'p> {

@@ -12,7 +12,7 @@ fn is_explained(&(_, file, line): &Site) -> bool {
     let source = match file.rsplit('/').next() {
         Some("lifetime.rs") => include_str!("../lifetime.rs"),
         Some("truncate.rs") => include_str!("../truncate.rs"),
-        Some("recover.rs") => include_str!("../recover.rs"),
+        Some("segments.rs") => include_str!("../../recovery/segments.rs"),
         _ => return false,
     };
     let line = line as usize;
@@ -43,8 +43,9 @@ fn sites(kind: Kind) -> Vec<Site> {
         run.make().unwrap();
     });
     // The steps of a transaction show within seconds; all of them take minutes.
-    let tried = if thorough() { "direct" } else { "direct/transaction.rs" };
-    planted::seen().into_iter().filter(|(_, file, _)| file.contains(tried)).collect()
+    let all = ["/direct/", "/recovery/segments.rs", "/recovery/home.rs"];
+    let tried = if thorough() { &all[..] } else { &["direct/transaction.rs"] };
+    planted::seen().into_iter().filter(|(_, file, _)| tried.iter().any(|part| file.contains(part))).collect()
 }
 
 /// The runs that look for a fault, the likely ones first.

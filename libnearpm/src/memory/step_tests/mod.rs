@@ -18,12 +18,14 @@ use super::planted::{self, Site, Step};
 use crate::Error;
 
 /// Files of the library whose steps are not tried, and why.
-const NOT_TRIED: [(&str, &str); 2] = [
+const NOT_TRIED: [(&str, &str); 4] = [
     ("/memory/", "it hands on what others ask for"),
     (
         "/direct/",
         "a card is to direct pools as any memory, as no command works on them: `direct/tests/sites.rs` tries their steps",
     ),
+    ("/recovery/segments.rs", "the log of direct pools: `direct/tests/sites.rs` tries its steps"),
+    ("/recovery/home.rs", "as for `/recovery/segments.rs`"),
 ];
 
 /// What each run of the tests tries; the thorough form tries all files.

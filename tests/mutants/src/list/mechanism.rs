@@ -9,7 +9,7 @@ const REDO: &str = "libnearpm/src/mechanism/redo.rs";
 const REDO_LOG: &str = "libnearpm/src/mechanism/redo_log.rs";
 const CHECKPOINT: &str = "libnearpm/src/mechanism/checkpoint.rs";
 const SHADOW: &str = "libnearpm/src/mechanism/shadow.rs";
-const RECOVERY: &str = "libnearpm/src/recovery.rs";
+const RECOVERY: &str = "libnearpm/src/recovery/mod.rs";
 const LANE: &str = "libnearpm/src/lane/ring.rs";
 
 pub const MUTANTS: &[Mutant] = &[

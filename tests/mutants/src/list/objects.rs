@@ -5,8 +5,8 @@ use crate::{Mutant, Tests};
 
 const GATE: &str = "libnearpm/src/typed/gate.rs";
 const LOCKS: &str = "libnearpm/src/typed/locks.rs";
-const ROOT: &str = "libnearpm/src/typed/root.rs";
-const SEAM: &str = "libnearpm/src/typed/seam.rs";
+const ROOT: &str = "libnearpm/src/typed/seam/root.rs";
+const SEAM: &str = "libnearpm/src/typed/seam/mod.rs";
 const COLLECTIONS: &str = "libnearpm/src/collections/mod.rs";
 const VECTOR: &str = "libnearpm/src/collections/vector.rs";
 const TREE: &str = "libnearpm/src/collections/btree/mod.rs";

@@ -15,12 +15,12 @@ use nearpm_interface::media::{ChunkWord, PoolHead};
 use nearpm_interface::record::{Kind, Operation, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
+use super::Recovery;
 use super::home::Home;
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
-use crate::recovery::Recovery;
 
 /// A record that counts.
 pub(crate) struct Found {

@@ -21,12 +21,15 @@ use nearpm_interface::media::{
 };
 use nearpm_interface::seal;
 
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
-use crate::lane::INITIAL_EXTENT;
+use crate::lane::{INITIAL_EXTENT, LaneState};
 use crate::memory::Medium;
-use crate::pool::planted::{Fault, planted};
-use crate::pool::set::Part;
+use crate::part::Part;
+use crate::planted::{Fault, planted};
+
+pub(crate) mod home;
+pub(crate) mod segments;
 
 /// What the recovery at open found and did.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -44,17 +47,6 @@ pub struct Recovery {
     pub released: u64,
     /// Commits that waited on a card for other cards, and were taken away because one of these had not got its own.
     pub discarded: u64,
-}
-
-/// What a lane's ring has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LaneState {
-    /// Highest identifier.
-    pub last_txid: u64,
-    /// Highest count of a sequence.
-    pub entries: u64,
-    /// The ring was used before.
-    pub formatted: bool,
 }
 
 /// A ring, read and scanned.
@@ -75,7 +67,7 @@ struct Ring {
 pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec<LaneState>), Error> {
     let mut report = Recovery::default();
     let lanes = recover_lanes(&[Part { medium, head, location: None }], &mut report)?;
-    crate::direct::recover::recover(medium, head, &mut report)?;
+    segments::recover(medium, head, &mut report)?;
     Ok((report, lanes.into_iter().flatten().collect()))
 }
 

@@ -8,11 +8,11 @@ use nearpm_interface::geometry::MAX_DEVICES;
 use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
-use super::set::Part;
-use super::stripes::Stripes;
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
 use crate::memory::Medium;
+use crate::part::Part;
+use crate::stripes::Stripes;
 
 /// A logical page, and what is wrong with its word.
 pub(crate) type Fault = (u64, Class);

@@ -5,7 +5,7 @@ use nearpm_interface::record::{Kind, Operation, RecordHead};
 use nearpm_interface::seal;
 
 use super::gathered::Gathered;
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
 use crate::memory::{Backing, Medium, Memory};
 

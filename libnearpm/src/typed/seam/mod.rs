@@ -4,8 +4,12 @@ use std::ops::Range;
 
 use super::later::{Later, later};
 use super::persistent::{bytes_of, bytes_of_mut, zero};
-use super::{Persistent, Ptr, root};
+use super::{Persistent, Ptr};
 use crate::error::Error;
+
+mod root;
+
+pub(crate) use root::root_type;
 
 /// What a transaction can read. Read transactions can no more than this.
 ///

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::alloc::{Allocator, Session};
-use crate::check::Class;
+use crate::damage::Class;
 use crate::error::Error;
+use crate::lane::LaneState;
 use crate::mechanism::{Acknowledged, Context, Protocol};
 use crate::options::Durability;
-use crate::primitives::ThreadLane;
-use crate::recovery::LaneState;
+use crate::thread_lane::ThreadLane;
+
+mod typed;
+
+pub use typed::TypedTx;
 
 /// What is behind the lock of a pool.
 pub(crate) struct Inner {

@@ -1,9 +1,10 @@
 //! The root object of a typed pool: a head that says what type it is, then the value.
 
-use super::persistent::value_of;
-use super::{Load, Persistent, Ptr, Store, fingerprint};
+use super::{Load, Store};
 use crate::error::Error;
-use crate::pmdk;
+use crate::pmdk_format as pmdk;
+use crate::typed::persistent::value_of;
+use crate::typed::{Persistent, Ptr, fingerprint};
 
 /// Magic of a [`Head`]: "NearType".
 const MAGIC: u64 = u64::from_le_bytes(*b"NearType");
@@ -90,7 +91,7 @@ pub(super) fn find<T: Persistent>(from: &impl Load) -> Result<Option<Ptr<T>>, Er
 /// Makes the root of a pool that has none.
 pub(super) fn make<T: Persistent, S: Store>(tx: &mut S, value: T) -> Result<Ptr<T>, Error> {
     let object = tx.alloc_bytes(HEAD_BYTES + size_of::<T>() as u64)?;
-    let head = super::seam::pointer::<Head>(object)?;
+    let head = super::pointer::<Head>(object)?;
     tx.set(head, Head::of::<T>())?;
     let root = Ptr::behind(head, HEAD_BYTES);
     tx.set(root, value)?;

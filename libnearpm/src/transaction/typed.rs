@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::persistent::{bytes_of, value_of};
-use super::{Later, Load, Persistent, Ptr, Store};
+use super::Tx;
 use crate::error::Error;
-use crate::transaction::Tx;
+use crate::typed::persistent::{bytes_of, value_of};
+use crate::typed::{Later, Load, Persistent, Ptr, Store};
 
 /// A transaction of a [`crate::Pool`], for typed objects; from [`Tx::typed`].
 pub struct TypedTx<'t, 'p> {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::direct::DirectPool;
+use super::DirectPool;
 use crate::interval::IntervalSet;
 use crate::memory::View;
 

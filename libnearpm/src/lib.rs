@@ -31,6 +31,18 @@
 //! | [`size`] | sizes as people write them |
 //! | [`collections`] | vector, text, maps and queue in pools |
 //!
+//! Inside, modules use those above them in this table, or beside them, and no circle is among them (`tests/tests/modules.rs` holds that):
+//!
+//! | modules | hold |
+//! |---|---|
+//! | `error`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
+//! | `stripes`, `memory`, `options`, `part` | media, and how pools are created and opened |
+//! | `executor`, `lane` | who makes the copies, and the log rings |
+//! | `heap`, `spans`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
+//! | `recovery` | from the logs to a pool in which none counts: rings, then segments |
+//! | `mechanism`, `alloc`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
+//! | `pool`, `primitives`, `direct`, `pmdk`, `collections`, `check` | what programs and tools use |
+//!
 //! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are independent.
 
 #![deny(unsafe_code)]

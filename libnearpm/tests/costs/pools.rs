@@ -115,8 +115,8 @@ impl Memory for Counted {
 }
 
 enum Held {
-    Mechanism(Pool),
-    Direct(DirectPool),
+    Mechanism(Box<Pool>),
+    Direct(Box<DirectPool>),
 }
 
 /// An open pool.
@@ -153,10 +153,15 @@ impl Opened {
         let location = card.as_ref().map(|card| card.pool("pool")).unwrap_or_default();
         let memory = || memory(counts.clone().expect("it is in memory"));
         let held = match kind {
-            Kind::Direct(mode) => DirectPool::create_in(memory(), &direct(mode)).map(Held::Direct),
-            Kind::DirectOnCard => DirectPool::create(&location, BYTES, &direct(Mode::WorkingCopy)).map(Held::Direct),
-            Kind::Cpu(of) => mechanism(of, Engine::Cpu).create_in(memory()).map(Held::Mechanism),
-            Kind::Card(of) => mechanism(of, Engine::Card).create(&location, BYTES).map(Held::Mechanism),
+            Kind::Direct(mode) => {
+                DirectPool::create_in(memory(), &direct(mode)).map(|pool| Held::Direct(Box::new(pool)))
+            }
+            Kind::DirectOnCard => DirectPool::create(&location, BYTES, &direct(Mode::WorkingCopy))
+                .map(|pool| Held::Direct(Box::new(pool))),
+            Kind::Cpu(of) => mechanism(of, Engine::Cpu).create_in(memory()).map(|pool| Held::Mechanism(Box::new(pool))),
+            Kind::Card(of) => {
+                mechanism(of, Engine::Card).create(&location, BYTES).map(|pool| Held::Mechanism(Box::new(pool)))
+            }
         };
         let held = held.expect("the pool can be made");
         let prepared = match &held {
